@@ -1,0 +1,44 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// The language settings of every target: strict imports, explicit existentials, and async functions that stay where they are called.
+let settings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),  // SE-0335
+  .enableUpcomingFeature("InternalImportsByDefault"),  // SE-0409
+  .enableUpcomingFeature("MemberImportVisibility"),  // SE-0444
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),  // SE-0461
+]
+
+let package = Package(
+  name: "larder",
+  platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+  products: [
+    .library(name: "Larder", targets: ["Larder"]),
+    .library(name: "LarderSQLite", targets: ["LarderSQLite"]),
+    .library(name: "LarderTesting", targets: ["LarderTesting"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0")
+  ],
+  targets: [
+    .systemLibrary(
+      name: "CSQLite",
+      pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]
+    ),
+    .target(
+      name: "Larder",
+      dependencies: [.product(name: "HashTreeCollections", package: "swift-collections")],
+      swiftSettings: settings
+    ),
+    .target(name: "LarderSQLite", dependencies: ["Larder", "CSQLite"], swiftSettings: settings),
+    .target(name: "LarderTesting", dependencies: ["Larder"], swiftSettings: settings),
+    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting"], swiftSettings: settings),
+    .testTarget(
+      name: "LarderSQLiteTests",
+      dependencies: ["LarderSQLite", "Larder", "LarderTesting", "CSQLite"],
+      swiftSettings: settings
+    ),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,75 @@
+// Backend/ holds the seam between a store and what keeps its bytes, and the one backend that keeps them in memory.
+// Invariant: a backend knows records as addressed bytes, never as values. Called by StoreCore, on the store's executor only.
+
+public import Foundation
+
+/// What keeps a store's bytes: a JSON file, a SQLite database, memory, or yours.
+///
+/// A store calls its backend synchronously, from one executor that may block, one call at a time, `open` first and `close` last. A conformer
+/// is `Sendable` so that it can be handed over; its state can live in a `Mutex` that nobody ever waits for.
+///
+/// A conformer needs only the public API of this module, and `LarderTesting` has the conformance suite for it.
+public protocol StorageBackend: Sendable {
+  /// The path of the main file, or a word such as "memory"; errors name it.
+  var name: String { get }
+
+  /// Opens or creates the store and hands every record to `visit`, each address once, tombstones included.
+  ///
+  /// The conformer may assume that it is called once, before everything else. It must guarantee that only the absence of all its files
+  /// creates a store; that damage, foreign and newer files are refused and left byte-identical; that what a finished `commit` made
+  /// durable is there; and that a record whose checksum differs is reported as `.corrupted`, never skipped.
+  /// - Throws: `.corrupted`, `.newerSchema`, `.notOurStore`, `.dataMissing`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`,
+  ///   `.inputOutput`, `.full`, or `.unsupported` for options that it cannot serve.
+  func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport
+
+  /// Makes the batch durable, all of it or none.
+  ///
+  /// When this returns, the records survive what the batch's durability says, and every earlier batch does too if it says `.durable`.
+  /// - Throws: `.full` or `.inputOutput` when nothing of the batch is kept and the backend can go on; `.outcomeUnknown` when a sync failed,
+  ///   after which every call but `verify` and `close` throws `.poisoned`; `.tooLarge`, `.unsupported` or `.encodingFailed` for a batch it
+  ///   cannot keep.
+  func commit(_ batch: WriteBatch) throws(RepositoryError)
+
+  /// Makes every earlier buffered commit survive power loss.
+  /// - Throws: `.outcomeUnknown` or `.poisoned`, as `commit` does.
+  func flush() throws(RepositoryError)
+
+  /// Whether a checkpoint would pay now, because the journal has outgrown the data; asked after commits. Must be cheap.
+  var wantsCheckpoint: Bool { get }
+
+  /// Folds the journal into the main file. Whenever it fails or is cut short, nothing is lost.
+  /// - Throws: `.full` or `.inputOutput` when the store goes on as before; `.corrupted` when the old file is damaged; `.poisoned`.
+  func checkpoint() throws(RepositoryError)
+
+  /// Reads everything back from storage and compares every checksum, changing nothing.
+  func verify() -> VerifyReport
+
+  /// Writes a complete copy of the store to a new file, durably, which the same kind of backend can open.
+  /// - Throws: `.alreadyExists` when there is a file at the URL, otherwise as `checkpoint`.
+  func backup(to url: URL) throws(RepositoryError)
+
+  /// Ends the use of the store: a clean close leaves one file. Releases locks and descriptors even when it throws.
+  /// - Throws: what prevented a clean close; everything committed is safe in any case.
+  func close() throws(RepositoryError)
+}
+
+extension StorageBackend {
+  public var wantsCheckpoint: Bool { false }
+}
+
+/// Records to be made durable together, by one call of ``StorageBackend/commit(_:)``.
+public struct WriteBatch: Sendable {
+  /// The records and tombstones in the order of their commits; an address may occur more than once, and the last one holds.
+  public let records: [StoredRecord]
+  /// The numbers of the commits in this batch: it starts one above the store's newest commit, and ends at its new newest.
+  public let commits: ClosedRange<UInt64>
+  /// What the batch must survive.
+  public let durability: Durability
+
+  /// Makes a batch.
+  public init(records: [StoredRecord], commits: ClosedRange<UInt64>, durability: Durability = .durable) {
+    self.records = records
+    self.commits = commits
+    self.durability = durability
+  }
+}

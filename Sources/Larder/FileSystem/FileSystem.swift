@@ -1,0 +1,55 @@
+// FileSystem/ is the only room that talks to the operating system's files.
+// Invariant: every failure is typed and names its file; absence is nil. Called by JSONFile/ and by other backends' locks.
+
+public import Foundation
+
+/// The operations that a durable file format needs: the seam at which crashes and faults are simulated.
+///
+/// All calls are synchronous and may block: call them from a store's executor. Paths are absolute. Symbolic links are not followed.
+/// A missing file is `nil`; every failure is a ``RepositoryError`` that names the path: `.protectedDataUnavailable` for EACCES and EPERM,
+/// `.full` for ENOSPC, EDQUOT and EFBIG, `.inputOutput` for the rest, each with the ``SystemCallError`` underneath.
+public protocol FileSystem: Sendable {
+  /// Opens an existing file for reading, or for reading and writing; `nil` when there is none.
+  func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)?
+  /// Creates a file that must not exist yet, for its owner only (mode 0600 whatever the umask), open for reading and writing.
+  func create(_ path: String) throws(RepositoryError) -> any OpenFile
+  /// Renames a file within its directory, replacing the one that has the new name. Durable after ``syncDirectory(_:)``.
+  func rename(_ path: String, to newPath: String) throws(RepositoryError)
+  /// Removes a file; no error when there is none. Durable after ``syncDirectory(_:)``.
+  func remove(_ path: String) throws(RepositoryError)
+  /// Makes a directory and its missing parents (mode 0700 whatever the umask), durably.
+  func createDirectory(_ path: String) throws(RepositoryError)
+  /// Makes the entries of a directory durable.
+  func syncDirectory(_ path: String) throws(RepositoryError)
+  /// The names in a directory, in no particular order; `nil` when there is no such directory.
+  func entries(of directory: String) throws(RepositoryError) -> [String]?
+  /// Takes the exclusive lock that this file stands for, creating the file; never waits.
+  /// - Throws: `.alreadyOpen` when this process holds it, `.locked` when another one does.
+  func lock(_ path: String) throws(RepositoryError) -> any HeldLock
+}
+
+/// A file that is open; closed when it is released, at the latest.
+public protocol OpenFile: AnyObject, Sendable {
+  /// The path it was opened at.
+  var path: String { get }
+  /// Its size in bytes.
+  func size() throws(RepositoryError) -> Int
+  /// Its permission bits.
+  func mode() throws(RepositoryError) -> UInt16
+  /// Sets its permission bits.
+  func setMode(_ mode: UInt16) throws(RepositoryError)
+  /// Reads up to `count` bytes at an offset; fewer only at the end of the file.
+  func read(at offset: Int, count: Int) throws(RepositoryError) -> Data
+  /// Writes all the bytes at an offset, growing the file where needed.
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError)
+  /// Makes contents and size survive power loss. After a failure the contents are unknown: a second call proves nothing.
+  func sync() throws(RepositoryError)
+  /// Closes the file; later calls fail. The second call does nothing.
+  func close() throws(RepositoryError)
+}
+
+/// A lock that is held until it is released.
+public protocol HeldLock: AnyObject, Sendable {
+  /// Gives the lock up and removes its file. The second call does nothing.
+  func release()
+}

@@ -1,0 +1,39 @@
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// A system call that failed, by name and `errno`.
+public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The call, such as "fdatasync".
+  public let call: String
+  /// The value of `errno` after it.
+  public let errorNumber: Int32
+
+  /// Makes the description of a failed call.
+  public init(call: String, errorNumber: Int32) {
+    self.call = call
+    self.errorNumber = errorNumber
+  }
+
+  public var description: String { "\(call): \(String(cString: strerror(errorNumber)))" }
+}
+
+extension RepositoryError {
+  /// The error for a system call that failed on a file.
+  static func system(_ call: String, _ errorNumber: Int32, file: String, offset: Int? = nil) -> RepositoryError {
+    let code: Code =
+      switch errorNumber {
+      case ENOSPC, EDQUOT, EFBIG: .full
+      case EACCES, EPERM: .protectedDataUnavailable
+      case ELOOP: .unsupported
+      default: .inputOutput
+      }
+    let message = errorNumber == ELOOP ? "symbolic links are not followed" : "the system refused"
+    return RepositoryError(
+      code, message, file: file, offset: offset.map(UInt64.init), underlying: SystemCallError(call: call, errorNumber: errorNumber))
+  }
+}

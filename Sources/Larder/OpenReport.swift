@@ -1,0 +1,81 @@
+public import Foundation
+
+/// What opening a store found and did: a clean report means that nothing was lost, cut or cleaned up.
+public struct OpenReport: Sendable {
+  /// The identity of the store, made once when it was created.
+  public var storeID: UUID
+  /// The newest commit in the store.
+  public var commit: Revision
+  /// Whether this open created the store.
+  public var isNew: Bool
+  /// How many records are in the store, over all its collections.
+  public var recordCount: Int
+  /// How many commits were replayed from a journal, because the last run did not close the store.
+  public var replayedCommits: Int
+  /// The torn last write that was cut off and kept aside, if there was one.
+  public var cutTail: CutTail?
+  /// Temporary files of an interrupted run that were removed.
+  public var removedTemporaryFiles: [String]
+  /// Records that are over a limit and therefore will not decode. They are kept.
+  ///
+  /// Records decode when they are first touched; ``RepositorySnapshot/undecodable`` also lists those that fail then.
+  public var undecodable: [UndecodableRecord]
+  /// How long opening took.
+  public var duration: Duration
+
+  /// Whether opening found everything as a clean close leaves it; replaying a journal is not a loss and stays clean.
+  public var isClean: Bool { cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty }
+
+  /// The end of a journal that did not hold a whole commit.
+  public struct CutTail: Hashable, Sendable {
+    /// The path of the journal.
+    public var file: String
+    /// Where the cut was made, in bytes.
+    public var offset: UInt64
+    /// How many bytes were cut.
+    public var byteCount: Int
+    /// Where the bytes are kept.
+    public var quarantineFile: String
+    /// Whether damage is as likely as a torn write, so that an acknowledged write may be among the bytes.
+    public var isAmbiguous: Bool
+
+    /// Makes the description of a cut.
+    public init(file: String, offset: UInt64, byteCount: Int, quarantineFile: String, isAmbiguous: Bool) {
+      self.file = file
+      self.offset = offset
+      self.byteCount = byteCount
+      self.quarantineFile = quarantineFile
+      self.isAmbiguous = isAmbiguous
+    }
+  }
+
+  /// Makes a report; backends fill in what they found.
+  public init(
+    storeID: UUID, commit: Revision, isNew: Bool, recordCount: Int = 0, replayedCommits: Int = 0, cutTail: CutTail? = nil,
+    removedTemporaryFiles: [String] = [], undecodable: [UndecodableRecord] = [], duration: Duration = .zero
+  ) {
+    self.storeID = storeID
+    self.commit = commit
+    self.isNew = isNew
+    self.recordCount = recordCount
+    self.replayedCommits = replayedCommits
+    self.cutTail = cutTail
+    self.removedTemporaryFiles = removedTemporaryFiles
+    self.undecodable = undecodable
+    self.duration = duration
+  }
+}
+
+/// A record whose bytes are whole but cannot be turned into a value; it is kept and carried through every rewrite.
+public struct UndecodableRecord: Sendable {
+  /// The collection that holds it.
+  public let collection: String
+  /// Its key.
+  public let key: RecordKey
+  /// The commit that wrote it.
+  public let revision: Revision
+  /// The schema version that wrote it.
+  public let schemaVersion: Int
+  /// Why it does not decode: `.decodingFailed` or `.tooLarge`.
+  public let error: RepositoryError
+}

@@ -1,0 +1,66 @@
+// Records/ holds what a record is: its key, its checksum, its encoded and decoded forms, and the map of a collection.
+// Invariant: two keys are one only if their bytes are. Called by the store, the repositories and every backend.
+
+/// The CRC32C checksum (Castagnoli, polynomial 0x1EDC6F41 reflected), as RFC 3720 appendix B.4 defines it.
+///
+/// It detects every error burst of up to 32 bits, hence every damaged single byte. It does not resist an attacker.
+/// Cost: about one nanosecond per byte in release builds (slicing by eight).
+public struct CRC32C: Sendable {
+  private var state: UInt32
+
+  /// Starts a checksum, optionally from a seed so that equal bytes in different files differ.
+  public init(seed: UInt32 = 0) { state = ~seed }
+
+  /// The checksum of all bytes given so far.
+  public var value: UInt32 { ~state }
+
+  /// Adds bytes.
+  public mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    state = Self.tables.withUnsafeBufferPointer { tables in
+      var crc = state
+      var index = 0
+      while bytes.count - index >= 8 {
+        let low = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self)) ^ crc
+        let high = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self))
+        crc =
+          tables[0x700 + Int(low & 0xFF)] ^ tables[0x600 + Int(low >> 8 & 0xFF)]
+          ^ tables[0x500 + Int(low >> 16 & 0xFF)] ^ tables[0x400 + Int(low >> 24)]
+          ^ tables[0x300 + Int(high & 0xFF)] ^ tables[0x200 + Int(high >> 8 & 0xFF)]
+          ^ tables[0x100 + Int(high >> 16 & 0xFF)] ^ tables[Int(high >> 24)]
+        index += 8
+      }
+      while index < bytes.count {
+        crc = tables[Int((crc ^ UInt32(bytes[index])) & 0xFF)] ^ (crc >> 8)
+        index += 1
+      }
+      return crc
+    }
+  }
+
+  /// Adds the eight bytes of a number, least significant first.
+  mutating func update(_ number: UInt64) {
+    withUnsafeBytes(of: number.littleEndian) { update($0) }
+  }
+
+  /// The checksum of some bytes.
+  public static func checksum(_ bytes: UnsafeRawBufferPointer, seed: UInt32 = 0) -> UInt32 {
+    var crc = CRC32C(seed: seed)
+    crc.update(bytes)
+    return crc.value
+  }
+
+  /// Eight tables of 256 entries: table k advances a byte by k further bytes.
+  private static let tables: [UInt32] = {
+    var tables = [UInt32](repeating: 0, count: 8 * 256)
+    for byte in 0..<256 {
+      var crc = UInt32(byte)
+      for _ in 0..<8 { crc = crc & 1 == 1 ? crc >> 1 ^ 0x82F6_3B78 : crc >> 1 }
+      tables[byte] = crc
+    }
+    for index in 256..<(8 * 256) {
+      let previous = tables[index - 256]
+      tables[index] = tables[Int(previous & 0xFF)] ^ previous >> 8
+    }
+    return tables
+  }()
+}

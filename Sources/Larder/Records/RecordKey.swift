@@ -1,0 +1,55 @@
+/// The key of a record, as the text that every backend stores; equal only if the bytes are equal.
+///
+/// Swift compares strings by canonical equivalence, so that "café" in its two spellings is one `String`. Two ids must never become one
+/// record, so keys compare, order and hash by their UTF-8 bytes. The text may hold any Unicode scalar, NUL included.
+public struct RecordKey: Hashable, Comparable, Sendable {
+  /// The key text.
+  public let text: String
+
+  /// Makes a key of its text.
+  public init(_ text: String) {
+    var text = text
+    text.makeContiguousUTF8()
+    self.text = text
+  }
+
+  /// The length in bytes of UTF-8.
+  public var byteCount: Int { text.utf8.count }
+
+  /// Lends the bytes of the key.
+  public func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    if let result = text.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
+    return Array(text.utf8).withUnsafeBytes(body)
+  }
+
+  /// A hash for logs and errors, which must not name the key itself: the CRC32C of its bytes, as eight hexadecimal digits.
+  public var hash: String { withBytes { Hexadecimal.string(CRC32C.checksum($0)) } }
+
+  public static func == (left: RecordKey, right: RecordKey) -> Bool {
+    left.withBytes { left in right.withBytes { right in left.elementsEqualBytes(right) } }
+  }
+
+  /// The order of the bytes, as SQLite's `BINARY` collation has it.
+  public static func < (left: RecordKey, right: RecordKey) -> Bool {
+    left.withBytes { left in right.withBytes { right in left.lexicographicallyPrecedes(right) } }
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    withBytes { hasher.combine(bytes: $0) }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether both regions hold the same bytes.
+  func elementsEqualBytes(_ other: UnsafeRawBufferPointer) -> Bool {
+    count == other.count && (count == 0 || baseAddress == other.baseAddress || elementsEqual(other))
+  }
+}
+
+/// Fixed-width lower-case hexadecimal text.
+enum Hexadecimal {
+  static func string<Number: FixedWidthInteger & UnsignedInteger>(_ number: Number) -> String {
+    let digits = String(number, radix: 16)
+    return String(repeating: "0", count: Number.bitWidth / 4 - digits.count) + digits
+  }
+}

@@ -1,0 +1,62 @@
+public import Foundation
+
+/// A record as backends see it: addressed, numbered, and opaque.
+public struct StoredRecord: Sendable {
+  /// The collection that holds it.
+  public let collection: String
+  /// Its key, unique within the collection.
+  public let key: RecordKey
+  /// The commit that wrote it.
+  public let revision: Revision
+  /// The schema version of its value.
+  public let schemaVersion: Int
+  /// One JSON value in UTF-8 without a line feed, or `nil` for a tombstone: the record was deleted by this revision.
+  public let value: Data?
+
+  /// Makes a record.
+  public init(collection: String, key: RecordKey, revision: Revision, schemaVersion: Int, value: Data?) {
+    self.collection = collection
+    self.key = key
+    self.revision = revision
+    self.schemaVersion = schemaVersion
+    self.value = value
+  }
+
+  /// Where the record is.
+  public var address: RecordAddress { RecordAddress(collection: collection, key: key) }
+
+  /// The checksum that backends store beside a record and compare when they read it.
+  ///
+  /// It is the CRC32C of, in this order: the length of the collection's name and of the key (eight bytes each), the revision, twice the
+  /// schema version plus one if there is a value (eight bytes each, all least significant byte first), the name, the key and the value.
+  /// Every backend uses this one formula, so that a record keeps its checksum when it moves between backends.
+  public var checksum: UInt32 {
+    var crc = CRC32C()
+    crc.update(UInt64(collection.utf8.count))
+    crc.update(UInt64(key.byteCount))
+    crc.update(revision.number)
+    crc.update(UInt64(bitPattern: Int64(schemaVersion)) &* 2 &+ (value == nil ? 0 : 1))
+    RecordKey(collection).withBytes { crc.update($0) }
+    key.withBytes { crc.update($0) }
+    value?.withUnsafeBytes { crc.update($0) }
+    return crc.value
+  }
+}
+
+/// Where a record is: its collection and its key, ordered by the bytes of the first, then of the second.
+public struct RecordAddress: Hashable, Comparable, Sendable {
+  /// The collection.
+  public let collection: String
+  /// The key in it.
+  public let key: RecordKey
+
+  /// Makes an address.
+  public init(collection: String, key: RecordKey) {
+    self.collection = collection
+    self.key = key
+  }
+
+  public static func < (left: RecordAddress, right: RecordAddress) -> Bool {
+    left.collection == right.collection ? left.key < right.key : RecordKey(left.collection) < RecordKey(right.collection)
+  }
+}

@@ -1,0 +1,147 @@
+/// What went wrong in a store, as one value that can be matched, shown and logged.
+///
+/// Match on ``code``, which can stand in a `catch` directly:
+///
+/// ```swift
+/// do { try await spots.insert(spot) } catch RepositoryError.Code.alreadyExists { … }
+/// ```
+///
+/// The description names codes, files, offsets and hashes of keys, never the contents of a record. Its wording may change; match on codes.
+public struct RepositoryError: Error, Sendable {
+  /// What kind of failure this is.
+  public let code: Code
+  /// What happened, in words that never hold the contents of a record.
+  public let message: String
+  /// The path of the file concerned, if one is.
+  public let file: String?
+  /// The byte offset in ``file`` where the trouble begins, if it is known.
+  public let offset: UInt64?
+  /// The hash of the key concerned (see ``RecordKey/hash``), if one is.
+  public let keyHash: String?
+  /// The version found and the newest one supported, where the code is ``Code/newerSchema``.
+  public let versions: Versions?
+  /// The error behind this one. It may hold record contents (an `EncodingError` prints its whole value): do not log it unread.
+  public let underlying: (any Error)?
+
+  /// A version that was met, and the newest that this code understands.
+  public struct Versions: Hashable, Sendable {
+    /// The version that the file or record carries.
+    public let found: Int
+    /// The newest version that can be read.
+    public let supported: Int
+
+    /// Makes the pair.
+    public init(found: Int, supported: Int) {
+      self.found = found
+      self.supported = supported
+    }
+  }
+
+  /// Makes an error; backends outside this package make theirs with this.
+  ///
+  /// - Parameter message: Words for a person. It must not hold the contents of a record.
+  public init(
+    _ code: Code, _ message: String = "", file: String? = nil, offset: UInt64? = nil, keyHash: String? = nil,
+    versions: Versions? = nil, underlying: (any Error)? = nil
+  ) {
+    self.code = code
+    self.message = message
+    self.file = file
+    self.offset = offset
+    self.keyHash = keyHash
+    self.versions = versions
+    self.underlying = underlying
+  }
+}
+
+extension RepositoryError {
+  /// The kinds of failure; new ones may be added, so a `switch` needs a `default`.
+  public struct Code: Hashable, Sendable, CustomStringConvertible {
+    private enum Name: String {
+      case corrupted, newerSchema, notOurStore, dataMissing, protectedDataUnavailable, locked, alreadyOpen, migrationFailed
+      case encodingFailed, decodingFailed, invalidKey, tooLarge, inputOutput, full, outcomeUnknown, poisoned, closed, cancelled
+      case notFound, alreadyExists, revisionMismatch, uniqueViolation, unsupported
+    }
+    private let name: Name
+
+    /// Stored data is damaged. The file is left as it was found.
+    public static let corrupted = Code(name: .corrupted)
+    /// The file or record was written by a newer version. It is left as it was found.
+    public static let newerSchema = Code(name: .newerSchema)
+    /// The file belongs to another program. It is left as it was found.
+    public static let notOurStore = Code(name: .notOurStore)
+    /// Files that must be there are gone; what is left is not touched.
+    public static let dataMissing = Code(name: .dataMissing)
+    /// The system refuses access: permissions, or a device that was not unlocked yet. Never means "empty".
+    public static let protectedDataUnavailable = Code(name: .protectedDataUnavailable)
+    /// Another process has the store open.
+    public static let locked = Code(name: .locked)
+    /// This process has the store open already.
+    public static let alreadyOpen = Code(name: .alreadyOpen)
+    /// A migration step failed.
+    public static let migrationFailed = Code(name: .migrationFailed)
+    /// The value could not be encoded; nothing was written.
+    public static let encodingFailed = Code(name: .encodingFailed)
+    /// The stored bytes are whole but do not decode to the type asked for; they are kept.
+    public static let decodingFailed = Code(name: .decodingFailed)
+    /// The id cannot be a key: it does not encode, does not round-trip, or is too long.
+    public static let invalidKey = Code(name: .invalidKey)
+    /// A record is over a limit of ``StoreOptions/Limits``.
+    public static let tooLarge = Code(name: .tooLarge)
+    /// The system reported a failure of reading or writing. Nothing was changed by the call.
+    public static let inputOutput = Code(name: .inputOutput)
+    /// There is no space left. Nothing was changed by the call.
+    public static let full = Code(name: .full)
+    /// A sync failed after bytes were handed over: whether the write survives is known only after reopening.
+    public static let outcomeUnknown = Code(name: .outcomeUnknown)
+    /// An earlier sync failed: writes are refused until the store is reopened.
+    public static let poisoned = Code(name: .poisoned)
+    /// The store was closed.
+    public static let closed = Code(name: .closed)
+    /// The task was cancelled before the commit point: nothing happened.
+    public static let cancelled = Code(name: .cancelled)
+    /// There is no record with this id.
+    public static let notFound = Code(name: .notFound)
+    /// There is a record with this id already.
+    public static let alreadyExists = Code(name: .alreadyExists)
+    /// The record is not at the revision that was named.
+    public static let revisionMismatch = Code(name: .revisionMismatch)
+    /// A unique index holds this value already.
+    public static let uniqueViolation = Code(name: .uniqueViolation)
+    /// The store, its backend or its options cannot do this; the message says why.
+    public static let unsupported = Code(name: .unsupported)
+
+    public var description: String { name.rawValue }
+  }
+}
+
+extension RepositoryError: CustomStringConvertible {
+  public var description: String {
+    var text = code.description
+    if !message.isEmpty { text += ": \(message)" }
+    if let versions { text += " (found \(versions.found), supported \(versions.supported))" }
+    if let file { text += " [\(file)" + (offset.map { " at byte \($0)" } ?? "") + "]" }
+    if let keyHash { text += " [key #\(keyHash)]" }
+    if let underlying { text += " (\(Self.nameOfKind(underlying)))" }
+    return text
+  }
+
+  /// The kind of an error without its contents: `EncodingError` would print the whole value, `DecodingError` parts of it.
+  private static func nameOfKind(_ error: any Error) -> String {
+    switch error {
+    case let error as RepositoryError: error.description
+    case let error as SystemCallError: error.description
+    case EncodingError.invalidValue: "EncodingError.invalidValue"
+    case DecodingError.dataCorrupted: "DecodingError.dataCorrupted"
+    case DecodingError.keyNotFound: "DecodingError.keyNotFound"
+    case DecodingError.typeMismatch: "DecodingError.typeMismatch"
+    case DecodingError.valueNotFound: "DecodingError.valueNotFound"
+    default: String(describing: type(of: error))
+    }
+  }
+}
+
+/// Lets a code stand in a `catch` clause.
+public func ~= (code: RepositoryError.Code, error: any Error) -> Bool {
+  (error as? RepositoryError)?.code == code
+}

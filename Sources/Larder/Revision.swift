@@ -1,0 +1,28 @@
+/// The number of the commit that wrote a record; it only ever grows within a store.
+///
+/// Every successful write takes the next number. Compare-and-set (`ifRevision:`), change feeds and verification rest on it.
+/// Numbers start at 1; ``zero`` stands before the first commit. The largest is 2⁶³ − 1, a limit of SQLite's integers.
+public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+  /// The commit number.
+  public let number: UInt64
+
+  /// Makes the revision of a commit number.
+  public init(_ number: UInt64) { self.number = number }
+
+  /// The state of a store in which nothing was committed yet.
+  public static let zero = Revision(0)
+
+  /// Reads the bare number.
+  public init(from decoder: any Decoder) throws {
+    number = try decoder.singleValueContainer().decode(UInt64.self)
+  }
+
+  /// Writes the bare number.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(number)
+  }
+
+  public static func < (left: Revision, right: Revision) -> Bool { left.number < right.number }
+  public var description: String { String(number) }
+}

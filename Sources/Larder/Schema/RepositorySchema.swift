@@ -1,0 +1,31 @@
+// Schema/ holds what an app declares of a collection: its name and its version.
+// Invariant: a schema is a plain value; whether it fits a store is decided when a repository is opened. Called by Store.
+
+/// What an app declares of a collection: its name in the store, and the version of its records.
+public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendable {
+  /// The name of the collection in the store: "records" unless given.
+  ///
+  /// It is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. It is stored: renaming the Swift type is
+  /// harmless, renaming the collection starts an empty one. `Store.repository` throws `.unsupported` for another name.
+  public let name: String
+  /// The version of the records that this code writes, from 1. Records of a newer version are refused with `.newerSchema`.
+  public let version: Int
+
+  /// Declares a collection.
+  public init(_ name: String = "records", version: Int = 1) {
+    self.name = name
+    self.version = version
+  }
+}
+
+/// The rule for the names of collections.
+enum CollectionName {
+  static func isValid(_ name: String) -> Bool {
+    let bytes = Array(name.utf8)
+    guard (1...64).contains(bytes.count), let first = bytes.first else { return false }
+    let isLetterDigitOrLowLine = { (byte: UInt8) in
+      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x5F
+    }
+    return isLetterDigitOrLowLine(first) && bytes.allSatisfy { isLetterDigitOrLowLine($0) || $0 == 0x2D || $0 == 0x2E }
+  }
+}

@@ -1,0 +1,95 @@
+/// What a write survives once its call has returned.
+public enum Durability: Hashable, Sendable {
+  /// Survives power loss (Linux `fdatasync`, Darwin `F_FULLFSYNC`, SQLite WAL with `synchronous=FULL`). The default.
+  case durable
+  /// Survives a crash of the process; a power cut may take the newest buffered writes, always whole and newest first.
+  case buffered
+}
+
+/// How a store is opened; every value has a default that is safe.
+public struct StoreOptions: Sendable {
+  /// Who else may use the store meanwhile.
+  public enum Access: Hashable, Sendable {
+    /// Nobody: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
+    case exclusive
+    /// Reads beside a writer in another process, and never writes (SQLite only). Shows the state found at open.
+    case readOnly
+    /// Several processes write (SQLite only).
+    case shared
+  }
+
+  /// The size limits of records, checked when saving and when opening.
+  public struct Limits: Hashable, Sendable {
+    /// The largest encoded record, in bytes: 16 MiB by default, at most 1 GiB.
+    public var recordBytes: Int
+    /// The longest encoded key, in bytes of UTF-8: 1 KiB by default, at most 64 KiB.
+    public var keyBytes: Int
+    /// The deepest nesting of arrays and objects in a record: 64 by default, at most 128.
+    ///
+    /// Foundation's decoder recurses and would overflow the small stack of a thread on Darwin long before its own limit of 512.
+    public var jsonDepth: Int
+    /// How many tombstones of deleted records are kept for readers that resume: 10,000 by default; older ones are forgotten.
+    public var tombstones: Int
+
+    /// Makes limits; a value above its maximum is lowered to it.
+    public init(recordBytes: Int = 16 << 20, keyBytes: Int = 1 << 10, jsonDepth: Int = 64, tombstones: Int = 10_000) {
+      self.recordBytes = min(recordBytes, 1 << 30)
+      self.keyBytes = min(keyBytes, 64 << 10)
+      self.jsonDepth = min(jsonDepth, 128)
+      self.tombstones = max(tombstones, 0)
+    }
+  }
+
+  /// When the journal is folded into the main file.
+  public struct Checkpoint: Hashable, Sendable {
+    /// After how long without a write; `nil` for never.
+    public var idle: Duration?
+    /// Whether it also happens when the backend asks for it, because its journal has outgrown its data.
+    public var bySize: Bool
+
+    /// Makes a policy.
+    public init(idle: Duration?, bySize: Bool) {
+      self.idle = idle
+      self.bySize = bySize
+    }
+
+    /// After five seconds without a write, and when the journal outgrows the data; always on close. The default.
+    public static let automatic = Checkpoint(idle: .seconds(5), bySize: true)
+    /// Only by ``LocalRepository/checkpoint()`` and on close.
+    public static let manual = Checkpoint(idle: nil, bySize: false)
+  }
+
+  /// What opening does with a last write that is neither whole nor provably torn.
+  public enum Recovery: Hashable, Sendable {
+    /// Cuts it, keeps the bytes aside in a quarantine file, and reports it as ambiguous. The default.
+    case cutAndReport
+    /// Refuses to open with `.corrupted`, leaving the files as they are.
+    case strict
+  }
+
+  /// Who else may use the store meanwhile: nobody by default.
+  public var access: Access
+  /// What a write survives when the call does not say: power loss by default.
+  public var durability: Durability
+  /// The size limits of records.
+  public var limits: Limits
+  /// When the journal is folded into the main file.
+  public var checkpoint: Checkpoint
+  /// Whether the main file's previous generation is kept beside it as `…-previous`: not by default (JSON files only).
+  public var keepsPreviousSnapshot: Bool
+  /// What opening does with a last write that is neither whole nor provably torn.
+  public var recovery: Recovery
+
+  /// Makes options; the defaults are an exclusive, durable store.
+  public init(
+    access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
+    checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport
+  ) {
+    self.access = access
+    self.durability = durability
+    self.limits = limits
+    self.checkpoint = checkpoint
+    self.keepsPreviousSnapshot = keepsPreviousSnapshot
+    self.recovery = recovery
+  }
+}
