@@ -5,11 +5,12 @@ import Testing
 
 /// A disk backend under test, named by the extension of its file.
 enum DiskBackend: String, CaseIterable, Sendable {
-  case json
+  case json, sqlite
 
   func backend(_ file: URL) -> any StorageBackend {
     switch self {
     case .json: JSONFileBackend(file: file)
+    case .sqlite: SQLiteBackend(file: file)
     }
   }
 }

@@ -36,7 +36,7 @@ struct Entry: Codable, Identifiable, Sendable {
       for task in 0..<4 {
         group.addTask {
           do {
-            try await write(to: entries, task: task, seed: seed, from: first)
+            try await run(entries, task: task, seed: seed, from: first)
           } catch {
             say("failed \(task) \(error)")
           }
@@ -46,11 +46,11 @@ struct Entry: Codable, Identifiable, Sendable {
   }
 
   /// One task's steps: each is said to begin, done, and said to be acknowledged. A task touches only its own keys.
-  private static func write(to entries: LocalRepository<Entry>, task: Int, seed: UInt64, from first: Int) async throws {
+  private static func run(_ entries: LocalRepository<Entry>, task: Int, seed: UInt64, from first: Int) async throws {
     var random = SplitMix64(state: seed &+ UInt64(task) &* 0x9E37)
     for step in first... {
       let size = random.next() % 40 == 0 ? 5_000 : 40
-      let entry = { (key: Int) in Entry(id: "\(task)-\(key)", step: step, padding: String(repeating: "x", count: size)) }
+      let entry: @Sendable (Int) -> Entry = { key in Entry(id: "\(task)-\(key)", step: step, padding: String(repeating: "x", count: size)) }
       let key = Int(random.next() % 10)
       switch random.next() % 10 {
       case 0:
@@ -79,7 +79,7 @@ struct Entry: Codable, Identifiable, Sendable {
   /// Writes a line with one system call, so that it is out when this returns.
   private static func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
-    _ = bytes.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+    bytes.withUnsafeBytes { _ = Foundation.write(1, $0.baseAddress, $0.count) }
   }
 }
 
