@@ -59,21 +59,27 @@ public struct BackendFactory: Sendable {
     }
   }
 
-  /// Makes a new, empty place.
-  func makePlace() throws -> BackendPlace { try place() }
+  /// Makes a new, empty place, for tests of one's own; whoever asks for it calls its ``BackendPlace/remove``.
+  public func makePlace() throws -> BackendPlace { try place() }
 }
 
 /// Where one store of a backend under test is kept.
 public struct BackendPlace: Sendable {
-  let file: URL?
-  let backup: Backup?
-  let remove: @Sendable () -> Void
-  let makeBackend: @Sendable () throws -> any StorageBackend
+  /// The main file that the store has, if it has one.
+  public let file: URL?
+  /// Where a backup can go, if it can.
+  public let backup: Backup?
+  /// Removes the place.
+  public let remove: @Sendable () -> Void
+  /// Makes a backend that is not open, on the store that is kept here.
+  public let makeBackend: @Sendable () throws -> any StorageBackend
 
   /// Where a backup goes, and how it is opened.
   public struct Backup: Sendable {
-    let file: URL
-    let makeBackend: @Sendable () throws -> any StorageBackend
+    /// The file that the backup will be.
+    public let file: URL
+    /// Makes a backend that is not open, on the backup.
+    public let makeBackend: @Sendable () throws -> any StorageBackend
 
     /// Names a file that does not exist yet.
     public init(file: URL, makeBackend: @escaping @Sendable () throws -> any StorageBackend) {

@@ -8,7 +8,8 @@ extension BackendRequirement {
       try trial.open()
       let values = [
         #"{"b":1,"a":2}"#, #"{ "spaced" :  [ 1 , 2 ] }"#, "{}", "[]", "null", "true", "0", "-0", "-0.0", "1.50", "1e2",
-        "12345678901234567890123", #""""#, #""text""#, #""\u00e9 \/ \u0000 \" \\ \n \ud83e\udd80""#, "\"caf\u{E9} cafe\u{301} \u{1F980} \u{7F} \u{2028}\"",
+        "12345678901234567890123", #""""#, #""text""#,
+        #""\u00e9 \/ \u0000 \" \\ \n \ud83e\udd80""#, "\"caf\u{E9} cafe\u{301} \u{1F980} \u{7F} \u{2028}\"",
         #"{"a":1,"a":2}"#, #"[[[[[[[["deep"]]]]]]]]"#, "{\"tab\":\t1}", "\"\u{FEFF}\"",
       ]
       for (number, value) in values.enumerated() { try trial.commit(.put("\(number)", value)) }
