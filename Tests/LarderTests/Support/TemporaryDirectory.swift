@@ -1,17 +1,37 @@
 import Foundation
 
-/// A new directory for one test, removed with the value.
+/// A directory of a test's own, removed with the value.
 final class TemporaryDirectory: Sendable {
   let url: URL
+  var path: String { url.path }
 
   init() throws {
-    url = FileManager.default.temporaryDirectory.appending(path: "larder-\(UUID().uuidString)", directoryHint: .isDirectory)
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    // Resolved, because the temporary directory is a symbolic link on some systems and the tests compare paths.
+    url = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
+      .appendingPathComponent("larder-tests-\(UUID().uuidString)", isDirectory: true)
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
   }
 
-  deinit {
-    do { try FileManager.default.removeItem(at: url) } catch { return }  // what is left is the system's to clean
+  deinit { try? FileManager.default.removeItem(at: url) }
+
+  func file(_ name: String) -> URL { url.appendingPathComponent(name, isDirectory: false) }
+  func pathOfFile(_ name: String) -> String { file(name).path }
+
+  /// The names of the files in it, sorted.
+  var names: [String] { get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() } }
+
+  /// A copy of its files as they are now: what a process that is killed now leaves behind.
+  func copy(except name: String? = nil) throws -> TemporaryDirectory {
+    let copy = try TemporaryDirectory()
+    for entry in try names where entry != name { try FileManager.default.copyItem(at: file(entry), to: copy.file(entry)) }
+    return copy
   }
 
-  func file(_ name: String) -> URL { url.appending(path: name, directoryHint: .notDirectory) }
+  /// How many descriptors of this process refer to something in the directory, removed files included (Linux).
+  func openDescriptors() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { name in
+      let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + name)
+      return target.map { $0.hasPrefix(path) } ?? false
+    }
+  }
 }
