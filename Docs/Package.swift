@@ -21,7 +21,7 @@ let package = Package(
     ),
     .testTarget(
       name: "SnippetTests",
-      dependencies: [.product(name: "Larder", package: "larder"), .product(name: "LarderTesting", package: "larder")],
+      dependencies: ["Snippets", .product(name: "Larder", package: "larder"), .product(name: "LarderTesting", package: "larder")],
       swiftSettings: settings
     ),
   ],

@@ -48,7 +48,7 @@ for package in Examples/*/; do
   package=${package%/}
   if [ -f "$package/Package.swift" ]; then step "the tests of $package" build_and_test "$package"; fi
 done
-step "the guides' snippets" build Docs
+step "the guides' snippets and their tests" build_and_test Docs
 step "the benchmarks" build Benchmarks
 
 echo

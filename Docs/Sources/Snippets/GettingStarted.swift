@@ -46,6 +46,8 @@ func catching(spots: LocalRepository<Spot>, spot: Spot) async throws {
     try await spots.insert(spot)
   } catch RepositoryError.Code.alreadyExists {
     print("\(spot.name) is there already")
+  } catch {
+    throw error
   }
 }
 

@@ -31,6 +31,8 @@ func compareAndSet(spots: LocalRepository<Spot>, id: UUID) async throws {
     try await spots.save(spot, ifRevision: revision)
   } catch RepositoryError.Code.revisionMismatch {
     print("somebody was faster: read again and decide")
+  } catch {
+    throw error
   }
 }
 
@@ -48,9 +50,11 @@ func afterAFailedSync(spots: LocalRepository<Spot>, spot: Spot, url: URL) async 
     try await spots.save(spot)
     return spots
   } catch RepositoryError.Code.outcomeUnknown {
-    do { try await spots.close() } catch RepositoryError.Code.poisoned {}  // the lock is given up either way
+    do { try await spots.close() } catch { print(error.code) }  // poisoned; the lock is given up all the same
     let reopened = try await LocalRepository<Spot>(jsonFile: url)
     if try await reopened.find(by: spot.id) != spot { try await reopened.save(spot) }
     return reopened
+  } catch {
+    throw error
   }
 }

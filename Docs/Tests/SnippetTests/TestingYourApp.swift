@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTesting
 import Testing
 
 private struct Spot: Codable, Identifiable, Hashable, Sendable {
@@ -25,6 +26,17 @@ private struct Spot: Codable, Identifiable, Hashable, Sendable {
     let after = try await LocalRepository<Spot>(backend: backend)
     let all = try await after.loadAll()
     #expect(all == [spot])
+  }
+
+  @Test func aFullDiskIsReportedAndChangesNothing() async throws {
+    let disk = FaultInjectingBackend(InMemoryBackend())
+    let spots = try await LocalRepository<Spot>(backend: disk)
+    disk.fail(.commit, with: RepositoryError(.full))
+    let spot = Spot(id: UUID(), name: "Jogashima")
+    let error = await #expect(throws: RepositoryError.self) { _ = try await spots.save(spot) }
+    #expect(error?.code == .full)
+    let count = try await spots.count()
+    #expect(count == 0)
   }
 }
 
