@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that every Swift block in the guides and the README is, line for line, a part of a compiled snippet (Docs/Sources and Docs/Tests).
-# A block may be indented less than the snippet has it. Usage: check-snippets.sh [ROOT], or check-snippets.sh --self-test.
+# A block may be indented less than the snippet has it. Also checks that each test that the README names as a proof is there. Usage: check-snippets.sh [ROOT], or check-snippets.sh --self-test.
 set -euo pipefail
 
 # Prints a complaint for each block that stands in no snippet. Arguments: snippets, then pages.
@@ -38,6 +38,7 @@ compare() {
 
 check() {
   cd "$1"
+  if [ -f README.md ]; then check_proofs || return 1; fi
   local snippets pages output
   snippets=$(find Docs/Sources Docs/Tests -name '*.swift' | LC_ALL=C sort)
   pages=$( (ls README.md 2>/dev/null; find Docs -name '.build*' -prune -o -name '*.md' -print) | grep -v '^Docs/Design/' | LC_ALL=C sort)
@@ -45,6 +46,18 @@ check() {
   output=$(compare $snippets $pages)
   if printf '%s\n' "$output" | grep -v '^blocks ' >&2; then return 1; fi
   echo "check-snippets.sh: all $(printf '%s' "$output" | sed -n 's/^blocks //p') Swift blocks stand in compiled snippets"
+}
+
+# Checks that the tests in the last column of the README's table of promises exist.
+check_proofs() {
+  local name missing=0
+  for name in $(sed -n '/^| Promise /,/^$/p' README.md | awk -F'|' '{ print $3 }' | grep -oE '`[A-Za-z0-9]+`' | tr -d '`'); do
+    if ! grep -rqE "func $name\\(" --include='*.swift' Tests; then
+      echo "README.md: there is no test $name" >&2
+      missing=1
+    fi
+  done
+  return "$missing"
 }
 
 self_test() {
@@ -67,6 +80,11 @@ self_test() {
   expect 1 'let a = 1\ng {\n  a\n}'
   expect 1 'g {\na\n}'
   expect 1 'import A\nimport B'
+  mkdir "$tree/Tests"
+  echo '@Test func aThingHolds() {}' >"$tree/Tests/A.swift"
+  proof() { printf '# R\n\n| Promise | Test |\n|---|---|\n| A thing. | `%s` |\n\n' "$1" >"$tree/README.md"; }
+  proof aThingHolds; expect 0 'import A'
+  proof aThing; expect 1 'import A'
   rm -rf "$tree"
   if [ "$failures" != 0 ]; then return 1; fi
 }

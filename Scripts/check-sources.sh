@@ -58,8 +58,8 @@ find_constructs() { # KIND(sources|tests) FILE...
           complain("sleep", "tests wait on gates and manual clocks")
         next
       }
-      if (code ~ /try\?/) found("try?")
-      if (code ~ /try!/) found("try!")
+      if (code ~ /(^|[^A-Za-z0-9_])try\?/) found("try?")
+      if (code ~ /(^|[^A-Za-z0-9_])try!/) found("try!")
       if (code ~ /(^|[^A-Za-z0-9_])fatalError *\(/) found("fatalError")
       if (code ~ /(^|[^A-Za-z0-9_])precondition(Failure)? *\(/) found("precondition")
       if (code ~ /(^|[^A-Za-z0-9_])as! /) found("as!")
@@ -67,7 +67,7 @@ find_constructs() { # KIND(sources|tests) FILE...
       if (code ~ /nonisolated\(unsafe\)/) found("nonisolated(unsafe)")
       if (code ~ /uniqueKeysWithValues/) found("uniqueKeysWithValues")
       if (code ~ /\.write\(to: *([^& ]|$)/ || code ~ /options: *\[? *\.atomic/) found("Data.write")
-      gsub(/(try|as)!/, "", code)
+      gsub(/(^|[^A-Za-z0-9_])(try|as)!/, " ", code)
       if (code ~ /[A-Za-z0-9_)\]>"]!([^=]|$)/) found("!")
       comment_above = has_comment
     }
@@ -141,6 +141,8 @@ Data.write|try data.put(url, options: .atomic)
 !|var a: Int!
 CASES
   expect "" $file 'if !a, b != c, d!=e { try entry.write(to: &writer, from: old) }'
+  expect "" $file 'func f() -> Entry? { registry?.a }'
+  expect "!: needs a comment" $file 'let a: Entry!'
   expect "no line needs this entry any more" $file 'let a = 1' "$file: try?"
   expect "301 lines" $file "$(printf 'let a = 1\\n%.0s' $(seq 300))"
   expect "" $file "$(printf 'let a = 1\\n%.0s' $(seq 299))"
