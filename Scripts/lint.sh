@@ -9,7 +9,7 @@ Scripts/check-snippets.sh --self-test
 Scripts/check-snippets.sh
 
 if ! command -v swift >/dev/null; then
-  echo "Swift 6.2 or later is missing: type 'open https://www.swift.org/install', then run this again." >&2
+  echo "Swift 6.2 or later is missing: get it from https://www.swift.org/install, then run this again." >&2
   exit 1
 fi
 find . -name '.build*' -prune -o -name .git -prune -o -name '*.swift' -print0 | xargs -0 swift format lint --strict --parallel

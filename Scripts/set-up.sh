@@ -16,16 +16,19 @@ has_sqlite() {
   return 1
 }
 
-install_with_apt() { # PREFIX: nothing, or sudo -n
+install_with_apt() { # env or sudo -n
+  echo "Installing libsqlite3-dev, which LarderSQLite is built on."
   DEBIAN_FRONTEND=noninteractive "$@" apt-get install -y -qq libsqlite3-dev >/dev/null 2>&1 && return 0
   "$@" apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive "$@" apt-get install -y -qq libsqlite3-dev >/dev/null
 }
 
-command -v swift >/dev/null || missing "Swift 6.2 or later" "open https://www.swift.org/install"
+if ! command -v swift >/dev/null; then
+  echo "Swift 6.2 or later is missing: get it from https://www.swift.org/install, then run this again." >&2
+  exit 1
+fi
 if has_sqlite; then exit 0; fi
 
 if command -v apt-get >/dev/null; then
-  echo "Installing libsqlite3-dev, which LarderSQLite is built on."
   if [ "$(id -u)" = 0 ]; then
     install_with_apt env || missing sqlite3.h "apt-get install libsqlite3-dev"
   elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
