@@ -26,8 +26,10 @@ step() { # NAME COMMAND...
   if [ "$state" != ok ]; then
     failed=1
     echo "-- the last lines of $log, errors first:"
-    grep -nE 'error:|warning:|✘|Fatal|LARDER_SEED' "$log" | head -n 60 || true
+    grep -nE 'error:|warning:|✘|Fatal' "$log" | head -n 60 || true
     tail -n 30 "$log"
+    echo "-- the seeds of this run:"
+    grep -o '.*LARDER_SEED=[0-9]*' "$log" | head -n 30 || true
   fi
   summary+=("$(printf '  %-7s %4d s  %s%s' "$state" $((SECONDS - since)) "$name" "$tests")")
 }
