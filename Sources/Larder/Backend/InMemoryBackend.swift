@@ -1,0 +1,71 @@
+public import Foundation
+internal import Synchronization
+
+/// Keeps nothing beyond the process: for tests, previews, and values that are not worth a file.
+///
+/// It takes part in everything a store promises except durability.
+public final class InMemoryBackend: StorageBackend {
+  private struct State: Sendable {
+    var records: [RecordAddress: StoredRecord] = [:]
+    var commit = Revision.zero
+    var isOpen = false
+    let storeID = UUID()
+  }
+  private let state = Mutex(State())
+
+  /// Makes an empty backend. Its contents outlive a closed store for as long as the object does, so that a test can reopen it.
+  public init() {}
+
+  public var name: String { "memory" }
+
+  public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    guard options.access == .exclusive else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
+    let opened: State? = state.withLock { state in
+      guard !state.isOpen else { return nil }
+      state.isOpen = true
+      return state
+    }
+    guard let opened else { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
+    for record in opened.records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
+    return OpenReport(
+      storeID: opened.storeID, commit: opened.commit, isNew: opened.commit == .zero,
+      recordCount: opened.records.values.count { $0.value != nil })
+  }
+
+  public func commit(_ batch: WriteBatch) throws(RepositoryError) {
+    let failure: RepositoryError? = state.withLock { state in
+      guard state.isOpen else { return RepositoryError(.closed, file: name) }
+      guard batch.commits.lowerBound == state.commit.number + 1 else { return .notConsecutive(batch, after: state.commit, file: name) }
+      for record in batch.records { state.records[record.address] = record }
+      state.commit = Revision(batch.commits.upperBound)
+      return nil
+    }
+    if let failure { throw failure }
+  }
+
+  public func flush() throws(RepositoryError) {}
+  public func checkpoint() throws(RepositoryError) {}
+
+  public func verify() -> VerifyReport {
+    state.withLock { state in
+      let recordCount = state.records.values.count { $0.value != nil }
+      return VerifyReport(
+        commit: state.commit, recordCount: recordCount, tombstoneCount: state.records.count - recordCount)
+    }
+  }
+
+  public func backup(to url: URL) throws(RepositoryError) {
+    throw RepositoryError(.unsupported, "a store in memory has no file to back up", file: name)
+  }
+
+  public func close() throws(RepositoryError) {
+    state.withLock { $0.isOpen = false }
+  }
+}
+
+extension RepositoryError {
+  /// The error for a batch whose commit numbers do not follow the store's newest commit.
+  public static func notConsecutive(_ batch: WriteBatch, after commit: Revision, file: String) -> RepositoryError {
+    RepositoryError(.unsupported, "a batch from commit \(batch.commits.lowerBound) cannot follow commit \(commit)", file: file)
+  }
+}

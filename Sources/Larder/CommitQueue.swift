@@ -1,0 +1,284 @@
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+
+// The root of Larder/ is the path of a write and of a read: LocalRepository encodes, CommitQueue gathers and commits, StoreState is
+// published, RepositorySnapshot reads it. Invariant: what is published was durable before. Called by apps.
+
+/// The one writer of a store: gathers the writes that arrive while the disk is busy, commits them together, and publishes the result.
+///
+/// Order of every commit: claim (the commit point for cancellation), stage against the pending state, make durable, publish, resume the
+/// callers. Only the executor's queue stages, commits and publishes, so there is no moment between reading and assigning state.
+final class CommitQueue: Sendable {
+  let executor: StoreExecutor
+  let options: StoreOptions
+  let openReport: OpenReport
+  private let backend: any StorageBackend
+  private let published: Mutex<StoreState>
+  private let inbox = Mutex(Inbox())
+  private let checkpoints = Mutex(CheckpointState())
+
+  private struct Inbox: Sendable {
+    var writes: [any AnyQueuedWrite] = []
+    /// Whether a drain is scheduled or running, which will see what is put in.
+    var isDraining = false
+  }
+
+  private struct CheckpointState: Sendable {
+    /// The commit that the last checkpoint (or open) left nothing behind of.
+    var folded: UInt64
+    var isIdleTimerSet = false
+    var lastWrite = ContinuousClock.now
+    /// Why the last automatic checkpoint failed, and the commit from which it may be tried again.
+    var failure: RepositoryError?
+    var retryFrom: UInt64 = 0
+
+    init(folded: UInt64 = 0) { self.folded = folded }
+  }
+
+  private init(
+    executor: StoreExecutor, backend: any StorageBackend, options: StoreOptions, state: StoreState, openReport: OpenReport
+  ) {
+    self.executor = executor
+    self.backend = backend
+    self.options = options
+    self.openReport = openReport
+    published = Mutex(state)
+    let replayed = UInt64(openReport.replayedCommits)
+    checkpoints.withLock { $0.folded = state.commit - min(state.commit, replayed) }
+  }
+
+  /// Opens the backend and indexes its records.
+  static func open(_ backend: any StorageBackend, _ options: StoreOptions) async throws(RepositoryError) -> CommitQueue {
+    let executor = StoreExecutor(label: "larder.store")
+    let queue = try await executor.run { () throws(RepositoryError) -> CommitQueue in
+      let start = ContinuousClock.now
+      var loader = StoreLoader(limits: options.limits)
+      var report = try backend.open(options) { loader.add($0) }
+      let state = loader.finish(commit: report.commit)
+      report.undecodable += loader.undecodable
+      report.recordCount = state.collections.reduce(0) { $0 + $1.count }
+      report.duration = .now - start
+      return CommitQueue(executor: executor, backend: backend, options: options, state: state, openReport: report)
+    }
+    queue.scheduleIdleCheckpoint()
+    return queue
+  }
+
+  /// What readers see now: a copy of some pointers under a lock that is held for nothing else.
+  var state: StoreState { published.withLock { $0 } }
+
+  /// The index of a collection, made when it is new. Nothing is written until its first record is.
+  func collection(named name: String) -> Int {
+    published.withLock { state in
+      if let index = state.names.firstIndex(of: name) { return index }
+      state.names.append(name)
+      state.collections.append(RecordMap())
+      return state.names.count - 1
+    }
+  }
+
+  /// The records of a collection, for reading.
+  /// - Throws: `.closed`.
+  func records(of collection: Int) throws(RepositoryError) -> RecordMap {
+    let (map, isClosed) = published.withLock { state in
+      if case .closed = state.condition { (state.collections[collection], true) } else { (state.collections[collection], false) }
+    }
+    if isClosed { throw RepositoryError(.closed, "the store was closed") }
+    return map
+  }
+
+  /// Queues a write, and returns or throws when its commit is over.
+  func write<Output: Sendable>(
+    _ durability: Durability?, _ body: @escaping @Sendable (inout StagedBatch) throws -> Output
+  ) async throws -> Output {
+    guard options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
+    let write = QueuedWrite(durability ?? options.durability, body)
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        if write.start(continuation) { enqueue(write) }
+      }
+    } onCancel: {
+      write.cancel()
+    }
+    return try outcome.get()
+  }
+
+  private func enqueue(_ write: any AnyQueuedWrite) {
+    let startsDrain = inbox.withLock { inbox in
+      inbox.writes.append(write)
+      defer { inbox.isDraining = true }
+      return !inbox.isDraining
+    }
+    if startsDrain { executor.queue.async { self.drain() } }
+  }
+
+  private func takeWrites() -> [any AnyQueuedWrite]? {
+    inbox.withLock { inbox in
+      guard !inbox.writes.isEmpty else {
+        inbox.isDraining = false
+        return nil
+      }
+      defer { inbox.writes = [] }
+      return inbox.writes
+    }
+  }
+
+  /// Commits batch after batch until nobody waits. On the executor only.
+  private func drain() {
+    while let writes = takeWrites() {
+      commit(writes)
+      checkpointBySize()
+    }
+    scheduleIdleCheckpoint()
+  }
+
+  /// One group commit. On the executor only.
+  private func commit(_ writes: [any AnyQueuedWrite]) {
+    let state = self.state
+    do throws(RepositoryError) {
+      try state.checkWritable()
+    } catch {
+      for write in writes where write.claim() { write.finish(error) }
+      return
+    }
+    var batch = StagedBatch(state)
+    var claimed: [any AnyQueuedWrite] = []
+    claimed.reserveCapacity(writes.count)
+    for write in writes where write.claim() {
+      write.stage(in: &batch)
+      claimed.append(write)
+    }
+    var failure: RepositoryError?
+    if !batch.isEmpty {
+      do throws(RepositoryError) {
+        try backend.commit(batch.writeBatch(claimed.contains { $0.durability == .durable } ? .durable : .buffered))
+        published.withLock { current in
+          // A collection may have been declared meanwhile; its empty map stays.
+          let added = current.collections.dropFirst(batch.collections.count)
+          current = batch.applied(to: current)
+          current.collections += added
+        }
+        checkpoints.withLock { $0.lastWrite = .now }
+      } catch {
+        failure = error
+        notePoison(error)
+      }
+    }
+    for write in claimed { write.finish(failure) }
+  }
+
+  private func notePoison(_ error: RepositoryError) {
+    guard error.code == .outcomeUnknown || error.code == .poisoned else { return }
+    published.withLock { if case .open = $0.condition { $0.condition = .poisoned(error) } }
+  }
+}
+
+// MARK: - Maintenance
+
+extension CommitQueue {
+  /// Makes every earlier write durable.
+  func flush() async throws(RepositoryError) {
+    try await maintain { backend throws(RepositoryError) in try backend.flush() }
+  }
+
+  /// Folds the journal into the main file.
+  func checkpoint() async throws(RepositoryError) {
+    try await maintain { backend throws(RepositoryError) in try backend.checkpoint() }
+    let commit = state.commit
+    checkpoints.withLock { $0 = CheckpointState(folded: commit) }
+  }
+
+  func backup(to url: URL) async throws(RepositoryError) {
+    try await maintain { backend throws(RepositoryError) in try backend.backup(to: url) }
+  }
+
+  func verify() async -> VerifyReport {
+    let start = ContinuousClock.now
+    var report = await executor.run { self.backend.verify() }
+    if let failure = checkpoints.withLock({ $0.failure }) { report.problems.append(failure) }
+    report.duration = .now - start
+    return report
+  }
+
+  /// Commits what is queued, then closes the backend. The second call does nothing.
+  func close() async throws(RepositoryError) {
+    try await executor.run { () throws(RepositoryError) in
+      let wasClosed = self.published.withLock { if case .closed = $0.condition { true } else { false } }
+      guard !wasClosed else { return }
+      self.drain()
+      self.published.withLock { $0.condition = .closed }
+      try self.backend.close()
+    }
+  }
+
+  /// Runs an operation of the backend between commits.
+  private func maintain(
+    _ operation: @escaping @Sendable (any StorageBackend) throws(RepositoryError) -> Void
+  ) async throws(RepositoryError) {
+    try await executor.run { () throws(RepositoryError) in
+      try self.state.checkWritable()
+      do throws(RepositoryError) {
+        try operation(self.backend)
+      } catch {
+        self.notePoison(error)
+        throw error
+      }
+    }
+  }
+
+  /// On the executor only.
+  private func checkpointBySize() {
+    let commit = state.commit
+    guard options.checkpoint.bySize, backend.wantsCheckpoint, commit >= checkpoints.withLock({ $0.retryFrom }) else { return }
+    automaticCheckpoint(commit)
+  }
+
+  /// A checkpoint that nobody asked for: its failure must not fail a write, so it is kept for `verify`, and tried again later.
+  private func automaticCheckpoint(_ commit: UInt64) {
+    guard case .open = state.condition else { return }
+    do throws(RepositoryError) {
+      try backend.checkpoint()
+      checkpoints.withLock {
+        $0.folded = commit
+        $0.failure = nil
+      }
+    } catch {
+      notePoison(error)
+      checkpoints.withLock {
+        $0.failure = error
+        $0.retryFrom = commit + 1_000
+      }
+    }
+  }
+
+  /// Sets the one timer that folds the journal when writing has paused.
+  private func scheduleIdleCheckpoint() {
+    guard let idle = options.checkpoint.idle, options.access != .readOnly else { return }
+    let commit = state.commit
+    let mustSet = checkpoints.withLock { state in
+      guard !state.isIdleTimerSet, state.folded < commit, commit >= state.retryFrom else { return false }
+      state.isIdleTimerSet = true
+      return true
+    }
+    guard mustSet else { return }
+    executor.queue.asyncAfter(deadline: .now() + idle.timeInterval) { [weak self] in self?.idleTimerFired(idle) }
+  }
+
+  private func idleTimerFired(_ idle: Duration) {
+    let lastWrite = checkpoints.withLock { state in
+      state.isIdleTimerSet = false
+      return state.lastWrite
+    }
+    if ContinuousClock.now - lastWrite >= idle { automaticCheckpoint(state.commit) }
+    scheduleIdleCheckpoint()
+  }
+}
+
+extension Duration {
+  /// In seconds.
+  var timeInterval: Double {
+    let (seconds, attoseconds) = components
+    return Double(seconds) + Double(attoseconds) * 1e-18
+  }
+}

@@ -1,0 +1,125 @@
+extension LocalRepository {
+  /// Inserts the record, or replaces the one with its id.
+  ///
+  /// Returns when the record is durable and visible. The value is encoded in the caller's own task, away from its actor; what later reads
+  /// return is what was stored, decoded.
+  /// - Parameters:
+  ///   - item: The value.
+  ///   - ifRevision: If given, the write goes through only if the record is at this revision; ``Revision/zero`` stands for "there is none".
+  ///   - durability: What the write survives; the store's option unless given.
+  /// - Returns: The revision that the record has now.
+  /// - Throws: `.revisionMismatch`, `.invalidKey`, `.encodingFailed`, `.decodingFailed` for a type whose own encoding does not decode,
+  ///   `.tooLarge`, `.cancelled`, `.full` or `.inputOutput` (nothing was written), `.outcomeUnknown`, `.poisoned`, `.closed`,
+  ///   `.unsupported` in a store opened read-only.
+  @concurrent @discardableResult
+  public nonisolated func save(
+    _ item: Item, ifRevision: Revision? = nil, durability: Durability? = nil
+  ) async throws(RepositoryError) -> Revision {
+    try await put(item, ifRevision.map(Expectation.revision) ?? .anything, durability)
+  }
+
+  /// Inserts or replaces all these records in one batch: all of them or none. Of two with one id the last one holds.
+  ///
+  /// - Returns: The revision that all of them have now; the newest one of the store when there are none.
+  /// - Throws: as ``save(_:ifRevision:durability:)``; an error of one record fails the batch.
+  @concurrent @discardableResult
+  public nonisolated func save(
+    contentsOf items: some Sequence<Item> & Sendable, durability: Durability? = nil
+  ) async throws(RepositoryError) -> Revision {
+    let records = try await ParallelEncoding.records(Array(items), coder)
+    let collection = collection
+    return try await repositoryErrors {
+      try await self.queue.write(durability) { batch in
+        guard !records.isEmpty else { return batch.latest }
+        for record in records { try batch.upsert(record, in: collection) }
+        return batch.revision
+      }
+    }
+  }
+
+  /// Inserts a record whose id is new.
+  ///
+  /// - Throws: `.alreadyExists`, otherwise as ``save(_:ifRevision:durability:)``.
+  @concurrent @discardableResult
+  public nonisolated func insert(_ item: Item, durability: Durability? = nil) async throws(RepositoryError) -> Revision {
+    try await put(item, .absent, durability)
+  }
+
+  /// Changes a record in place: reads, calls the closure and writes with no other write between.
+  ///
+  /// The closure runs on the store's executor and should be quick. It must not change the id.
+  /// - Returns: The record as the closure left it.
+  /// - Throws: `.notFound`; what the closure throws, and then nothing was written; `.decodingFailed` when the stored record cannot be read;
+  ///   otherwise as ``save(_:ifRevision:durability:)``.
+  @concurrent @discardableResult
+  public nonisolated func update(
+    _ id: Item.ID, durability: Durability? = nil, _ body: @escaping @Sendable (inout Item) throws -> Void
+  ) async throws -> Item {
+    try await transaction(durability: durability) { transaction in try transaction.update(id, in: self, body) }
+  }
+
+  /// Deletes the record with this id, if there is one.
+  ///
+  /// - Parameter ifRevision: If given, the record is deleted only if it is at this revision.
+  /// - Returns: Whether there was one.
+  /// - Throws: `.revisionMismatch`, `.invalidKey`, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
+  @concurrent @discardableResult
+  public nonisolated func delete(
+    _ id: Item.ID, ifRevision: Revision? = nil, durability: Durability? = nil
+  ) async throws(RepositoryError) -> Bool {
+    let key = try coder.keys.key(for: id)
+    let (collection, version) = (collection, schema.version)
+    return try await repositoryErrors {
+      try await self.queue.write(durability) { batch in
+        try batch.delete(key, in: collection, schemaVersion: version, expecting: ifRevision.map(Expectation.revision) ?? .anything)
+      }
+    }
+  }
+
+  /// Puts these records in the place of all that are there, in one batch: readers see the old contents or the new.
+  ///
+  /// - Throws: as ``save(_:ifRevision:durability:)``. Cost: linear in both.
+  @concurrent public nonisolated func replaceAll(with items: some Sequence<Item> & Sendable) async throws(RepositoryError) {
+    let records = try await ParallelEncoding.records(Array(items), coder)
+    let (collection, version) = (collection, schema.version)
+    try await repositoryErrors {
+      try await self.queue.write(nil) { batch in batch.replaceAll(in: collection, with: records, schemaVersion: version) }
+    }
+  }
+
+  /// Runs several reads and writes as one: all of them or none, with no other write between.
+  ///
+  /// The closure is synchronous and runs on the store's executor; it sees its own writes. It may use every repository of the same store.
+  /// - Returns: What the closure returns, once its writes are durable.
+  /// - Throws: what the closure throws, and then nothing was written; otherwise as ``save(_:ifRevision:durability:)``.
+  @concurrent @discardableResult
+  public nonisolated func transaction<R: Sendable>(
+    durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws -> R
+  ) async throws -> R {
+    try await queue.transaction(durability, body)
+  }
+
+  private nonisolated func put(
+    _ item: Item, _ expectation: Expectation, _ durability: Durability?
+  ) async throws(RepositoryError) -> Revision {
+    let record = try coder.encode(item)
+    let collection = collection
+    return try await repositoryErrors {
+      try await self.queue.write(durability) { batch in
+        try batch.upsert(record, in: collection, expecting: expectation)
+        return batch.revision
+      }
+    }
+  }
+}
+
+/// Narrows the errors of a write that runs no closure of the caller's, and so can only fail with our own.
+func repositoryErrors<Result>(_ write: () async throws -> Result) async throws(RepositoryError) -> Result {
+  do {
+    return try await write()
+  } catch let error as RepositoryError {
+    throw error
+  } catch {
+    throw RepositoryError(.inputOutput, "an unexpected kind of error", underlying: error)
+  }
+}

@@ -1,0 +1,124 @@
+/// A typed collection of values on this device: in memory for reading, on disk before a write returns.
+///
+/// ```swift
+/// let spots = try await LocalRepository<Spot>(jsonFile: url)
+/// try await spots.save(Spot(id: UUID(), name: "Jogashima", country: "JP", rating: 5))
+/// let all = try await spots.loadAll()
+/// ```
+///
+/// Reads answer from the last published snapshot: they never wait for a write, a disk or an actor. Writes return when they are durable,
+/// and only then are they visible; a write that throws has changed nothing (see ``RepositoryError/Code/outcomeUnknown`` for the one
+/// exception). Writes that arrive together share one sync.
+public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable & Codable & Sendable {
+  nonisolated let queue: CommitQueue
+  nonisolated let collection: Int
+  nonisolated let schema: RepositorySchema<Item>
+  nonisolated let coder: RecordCoder<Item>
+  /// Whether closing the repository closes the store, because nobody else has it.
+  private let ownsStore: Bool
+
+  /// The store's own serial executor, so that nothing here blocks the cooperative pool.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { queue.executor.asUnownedSerialExecutor() }
+
+  init(queue: CommitQueue, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
+    guard CollectionName.isValid(schema.name) else {
+      throw RepositoryError(.unsupported, "a collection's name is 1 to 64 of A-Z a-z 0-9 _ . - and starts with a letter, digit or _")
+    }
+    guard schema.version >= 1, schema.version <= Int(Int32.max) else {
+      throw RepositoryError(.unsupported, "a schema version is a number from 1")
+    }
+    self.queue = queue
+    self.schema = schema
+    self.ownsStore = ownsStore
+    collection = queue.collection(named: schema.name)
+    coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits)
+    let newest = queue.state.collections[collection].newestSchemaVersion
+    guard newest <= schema.version else {
+      throw RepositoryError(
+        .newerSchema, "the collection \(schema.name) holds records of a newer version",
+        versions: .init(found: newest, supported: schema.version))
+    }
+  }
+
+  /// Opens the store that a backend keeps, with one repository in it.
+  ///
+  /// - Throws: what the backend's `open` throws; `.newerSchema` when a record was written by a newer version of the schema; `.unsupported`
+  ///   for a schema that cannot be stored.
+  public init(
+    backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
+  ) async throws(RepositoryError) {
+    try self.init(queue: await CommitQueue.open(backend, options), schema: schema, ownsStore: true)
+  }
+
+  /// Makes a repository that lives in memory only and is gone with the process.
+  ///
+  /// - Throws: `.unsupported` for a schema that cannot be stored.
+  public init(inMemory schema: RepositorySchema<Item> = .init()) async throws(RepositoryError) {
+    try await self.init(backend: InMemoryBackend(), schema: schema)
+  }
+
+  /// What opening the store found and did.
+  public nonisolated var openReport: OpenReport { queue.openReport }
+
+  // MARK: Reading
+
+  /// The records at the newest commit, as an immutable value. Cost: a copy of some pointers.
+  ///
+  /// It goes on answering after ``close()``, with the last state.
+  public nonisolated var snapshot: RepositorySnapshot<Item> {
+    let state = queue.state
+    return RepositorySnapshot(
+      revision: Revision(state.commit), collection: schema.name, records: state.collections[collection], coder: coder)
+  }
+
+  /// The record with this id, or `nil` when there is none.
+  ///
+  /// Never leaves the caller's actor and never waits. Cost: about a dictionary's; the first touch of a record also decodes it.
+  /// - Throws: `.decodingFailed` or `.tooLarge` for a record that is there but cannot be read as `Item`, `.invalidKey` for an id that
+  ///   cannot be a key, `.closed`.
+  public nonisolated(nonsending) func find(by id: Item.ID) async throws(RepositoryError) -> Item? {
+    try queue.records(of: collection)[coder.keys.key(for: id)]?.value(coder)
+  }
+
+  /// All records that decode, in the order of their keys' bytes; `snapshot.undecodable` lists the others.
+  ///
+  /// Records that were not touched yet are decoded in parallel, away from the caller's actor. Cost: linear.
+  /// - Throws: `.closed`.
+  public nonisolated(nonsending) func loadAll() async throws(RepositoryError) -> [Item] {
+    let records = try queue.records(of: collection)
+    guard records.count > ParallelDecoding.chunk else {
+      return RepositorySnapshot(revision: .zero, collection: schema.name, records: records, coder: coder).loadAll()
+    }
+    return await ParallelDecoding.items(records, coder)
+  }
+
+  /// How many records there are, those that do not decode included. Cost: none.
+  /// - Throws: `.closed`.
+  public nonisolated(nonsending) func count() async throws(RepositoryError) -> Int {
+    try queue.records(of: collection).count
+  }
+
+  /// The commit that wrote the record with this id; `nil` when there is none. Give it to `ifRevision:` for compare-and-set.
+  public nonisolated func revision(of id: Item.ID) -> Revision? { snapshot.revision(of: id) }
+
+  // MARK: Upkeep
+
+  /// Makes every earlier write survive power loss; needed only after `.buffered` writes.
+  ///
+  /// - Throws: `.outcomeUnknown` when the sync fails, which poisons the store; `.poisoned`, `.closed`.
+  public func flush() async throws(RepositoryError) { try await queue.flush() }
+
+  /// Folds the journal into the main file. Happens by itself on close, when idle and by size; see ``StoreOptions/checkpoint``.
+  ///
+  /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted` when the old file is damaged, `.poisoned`, `.closed`.
+  public func checkpoint() async throws(RepositoryError) { try await queue.checkpoint() }
+
+  /// Commits what is queued and closes the store: afterwards only its main file remains, and calls throw `.closed`.
+  ///
+  /// A repository that came from a ``Store`` makes its writes durable and leaves the store open. The second call does nothing. A repository
+  /// that is dropped without closing loses nothing; the next open replays its journal.
+  /// - Throws: what prevented a clean close; everything committed is safe in any case.
+  public func close() async throws(RepositoryError) {
+    if ownsStore { try await queue.close() } else { try await queue.flush() }
+  }
+}

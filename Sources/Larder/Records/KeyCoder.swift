@@ -1,0 +1,69 @@
+internal import Foundation
+
+/// Turns ids into keys, injectively: two ids share a key only if they are the same id, byte for byte.
+///
+/// A `String` is its own key; integers are decimal digits; a `UUID` is its upper-case text; a `RawRepresentable` is its raw value's key;
+/// everything else is its JSON with sorted keys. The form is chosen by the type, once.
+struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
+  private let limit: Int
+  private let text: @Sendable (ID) throws -> String
+  /// Whether an id might not survive its key, so that a save must try it.
+  private let needsRoundTrip: Bool
+
+  init(limit: Int) {
+    self.limit = limit
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let json: @Sendable (ID) throws -> String = { String(decoding: try encoder.encode($0), as: UTF8.self) }
+    if ID.self == String.self || ID.self == UUID.self || ID.self is any FixedWidthInteger.Type || ID.self is any RawRepresentable.Type {
+      text = { id in try plainText(of: id) ?? json(id) }
+      needsRoundTrip = false
+    } else {
+      text = json
+      needsRoundTrip = true
+    }
+  }
+
+  /// The key of an id.
+  /// - Throws: `.invalidKey` when the id does not encode, or is longer than the limit.
+  func key(for id: ID) throws(RepositoryError) -> RecordKey {
+    let key: RecordKey
+    do {
+      key = RecordKey(try text(id))
+    } catch {
+      throw RepositoryError(.invalidKey, "the id does not encode", underlying: error)
+    }
+    guard key.byteCount <= limit else {
+      throw RepositoryError(.invalidKey, "the key has \(key.byteCount) bytes, more than \(limit)", keyHash: key.hash)
+    }
+    return key
+  }
+
+  /// The key of an id that is about to be stored, having tried that the key decodes to the same id.
+  /// - Throws: `.invalidKey` as ``key(for:)``, and for an id that its own coding does not preserve.
+  func keyForStoring(_ id: ID) throws(RepositoryError) -> RecordKey {
+    let key = try key(for: id)
+    guard needsRoundTrip else { return key }
+    let decoded: ID
+    do {
+      decoded = try JSONDecoder().decode(ID.self, from: Data(key.text.utf8))
+    } catch {
+      throw RepositoryError(.invalidKey, "the id does not decode from its own encoding", keyHash: key.hash, underlying: error)
+    }
+    guard decoded == id, try self.key(for: decoded) == key else {
+      throw RepositoryError(.invalidKey, "the id changes when it is encoded and decoded", keyHash: key.hash)
+    }
+    return key
+  }
+}
+
+/// The key text of the plain kinds of id, looking through raw values; `nil` for others.
+private func plainText(of id: Any) -> String? {
+  switch id {
+  case let text as String: text
+  case let id as UUID: id.uuidString
+  case let number as any FixedWidthInteger: number.description
+  case let value as any RawRepresentable: plainText(of: value.rawValue)
+  default: nil
+  }
+}

@@ -1,0 +1,30 @@
+/// Decoding many records at once, on as many cores as there are.
+enum ParallelDecoding {
+  /// How many records one task decodes; fewer in all are decoded where they are asked for.
+  static let chunk = 512
+
+  /// The values of all records that decode, in key order.
+  @concurrent static func items<Item>(_ records: RecordMap, _ coder: RecordCoder<Item>) async -> [Item] {
+    let slots = records.ordered()
+    await withTaskGroup(of: Void.self) { group in
+      for start in stride(from: 0, to: slots.count, by: chunk) {
+        let part = slots[start..<min(start + chunk, slots.count)]
+        guard part.contains(where: \.isEncoded) else { continue }
+        group.addTask { decode(part, coder) }
+      }
+    }
+    var items: [Item] = []
+    items.reserveCapacity(slots.count)
+    for slot in slots {
+      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // listed by `snapshot.undecodable`
+    }
+    return items
+  }
+
+  /// Touches the records, which keep their values.
+  private static func decode<Item>(_ slots: ArraySlice<RecordSlot>, _ coder: RecordCoder<Item>) {
+    for slot in slots {
+      do throws(RepositoryError) { let _: Item = try slot.value(coder) } catch { continue }  // the slot keeps the error
+    }
+  }
+}

@@ -1,0 +1,65 @@
+internal import HashTreeCollections
+
+/// The records of a collection at one commit: an immutable value whose copies share what they have in common.
+///
+/// It is a ``RecordBase`` from opening, and over it a persistent tree of what changed since. A copy costs nothing, a change
+/// O(log of the changes).
+struct RecordMap: Sendable {
+  private var base: RecordBase
+  /// What changed since: a slot, or `nil` where a record of the base was deleted.
+  private var overlay: TreeDictionary<RecordKey, RecordSlot?> = [:]
+  private(set) var count: Int
+
+  init(_ slots: [RecordSlot] = []) {
+    base = slots.isEmpty ? .empty : RecordBase(slots)
+    count = base.slots.count
+  }
+
+  /// The newest schema version among the records that were there when the collection was opened; 0 when there were none.
+  var newestSchemaVersion: Int { base.newestSchemaVersion }
+
+  subscript(key: RecordKey) -> RecordSlot? {
+    if !overlay.isEmpty, let change = overlay[key] { return change }
+    return base.slot(for: key)
+  }
+
+  /// Puts a record in the place of its key.
+  mutating func upsert(_ slot: RecordSlot) {
+    if self[slot.key] == nil { count += 1 }
+    overlay[slot.key] = .some(slot)
+  }
+
+  /// Takes the record of a key out, if there is one.
+  mutating func remove(_ key: RecordKey) {
+    guard self[key] != nil else { return }
+    count -= 1
+    if base.slot(for: key) == nil {
+      overlay.removeValue(forKey: key)
+    } else {
+      overlay.updateValue(nil, forKey: key)
+    }
+  }
+
+  /// All records in the order of their keys. Cost: linear after opening a JSON file; sorting what changed since is extra.
+  func ordered() -> [RecordSlot] {
+    let unchanged = overlay.isEmpty ? base.slots : base.slots.filter { overlay.index(forKey: $0.key) == nil }
+    let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }
+    guard !overlay.isEmpty else { return ordered }
+    return Self.merge(ordered, overlay.values.compactMap { $0 }.sorted { $0.key < $1.key })
+  }
+
+  private static func merge(_ left: [RecordSlot], _ right: [RecordSlot]) -> [RecordSlot] {
+    var merged: [RecordSlot] = []
+    merged.reserveCapacity(left.count + right.count)
+    var next = 0
+    for slot in right {
+      while next < left.count, left[next].key < slot.key {
+        merged.append(left[next])
+        next += 1
+      }
+      merged.append(slot)
+    }
+    merged.append(contentsOf: left[next...])
+    return merged
+  }
+}

@@ -1,0 +1,64 @@
+internal import Foundation
+internal import Synchronization
+
+/// One record in memory: its encoded bytes until somebody asks for the value, then the value.
+///
+/// What is read is always what was stored, decoded: a saved value is not handed around its own encoding, so that memory never shows
+/// something that the next launch will not.
+final class RecordSlot: Sendable {
+  let key: RecordKey
+  let revision: Revision
+  let schemaVersion: Int
+  private let content: Mutex<Content>
+
+  private enum Content: Sendable {
+    case encoded(Data)
+    case decoded(any Sendable)
+    case undecodable(RepositoryError)
+  }
+
+  init(key: RecordKey, revision: Revision, schemaVersion: Int, value: Data) {
+    self.key = key
+    self.revision = revision
+    self.schemaVersion = schemaVersion
+    content = Mutex(.encoded(value))
+  }
+
+  /// A record that is over a limit; its bytes stay with the backend.
+  init(key: RecordKey, revision: Revision, schemaVersion: Int, refusedFor error: RepositoryError) {
+    self.key = key
+    self.revision = revision
+    self.schemaVersion = schemaVersion
+    content = Mutex(.undecodable(error))
+  }
+
+  /// Whether asking for the value costs a decode.
+  var isEncoded: Bool {
+    content.withLock { if case .encoded = $0 { true } else { false } }
+  }
+
+  /// The value, decoded at the first call.
+  /// - Throws: `.decodingFailed`, or `.tooLarge` for a record over a limit.
+  func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item {
+    let content = content.withLock { $0 }
+    switch content {
+    case .decoded(let value):
+      guard let item = value as? Item else {
+        throw RepositoryError(.decodingFailed, "the collection is read as another type", keyHash: key.hash)
+      }
+      return item
+    case .undecodable(let error):
+      throw error
+    case .encoded(let data):
+      // Decoded outside the lock: two readers may both do it, and both get the same value.
+      do throws(RepositoryError) {
+        let item = try coder.decode(data, key: key)
+        self.content.withLock { $0 = .decoded(item) }
+        return item
+      } catch {
+        self.content.withLock { $0 = .undecodable(error) }
+        throw error
+      }
+    }
+  }
+}

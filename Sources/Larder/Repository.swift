@@ -1,0 +1,26 @@
+/// What a view model needs of a repository: reading, saving, deleting. `LocalRepository` conforms, and so can a test's own.
+public protocol Repository<Item>: Sendable {
+  /// The values it keeps.
+  associatedtype Item: Codable & Identifiable & Sendable where Item.ID: Hashable & Codable & Sendable
+
+  /// The record with this id, or `nil` when there is none.
+  func find(by id: Item.ID) async throws(RepositoryError) -> Item?
+  /// All records that can be read.
+  func loadAll() async throws(RepositoryError) -> [Item]
+  /// How many records there are.
+  func count() async throws(RepositoryError) -> Int
+  /// Inserts the record, or replaces the one with its id; returns when it is stored.
+  @discardableResult func save(_ item: Item) async throws(RepositoryError) -> Revision
+  /// Deletes the record with this id; `false` when there was none.
+  @discardableResult func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool
+}
+
+extension LocalRepository: Repository {
+  @discardableResult public nonisolated func save(_ item: Item) async throws(RepositoryError) -> Revision {
+    try await save(item, ifRevision: nil, durability: nil)
+  }
+
+  @discardableResult public nonisolated func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool {
+    try await delete(id, ifRevision: nil, durability: nil)
+  }
+}

@@ -1,0 +1,56 @@
+/// The records of a repository at one commit: an immutable value that answers at once.
+///
+/// Taking a snapshot copies a few pointers. It stays as it is whatever is written later, and keeps the memory of its records alive.
+public struct RepositorySnapshot<Item: Codable & Identifiable & Sendable>: Sendable
+where Item.ID: Hashable & Codable & Sendable {
+  /// The newest commit of the store when the snapshot was taken.
+  public let revision: Revision
+  let collection: String
+  let records: RecordMap
+  let coder: RecordCoder<Item>
+
+  /// How many records there are, those that do not decode included. Cost: none.
+  public var count: Int { records.count }
+
+  /// The record with this id, or `nil` when there is none.
+  ///
+  /// Cost: a hash look-up; the first touch of a record also decodes it.
+  /// - Throws: `.decodingFailed` or `.tooLarge` for a record that is there but cannot be read as `Item`, `.invalidKey` for an id that
+  ///   cannot be a key.
+  public func find(by id: Item.ID) throws(RepositoryError) -> Item? {
+    try records[coder.keys.key(for: id)]?.value(coder)
+  }
+
+  /// All records that decode, in the order of their keys' bytes; ``undecodable`` lists the others.
+  ///
+  /// Cost: linear, and a decode for each record that was not touched yet, on the calling thread. ``LocalRepository/loadAll()`` decodes in
+  /// parallel, away from the caller's actor.
+  public func loadAll() -> [Item] {
+    var items: [Item] = []
+    items.reserveCapacity(count)
+    for slot in records.ordered() {
+      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // listed by `undecodable`
+    }
+    return items
+  }
+
+  /// The commit that wrote the record with this id; `nil` when there is none, or when the id cannot be a key.
+  public func revision(of id: Item.ID) -> Revision? {
+    do throws(RepositoryError) { return records[try coder.keys.key(for: id)]?.revision } catch { return nil }
+  }
+
+  /// The records that are whole but do not decode as `Item`, with the reason. They are kept, and carried through every rewrite.
+  ///
+  /// Cost: decodes every record that was not touched yet.
+  public var undecodable: [UndecodableRecord] {
+    records.ordered().compactMap { slot in
+      do throws(RepositoryError) {
+        let _: Item = try slot.value(coder)
+        return nil
+      } catch {
+        return UndecodableRecord(
+          collection: collection, key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, error: error)
+      }
+    }
+  }
+}

@@ -1,0 +1,123 @@
+internal import Foundation
+
+/// The state that the next commit will publish, and the records it will write: what writes are staged against.
+///
+/// Lives only while a batch is gathered, on the store's executor. Every write of a batch takes a commit number of its own, so that
+/// compare-and-set holds between writes that share one sync.
+struct StagedBatch {
+  private(set) var collections: [RecordMap]
+  private(set) var records: [StoredRecord] = []
+  private let names: [String]
+  private let committed: UInt64
+  private var commit: UInt64
+  private var recordCountAtLastCommit = 0
+
+  init(_ state: StoreState) {
+    collections = state.collections
+    names = state.names
+    committed = state.commit
+    commit = state.commit
+  }
+
+  var isEmpty: Bool { records.isEmpty }
+  var recordCount: Int { records.count }
+  /// The revision of the write being staged.
+  var revision: Revision { Revision(commit + 1) }
+  /// The newest commit before the write being staged.
+  var latest: Revision { Revision(commit) }
+
+  /// The commits of the batch, for the backend. Only for a batch that is not empty.
+  func writeBatch(_ durability: Durability) -> WriteBatch {
+    WriteBatch(records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability)
+  }
+
+  /// The state after the commit of this batch.
+  func applied(to state: StoreState) -> StoreState {
+    var state = state
+    state.collections = collections
+    state.commit = commit
+    return state
+  }
+
+  /// Ends one write: if it wrote anything, the next one gets the next number.
+  mutating func endCommit() {
+    guard records.count > recordCountAtLastCommit else { return }
+    recordCountAtLastCommit = records.count
+    commit += 1
+  }
+
+  struct Savepoint {
+    fileprivate let collections: [RecordMap]
+    let recordCount: Int
+  }
+
+  func savepoint() -> Savepoint { Savepoint(collections: collections, recordCount: records.count) }
+
+  mutating func restore(_ savepoint: Savepoint) {
+    guard records.count > savepoint.recordCount else { return }
+    collections = savepoint.collections
+    records.removeLast(records.count - savepoint.recordCount)
+  }
+}
+
+/// What a record must be like for a write to go through.
+enum Expectation: Sendable {
+  case anything
+  case absent
+  case present
+  case revision(Revision)
+
+  /// - Throws: `.alreadyExists`, `.notFound`, `.revisionMismatch`.
+  func check(_ slot: RecordSlot?, key: RecordKey) throws(RepositoryError) {
+    switch self {
+    case .anything: return
+    case .absent: if slot != nil { throw RepositoryError(.alreadyExists, "there is a record with this id", keyHash: key.hash) }
+    case .present: if slot == nil { throw RepositoryError(.notFound, "there is no record with this id", keyHash: key.hash) }
+    case .revision(let expected):
+      let found = slot?.revision ?? .zero
+      if found != expected {
+        throw RepositoryError(.revisionMismatch, "expected revision \(expected), found \(found)", keyHash: key.hash)
+      }
+    }
+  }
+}
+
+extension StagedBatch {
+  /// Puts a record in place.
+  mutating func upsert(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
+    try expecting.check(collections[collection][record.key], key: record.key)
+    collections[collection].upsert(
+      RecordSlot(key: record.key, revision: revision, schemaVersion: record.schemaVersion, value: record.value))
+    append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection)
+  }
+
+  /// Takes a record out, leaving a tombstone; `false` when there was none.
+  mutating func delete(
+    _ key: RecordKey, in collection: Int, schemaVersion: Int, expecting: Expectation = .anything
+  ) throws(RepositoryError) -> Bool {
+    let slot = collections[collection][key]
+    try expecting.check(slot, key: key)
+    guard slot != nil else { return false }
+    collections[collection].remove(key)
+    append(key, schemaVersion: schemaVersion, value: nil, collection)
+    return true
+  }
+
+  /// Puts these records in the place of all records of a collection; of two with one key the last one holds.
+  mutating func replaceAll(in collection: Int, with replacements: [EncodedRecord], schemaVersion: Int) {
+    var last: [RecordKey: EncodedRecord] = [:]
+    for record in replacements { last[record.key] = record }
+    for slot in collections[collection].ordered() where last[slot.key] == nil {
+      append(slot.key, schemaVersion: schemaVersion, value: nil, collection)
+    }
+    let ordered = last.values.sorted { $0.key < $1.key }
+    for record in ordered { append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection) }
+    collections[collection] = RecordMap(
+      ordered.map { RecordSlot(key: $0.key, revision: revision, schemaVersion: $0.schemaVersion, value: $0.value) })
+  }
+
+  private mutating func append(_ key: RecordKey, schemaVersion: Int, value: Data?, _ collection: Int) {
+    records.append(
+      StoredRecord(collection: names[collection], key: key, revision: revision, schemaVersion: schemaVersion, value: value))
+  }
+}

@@ -1,0 +1,72 @@
+public import Foundation
+
+/// One backend with many repositories, and transactions across them.
+///
+/// ```swift
+/// let store = try await Store.open(JSONFileBackend(file: url))
+/// let spots = try await store.repository(RepositorySchema<Spot>("spots"))
+/// let visits = try await store.repository(RepositorySchema<Visit>("visits"))
+/// try await store.transaction { transaction in
+///   try transaction.save(spot, in: spots)
+///   try transaction.save(visit, in: visits)
+/// }
+/// ```
+public final class Store: Sendable {
+  private let queue: CommitQueue
+
+  private init(_ queue: CommitQueue) { self.queue = queue }
+
+  /// Opens the store that a backend keeps, or creates it.
+  ///
+  /// - Throws: what the backend's `open` throws; what is refused is left as it was.
+  public static func open(_ backend: any StorageBackend, options: StoreOptions = .init()) async throws(RepositoryError) -> Store {
+    Store(try await CommitQueue.open(backend, options))
+  }
+
+  /// What opening found and did.
+  public var openReport: OpenReport { queue.openReport }
+
+  /// The repository of a collection. Repositories of one name share their records.
+  ///
+  /// - Throws: `.newerSchema` when a record was written by a newer version, `.unsupported` for a schema that cannot be stored.
+  public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
+    try LocalRepository(queue: queue, schema: schema, ownsStore: false)
+  }
+
+  /// Runs reads and writes on several repositories as one: all of them or none, with no other write between.
+  ///
+  /// The closure is synchronous and runs on the store's executor; it sees its own writes.
+  /// - Returns: What the closure returns, once its writes are durable.
+  /// - Throws: what the closure throws, and then nothing was written; otherwise the errors of storage, as `LocalRepository.save`.
+  @concurrent @discardableResult
+  public func transaction<R: Sendable>(
+    durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws -> R
+  ) async throws -> R {
+    try await queue.transaction(durability, body)
+  }
+
+  /// Makes every earlier write survive power loss; needed only after `.buffered` writes.
+  ///
+  /// - Throws: `.outcomeUnknown` when the sync fails, which poisons the store; `.poisoned`, `.closed`.
+  public func flush() async throws(RepositoryError) { try await queue.flush() }
+
+  /// Folds the journal into the main file. Happens by itself on close, when idle and by size.
+  ///
+  /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted`, `.poisoned`, `.closed`.
+  public func checkpoint() async throws(RepositoryError) { try await queue.checkpoint() }
+
+  /// Reads everything back from storage and compares every checksum, changing nothing; also tells of a failed automatic checkpoint.
+  ///
+  /// Cost: reads all files; writes wait meanwhile, reads do not.
+  public func verify() async -> VerifyReport { await queue.verify() }
+
+  /// Writes a complete copy of the store to a new file, which the same kind of backend can open.
+  ///
+  /// - Throws: `.alreadyExists` when there is a file at the URL, `.full`, `.inputOutput`, `.corrupted`, `.closed`.
+  public func backup(to url: URL) async throws(RepositoryError) { try await queue.backup(to: url) }
+
+  /// Commits what is queued and closes the store: afterwards only its main file remains, and calls throw `.closed`.
+  ///
+  /// - Throws: what prevented a clean close; everything committed is safe in any case. The second call does nothing.
+  public func close() async throws(RepositoryError) { try await queue.close() }
+}

@@ -1,0 +1,40 @@
+/// Turns the records that a backend streams while it opens into the first published state.
+struct StoreLoader {
+  private let limits: StoreOptions.Limits
+  private var names: [String] = []
+  private var slots: [[RecordSlot]] = []
+  private var current = -1
+  /// The records over a limit.
+  private(set) var undecodable: [UndecodableRecord] = []
+
+  init(limits: StoreOptions.Limits) { self.limits = limits }
+
+  mutating func add(_ record: StoredRecord) {
+    guard let value = record.value else { return }
+    if current < 0 || names[current] != record.collection { select(record.collection) }
+    if let error = RecordLimit.violation(of: limits, key: record.key, value: value) {
+      undecodable.append(
+        UndecodableRecord(
+          collection: record.collection, key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, error: error))
+      slots[current].append(
+        RecordSlot(key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, refusedFor: error))
+    } else {
+      slots[current].append(
+        RecordSlot(key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, value: value))
+    }
+  }
+
+  func finish(commit: Revision) -> StoreState {
+    StoreState(commit: commit.number, names: names, collections: slots.map { RecordMap($0) })
+  }
+
+  private mutating func select(_ name: String) {
+    if let index = names.firstIndex(of: name) {
+      current = index
+    } else {
+      names.append(name)
+      slots.append([])
+      current = names.count - 1
+    }
+  }
+}

@@ -1,0 +1,25 @@
+/// Everything that readers of a store can see, at one commit: an immutable value, published whole.
+struct StoreState: Sendable {
+  /// The newest commit.
+  var commit: UInt64
+  /// The names of the collections; a collection's index never changes while the store is open.
+  var names: [String]
+  var collections: [RecordMap]
+  var condition: Condition = .open
+
+  enum Condition: Sendable {
+    case open
+    /// A sync failed: reads go on, writes are refused.
+    case poisoned(RepositoryError)
+    case closed
+  }
+
+  /// - Throws: `.poisoned` or `.closed`.
+  func checkWritable() throws(RepositoryError) {
+    switch condition {
+    case .open: return
+    case .poisoned(let cause): throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", underlying: cause)
+    case .closed: throw RepositoryError(.closed, "the store was closed")
+    }
+  }
+}
