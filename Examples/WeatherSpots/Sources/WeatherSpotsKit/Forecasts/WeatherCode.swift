@@ -5,7 +5,6 @@ public struct WeatherCode: RawRepresentable, Codable, Hashable, Sendable, Custom
 
   /// Makes a code of any number.
   public init(rawValue: Int) { self.rawValue = rawValue }
-  init(_ number: Int) { rawValue = number }
 
   /// The words of `wmo-codes.csv`.
   public var description: String { Self.words[rawValue] ?? "Weather code \(rawValue)" }

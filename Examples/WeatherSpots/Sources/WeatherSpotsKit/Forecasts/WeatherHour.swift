@@ -40,7 +40,7 @@ public struct WeatherHour: Codable, Hashable, Sendable {
 
   private var codeNumber: Double? {
     get { code.map { Double($0.rawValue) } }
-    set { code = newValue.flatMap { Int(exactly: $0) }.map(WeatherCode.init) }
+    set { code = newValue.flatMap { Int(exactly: $0) }.map(WeatherCode.init(rawValue:)) }
   }
 
   static func hours(_ response: OpenMeteoResponse) throws(OpenMeteoError) -> [WeatherHour] {

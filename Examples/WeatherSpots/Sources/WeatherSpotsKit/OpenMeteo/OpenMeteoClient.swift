@@ -62,12 +62,9 @@ public struct OpenMeteoClient: Sendable {
       ("start_date", "\(key.day.advanced(by: -1))"), ("end_date", "\(key.day.advanced(by: 1))"),
     ]
     let url = server.appending(path: path).appending(queryItems: (query + units).map { URLQueryItem(name: $0, value: $1) })
-    do throws(TransportError) {
-      let response = try await transport.get(url, timeout: timeout)
-      return (try OpenMeteoResponse(response), response.isRecorded)
-    } catch {
-      throw .network(error)
-    }
+    let response: TransportResponse
+    do throws(TransportError) { response = try await transport.get(url, timeout: timeout) } catch { throw .network(error) }
+    return (try OpenMeteoResponse(response), response.isRecorded)
   }
 }
 
