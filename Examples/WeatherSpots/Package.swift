@@ -39,7 +39,10 @@ let package = Package(
     ),
     .executableTarget(
       name: "weather-spots",
-      dependencies: ["WeatherSpotsKit", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+      dependencies: [
+        "WeatherSpotsKit", .product(name: "Larder", package: "larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
       swiftSettings: settings
     ),
     .executableTarget(
@@ -49,7 +52,7 @@ let package = Package(
     ),
     .testTarget(
       name: "WeatherSpotsKitTests",
-      dependencies: ["WeatherSpotsKit"],
+      dependencies: ["WeatherSpotsKit", .product(name: "Larder", package: "larder")],
       resources: [.copy("Fixtures")],
       swiftSettings: settings
     ),
@@ -57,6 +60,7 @@ let package = Package(
       name: "WeatherSpotsCommandTests",
       dependencies: [
         "WeatherSpotsKit", "StandInServer", "weather-spots", "weather-spots-server",
+        .product(name: "Larder", package: "larder"),
         .product(name: "Subprocess", package: "swift-subprocess"),
       ],
       swiftSettings: settings

@@ -44,10 +44,15 @@ struct Recording: Sendable {
 
   /// The text of a column's values at some instants of a place.
   func values(_ name: String, _ request: Request, _ instants: [Int]) throws(Refusal) -> (unit: String, values: [String]) {
-    guard known.contains(name) else { throw Refusal(reason: "Cannot initialize SurfacePressureAndHeightVariable from invalid String value.") }
+    guard known.contains(name) else {
+      throw Refusal(reason: "Cannot initialize SurfacePressureAndHeightVariable from invalid String value.")
+    }
     guard let column = columns[name], let unit = units[name] else { return ("undefined", instants.map { _ in "null" }) }
     let isWhole = unit == "wmo code" || unit == "°" || unit == "%"
-    return (unit, instants.map { instant in column[request.index(at: instant, of: column.count)].map { isWhole ? "\(Int($0))" : "\($0)" } ?? "null" })
+    return (
+      unit,
+      instants.map { instant in column[request.index(at: instant, of: column.count)].map { isWhole ? "\(Int($0))" : "\($0)" } ?? "null" }
+    )
   }
 
   private struct Body: Decodable {

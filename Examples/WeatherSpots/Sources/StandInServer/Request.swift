@@ -15,7 +15,9 @@ struct Request {
       throw Refusal(reason: "Parameter 'latitude' and 'longitude' must have the same number of elements")
     }
     guard (-90...90).contains(latitude) else { throw Refusal(reason: "Latitude must be in range of -90 to 90°. Given: \(latitude).") }
-    guard (-180...180).contains(longitude) else { throw Refusal(reason: "Longitude must be in range of -180 to 180°. Given: \(longitude).") }
+    guard (-180...180).contains(longitude) else {
+      throw Refusal(reason: "Longitude must be in range of -180 to 180°. Given: \(longitude).")
+    }
     guard let zone = TimeZone(identifier: query["timezone"] ?? "GMT") else { throw Refusal(reason: "Invalid timezone") }
     for (name, metric) in [
       ("temperature_unit", "celsius"), ("wind_speed_unit", "kmh"), ("precipitation_unit", "mm"), ("length_unit", "metric"),

@@ -2,8 +2,8 @@
 // Invariant: it listens on loopback only, and every answer says in the header X-Weather-Recorded that it is recorded.
 
 import FlyingFox
-public import Foundation
 import FlyingSocks
+public import Foundation
 import Synchronization
 
 /// A server on loopback that speaks Open-Meteo's wire format.

@@ -69,7 +69,9 @@ public struct CSVReader: Sequence, IteratorProtocol {
     if position < bytes.count, bytes[position] == Byte.quote { return try quotedField() }
     let start = position
     while position < bytes.count, bytes[position] != Byte.comma, bytes[position] != Byte.newline {
-      if bytes[position] == Byte.quote { throw Fault(offset: position, reason: "quotation mark inside a field that does not start with one") }
+      if bytes[position] == Byte.quote {
+        throw Fault(offset: position, reason: "quotation mark inside a field that does not start with one")
+      }
       position += 1
     }
     var end = position
@@ -136,6 +138,7 @@ public struct RowProblem: Error, Hashable, Codable, Sendable, CustomStringConver
   /// What is wrong.
   public let reason: String
 
+  /// The problem as LINE:COLUMN: REASON.
   public var description: String { "\(line):\(column): \(reason)" }
 }
 

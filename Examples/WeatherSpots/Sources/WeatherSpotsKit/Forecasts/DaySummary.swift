@@ -11,13 +11,17 @@ public struct DaySummary: Sendable {
   /// The strongest wind of the day's rows, in kilometres per hour.
   public let strongestWindKilometersPerHour: Double?
 
-  /// Sums up a day in a zone; `nil` when the forecast has no values for it. Rows of other days are not looked at.
+  /// Sums up a day in a zone, looking at no row of another day.
+  ///
+  /// - Returns: `nil` when the forecast has no values within three hours of the day's noon.
   public init?(_ hours: [WeatherHour], of day: LocalDay, in zone: TimeZone) {
     let interval = day.interval(in: zone)
     let noonInstant = day.noon(in: zone)
-    let ofDay = hours.filter { interval.start <= $0.instant && $0.instant < interval.end && ($0.temperatureCelsius ?? $0.windKilometersPerHour) != nil }
-    guard let noon = ofDay.min(by: { abs($0.instant.timeIntervalSince(noonInstant)) < abs($1.instant.timeIntervalSince(noonInstant)) })
-    else { return nil }
+    let ofDay = hours.filter {
+      interval.start <= $0.instant && $0.instant < interval.end && ($0.temperatureCelsius ?? $0.windKilometersPerHour) != nil
+    }
+    func distance(_ hour: WeatherHour) -> TimeInterval { abs(hour.instant.timeIntervalSince(noonInstant)) }
+    guard let noon = ofDay.min(by: { distance($0) < distance($1) }), distance(noon) <= 3 * 3600 else { return nil }
     self.noon = noon
     let temperatures = ofDay.compactMap(\.temperatureCelsius)
     temperatureCelsius = temperatures.min().flatMap { low in temperatures.max().map { low...$0 } }

@@ -36,7 +36,9 @@ public struct OpenMeteoClient: Sendable {
   /// The host that is asked for the weather.
   public var host: String { servers.forecast.host() ?? "the server" }
 
-  /// Fetches a day. A failure of the sea never sinks the weather.
+  /// Fetches a day.
+  ///
+  /// A failure of the sea never sinks the weather: it becomes a state of the forecast.
   public func fetch(_ key: DayForecast.Key, at now: Date) async throws(OpenMeteoError) -> DayForecast {
     async let sea = result { () throws(OpenMeteoError) in try await seaHours(key) }
     let weather = try await get(servers.forecast, "/v1/forecast", WeatherHour.variables.map(\.name), Self.metric, key)

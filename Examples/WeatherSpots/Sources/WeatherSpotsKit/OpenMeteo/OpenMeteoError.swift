@@ -37,7 +37,9 @@ public enum RateWindow: Hashable, Sendable {
 
   init(reason: String) {
     self =
-      if reason.hasPrefix("Minutely") { .minute } else if reason.hasPrefix("Hourly") { .hour } else if reason.hasPrefix("Daily") { .day } else {
+      if reason.hasPrefix("Minutely") { .minute } else if reason.hasPrefix("Hourly") { .hour } else if reason.hasPrefix("Daily") {
+        .day
+      } else {
         .concurrent
       }
   }
@@ -56,6 +58,7 @@ public enum RateWindow: Hashable, Sendable {
 }
 
 extension OpenMeteoError: CustomStringConvertible {
+  /// The failure in plain words, on one line.
   public var description: String {
     switch self {
     case .network(let error): error.description

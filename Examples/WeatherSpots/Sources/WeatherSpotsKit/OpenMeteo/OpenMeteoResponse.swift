@@ -25,7 +25,9 @@ public struct OpenMeteoResponse: Sendable {
       switch column {
       case .texts(let labels) where name == "time":
         for label in labels {
-          guard let label, let instant = TimeLabel.instant(label, offset: offset) else { throw .malformed("a time is not yyyy-MM-ddTHH:mm") }
+          guard let label, let instant = TimeLabel.instant(label, offset: offset) else {
+            throw .malformed("a time is not yyyy-MM-ddTHH:mm")
+          }
           instants.append(instant)
         }
       case .numbers(let values): columns[name] = values

@@ -35,9 +35,10 @@ public enum TransportError: Error, Hashable, CustomStringConvertible {
   /// The caller gave up.
   case cancelled
 
+  /// The failure in plain words, on one line.
   public var description: String {
     switch self {
-    case .timedOut(let host, let limit): "\(host) did not answer within \(limit.components.seconds) s"
+    case .timedOut(let host, let limit): "\(host) did not answer within \((limit / .seconds(1)).text(decimals: 1)) s"
     case .unreachable(let host, let code): "\(host) cannot be reached (\(Self.words(for: code)))"
     case .cancelled: "cancelled"
     }

@@ -16,6 +16,7 @@ public struct URLSessionTransport: Transport {
     session = URLSession(configuration: configuration)
   }
 
+  /// Fetches a URL; the whole answer must be there within the time limit.
   public nonisolated(nonsending) func get(_ url: URL, timeout: Duration) async throws(TransportError) -> TransportResponse {
     let host = url.host() ?? "the server"
     do {

@@ -97,7 +97,8 @@ struct ZoneNames {
   mutating func contains(_ name: String) -> Bool {
     if let answer = known[name] { return answer }
     // The system looks zones up as files: only names that cannot leave the zone directory are asked for.
-    let isName = !name.isEmpty && name.utf8.count <= 64 && !name.contains("..") && !name.hasPrefix("/") && name.utf8.allSatisfy(Self.isAllowed)
+    let isName =
+      !name.isEmpty && name.utf8.count <= 64 && !name.contains("..") && !name.hasPrefix("/") && name.utf8.allSatisfy(Self.isAllowed)
     let answer = isName && TimeZone(identifier: name) != nil
     known[name] = answer
     return answer

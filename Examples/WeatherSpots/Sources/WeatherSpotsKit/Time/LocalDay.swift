@@ -48,8 +48,10 @@ public struct LocalDay: Hashable, Comparable, Sendable, Codable, CustomStringCon
     LocalDay(containing: noon(in: .gmt) + Double(days) * 86400, in: .gmt)
   }
 
+  /// The day as yyyy-MM-dd.
   public var description: String { "\(year.padded(4))-\(month.padded(2))-\(day.padded(2))" }
 
+  /// Whether a day is earlier.
   public static func < (left: LocalDay, right: LocalDay) -> Bool {
     (left.year, left.month, left.day) < (right.year, right.month, right.day)
   }
