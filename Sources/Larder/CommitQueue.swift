@@ -153,12 +153,7 @@ final class CommitQueue: Sendable {
     if !batch.isEmpty {
       do throws(RepositoryError) {
         try backend.commit(batch.writeBatch(claimed.contains { $0.durability == .durable } ? .durable : .buffered))
-        published.withLock { current in
-          // A collection may have been declared meanwhile; its empty map stays.
-          let added = current.collections.dropFirst(batch.collections.count)
-          current = batch.applied(to: current)
-          current.collections += added
-        }
+        publish(batch.applied(to: state))
         checkpoints.withLock { $0.lastWrite = .now }
       } catch {
         failure = error
@@ -166,6 +161,17 @@ final class CommitQueue: Sendable {
       }
     }
     for write in claimed { write.finish(failure) }
+  }
+
+  /// On the executor only.
+  private func publish(_ state: StoreState) {
+    published.withLock { current in
+      // A collection may have been declared since the state was taken; it is empty, and stays.
+      let declared = current.names.dropFirst(state.names.count)
+      current = state
+      current.names += declared
+      current.collections += declared.map { _ in RecordMap() }
+    }
   }
 
   private func notePoison(_ error: RepositoryError) {

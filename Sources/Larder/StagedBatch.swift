@@ -35,6 +35,7 @@ struct StagedBatch {
   func applied(to state: StoreState) -> StoreState {
     var state = state
     state.collections = collections
+    for index in state.collections.indices { state.collections[index].rebaseIfWorthwhile() }
     state.commit = commit
     return state
   }

@@ -15,10 +15,18 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     let json: @Sendable (ID) throws -> String = { String(decoding: try encoder.encode($0), as: UTF8.self) }
-    if ID.self == String.self || ID.self == UUID.self || ID.self is any FixedWidthInteger.Type || ID.self is any RawRepresentable.Type {
+    // Chosen here and not per id: a look-up must cost about what a dictionary's does.
+    switch ID.self {
+    case is String.Type:
+      text = { id in try (id as? String) ?? json(id) }
+      needsRoundTrip = false
+    case is UUID.Type:
+      text = { id in try (id as? UUID).map(Hexadecimal.string) ?? json(id) }
+      needsRoundTrip = false
+    case is any FixedWidthInteger.Type, is any RawRepresentable.Type:
       text = { id in try plainText(of: id) ?? json(id) }
       needsRoundTrip = false
-    } else {
+    default:
       text = json
       needsRoundTrip = true
     }

@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// The key of a record, as the text that every backend stores; equal only if the bytes are equal.
 ///
 /// Swift compares strings by canonical equivalence, so that "café" in its two spellings is one `String`. Two ids must never become one
@@ -42,14 +44,7 @@ public struct RecordKey: Hashable, Comparable, Sendable {
 extension UnsafeRawBufferPointer {
   /// Whether both regions hold the same bytes.
   func elementsEqualBytes(_ other: UnsafeRawBufferPointer) -> Bool {
-    count == other.count && (count == 0 || baseAddress == other.baseAddress || elementsEqual(other))
-  }
-}
-
-/// Fixed-width lower-case hexadecimal text.
-enum Hexadecimal {
-  static func string<Number: FixedWidthInteger & UnsignedInteger>(_ number: Number) -> String {
-    let digits = String(number, radix: 16)
-    return String(repeating: "0", count: Number.bitWidth / 4 - digits.count) + digits
+    guard count == other.count, let base = baseAddress, let otherBase = other.baseAddress else { return count == other.count }
+    return memcmp(base, otherBase, count) == 0
   }
 }

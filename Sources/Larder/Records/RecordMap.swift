@@ -15,7 +15,7 @@ struct RecordMap: Sendable {
     count = base.slots.count
   }
 
-  /// The newest schema version among the records that were there when the collection was opened; 0 when there were none.
+  /// The newest schema version among the records of the base, which at opening are all; 0 when there are none.
   var newestSchemaVersion: Int { base.newestSchemaVersion }
 
   subscript(key: RecordKey) -> RecordSlot? {
@@ -38,6 +38,13 @@ struct RecordMap: Sendable {
     } else {
       overlay.updateValue(nil, forKey: key)
     }
+  }
+
+  /// Makes a new base of everything once the changes outnumber it: look-ups in the base are faster, and each record is moved a constant
+  /// number of times however often this happens.
+  mutating func rebaseIfWorthwhile() {
+    guard overlay.count > base.slots.count + 4_096 else { return }
+    self = RecordMap(ordered())
   }
 
   /// All records in the order of their keys. Cost: linear after opening a JSON file; sorting what changed since is extra.

@@ -1,0 +1,24 @@
+import Foundation
+import Larder
+import LarderSQLite
+
+/// The backends that are compared.
+enum Backend: String, CaseIterable, Sendable {
+  case json, sqlite
+
+  func open(in directory: URL, _ options: StoreOptions = .init()) async throws -> LocalRepository<Spot> {
+    let file = directory.appendingPathComponent("spots.\(rawValue)")
+    return switch self {
+    case .json: try await LocalRepository(jsonFile: file, schema: .init("spots"), options: options)
+    case .sqlite: try await LocalRepository(sqliteFile: file, schema: .init("spots"), options: options)
+    }
+  }
+}
+
+/// A directory of a scenario's own.
+func withDirectory<R>(_ body: (URL) async throws -> R) async throws -> R {
+  let directory = FileManager.default.temporaryDirectory.appendingPathComponent("larder-bench-\(UUID().uuidString)")
+  try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+  defer { try? FileManager.default.removeItem(at: directory) }
+  return try await body(directory)
+}

@@ -1,0 +1,122 @@
+internal import Foundation
+internal import Synchronization
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// An open file of the operating system.
+///
+/// The descriptor is used and closed under one mutex, so that no call can reach a descriptor that was closed and given out again.
+final class POSIXFile: OpenFile {
+  let path: String
+  private let state: Mutex<State>
+
+  private struct State {
+    var descriptor: Int32?
+    /// Whether the next sync must cover the whole inode: the file is new or its mode was set, which `fdatasync` may leave out.
+    var metadataChanged: Bool
+  }
+
+  /// Takes over an open descriptor.
+  init(path: String, descriptor: Int32, isNew: Bool) {
+    self.path = path
+    state = Mutex(State(descriptor: descriptor, metadataChanged: isNew))
+  }
+
+  deinit {
+    // Nobody is left to be told of a failure here; callers that care close first.
+    if let descriptor = state.withLock({ $0.descriptor }) { _ = closeDescriptor(descriptor) }
+  }
+
+  func size() throws(RepositoryError) -> Int { Int(try status().st_size) }
+
+  func mode() throws(RepositoryError) -> UInt16 { UInt16(truncatingIfNeeded: try status().st_mode & 0o7777) }
+
+  func setMode(_ mode: UInt16) throws(RepositoryError) {
+    try withState("fchmod") { (state, descriptor) throws(RepositoryError) in
+      if case .failed(let number) = SystemCall.uninterrupted({ Int(fchmod(descriptor, mode_t(mode))) }) {
+        throw .system("fchmod", number, file: path)
+      }
+      state.metadataChanged = true
+    }
+  }
+
+  func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
+    try withState("pread") { (_, descriptor) throws(RepositoryError) in
+      guard offset >= 0 else { throw .system("pread", EINVAL, file: path) }
+      let size = Int(try Self.status(of: descriptor, path).st_size)
+      var data = Data(count: max(0, min(count, size - offset)))  // the size bounds what a wild count can allocate
+      let outcome = data.withUnsafeMutableBytes { buffer in
+        SystemCall.readAll(into: buffer, at: offset) { piece, offset in
+          SystemCall.uninterrupted { pread(descriptor, piece.baseAddress, piece.count, off_t(offset)) }
+        }
+      }
+      switch outcome {
+      case .done(let filled): return filled == data.count ? data : data.prefix(filled)
+      case .failed(let number): throw .system("pread", number, file: path, offset: offset)
+      }
+    }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError) {
+    try withState("pwrite") { (_, descriptor) throws(RepositoryError) in
+      guard offset >= 0 else { throw .system("pwrite", EINVAL, file: path) }
+      let failure = SystemCall.writeAll(bytes, at: offset) { piece, offset in
+        SystemCall.uninterrupted { pwrite(descriptor, piece.baseAddress, piece.count, off_t(offset)) }
+      }
+      if let failure { throw .system("pwrite", failure, file: path, offset: offset) }
+    }
+  }
+
+  func sync() throws(RepositoryError) {
+    try withState("fsync") { (state, descriptor) throws(RepositoryError) in
+      let (call, outcome) = DurableSync.file(descriptor, metadata: state.metadataChanged)
+      if case .failed(let number) = outcome { throw .system(call, number, file: path) }
+      state.metadataChanged = false
+    }
+  }
+
+  func close() throws(RepositoryError) {
+    let descriptor = state.withLock { (state) -> Int32? in
+      defer { state.descriptor = nil }
+      return state.descriptor
+    }
+    guard let descriptor else { return }
+    // The descriptor is gone whatever close returns: a second call could close another file. EINTR says nothing about the data.
+    if let number = closeDescriptor(descriptor), number != EINTR { throw .system("close", number, file: path) }
+  }
+
+  private func status() throws(RepositoryError) -> stat {
+    try withState("fstat") { (_, descriptor) throws(RepositoryError) in try Self.status(of: descriptor, path) }
+  }
+
+  private func withState<Result: Sendable>(
+    _ call: String, _ body: (inout State, Int32) throws(RepositoryError) -> Result
+  ) throws(RepositoryError) -> Result {
+    try state.withLock { (state) throws(RepositoryError) -> Result in
+      guard let descriptor = state.descriptor else { throw .system(call, EBADF, file: path) }
+      return try body(&state, descriptor)
+    }
+  }
+
+  /// The status of an open descriptor.
+  static func status(of descriptor: Int32, _ path: String) throws(RepositoryError) -> stat {
+    var status = stat()
+    if case .failed(let number) = SystemCall.uninterrupted({ Int(fstat(descriptor, &status)) }) {
+      throw .system("fstat", number, file: path)
+    }
+    return status
+  }
+}
+
+/// Closes a descriptor once, and returns `errno` if the system complains.
+///
+/// It is not repeated after EINTR: Linux has released the descriptor by then, and another thread may own the number already.
+func closeDescriptor(_ descriptor: Int32) -> Int32? {
+  close(descriptor) == 0 ? nil : errno
+}

@@ -1,0 +1,183 @@
+internal import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// The files of the operating system, written so that what was synced is on the medium.
+///
+/// Files are 0600 and directories 0700 whatever the umask. A file's path must not end in a symbolic link: `.unsupported`. The directories
+/// on the way to it may be links, because data directories and `/tmp` often are. `rename` is the system's atomic one and nothing else: where that
+/// fails, it throws. On Darwin every sync is `F_FULLFSYNC`, or `fsync` on file systems that have no stronger one.
+public struct POSIXFileSystem: FileSystem {
+  /// Makes the file system; it holds no state.
+  public init() {}
+
+  /// Opens an existing file; `nil` when there is none.
+  ///
+  /// - Throws: `.unsupported` for a symbolic link or anything else that is not a plain file, otherwise as ``FileSystem`` says.
+  public func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? {
+    // O_NONBLOCK has no effect on plain files; without it a named pipe would block here for ever.
+    let flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+    switch try Self.openDescriptor(path, flags) {
+    case .failed(ENOENT): return nil
+    case .failed(let number): throw .system("open", number, file: path)
+    case .done(let descriptor):
+      let file = POSIXFile(path: path, descriptor: Int32(descriptor), isNew: false)
+      let kind = try POSIXFile.status(of: Int32(descriptor), path).st_mode & S_IFMT
+      if kind == S_IFDIR { throw .system("open", EISDIR, file: path) }
+      if kind != S_IFREG { throw RepositoryError(.unsupported, "this is not a plain file", file: path) }
+      return file
+    }
+  }
+
+  /// Creates a file that must not exist yet, mode 0600.
+  public func create(_ path: String) throws(RepositoryError) -> any OpenFile {
+    switch try Self.openDescriptor(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode: 0o600) {
+    case .failed(let number): throw .system("open", number, file: path)
+    case .done(let descriptor):
+      let file = POSIXFile(path: path, descriptor: Int32(descriptor), isNew: true)
+      try file.setMode(0o600)  // the umask may have taken bits of the owner's away
+      return file
+    }
+  }
+
+  /// Renames a file within its directory, atomically or not at all.
+  ///
+  /// - Throws: `.unsupported` when the directories differ: one directory sync could not make that durable.
+  public func rename(_ path: String, to newPath: String) throws(RepositoryError) {
+    try Self.check(path)
+    try Self.check(newPath)
+    guard PathText.parent(of: path) == PathText.parent(of: newPath) else {
+      throw RepositoryError(.unsupported, "a file is renamed within its directory only", file: path)
+    }
+    if case .failed(let number) = SystemCall.uninterrupted({ Int(renameEntry(path, newPath)) }) {
+      throw .system("rename", number, file: newPath)
+    }
+  }
+
+  /// Removes a file; no error when there is none.
+  public func remove(_ path: String) throws(RepositoryError) {
+    try Self.check(path)
+    switch SystemCall.uninterrupted({ Int(unlink(path)) }) {
+    case .done, .failed(ENOENT): return
+    case .failed(let number): throw .system("unlink", number, file: path)
+    }
+  }
+
+  /// Makes a directory and its missing parents, mode 0700, each synced into its parent before the next is made.
+  public func createDirectory(_ path: String) throws(RepositoryError) {
+    try Self.check(path)
+    guard let failure = try makeDirectory(path) else { return }
+    let parent = PathText.parent(of: path)
+    guard failure == ENOENT, parent != path else { throw .system("mkdir", failure, file: path) }
+    try createDirectory(parent)
+    if let failure = try makeDirectory(path) { throw .system("mkdir", failure, file: path) }
+  }
+
+  /// Makes the entries of a directory durable.
+  public func syncDirectory(_ path: String) throws(RepositoryError) {
+    switch try Self.openDescriptor(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) {
+    case .failed(let number): throw .system("open", number, file: path)
+    case .done(let descriptor):
+      let (call, outcome) = DurableSync.directory(Int32(descriptor))
+      let closing = closeDescriptor(Int32(descriptor))
+      if case .failed(let number) = outcome { throw .system(call, number, file: path) }
+      if let closing, closing != EINTR { throw .system("close", closing, file: path) }
+    }
+  }
+
+  /// The names in a directory without `.` and `..`; `nil` when there is no such directory.
+  public func entries(of directory: String) throws(RepositoryError) -> [String]? {
+    switch try Self.openDescriptor(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) {
+    case .failed(ENOENT): return nil
+    case .failed(let number): throw .system("open", number, file: directory)
+    case .done(let descriptor):
+      guard let stream = fdopendir(Int32(descriptor)) else {
+        let number = errno
+        _ = closeDescriptor(Int32(descriptor))
+        throw .system("fdopendir", number, file: directory)
+      }
+      defer { closedir(stream) }
+      var names: [String] = []
+      while true {
+        errno = 0  // the only way to tell the end from a failure
+        guard let entry = readdir(stream) else {
+          let number = errno
+          if number != 0 { throw .system("readdir", number, file: directory) }
+          return names
+        }
+        let name = withUnsafePointer(to: &entry.pointee.d_name) { field in
+          String(cString: UnsafeRawPointer(field).assumingMemoryBound(to: CChar.self))
+        }
+        if name != "." && name != ".." { names.append(name) }
+      }
+    }
+  }
+
+  /// Takes the lock with `flock`, and writes this process's id into the file for others to report.
+  public func lock(_ path: String) throws(RepositoryError) -> any HeldLock {
+    try Self.check(path)
+    return try POSIXLock.acquire(path)
+  }
+
+  /// Makes one directory durably, or accepts the one that is there; returns `errno` when neither is possible.
+  private func makeDirectory(_ path: String) throws(RepositoryError) -> Int32? {
+    switch SystemCall.uninterrupted({ Int(mkdir(path, 0o700)) }) {
+    case .done:
+      if case .failed(let number) = SystemCall.uninterrupted({ Int(chmod(path, 0o700)) }) {
+        throw .system("chmod", number, file: path)
+      }
+      try syncDirectory(path)
+      try syncDirectory(PathText.parent(of: path))
+      return nil
+    case .failed(EEXIST):
+      try adoptDirectory(path)
+      return nil
+    case .failed(let number):
+      return number
+    }
+  }
+
+  /// Accepts a directory that is there, and syncs its parent: the process that made it may have been killed before it could.
+  private func adoptDirectory(_ path: String) throws(RepositoryError) {
+    var status = stat()
+    if case .failed(let number) = SystemCall.uninterrupted({ Int(stat(path, &status)) }) {
+      throw .system("stat", number, file: path)
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else { throw .system("mkdir", ENOTDIR, file: path) }
+    do {
+      try syncDirectory(PathText.parent(of: path))
+    } catch {
+      // A parent that is not ours to open (a container's, the system's) is not one in which this user made the directory.
+      if error.code != .protectedDataUnavailable { throw error }
+    }
+  }
+
+  private static func openDescriptor(_ path: String, _ flags: Int32, mode: mode_t = 0) throws(RepositoryError) -> CallOutcome {
+    try check(path)
+    return SystemCall.uninterrupted { Int(openFile(path, flags, mode)) }
+  }
+
+  /// Refuses a path that the system would read as another one: it ends at the first NUL, and a relative one moves with the process.
+  private static func check(_ path: String) throws(RepositoryError) {
+    if !path.hasPrefix("/") || path.utf8.contains(0) { throw .system("open", EINVAL, file: path) }
+  }
+}
+
+/// The text of paths.
+enum PathText {
+  /// The directory that holds a file, by text alone; "/" for the root itself.
+  static func parent(of path: String) -> String {
+    let parts = path.utf8.split(separator: UInt8(ascii: "/"))
+    return "/" + parts.dropLast().map { String(Substring($0)) }.joined(separator: "/")
+  }
+}
+
+// Methods named `open` and `rename` hide the functions of that name.
+private func openFile(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 { open(path, flags, mode) }
+private func renameEntry(_ path: String, _ newPath: String) -> Int32 { rename(path, newPath) }

@@ -1,0 +1,111 @@
+// JSONFile/ keeps a store in one JSON document that people can read, and a journal beside it while the store is open.
+// Invariant: snapshot and journal together hold everything acknowledged, at every moment of every operation. Called through StorageBackend.
+
+public import Foundation
+internal import Synchronization
+
+/// Keeps a store in a JSON file: a complete, valid document at all times, with a journal beside it while the store is open.
+///
+/// A save appends to the journal, so that it costs the same for ten records and for a hundred thousand; a checkpoint folds the journal into
+/// a new document. After a clean close only the document remains. It can be read with any tool but not edited by hand: every line has a
+/// checksum.
+///
+/// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if asked for), `-quarantine-…` (bytes that were cut from a journal), and
+/// `-tmp` while one of them is being written.
+public final class JSONFileBackend: StorageBackend {
+  private let paths: JSONFilePaths
+  private let fileSystem: any FileSystem
+  private let tuning: Tuning
+  private let phase = Mutex(Phase.new)
+
+  private enum Phase: Sendable {
+    case new
+    case open(JSONFileStore)
+    case closed
+  }
+
+  /// What tests set otherwise.
+  package struct Tuning: Sendable {
+    /// How much journal is allocated at a time, in bytes: a multiple of 512.
+    package var journalChunk = 64 << 10
+    /// Off only to show that the tests notice.
+    package var comparesChecksums = true
+
+    package init(journalChunk: Int = 64 << 10, comparesChecksums: Bool = true) {
+      self.journalChunk = journalChunk
+      self.comparesChecksums = comparesChecksums
+    }
+  }
+
+  /// Names the file; nothing is touched before ``open(_:_:)``.
+  public convenience init(file: URL) {
+    self.init(file: file, fileSystem: POSIXFileSystem(), tuning: .init())
+  }
+
+  /// Names a file in a file system of your own, such as a simulated one.
+  public convenience init(file: URL, fileSystem: any FileSystem) {
+    self.init(file: file, fileSystem: fileSystem, tuning: .init())
+  }
+
+  package init(file: URL, fileSystem: any FileSystem, tuning: Tuning) {
+    paths = JSONFilePaths(file)
+    self.fileSystem = fileSystem
+    self.tuning = tuning
+  }
+
+  public var name: String { paths.snapshot }
+
+  public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    guard options.access == .exclusive else {
+      throw RepositoryError(.unsupported, "a JSON file belongs to one process; use SQLite to share a store", file: name)
+    }
+    if case .open = phase.withLock({ $0 }) { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
+    let recovery = JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
+    let (store, report) = try recovery.run(visit)
+    phase.withLock { $0 = .open(store) }
+    return report
+  }
+
+  public func commit(_ batch: WriteBatch) throws(RepositoryError) {
+    try withStore { store throws(RepositoryError) in try store.commit(batch) }
+  }
+
+  public func flush() throws(RepositoryError) {
+    try withStore { store throws(RepositoryError) in try store.flush() }
+  }
+
+  public var wantsCheckpoint: Bool {
+    if case .open(let store) = phase.withLock({ $0 }) { store.wantsCheckpoint } else { false }
+  }
+
+  public func checkpoint() throws(RepositoryError) {
+    try withStore { store throws(RepositoryError) in try store.checkpoint() }
+  }
+
+  public func verify() -> VerifyReport {
+    guard case .open(let store) = phase.withLock({ $0 }) else {
+      return VerifyReport(problems: [RepositoryError(.closed, "the store was closed", file: name)])
+    }
+    return store.verify()
+  }
+
+  public func backup(to url: URL) throws(RepositoryError) {
+    try withStore { store throws(RepositoryError) in try store.backup(to: JSONFilePaths(url)) }
+  }
+
+  public func close() throws(RepositoryError) {
+    guard case .open(var store) = phase.withLock({ $0 }) else { return }
+    phase.withLock { $0 = .closed }
+    try store.close()
+  }
+
+  /// Runs an operation on the open store and keeps its new state, also when it fails. Calls never overlap, so the lock is free meanwhile.
+  private func withStore(
+    _ operation: (inout JSONFileStore) throws(RepositoryError) -> Void
+  ) throws(RepositoryError) {
+    guard case .open(var store) = phase.withLock({ $0 }) else { throw RepositoryError(.closed, "the store was closed", file: name) }
+    phase.withLock { $0 = .new }  // so that the state is held once, and grows in place
+    defer { phase.withLock { [store] in $0 = .open(store) } }
+    try operation(&store)
+  }
+}

@@ -1,0 +1,124 @@
+// Journal/ is the append-only log beside a snapshot, which makes a save cost the same however many records there are.
+// Invariant: what is behind a frame that was synced is zero bytes, at least four. Called by JSONFileBackend and its recovery.
+
+internal import Foundation
+
+/// The bytes of a journal: a header, frames, and zero bytes that are allocated ahead.
+///
+/// Described in `Docs/Larder.docc/Formats/JournalFormat.md`, with an example. All numbers are little-endian.
+enum JournalFormat {
+  static let version: UInt32 = 1
+  /// "LARDERJL", the first eight bytes of a journal.
+  static let magic: UInt64 = 0x4C4A_5245_4452_414C
+  static let headerSize = 64
+  /// "LFRM", the first four bytes of a frame.
+  static let frameMagic: UInt32 = 0x4D52_464C
+  static let frameHeaderSize = 40
+  /// The checksum behind a frame's payload.
+  static let frameTrailerSize = 4
+  /// The zero bytes that must be there behind the last frame, so that a journal cut exactly between two frames is noticed.
+  static let terminatorSize = 4
+  /// The fixed part of an operation in a payload.
+  static let operationHeaderSize = 32
+}
+
+/// What a journal says of itself.
+struct JournalHeader: Hashable, Sendable {
+  let storeID: UUID
+  /// The generation of the snapshot that it was made for.
+  let generation: UInt64
+  /// The newest commit of that snapshot: the first frame continues it.
+  let base: UInt64
+  /// Makes the checksums of one journal differ from those of another.
+  let salt: UInt32
+
+  /// The bytes, ending in a checksum that also seeds the checksums of the frames.
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(number: JournalFormat.magic)
+    bytes.append(number: JournalFormat.version)
+    bytes.append(number: salt)
+    withUnsafeBytes(of: storeID.uuid) { bytes.append(contentsOf: $0) }
+    bytes.append(number: generation)
+    bytes.append(number: base)
+    bytes.append(contentsOf: repeatElement(0, count: JournalFormat.headerSize - 4 - bytes.count))
+    bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0) })
+    return bytes
+  }
+
+  /// The seed of the frames' checksums.
+  var seed: UInt32 { bytes.withUnsafeBytes { $0.number(at: JournalFormat.headerSize - 4) } }
+}
+
+/// The head of a frame: one group of commits, all or none.
+struct JournalFrame: Hashable, Sendable {
+  let payloadSize: Int
+  let commits: ClosedRange<UInt64>
+  /// The newest commit that was synced when this frame was written. What it covers was acknowledged: its damage is never a torn write.
+  let durableThrough: UInt64
+  let operationCount: Int
+
+  var size: Int { JournalFormat.frameHeaderSize + payloadSize + JournalFormat.frameTrailerSize }
+
+  /// The bytes of a frame with the records of a batch.
+  static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
+    let payloadSize = batch.records.reduce(0) {
+      $0 + JournalFormat.operationHeaderSize + $1.collection.utf8.count + $1.key.byteCount + ($1.value?.count ?? 0)
+    }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(JournalFormat.frameHeaderSize + payloadSize + JournalFormat.frameTrailerSize)
+    bytes.append(number: JournalFormat.frameMagic)
+    bytes.append(number: UInt32(truncatingIfNeeded: payloadSize))
+    bytes.append(number: batch.commits.lowerBound)
+    bytes.append(number: batch.commits.upperBound)
+    bytes.append(number: durableThrough)
+    bytes.append(number: UInt32(truncatingIfNeeded: batch.records.count))
+    bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0, seed: seed) })
+    for record in batch.records { bytes.append(operation: record) }
+    let checksum = bytes.withUnsafeBytes {
+      CRC32C.checksum(UnsafeRawBufferPointer(rebasing: $0[JournalFormat.frameHeaderSize...]), seed: seed)
+    }
+    bytes.append(number: checksum)
+    return bytes
+  }
+}
+
+extension Array<UInt8> {
+  fileprivate mutating func append<Number: FixedWidthInteger>(number: Number) {
+    Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+  }
+
+  /// An operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
+  fileprivate mutating func append(operation record: StoredRecord) {
+    append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
+    append(number: UInt32(truncatingIfNeeded: record.key.byteCount))
+    append(number: UInt32(truncatingIfNeeded: record.value?.count ?? 0))
+    append(number: UInt32(truncatingIfNeeded: record.schemaVersion))
+    append(number: record.revision.number)
+    append(number: record.checksum)
+    append(number: UInt32(0))
+    append(contentsOf: record.collection.utf8)
+    record.key.withBytes { append(contentsOf: $0) }
+    if let value = record.value { append(contentsOf: value) }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// The little-endian number at an offset, which must be inside.
+  func number<Number: FixedWidthInteger>(at offset: Int) -> Number {
+    Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
+  }
+
+  /// Whether there is something, and no line feed in it.
+  var isOneLine: Bool {
+    guard let base = baseAddress, count > 0 else { return false }
+    return memchr(base, 0x0A, count) == nil
+  }
+
+  /// Whether a range holds zero bytes only.
+  func isZero(in range: Range<Int>) -> Bool {
+    guard let base = baseAddress, let first = range.first else { return true }
+    // A region is zero if its first byte is, and every other byte equals its neighbour.
+    return self[first] == 0 && memcmp(base + first, base + first + 1, range.count - 1) == 0
+  }
+}

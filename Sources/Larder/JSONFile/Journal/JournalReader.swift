@@ -1,0 +1,186 @@
+internal import Foundation
+
+/// Reads a journal: its frames as far as they are whole, and what the rest is.
+struct JournalReader {
+  let data: Data
+  let file: String
+  /// Whether checksums are compared; off only to show that the tests notice.
+  var comparesChecksums = true
+
+  /// What was read.
+  struct Contents {
+    let header: JournalHeader
+    /// How many commits were in whole frames.
+    var commitCount = 0
+    /// The newest commit in a whole frame, or the header's base.
+    var lastCommit: UInt64
+    /// Where the next frame goes.
+    var end: Int
+    /// What is behind the last whole frame.
+    var tail = Tail.clean
+  }
+
+  enum Tail: Equatable {
+    /// Zero bytes only.
+    case clean
+    /// A write that was never acknowledged, or, if ambiguous, perhaps damage to the last one that was. Ends before `end`.
+    case torn(end: Int, isAmbiguous: Bool)
+  }
+
+  /// Reads all whole frames in order.
+  ///
+  /// - Throws: `.corrupted` with the offset for a damaged header, for damage before something that proves it was acknowledged, and for a
+  ///   journal that is shorter than a crash can leave it; `.newerSchema` for a newer format.
+  func read(_ visit: (StoredRecord) throws(RepositoryError) -> Void) throws(RepositoryError) -> Contents {
+    try data.lending { bytes throws(RepositoryError) in
+      let header = try readHeader(bytes)
+      var contents = Contents(header: header, lastCommit: header.base, end: JournalFormat.headerSize)
+      while let frame = try wholeFrame(at: contents.end, in: bytes, header) {
+        guard frame.commits.lowerBound == contents.lastCommit + 1 else {
+          throw corrupted("commits \(contents.lastCommit + 1) to \(frame.commits.lowerBound) are missing", at: contents.end)
+        }
+        try readOperations(of: frame, at: contents.end, in: bytes, visit)
+        contents.commitCount += frame.commits.count
+        contents.lastCommit = frame.commits.upperBound
+        contents.end += frame.size
+      }
+      contents.tail = try classifyTail(from: contents.end, after: contents.lastCommit, in: bytes, header)
+      return contents
+    }
+  }
+
+  private func corrupted(_ message: String, at offset: Int) -> RepositoryError {
+    RepositoryError(.corrupted, message, file: file, offset: UInt64(offset))
+  }
+
+  private func readHeader(_ bytes: UnsafeRawBufferPointer) throws(RepositoryError) -> JournalHeader {
+    guard bytes.count >= JournalFormat.headerSize else { throw corrupted("the journal was cut off in its header", at: bytes.count) }
+    let end = JournalFormat.headerSize - 4
+    let checksum: UInt32 = bytes.number(at: end)
+    let isWhole = checksum == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+    guard bytes.number(at: 0) as UInt64 == JournalFormat.magic, isWhole || !comparesChecksums else {
+      throw corrupted("the journal's header is damaged", at: 0)
+    }
+    let version: UInt32 = bytes.number(at: 8)
+    guard version == JournalFormat.version else {
+      throw RepositoryError(
+        .newerSchema, "the journal has a newer format", file: file, offset: 8,
+        versions: .init(found: Int(version), supported: Int(JournalFormat.version)))
+    }
+    return JournalHeader(
+      storeID: UUID(uuid: bytes.loadUnaligned(fromByteOffset: 16, as: uuid_t.self)), generation: bytes.number(at: 32),
+      base: bytes.number(at: 40), salt: bytes.number(at: 12))
+  }
+
+  /// The frame at an offset if its head and its payload are whole.
+  /// - Throws: `.corrupted` for a whole head whose payload lies behind the end of the file, which was allocated and synced before.
+  private func wholeFrame(at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) throws(RepositoryError) -> JournalFrame? {
+    guard let frame = frameHead(at: offset, in: bytes, header) else { return nil }
+    guard offset + frame.size <= bytes.count else { throw corrupted("the journal was cut off in a commit", at: bytes.count) }
+    return isPayloadWhole(frame, at: offset, in: bytes, header) ? frame : nil
+  }
+
+  private func frameHead(at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> JournalFrame? {
+    let checked = JournalFormat.frameHeaderSize - 4
+    guard bytes.count - offset >= JournalFormat.frameHeaderSize, bytes.number(at: offset) as UInt32 == JournalFormat.frameMagic
+    else { return nil }
+    let checksum = CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + checked)]), seed: header.seed)
+    guard !comparesChecksums || checksum == bytes.number(at: offset + checked) else { return nil }
+    let (first, last): (UInt64, UInt64) = (bytes.number(at: offset + 8), bytes.number(at: offset + 16))
+    guard first <= last else { return nil }
+    return JournalFrame(
+      payloadSize: Int(bytes.number(at: offset + 4) as UInt32), commits: first...last, durableThrough: bytes.number(at: offset + 24),
+      operationCount: Int(bytes.number(at: offset + 32) as UInt32))
+  }
+
+  private func isPayloadWhole(_ frame: JournalFrame, at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> Bool {
+    guard comparesChecksums else { return true }
+    let start = offset + JournalFormat.frameHeaderSize
+    let end = start + frame.payloadSize
+    return CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), seed: header.seed) == bytes.number(at: end)
+  }
+
+  private func readOperations(
+    of frame: JournalFrame, at offset: Int, in bytes: UnsafeRawBufferPointer, _ visit: (StoredRecord) throws(RepositoryError) -> Void
+  ) throws(RepositoryError) {
+    var position = offset + JournalFormat.frameHeaderSize
+    let end = position + frame.payloadSize
+    for _ in 0..<frame.operationCount {
+      guard end - position >= JournalFormat.operationHeaderSize else { throw corrupted("a commit is shorter than it says", at: position) }
+      let kind: UInt32 = bytes.number(at: position)
+      let (nameSize, keySize) = (Int(kind >> 1), Int(bytes.number(at: position + 4) as UInt32))
+      let valueSize = Int(bytes.number(at: position + 8) as UInt32)
+      let name = position + JournalFormat.operationHeaderSize
+      let (key, value) = (name + nameSize, name + nameSize + keySize)
+      guard value + valueSize <= end else { throw corrupted("a commit is shorter than it says", at: position) }
+      let record = StoredRecord(
+        collection: String(decoding: bytes[name..<key], as: UTF8.self),
+        key: RecordKey(String(decoding: bytes[key..<value], as: UTF8.self)),
+        revision: Revision(bytes.number(at: position + 16)), schemaVersion: Int(bytes.number(at: position + 12) as UInt32),
+        value: kind & 1 == 0 ? nil : data[(data.startIndex + value)..<(data.startIndex + value + valueSize)])
+      guard !comparesChecksums || record.checksum == bytes.number(at: position + 24) else {
+        throw RepositoryError(
+          .corrupted, "a record does not match its checksum", file: file, offset: UInt64(position), keyHash: record.key.hash)
+      }
+      try visit(record)
+      position = value + valueSize
+    }
+    guard position == end else { throw corrupted("a commit is longer than it says", at: position) }
+  }
+
+  // MARK: The tail
+
+  /// What follows the last whole frame.
+  private func classifyTail(
+    from offset: Int, after lastCommit: UInt64, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader
+  ) throws(RepositoryError) -> Tail {
+    guard bytes.count - offset >= JournalFormat.terminatorSize else {
+      throw corrupted("the journal was cut off: at least \(JournalFormat.terminatorSize) zero bytes must follow a commit", at: bytes.count)
+    }
+    if bytes.isZero(in: offset..<bytes.count) { return .clean }
+    let startsWithZeros = bytes.number(at: offset) as UInt32 == 0
+    guard startsWithZeros || bytes.count - offset >= JournalFormat.frameHeaderSize + JournalFormat.frameTrailerSize else {
+      throw corrupted("the journal was cut off in a commit", at: bytes.count)
+    }
+    if let later = try laterFrame(after: offset, in: bytes, header), later.durableThrough > lastCommit {
+      throw corrupted("commit \(lastCommit + 1) is damaged, and a later one proves that it was acknowledged", at: offset)
+    }
+    var end = bytes.count
+    while end > offset, bytes[end - 1] == 0 { end -= 1 }
+    let isAmbiguous = !startsWithZeros && !hasUnwrittenPart(from: offset, to: end, in: bytes, header)
+    return .torn(end: end, isAmbiguous: isAmbiguous)
+  }
+
+  /// The first whole frame behind an offset, wherever it starts.
+  private func laterFrame(
+    after offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader
+  ) throws(RepositoryError) -> JournalFrame? {
+    guard let base = bytes.baseAddress else { return nil }
+    var position = offset + 1
+    let firstByte = Int32(JournalFormat.frameMagic & 0xFF)
+    while position < bytes.count, let found = memchr(base + position, firstByte, bytes.count - position) {
+      let candidate = base.distance(to: UnsafeRawPointer(found))
+      if let frame = frameHead(at: candidate, in: bytes, header), candidate + frame.size <= bytes.count,
+        isPayloadWhole(frame, at: candidate, in: bytes, header)
+      {
+        return frame
+      }
+      position = candidate + 1
+    }
+    return nil
+  }
+
+  /// Whether a part of the broken frame was never written, which damage does not look like: it ends early, or a sector of it is zero.
+  private func hasUnwrittenPart(from offset: Int, to end: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> Bool {
+    guard let frame = frameHead(at: offset, in: bytes, header) else { return end - offset < JournalFormat.frameHeaderSize }
+    let frameEnd = min(offset + frame.size, bytes.count)
+    if frameEnd - end >= JournalFormat.frameTrailerSize { return true }
+    var sector = offset / 512 * 512
+    while sector < frameEnd {
+      let part = max(sector, offset)..<min(sector + 512, frameEnd)
+      if part.count >= 8, bytes.isZero(in: part) { return true }
+      sector += 512
+    }
+    return false
+  }
+}

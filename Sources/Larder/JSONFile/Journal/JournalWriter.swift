@@ -1,0 +1,103 @@
+internal import Foundation
+
+/// Appends commits to a journal.
+struct JournalWriter {
+  let header: JournalHeader
+  private let file: any OpenFile
+  private let seed: UInt32
+  /// How much is allocated at a time, in bytes.
+  private let chunk: Int
+  /// Where the next frame goes.
+  private(set) var end: Int
+  private var allocated: Int
+  /// The newest commit in the journal, and the newest one that is synced.
+  private(set) var lastCommit: UInt64
+  private(set) var durableThrough: UInt64
+
+  /// Writes a new journal into an empty file and makes it durable; it still has to be renamed into place.
+  init(creating file: any OpenFile, _ header: JournalHeader, chunk: Int) throws(RepositoryError) {
+    self.header = header
+    self.file = file
+    self.chunk = chunk
+    seed = header.seed
+    end = JournalFormat.headerSize
+    allocated = chunk
+    lastCommit = header.base
+    durableThrough = header.base
+    let bytes = header.bytes + [UInt8](repeating: 0, count: chunk - JournalFormat.headerSize)
+    try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
+    try file.sync()
+  }
+
+  /// Goes on with a journal that was read and synced, and whose tail is clean.
+  init(continuing file: any OpenFile, _ contents: JournalReader.Contents, chunk: Int) throws(RepositoryError) {
+    header = contents.header
+    self.file = file
+    self.chunk = chunk
+    seed = contents.header.seed
+    end = contents.end
+    allocated = try file.size()
+    lastCommit = contents.lastCommit
+    durableThrough = contents.lastCommit
+  }
+
+  /// Appends a batch.
+  ///
+  /// - Throws: `.full` or `.inputOutput` when nothing of the batch is kept; `.outcomeUnknown` when a sync failed, or when a broken write
+  ///   could not be taken back: nothing may be appended any more.
+  mutating func append(_ batch: WriteBatch) throws(RepositoryError) {
+    let frame = JournalFrame.bytes(batch, durableThrough: durableThrough, seed: seed)
+    if end + frame.count + JournalFormat.terminatorSize > allocated {
+      try allocate(end + frame.count + JournalFormat.terminatorSize)
+    }
+    do throws(RepositoryError) {
+      try frame.lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
+    } catch {
+      try takeBack(frame.count, after: error)
+      throw error
+    }
+    end += frame.count
+    lastCommit = batch.commits.upperBound
+    if batch.durability == .durable { try sync() }
+  }
+
+  /// Makes everything in the journal durable.
+  /// - Throws: `.outcomeUnknown`.
+  mutating func sync() throws(RepositoryError) {
+    guard durableThrough < lastCommit else { return }
+    do throws(RepositoryError) {
+      try file.sync()
+    } catch {
+      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: file.path, underlying: error)
+    }
+    durableThrough = lastCommit
+  }
+
+  /// Grows the file by zero bytes and syncs it, so that a frame is always written into space that survives: a file that ends in a frame
+  /// was cut, and not by a crash.
+  private mutating func allocate(_ size: Int) throws(RepositoryError) {
+    // A sixteenth of the journal at least, so that growing costs a constant share.
+    let step = max(chunk, end / 16 / chunk * chunk)
+    let target = (size + step - 1) / step * step
+    let zeros = [UInt8](repeating: 0, count: target - allocated)
+    try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: allocated) }
+    do throws(RepositoryError) {
+      try file.sync()
+    } catch {
+      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: file.path, underlying: error)
+    }
+    durableThrough = lastCommit
+    allocated = target
+  }
+
+  /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle.
+  private func takeBack(_ count: Int, after cause: RepositoryError) throws(RepositoryError) {
+    do throws(RepositoryError) {
+      try [UInt8](repeating: 0, count: count).lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
+    } catch {
+      throw RepositoryError(.outcomeUnknown, "a broken write could not be taken back", file: file.path, underlying: cause)
+    }
+  }
+
+  func close() throws(RepositoryError) { try file.close() }
+}

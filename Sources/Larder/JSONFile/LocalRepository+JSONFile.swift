@@ -1,0 +1,47 @@
+public import Foundation
+
+extension LocalRepository {
+  /// Opens or creates a store in a JSON file, with this one repository in it.
+  ///
+  /// Missing directories are created, for their owner only. The store is this process's until ``close()``.
+  /// - Throws: `.corrupted`, `.newerSchema`, `.notOurStore`, `.dataMissing`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`,
+  ///   `.inputOutput`, `.full`; in all these cases the files are left as they were. `.unsupported` for options that a file cannot serve.
+  public init(
+    jsonFile: URL, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
+  ) async throws(RepositoryError) {
+    try await self.init(backend: JSONFileBackend(file: jsonFile), schema: schema, options: options)
+  }
+
+  /// Opens or creates a JSON store in the app's own directory of the platform's default place for data.
+  ///
+  /// On Linux that is `$XDG_DATA_HOME`, or `~/.local/share`, as the XDG Base Directory Specification says; elsewhere Application Support.
+  /// The app's directory in it has the bundle's identifier, or the name of the process.
+  /// - Parameter filename: One path component, such as "spots.json".
+  /// - Throws: `.unsupported` for a name with a slash or one of dots only; otherwise as ``init(jsonFile:schema:options:)``.
+  public init(
+    filename: String, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
+  ) async throws(RepositoryError) {
+    guard !filename.isEmpty, !filename.contains("/"), !filename.contains("\0"), filename != ".", filename != ".." else {
+      throw RepositoryError(.unsupported, "a file name is one path component")
+    }
+    let file = DefaultDirectory.url().appendingPathComponent(filename, isDirectory: false)
+    try await self.init(jsonFile: file, schema: schema, options: options)
+  }
+}
+
+/// The platform's place for an app's data.
+enum DefaultDirectory {
+  static func url(environment: [String: String] = ProcessInfo.processInfo.environment) -> URL {
+    let application = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
+    #if os(Linux)
+      // The specification: a relative path in the variable is to be ignored.
+      let data =
+        environment["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? URL(fileURLWithPath: $0, isDirectory: true) : nil }
+        ?? URL(fileURLWithPath: environment["HOME"] ?? NSHomeDirectory(), isDirectory: true)
+        .appendingPathComponent(".local/share", isDirectory: true)
+    #else
+      let data = URL.applicationSupportDirectory
+    #endif
+    return data.appendingPathComponent(application, isDirectory: true)
+  }
+}

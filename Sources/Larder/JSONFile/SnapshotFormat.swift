@@ -1,0 +1,37 @@
+internal import Foundation
+
+/// The grammar of a snapshot file: one header line, one line per record in key order, one seal line.
+///
+/// It is described in `Docs/Larder.docc/Formats/JSONSnapshotFormat.md`, with an example. There is exactly one way to write each value, so a reader can
+/// compare bytes, and every byte is either compared or under a checksum.
+enum SnapshotFormat {
+  static let version = 1
+  /// What every snapshot of every version starts with; the number of the format follows.
+  static let opening: StaticString = #"{"format":"larder","formatVersion":"#
+}
+
+/// What a snapshot says of itself.
+struct SnapshotHeader: Hashable, Sendable {
+  var storeID: UUID
+  /// Grows by one with every checkpoint; a journal names the generation that it continues.
+  var generation: UInt64
+  /// The newest commit that is in the snapshot.
+  var commit: UInt64
+  /// Deletions by later commits than this one have a tombstone.
+  var tombstonesSince: UInt64
+}
+
+/// The hash in the seal: FNV-1a (64 bits) over the checksums of the header and of every record, in order.
+///
+/// Each line has its own checksum; the seal guards their number, order and completeness.
+struct SealHash {
+  private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
+
+  mutating func add(_ checksum: UInt32) {
+    var rest = checksum
+    for _ in 0..<4 {
+      value = (value ^ UInt64(rest & 0xFF)) &* 0x100_0000_01B3
+      rest >>= 8
+    }
+  }
+}

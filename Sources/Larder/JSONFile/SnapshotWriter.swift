@@ -1,0 +1,115 @@
+internal import Foundation
+
+/// Writes a snapshot, line by line, into a file that is not in place yet.
+struct SnapshotWriter {
+  private let file: any OpenFile
+  private var buffer: [UInt8] = []
+  private var written = 0
+  private var count = 0
+  private var seal = SealHash()
+
+  /// How many bytes are gathered before they are handed to the file.
+  private static let bufferSize = 1 << 20
+
+  init(_ file: any OpenFile, _ header: SnapshotHeader) {
+    self.file = file
+    append(SnapshotFormat.opening)
+    buffer += Array(
+      #"\#(SnapshotFormat.version),"store":"\#(header.storeID.uuidString)","generation":\#(header.generation),"commit":\#(header.commit),"#
+        .utf8)
+    buffer += Array(#""tombstonesSince":\#(header.tombstonesSince)"#.utf8)
+    let checksum = buffer.withUnsafeBytes { CRC32C.checksum($0) }
+    seal.add(checksum)
+    buffer += Array(#","crc":"\#(Hexadecimal.string(checksum))","records":["#.utf8)
+  }
+
+  /// Adds a record; they must come in the order of their addresses.
+  mutating func add(_ record: StoredRecord) throws(RepositoryError) {
+    try beginLine(record.checksum)
+    append(#"{"in":""#)
+    appendEscaped(RecordKey(record.collection))
+    append(#"","id":""#)
+    appendEscaped(record.key)
+    buffer += Array(
+      #"","rev":\#(record.revision.number),"version":\#(record.schemaVersion),"crc":"\#(Hexadecimal.string(record.checksum))","#.utf8)
+    if let value = record.value {
+      append(#""value":"#)
+      buffer.append(contentsOf: value)
+    } else {
+      append(#""deleted":true"#)
+    }
+    append("}")
+  }
+
+  /// Adds a record as a line of an older snapshot has it, whose checksum was compared.
+  mutating func add(line: Data, checksum: UInt32) throws(RepositoryError) {
+    try beginLine(checksum)
+    buffer.append(contentsOf: line)
+  }
+
+  /// Ends the snapshot and makes it durable; it still has to be renamed into place.
+  /// - Returns: The size in bytes.
+  mutating func finish() throws(RepositoryError) -> Int {
+    append("\n]")
+    buffer += Array(#","count":\#(count),"hash":"\#(Hexadecimal.string(seal.value))"}"#.utf8)
+    append("\n")
+    try flush()
+    try file.sync()
+    return written
+  }
+
+  private mutating func beginLine(_ checksum: UInt32) throws(RepositoryError) {
+    append(count == 0 ? "\n" : ",\n")
+    count += 1
+    seal.add(checksum)
+    if buffer.count >= Self.bufferSize { try flush() }
+  }
+
+  private mutating func flush() throws(RepositoryError) {
+    let offset = written
+    try buffer.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
+    written += buffer.count
+    buffer.removeAll(keepingCapacity: true)
+  }
+
+  private mutating func append(_ text: StaticString) {
+    text.withUTF8Buffer { buffer.append(contentsOf: $0) }
+  }
+
+  /// The one spelling of a string: quotes and backslashes after a backslash, control characters as `\u00xx`, the rest as it is.
+  private mutating func appendEscaped(_ key: RecordKey) {
+    key.withBytes { bytes in
+      for byte in bytes {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+          buffer.append(UInt8(ascii: "\\"))
+          buffer.append(byte)
+        case 0..<0x20:
+          buffer += Array("\\u00\(Hexadecimal.string(byte))".utf8)
+        default:
+          buffer.append(byte)
+        }
+      }
+    }
+  }
+}
+
+extension Array<UInt8> {
+  /// Lends the bytes to a closure with a typed error, which `withUnsafeBytes` cannot pass on.
+  func lending<R>(_ body: (UnsafeRawBufferPointer) throws(RepositoryError) -> R) throws(RepositoryError) -> R {
+    let result: Result<R, RepositoryError> = withUnsafeBytes { bytes in
+      do throws(RepositoryError) { return .success(try body(bytes)) } catch { return .failure(error) }
+    }
+    return try result.get()
+  }
+}
+
+extension Data {
+  /// Lends the bytes to a closure with a typed error, which `withUnsafeBytes` cannot pass on.
+  func lending<R>(_ body: (UnsafeRawBufferPointer) throws(RepositoryError) -> R) throws(RepositoryError) -> R {
+    let result: Result<R, RepositoryError> = withUnsafeBytes { bytes in
+      do throws(RepositoryError) { return .success(try body(bytes)) } catch { return .failure(error) }
+    }
+    return try result.get()
+  }
+}

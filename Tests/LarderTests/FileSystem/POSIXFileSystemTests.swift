@@ -1,0 +1,242 @@
+import Foundation
+import Larder
+import Testing
+
+@testable import class Larder.POSIXFile
+
+@Suite("Files of the operating system")
+struct POSIXFileSystemTests {
+  private let directory: TemporaryDirectory
+  private let files = POSIXFileSystem()
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func code(_ body: () throws -> Void) -> RepositoryError.Code? {
+    do {
+      try body()
+      return nil
+    } catch {
+      return (error as? RepositoryError)?.code
+    }
+  }
+
+  private func write(_ text: String, to file: any OpenFile, at offset: Int = 0) throws {
+    try Array(text.utf8).withUnsafeBytes { try file.write($0, at: offset) }
+  }
+
+  @Test func whatIsWrittenIsReadBackByAnotherDescriptor() throws {
+    let path = directory.file("a")
+    let file = try files.create(path)
+    try write("hello", to: file)
+    try write("J", to: file, at: 0)
+    try write("!", to: file, at: 7)
+    try file.sync()
+    try file.sync()
+    #expect(try file.size() == 8)
+    #expect(file.path == path)
+    try file.close()
+
+    let again = try #require(try files.open(path, writable: false))
+    #expect(try again.read(at: 0, count: 100) == Data("Jello\0\0!".utf8))
+    #expect(try again.read(at: 2, count: 3) == Data("llo".utf8))
+    #expect(try again.read(at: 6, count: .max) == Data("\0!".utf8))
+    #expect(try again.read(at: 8, count: 1).isEmpty)
+    #expect(try again.read(at: 9_000, count: 1).isEmpty)
+    #expect(try again.read(at: 0, count: 0).isEmpty)
+  }
+
+  @Test func absenceIsNilAndRemovingNothingIsNoError() throws {
+    #expect(try files.open(directory.file("none"), writable: false) == nil)
+    #expect(try files.open(directory.file("none"), writable: true) == nil)
+    #expect(try files.open(directory.file("no/such/directory"), writable: true) == nil)
+    #expect(try files.entries(of: directory.file("none")) == nil)
+    try files.remove(directory.file("none"))
+  }
+
+  @Test func aParentThatIsAFileIsAFailureAndNotAbsence() throws {
+    try files.create(directory.file("file")).close()
+    let below = directory.file("file/below")
+    #expect(code { _ = try files.open(below, writable: false) } == .inputOutput)
+    #expect(code { _ = try files.create(below) } == .inputOutput)
+    #expect(code { try files.remove(below) } == .inputOutput)
+    #expect(code { _ = try files.entries(of: below) } == .inputOutput)
+    #expect(code { _ = try files.entries(of: directory.file("file")) } == .inputOutput)
+    #expect(code { try files.createDirectory(below) } == .inputOutput)
+    #expect(code { try files.createDirectory(directory.file("file")) } == .inputOutput)
+    #expect(code { try files.syncDirectory(below) } == .inputOutput)
+    #expect(code { _ = try files.lock(below) } == .inputOutput)
+  }
+
+  @Test func creatingDoesNotTouchAFileThatIsThere() throws {
+    let path = directory.file("a")
+    let file = try files.create(path)
+    try write("kept", to: file)
+    #expect(code { _ = try files.create(path) } == .inputOutput)
+    #expect(try file.read(at: 0, count: 10) == Data("kept".utf8))
+  }
+
+  @Test func aFileOpenedForReadingRefusesAWrite() throws {
+    try files.create(directory.file("a")).close()
+    let file = try #require(try files.open(directory.file("a"), writable: false))
+    let error = #expect(throws: RepositoryError.self) { try write("x", to: file) }
+    #expect(error?.code == .inputOutput)
+    #expect(error?.file == directory.file("a"))
+    #expect(error?.underlying as? SystemCallError == SystemCallError(call: "pwrite", errorNumber: EBADF))
+  }
+
+  @Test func symbolicLinksAreNotFollowed() throws {
+    let target = directory.file("target")
+    try files.create(target).close()
+    try FileManager.default.createSymbolicLink(atPath: directory.file("link"), withDestinationPath: target)
+    try FileManager.default.createSymbolicLink(atPath: directory.file("dangling"), withDestinationPath: directory.file("x"))
+    for name in ["link", "dangling"] {
+      let link = directory.file(name)
+      #expect(code { _ = try files.open(link, writable: false) } == .unsupported)
+      #expect(code { _ = try files.open(link, writable: true) } == .unsupported)
+      #expect(code { _ = try files.create(link) } == .inputOutput)
+      #expect(code { _ = try files.lock(link) } == .unsupported)
+    }
+    #expect(try files.open(directory.file("x"), writable: false) == nil)
+    try files.remove(directory.file("link"))
+    #expect(try files.open(target, writable: false) != nil)
+  }
+
+  @Test func onlyPlainFilesAreOpened() throws {
+    #expect(mkfifo(directory.file("pipe"), 0o600) == 0)
+    #expect(code { _ = try files.open(directory.file("pipe"), writable: false) } == .unsupported)
+    #expect(code { _ = try files.open("/dev/null", writable: true) } == .unsupported)
+    #expect(code { _ = try files.open(directory.path, writable: false) } == .inputOutput)
+    #expect(try directory.openDescriptors() == 0)
+  }
+
+  @Test(arguments: ["relative", "", "/tmp/a\0b"])
+  func aPathThatTheSystemWouldReadAsAnotherIsRefused(path: String) {
+    #expect(code { _ = try files.open(path, writable: false) } == .inputOutput)
+    #expect(code { _ = try files.create(path) } == .inputOutput)
+    #expect(code { try files.remove(path) } == .inputOutput)
+    #expect(code { try files.rename(path, to: path) } == .inputOutput)
+    #expect(code { _ = try files.lock(path) } == .inputOutput)
+    #expect(code { try files.createDirectory(path) } == .inputOutput)
+    #expect(code { _ = try files.entries(of: path) } == .inputOutput)
+  }
+
+  @Test func renameReplacesTheOldFileAndOpenFilesFollowTheirContents() throws {
+    let old = try files.create(directory.file("a"))
+    try write("old", to: old)
+    let new = try files.create(directory.file("a.tmp"))
+    try write("new", to: new)
+    try files.rename(directory.file("a.tmp"), to: directory.file("a"))
+    try files.syncDirectory(directory.path)
+    let found = try #require(try files.open(directory.file("a"), writable: false))
+    #expect(try found.read(at: 0, count: 9) == Data("new".utf8))
+    #expect(try old.read(at: 0, count: 9) == Data("old".utf8))
+    #expect(try files.entries(of: directory.path) == ["a"])
+  }
+
+  @Test func renameThatCannotBeAtomicOrDurableThrowsAndChangesNothing() throws {
+    try files.createDirectory(directory.file("d"))
+    try files.create(directory.file("a")).close()
+    #expect(code { try files.rename(directory.file("a"), to: directory.file("d/a")) } == .unsupported)
+    #expect(code { try files.rename(directory.file("a"), to: directory.file("d")) } == .inputOutput)
+    #expect(code { try files.rename(directory.file("b"), to: directory.file("a")) } == .inputOutput)
+    #expect(try files.entries(of: directory.path)?.sorted() == ["a", "d"])
+    #expect(try files.entries(of: directory.file("d")) == [])
+  }
+
+  @Test func entriesListsEveryNameOnce() throws {
+    let names = (0..<500).map { "record-\($0)-é" }
+    for name in names { try files.create(directory.file(name)).close() }
+    #expect(try files.entries(of: directory.path)?.sorted() == names.sorted())
+  }
+
+  @Test func directoriesMayBeReachedThroughLinks() throws {
+    try files.createDirectory(directory.file("real"))
+    try FileManager.default.createSymbolicLink(atPath: directory.file("link"), withDestinationPath: directory.file("real"))
+    try files.create(directory.file("link/a")).close()
+    try files.syncDirectory(directory.file("link"))
+    try files.createDirectory(directory.file("link"))
+    #expect(try files.entries(of: directory.file("link")) == ["a"])
+  }
+
+  @Test func aDirectoryThatCannotBeMadeIsAFailure() {
+    #expect(code { try files.createDirectory("/proc/larder/store") } != nil)
+  }
+
+  @Test func aClosedFileRefusesEveryCallAndClosesOnce() throws {
+    let file = try files.create(directory.file("a"))
+    try file.close()
+    // The descriptor's number is given out again at once: a second close would close this one.
+    let next = try files.create(directory.file("b"))
+    try file.close()
+    try write("still open", to: next)
+    #expect(code { _ = try file.size() } == .inputOutput)
+    #expect(code { _ = try file.mode() } == .inputOutput)
+    #expect(code { try file.setMode(0o600) } == .inputOutput)
+    #expect(code { _ = try file.read(at: 0, count: 1) } == .inputOutput)
+    #expect(code { try file.sync() } == .inputOutput)
+    #expect(code { try write("x", to: file) } == .inputOutput)
+  }
+
+  @Test func noCallLeaksADescriptor() throws {
+    try files.create(directory.file("file")).close()
+    try FileManager.default.createSymbolicLink(atPath: directory.file("link"), withDestinationPath: directory.file("file"))
+    for round in 0..<50 {
+      _ = try files.create(directory.file("new-\(round)"))  // released without close
+      _ = try files.open(directory.file("file"), writable: true)
+      _ = try files.entries(of: directory.path)
+      try files.syncDirectory(directory.path)
+      try files.createDirectory(directory.file("d\(round)/e"))
+      _ = code { _ = try files.entries(of: directory.file("file")) }
+      _ = code { _ = try files.open(directory.file("link"), writable: true) }
+      _ = code { _ = try files.open(directory.path, writable: false) }
+      let lock = try files.lock(directory.file("lock"))
+      _ = code { _ = try files.lock(directory.file("lock")) }
+      lock.release()
+      _ = try files.lock(directory.file("lock"))
+    }
+    #if os(Linux)
+      #expect(try directory.openDescriptors() == 0)
+      let kept = try files.open(directory.file("file"), writable: true)
+      #expect(try directory.openDescriptors() == 1)
+      try kept?.close()
+      #expect(try directory.openDescriptors() == 0)
+    #endif
+  }
+
+  @Test func descriptorsAreNotInheritedByOtherPrograms() throws {
+    let file = try files.create(directory.file("a"))
+    let lock = try files.lock(directory.file("lock"))
+    let listing = try Command.run("/bin/sh", ["-c", "ls -l /proc/self/fd/"]).output
+    #expect(!listing.contains(directory.path))
+    lock.release()
+    try file.close()
+  }
+
+  #if os(Linux)
+    @Test func aFullDiskIsFullAndNamesTheFile() throws {
+      let file = POSIXFile(path: "/dev/full", descriptor: Glibc.open("/dev/full", O_RDWR), isNew: false)
+      let error = #expect(throws: RepositoryError.self) { try write("x", to: file, at: 0) }
+      #expect(error?.code == .full)
+      #expect(error?.file == "/dev/full")
+      #expect(error?.underlying as? SystemCallError == SystemCallError(call: "pwrite", errorNumber: ENOSPC))
+    }
+
+    @Test func aRefusedSyncIsAFailure() throws {
+      let file = POSIXFile(path: "/dev/full", descriptor: Glibc.open("/dev/full", O_RDWR), isNew: false)
+      #expect(code { try file.sync() } == .inputOutput)
+    }
+
+    @Test func refusedAccessIsNeverAbsence() {
+      // procfs refuses even root.
+      #expect(code { try files.remove("/proc/version") } == .protectedDataUnavailable)
+    }
+  #endif
+
+  @Test(.enabled(if: geteuid() != 0, "root may read everything"))
+  func aFileWithoutPermissionIsProtectedAndNotAbsent() throws {
+    let path = directory.file("a")
+    let file = try files.create(path)
+    try file.setMode(0)
+    #expect(code { _ = try files.open(path, writable: false) } == .protectedDataUnavailable)
+  }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import Larder
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct JSONFileBackendTests {
+  let directory: TemporaryDirectory
+  var file: URL { directory.file("spots.json") }
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  @Test func recordsSurviveACleanClose() async throws {
+    let spot = Spot("Jogashima", rating: 5)
+    let revision: Revision
+    do {
+      let spots = try await LocalRepository<Spot>(jsonFile: file)
+      #expect(spots.openReport.isNew)
+      revision = try await spots.save(spot)
+      try await spots.close()
+    }
+    #expect(try directory.names == ["spots.json"])
+    let spots = try await LocalRepository<Spot>(jsonFile: file)
+    #expect(try await spots.loadAll() == [spot])
+    #expect(spots.revision(of: spot.id) == revision)
+    #expect(spots.openReport.isClean && !spots.openReport.isNew)
+    try await spots.close()
+  }
+
+  @Test func recordsSurviveAProcessThatIsGone() async throws {
+    let spots = (0..<50).map { Spot("spot \($0)") }
+    let repository = try await LocalRepository<Spot>(jsonFile: file)
+    for spot in spots { try await repository.save(spot) }
+    try await repository.delete(spots[7].id)
+
+    let left = try directory.copy(except: "spots.json-lock")
+    #expect(try left.names == ["spots.json", "spots.json-journal"])
+    let recovered = try await LocalRepository<Spot>(jsonFile: left.file("spots.json"))
+    #expect(recovered.openReport.replayedCommits == 51)
+    #expect(recovered.openReport.isClean)
+    #expect(Set(try await recovered.loadAll()) == Set(spots).subtracting([spots[7]]))
+    try await recovered.checkpoint()
+    try await recovered.save(spots[7])
+    try await recovered.close()
+    #expect(try left.names == ["spots.json"])
+    let again = try await LocalRepository<Spot>(jsonFile: left.file("spots.json"))
+    #expect(Set(try await again.loadAll()) == Set(spots))
+  }
+
+  @Test func theFileIsAJSONDocumentThatPeopleCanRead() async throws {
+    struct Named: Codable, Identifiable, Sendable { let id: String; var text = "x" }
+    let repository = try await LocalRepository<Named>(jsonFile: file, schema: .init("named"))
+    try await repository.save(contentsOf: ["b", "a", "\u{0}\n\"\\é", ""].map { Named(id: $0) })
+    try await repository.delete("b")
+    try await repository.close()
+    let text = try String(contentsOf: file, encoding: .utf8)
+    let document = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+    let records = try #require(document["records"] as? [[String: Any]])
+    #expect(records.compactMap { $0["id"] as? String } == ["", "\u{0}\n\"\\é", "a", "b"])
+    #expect(records.last?["deleted"] as? Bool == true)
+    #expect(document["count"] as? Int == 4)
+  }
+
+  @Test func aSecondOpenIsRefusedAndTheFirstIsUndisturbed() async throws {
+    let first = try await LocalRepository<Spot>(jsonFile: file)
+    let error = await #expect(throws: RepositoryError.self) { _ = try await LocalRepository<Spot>(jsonFile: file) }
+    #expect(error?.code == .alreadyOpen)
+    try await first.save(Spot("still here"))
+    #expect(try await first.count() == 1)
+    try await first.close()
+  }
+}
