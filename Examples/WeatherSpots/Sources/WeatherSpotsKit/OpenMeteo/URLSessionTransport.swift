@@ -1,4 +1,5 @@
 public import Foundation
+import Synchronization
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking
@@ -19,37 +20,67 @@ public struct URLSessionTransport: Transport {
   /// Fetches a URL; the whole answer must be there within the time limit.
   public nonisolated(nonsending) func get(_ url: URL, timeout: Duration) async throws(TransportError) -> TransportResponse {
     let host = url.host() ?? "the server"
-    do {
-      return try await withThrowingTaskGroup(of: TransportResponse?.self) { group in
-        group.addTask { [session] in try await Self.get(url, session) }
-        // URLSession's own limit is for a pause between two packets; this one is for the whole answer.
-        group.addTask {
-          try await Task.sleep(for: timeout)
-          return nil
-        }
-        defer { group.cancelAll() }
-        guard let first = try await group.next(), let response = first else {
-          throw TransportError.timedOut(host: host, after: timeout)
-        }
-        return response
-      }
-    } catch let error as TransportError {
-      throw error
-    } catch let error as URLError where error.code == .timedOut {
-      throw .timedOut(host: host, after: timeout)
-    } catch let error as URLError where error.code == .cancelled {
-      throw .cancelled
-    } catch is CancellationError {
-      throw .cancelled
-    } catch {
-      throw .unreachable(host: host, code: (error as NSError).code)
+    let answer = FirstAnswer()
+    let task = session.dataTask(with: URLRequest(url: url)) { body, response, error in
+      answer.give(Self.result(body, response, error, host: host))
     }
+    // URLSession's own limit is for a pause between two packets; this one is for the whole answer.
+    DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) {
+      answer.give(.failure(.timedOut(host: host, after: timeout)))
+      task.cancel()
+    }
+    task.resume()
+    // Not `session.data(for:)`: on Linux its cancellation waits for the session's queue while it holds the lock of the Swift task, which
+    // that queue may want in order to resume the task, and then both wait for ever (seen with Swift 6.3.1). So cancel from elsewhere.
+    return try await withTaskCancellationHandler {
+      await answer.result()
+    } onCancel: {
+      DispatchQueue.global().async {
+        answer.give(.failure(.cancelled))
+        task.cancel()
+      }
+    }.get()
   }
 
-  private static func get(_ url: URL, _ session: URLSession) async throws -> TransportResponse {
-    let (body, response) = try await session.data(for: URLRequest(url: url))
-    let http = response as? HTTPURLResponse
-    return TransportResponse(
-      status: http?.statusCode ?? 0, body: body, isRecorded: http?.value(forHTTPHeaderField: "X-Weather-Recorded") != nil)
+  private static func result(
+    _ body: Data?, _ response: URLResponse?, _ error: (any Error)?, host: String
+  ) -> Result<TransportResponse, TransportError> {
+    guard let body, let response = response as? HTTPURLResponse else {
+      return .failure(.unreachable(host: host, code: (error as NSError?)?.code ?? NSURLErrorBadServerResponse))
+    }
+    let isRecorded = response.value(forHTTPHeaderField: "X-Weather-Recorded") != nil
+    return .success(TransportResponse(status: response.statusCode, body: body, isRecorded: isRecorded))
+  }
+}
+
+/// The first of several results that race for one waiter; later ones are dropped.
+private final class FirstAnswer: Sendable {
+  private typealias Value = Result<TransportResponse, TransportError>
+
+  private enum State {
+    case open
+    case waiting(CheckedContinuation<Value, Never>)
+    case given(Value)
+  }
+  private let state = Mutex(State.open)
+
+  func give(_ value: Result<TransportResponse, TransportError>) {
+    let waiter: CheckedContinuation<Value, Never>? = state.withLock { state in
+      defer { if case .given = state {} else { state = .given(value) } }
+      if case .waiting(let continuation) = state { return continuation }
+      return nil
+    }
+    waiter?.resume(returning: value)
+  }
+
+  func result() async -> Result<TransportResponse, TransportError> {
+    await withCheckedContinuation { continuation in
+      let value: Value? = state.withLock { state in
+        if case .given(let value) = state { return value }
+        state = .waiting(continuation)
+        return nil
+      }
+      if let value { continuation.resume(returning: value) }
+    }
   }
 }
