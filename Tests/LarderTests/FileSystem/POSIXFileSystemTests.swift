@@ -25,7 +25,7 @@ struct POSIXFileSystemTests {
   }
 
   @Test func whatIsWrittenIsReadBackByAnotherDescriptor() throws {
-    let path = directory.file("a")
+    let path = directory.pathOfFile("a")
     let file = try files.create(path)
     try write("hello", to: file)
     try write("J", to: file, at: 0)
@@ -46,29 +46,29 @@ struct POSIXFileSystemTests {
   }
 
   @Test func absenceIsNilAndRemovingNothingIsNoError() throws {
-    #expect(try files.open(directory.file("none"), writable: false) == nil)
-    #expect(try files.open(directory.file("none"), writable: true) == nil)
-    #expect(try files.open(directory.file("no/such/directory"), writable: true) == nil)
-    #expect(try files.entries(of: directory.file("none")) == nil)
-    try files.remove(directory.file("none"))
+    #expect(try files.open(directory.pathOfFile("none"), writable: false) == nil)
+    #expect(try files.open(directory.pathOfFile("none"), writable: true) == nil)
+    #expect(try files.open(directory.pathOfFile("no/such/directory"), writable: true) == nil)
+    #expect(try files.entries(of: directory.pathOfFile("none")) == nil)
+    try files.remove(directory.pathOfFile("none"))
   }
 
   @Test func aParentThatIsAFileIsAFailureAndNotAbsence() throws {
-    try files.create(directory.file("file")).close()
-    let below = directory.file("file/below")
+    try files.create(directory.pathOfFile("file")).close()
+    let below = directory.pathOfFile("file/below")
     #expect(code { _ = try files.open(below, writable: false) } == .inputOutput)
     #expect(code { _ = try files.create(below) } == .inputOutput)
     #expect(code { try files.remove(below) } == .inputOutput)
     #expect(code { _ = try files.entries(of: below) } == .inputOutput)
-    #expect(code { _ = try files.entries(of: directory.file("file")) } == .inputOutput)
+    #expect(code { _ = try files.entries(of: directory.pathOfFile("file")) } == .inputOutput)
     #expect(code { try files.createDirectory(below) } == .inputOutput)
-    #expect(code { try files.createDirectory(directory.file("file")) } == .inputOutput)
+    #expect(code { try files.createDirectory(directory.pathOfFile("file")) } == .inputOutput)
     #expect(code { try files.syncDirectory(below) } == .inputOutput)
     #expect(code { _ = try files.lock(below) } == .inputOutput)
   }
 
   @Test func creatingDoesNotTouchAFileThatIsThere() throws {
-    let path = directory.file("a")
+    let path = directory.pathOfFile("a")
     let file = try files.create(path)
     try write("kept", to: file)
     #expect(code { _ = try files.create(path) } == .inputOutput)
@@ -76,34 +76,34 @@ struct POSIXFileSystemTests {
   }
 
   @Test func aFileOpenedForReadingRefusesAWrite() throws {
-    try files.create(directory.file("a")).close()
-    let file = try #require(try files.open(directory.file("a"), writable: false))
+    try files.create(directory.pathOfFile("a")).close()
+    let file = try #require(try files.open(directory.pathOfFile("a"), writable: false))
     let error = #expect(throws: RepositoryError.self) { try write("x", to: file) }
     #expect(error?.code == .inputOutput)
-    #expect(error?.file == directory.file("a"))
+    #expect(error?.file == directory.pathOfFile("a"))
     #expect(error?.underlying as? SystemCallError == SystemCallError(call: "pwrite", errorNumber: EBADF))
   }
 
   @Test func symbolicLinksAreNotFollowed() throws {
-    let target = directory.file("target")
+    let target = directory.pathOfFile("target")
     try files.create(target).close()
-    try FileManager.default.createSymbolicLink(atPath: directory.file("link"), withDestinationPath: target)
-    try FileManager.default.createSymbolicLink(atPath: directory.file("dangling"), withDestinationPath: directory.file("x"))
+    try FileManager.default.createSymbolicLink(atPath: directory.pathOfFile("link"), withDestinationPath: target)
+    try FileManager.default.createSymbolicLink(atPath: directory.pathOfFile("dangling"), withDestinationPath: directory.pathOfFile("x"))
     for name in ["link", "dangling"] {
-      let link = directory.file(name)
+      let link = directory.pathOfFile(name)
       #expect(code { _ = try files.open(link, writable: false) } == .unsupported)
       #expect(code { _ = try files.open(link, writable: true) } == .unsupported)
       #expect(code { _ = try files.create(link) } == .inputOutput)
       #expect(code { _ = try files.lock(link) } == .unsupported)
     }
-    #expect(try files.open(directory.file("x"), writable: false) == nil)
-    try files.remove(directory.file("link"))
+    #expect(try files.open(directory.pathOfFile("x"), writable: false) == nil)
+    try files.remove(directory.pathOfFile("link"))
     #expect(try files.open(target, writable: false) != nil)
   }
 
   @Test func onlyPlainFilesAreOpened() throws {
-    #expect(mkfifo(directory.file("pipe"), 0o600) == 0)
-    #expect(code { _ = try files.open(directory.file("pipe"), writable: false) } == .unsupported)
+    #expect(mkfifo(directory.pathOfFile("pipe"), 0o600) == 0)
+    #expect(code { _ = try files.open(directory.pathOfFile("pipe"), writable: false) } == .unsupported)
     #expect(code { _ = try files.open("/dev/null", writable: true) } == .unsupported)
     #expect(code { _ = try files.open(directory.path, writable: false) } == .inputOutput)
     #expect(try directory.openDescriptors() == 0)
@@ -121,41 +121,41 @@ struct POSIXFileSystemTests {
   }
 
   @Test func renameReplacesTheOldFileAndOpenFilesFollowTheirContents() throws {
-    let old = try files.create(directory.file("a"))
+    let old = try files.create(directory.pathOfFile("a"))
     try write("old", to: old)
-    let new = try files.create(directory.file("a.tmp"))
+    let new = try files.create(directory.pathOfFile("a.tmp"))
     try write("new", to: new)
-    try files.rename(directory.file("a.tmp"), to: directory.file("a"))
+    try files.rename(directory.pathOfFile("a.tmp"), to: directory.pathOfFile("a"))
     try files.syncDirectory(directory.path)
-    let found = try #require(try files.open(directory.file("a"), writable: false))
+    let found = try #require(try files.open(directory.pathOfFile("a"), writable: false))
     #expect(try found.read(at: 0, count: 9) == Data("new".utf8))
     #expect(try old.read(at: 0, count: 9) == Data("old".utf8))
     #expect(try files.entries(of: directory.path) == ["a"])
   }
 
   @Test func renameThatCannotBeAtomicOrDurableThrowsAndChangesNothing() throws {
-    try files.createDirectory(directory.file("d"))
-    try files.create(directory.file("a")).close()
-    #expect(code { try files.rename(directory.file("a"), to: directory.file("d/a")) } == .unsupported)
-    #expect(code { try files.rename(directory.file("a"), to: directory.file("d")) } == .inputOutput)
-    #expect(code { try files.rename(directory.file("b"), to: directory.file("a")) } == .inputOutput)
+    try files.createDirectory(directory.pathOfFile("d"))
+    try files.create(directory.pathOfFile("a")).close()
+    #expect(code { try files.rename(directory.pathOfFile("a"), to: directory.pathOfFile("d/a")) } == .unsupported)
+    #expect(code { try files.rename(directory.pathOfFile("a"), to: directory.pathOfFile("d")) } == .inputOutput)
+    #expect(code { try files.rename(directory.pathOfFile("b"), to: directory.pathOfFile("a")) } == .inputOutput)
     #expect(try files.entries(of: directory.path)?.sorted() == ["a", "d"])
-    #expect(try files.entries(of: directory.file("d")) == [])
+    #expect(try files.entries(of: directory.pathOfFile("d")) == [])
   }
 
   @Test func entriesListsEveryNameOnce() throws {
     let names = (0..<500).map { "record-\($0)-é" }
-    for name in names { try files.create(directory.file(name)).close() }
+    for name in names { try files.create(directory.pathOfFile(name)).close() }
     #expect(try files.entries(of: directory.path)?.sorted() == names.sorted())
   }
 
   @Test func directoriesMayBeReachedThroughLinks() throws {
-    try files.createDirectory(directory.file("real"))
-    try FileManager.default.createSymbolicLink(atPath: directory.file("link"), withDestinationPath: directory.file("real"))
-    try files.create(directory.file("link/a")).close()
-    try files.syncDirectory(directory.file("link"))
-    try files.createDirectory(directory.file("link"))
-    #expect(try files.entries(of: directory.file("link")) == ["a"])
+    try files.createDirectory(directory.pathOfFile("real"))
+    try FileManager.default.createSymbolicLink(atPath: directory.pathOfFile("link"), withDestinationPath: directory.pathOfFile("real"))
+    try files.create(directory.pathOfFile("link/a")).close()
+    try files.syncDirectory(directory.pathOfFile("link"))
+    try files.createDirectory(directory.pathOfFile("link"))
+    #expect(try files.entries(of: directory.pathOfFile("link")) == ["a"])
   }
 
   @Test func aDirectoryThatCannotBeMadeIsAFailure() {
@@ -163,10 +163,10 @@ struct POSIXFileSystemTests {
   }
 
   @Test func aClosedFileRefusesEveryCallAndClosesOnce() throws {
-    let file = try files.create(directory.file("a"))
+    let file = try files.create(directory.pathOfFile("a"))
     try file.close()
     // The descriptor's number is given out again at once: a second close would close this one.
-    let next = try files.create(directory.file("b"))
+    let next = try files.create(directory.pathOfFile("b"))
     try file.close()
     try write("still open", to: next)
     #expect(code { _ = try file.size() } == .inputOutput)
@@ -178,25 +178,25 @@ struct POSIXFileSystemTests {
   }
 
   @Test func noCallLeaksADescriptor() throws {
-    try files.create(directory.file("file")).close()
-    try FileManager.default.createSymbolicLink(atPath: directory.file("link"), withDestinationPath: directory.file("file"))
+    try files.create(directory.pathOfFile("file")).close()
+    try FileManager.default.createSymbolicLink(atPath: directory.pathOfFile("link"), withDestinationPath: directory.pathOfFile("file"))
     for round in 0..<50 {
-      _ = try files.create(directory.file("new-\(round)"))  // released without close
-      _ = try files.open(directory.file("file"), writable: true)
+      _ = try files.create(directory.pathOfFile("new-\(round)"))  // released without close
+      _ = try files.open(directory.pathOfFile("file"), writable: true)
       _ = try files.entries(of: directory.path)
       try files.syncDirectory(directory.path)
-      try files.createDirectory(directory.file("d\(round)/e"))
-      _ = code { _ = try files.entries(of: directory.file("file")) }
-      _ = code { _ = try files.open(directory.file("link"), writable: true) }
+      try files.createDirectory(directory.pathOfFile("d\(round)/e"))
+      _ = code { _ = try files.entries(of: directory.pathOfFile("file")) }
+      _ = code { _ = try files.open(directory.pathOfFile("link"), writable: true) }
       _ = code { _ = try files.open(directory.path, writable: false) }
-      let lock = try files.lock(directory.file("lock"))
-      _ = code { _ = try files.lock(directory.file("lock")) }
+      let lock = try files.lock(directory.pathOfFile("lock"))
+      _ = code { _ = try files.lock(directory.pathOfFile("lock")) }
       lock.release()
-      _ = try files.lock(directory.file("lock"))
+      _ = try files.lock(directory.pathOfFile("lock"))
     }
     #if os(Linux)
       #expect(try directory.openDescriptors() == 0)
-      let kept = try files.open(directory.file("file"), writable: true)
+      let kept = try files.open(directory.pathOfFile("file"), writable: true)
       #expect(try directory.openDescriptors() == 1)
       try kept?.close()
       #expect(try directory.openDescriptors() == 0)
@@ -204,8 +204,8 @@ struct POSIXFileSystemTests {
   }
 
   @Test func descriptorsAreNotInheritedByOtherPrograms() throws {
-    let file = try files.create(directory.file("a"))
-    let lock = try files.lock(directory.file("lock"))
+    let file = try files.create(directory.pathOfFile("a"))
+    let lock = try files.lock(directory.pathOfFile("lock"))
     let listing = try Command.run("/bin/sh", ["-c", "ls -l /proc/self/fd/"]).output
     #expect(!listing.contains(directory.path))
     lock.release()
@@ -234,7 +234,7 @@ struct POSIXFileSystemTests {
 
   @Test(.enabled(if: geteuid() != 0, "root may read everything"))
   func aFileWithoutPermissionIsProtectedAndNotAbsent() throws {
-    let path = directory.file("a")
+    let path = directory.pathOfFile("a")
     let file = try files.create(path)
     try file.setMode(0)
     #expect(code { _ = try files.open(path, writable: false) } == .protectedDataUnavailable)

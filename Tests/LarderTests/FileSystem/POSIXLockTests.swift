@@ -13,7 +13,7 @@ struct POSIXLockTests {
 
   init() throws {
     directory = try TemporaryDirectory()
-    path = directory.file("spots.json-lock")
+    path = directory.pathOfFile("spots.json-lock")
   }
 
   private func failure(_ path: String) -> RepositoryError? {
@@ -35,17 +35,17 @@ struct POSIXLockTests {
 
   @Test func anotherNameOfTheSameLockFileIsAlreadyOpenToo() throws {
     let lock = try files.lock(path)
-    try FileManager.default.linkItem(atPath: path, toPath: directory.file("hard-link"))
-    #expect(failure(directory.file("hard-link"))?.code == .alreadyOpen)
-    #expect(failure(directory.file("../" + (directory.path as NSString).lastPathComponent + "/spots.json-lock"))?.code == .alreadyOpen)
+    try FileManager.default.linkItem(atPath: path, toPath: directory.pathOfFile("hard-link"))
+    #expect(failure(directory.pathOfFile("hard-link"))?.code == .alreadyOpen)
+    #expect(failure(directory.pathOfFile("../" + (directory.path as NSString).lastPathComponent + "/spots.json-lock"))?.code == .alreadyOpen)
     lock.release()
   }
 
   @Test func twoStoresAreLockedIndependently() throws {
     let one = try files.lock(path)
-    let two = try files.lock(directory.file("other-lock"))
+    let two = try files.lock(directory.pathOfFile("other-lock"))
     one.release()
-    #expect(failure(directory.file("other-lock"))?.code == .alreadyOpen)
+    #expect(failure(directory.pathOfFile("other-lock"))?.code == .alreadyOpen)
     two.release()
   }
 
@@ -60,8 +60,8 @@ struct POSIXLockTests {
     #expect(failure(path)?.code == .alreadyOpen)
     withExtendedLifetime(next) {}
 
-    _ = try files.lock(directory.file("dropped"))
-    #expect(failure(directory.file("dropped")) == nil)
+    _ = try files.lock(directory.pathOfFile("dropped"))
+    #expect(failure(directory.pathOfFile("dropped")) == nil)
   }
 
   @Test func theFileNamesItsHolder() throws {
@@ -136,7 +136,7 @@ struct POSIXLockTests {
 
     init() throws {
       directory = try TemporaryDirectory()
-      path = directory.file("spots.json-lock")
+      path = directory.pathOfFile("spots.json-lock")
     }
 
     @Test func aLockHeldByAnotherProcessIsLockedUntilThatProcessIsKilled() throws {

@@ -24,13 +24,13 @@ struct PermissionTests {
   @Test(arguments: [0o000, 0o022, 0o077] as [mode_t])
   func filesAndDirectoriesAreTheirOwnersWhateverTheUmask(mask: mode_t) throws {
     try withUmask(mask) {
-      let file = try files.create(directory.file("a"))
+      let file = try files.create(directory.pathOfFile("a"))
       #expect(try file.mode() == 0o600)
-      try files.createDirectory(directory.file("one"))
-      let lock = try files.lock(directory.file("lock"))
-      #expect(try mode(of: directory.file("a")) == 0o600)
-      #expect(try mode(of: directory.file("one")) == 0o700)
-      #expect(try mode(of: directory.file("lock")) == 0o600)
+      try files.createDirectory(directory.pathOfFile("one"))
+      let lock = try files.lock(directory.pathOfFile("lock"))
+      #expect(try mode(of: directory.pathOfFile("a")) == 0o600)
+      #expect(try mode(of: directory.pathOfFile("one")) == 0o700)
+      #expect(try mode(of: directory.pathOfFile("lock")) == 0o600)
       lock.release()
     }
   }
@@ -38,9 +38,9 @@ struct PermissionTests {
   @Test(arguments: [0o000, 0o022, 0o077] as [mode_t])
   func missingParentsAreMadeWithTheSameMode(mask: mode_t) throws {
     try withUmask(mask) {
-      try files.createDirectory(directory.file("one/two/three"))
-      for path in ["one", "one/two", "one/two/three"] { #expect(try mode(of: directory.file(path)) == 0o700) }
-      try files.createDirectory(directory.file("one/two/three"))
+      try files.createDirectory(directory.pathOfFile("one/two/three"))
+      for path in ["one", "one/two", "one/two/three"] { #expect(try mode(of: directory.pathOfFile(path)) == 0o700) }
+      try files.createDirectory(directory.pathOfFile("one/two/three"))
     }
   }
 
@@ -48,28 +48,28 @@ struct PermissionTests {
   @Test(.enabled(if: geteuid() == 0), arguments: [0o200, 0o400, 0o777] as [mode_t])
   func aUmaskAgainstTheOwnerDoesNotMakeAFileUnusable(mask: mode_t) throws {
     try withUmask(mask) {
-      try files.createDirectory(directory.file("one/two"))
-      for path in ["one", "one/two"] { #expect(try mode(of: directory.file(path)) == 0o700) }
-      let file = try files.create(directory.file("a"))
+      try files.createDirectory(directory.pathOfFile("one/two"))
+      for path in ["one", "one/two"] { #expect(try mode(of: directory.pathOfFile(path)) == 0o700) }
+      let file = try files.create(directory.pathOfFile("a"))
       #expect(try file.mode() == 0o600)
-      let lock = try files.lock(directory.file("lock"))
-      #expect(try mode(of: directory.file("lock")) == 0o600)
+      let lock = try files.lock(directory.pathOfFile("lock"))
+      #expect(try mode(of: directory.pathOfFile("lock")) == 0o600)
       lock.release()
     }
   }
 
   @Test func aDirectoryThatIsThereKeepsItsMode() throws {
-    try files.createDirectory(directory.file("d"))
-    #expect(chmod(directory.file("d"), 0o750) == 0)
-    try files.createDirectory(directory.file("d"))
-    #expect(try mode(of: directory.file("d")) == 0o750)
+    try files.createDirectory(directory.pathOfFile("d"))
+    #expect(chmod(directory.pathOfFile("d"), 0o750) == 0)
+    try files.createDirectory(directory.pathOfFile("d"))
+    #expect(try mode(of: directory.pathOfFile("d")) == 0o750)
   }
 
   @Test func theModeThatWasSetIsTheModeOfTheFile() throws {
-    let file = try files.create(directory.file("a"))
+    let file = try files.create(directory.pathOfFile("a"))
     try file.setMode(0o640)
     try file.sync()
     #expect(try file.mode() == 0o640)
-    #expect(try mode(of: directory.file("a")) == 0o640)
+    #expect(try mode(of: directory.pathOfFile("a")) == 0o640)
   }
 }

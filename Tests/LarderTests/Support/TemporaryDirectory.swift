@@ -1,17 +1,24 @@
 import Foundation
 
-/// A directory of a test's own, which is gone when the test is.
+/// A directory of a test's own, removed with the value.
 final class TemporaryDirectory: Sendable {
   let url: URL
+  var path: String { url.path }
 
   init() throws {
-    url = FileManager.default.temporaryDirectory.appendingPathComponent("larder-\(UUID().uuidString)", isDirectory: true)
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    // Resolved, because the temporary directory is a symbolic link on some systems and the tests compare paths.
+    url = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
+      .appendingPathComponent("larder-tests-\(UUID().uuidString)", isDirectory: true)
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
   }
 
   deinit { try? FileManager.default.removeItem(at: url) }
 
   func file(_ name: String) -> URL { url.appendingPathComponent(name, isDirectory: false) }
+  func pathOfFile(_ name: String) -> String { file(name).path }
+
+  /// The names of the files in it, sorted.
+  var names: [String] { get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() } }
 
   /// A copy of its files as they are now: what a process that is killed now leaves behind.
   func copy(except name: String? = nil) throws -> TemporaryDirectory {
@@ -20,6 +27,11 @@ final class TemporaryDirectory: Sendable {
     return copy
   }
 
-  /// The names of the files in it, sorted.
-  var names: [String] { get throws { try FileManager.default.contentsOfDirectory(atPath: url.path).sorted() } }
+  /// How many descriptors of this process refer to something in the directory, removed files included (Linux).
+  func openDescriptors() throws -> Int {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { name in
+      let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + name)
+      return target.map { $0.hasPrefix(path) } ?? false
+    }
+  }
 }
