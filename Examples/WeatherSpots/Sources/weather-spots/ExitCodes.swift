@@ -42,7 +42,7 @@ struct Failure: Error {
     let place = error.file.map { $0 + (error.offset.map { " at byte \($0)" } ?? "") } ?? "the store"
     let why = error.message.isEmpty ? "" : ": \(error.message)"
     switch error.code {
-    case .locked, .alreadyOpen: self.init(.storeLocked, "\(place) is in use by another process")
+    case .locked, .alreadyOpen: self.init(.storeLocked, "the store is in use by another process")
     case .corrupted: self.init(.storeRefused, "\(place) is damaged and was left as it is\(why)")
     case .newerSchema: self.init(.storeRefused, "\(place) was written by a newer version and was left as it is\(why)")
     case .notOurStore: self.init(.storeRefused, "\(place) is not a store of this program and was left as it is\(why)")

@@ -49,8 +49,8 @@ import WeatherSpotsKit
       try await weatherSpots(["list", "--near", "-28.5,-16.2", "--limit", "2", "--store", store])
         == Run(
           output: """
-            Santa Cruz    6334.2 km   28.4682   -16.2546  Atlantic/Canary  ES
-            Brest         8633.3 km   48.3903    -4.4863  Europe/Paris  FR  coast
+            Santa Cruz    6334.6 km   28.4682   -16.2546  Atlantic/Canary  ES
+            Brest         8629.2 km   48.3903    -4.4863  Europe/Paris  FR  coast
 
             """))
   }
