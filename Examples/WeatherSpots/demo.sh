@@ -35,13 +35,15 @@ if "$bin/weather-spots" forecast Brest --timeout 2 --store "$store" >/dev/null 2
 else
   echo "No live forecast within two seconds ($(sed 's/^weather-spots: no forecast: //; s/, and none is stored$//' "$work/why"))."
   echo "So these come from the stand-in server on this machine: recorded weather, dated anew, not today's."
-  exec 3< <(exec "$bin/weather-spots-server")
+  mkfifo "$work/server"
+  "$bin/weather-spots-server" >"$work/server" &
   server=$!
+  exec 3<"$work/server"
   read -r url <&3
   api=(--api "$url")
 fi
 nearest() { "$bin/weather-spots" list --near 48.0,-4.0 --limit 3 --json --store "$store" | tr '{' '\n' | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
-forecasts() { nearest | while IFS= read -r spot; do run forecast "$spot" "${api[@]}"; done; }
+forecasts() { nearest | while IFS= read -r spot; do run forecast "$spot" ${api[@]+"${api[@]}"}; done; }
 forecasts
 
 heading "The same again: from disk"
@@ -51,8 +53,10 @@ heading "Kill the program (kill -9) in the middle of an import of 20,000 rows"
 awk 'BEGIN { print "name,latitude,longitude,timezone"; for (i = 0; i < 20000; i++) printf "Buoy %d,%.5f,%.5f,GMT\n", i, i % 170 - 85, i / 300 - 170 }' >"$work/buoys.csv"
 store=$work/buoys.sqlite
 echo '$ weather-spots import buoys.csv --batch 1000'
-exec 4< <(exec "$bin/weather-spots" import "$work/buoys.csv" --batch 1000 --store "$store")
+mkfifo "$work/import"
+"$bin/weather-spots" import "$work/buoys.csv" --batch 1000 --store "$store" >"$work/import" &
 import=$!
+exec 4<"$work/import"
 acknowledged=0
 while read -r _ count _ <&4; do
   acknowledged=$count

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import Larder
 import WeatherSpotsKit
 
 struct Export: AsyncParsableCommand {
@@ -24,7 +23,7 @@ struct Export: AsyncParsableCommand {
 
   func run() async throws {
     try await reportingFailures {
-      let spots = try await globals.withStore { storage in try await storage.spots.loadAll() }
+      let spots = try await globals.withStore { storage in try await storage.allSpots() }
       let data = format == .csv ? Data(Spot.csv(spots).utf8) : try Spot.geoJSON(spots)
       guard let output else { return try writeBytes(data) }
       try Self.write(data, to: output)

@@ -67,10 +67,21 @@ struct Globals: ParsableArguments {
 }
 
 extension SpotStore {
+  /// All spots that can be read.
+  ///
+  /// Those that cannot be are kept, and reported on standard error.
+  func allSpots() async throws -> [Spot] {
+    let all = try await spots.loadAll()
+    if all.count < (try await spots.count()) {
+      for record in spots.snapshot.undecodable.prefix(20) { note("a stored spot cannot be read and is kept as it is: \(record.error)") }
+    }
+    return all
+  }
+
   /// The one spot that a name or an id means.
   func spot(named name: String) async throws -> Spot {
     if let spot = try await spots.find(by: name) { return spot }
-    let matches = Spot.named(name, in: try await spots.loadAll())
+    let matches = Spot.named(name, in: try await allSpots())
     guard let spot = matches.first else { throw Failure(.notFound, "there is no spot named \"\(name)\"") }
     guard matches.count == 1 else {
       let ids = matches.prefix(20).map { "\n  \($0.id)" }.joined()

@@ -48,8 +48,12 @@ struct Import: AsyncParsableCommand {
   }
 
   private func save(_ spots: [Spot], in repository: LocalRepository<Spot>) async throws {
-    guard let batch else { return _ = try await repository.save(contentsOf: spots) }
-    var bar = ProgressBar("Storing")
+    var bar = ProgressBar("Storing \(spots.count) spots")
+    defer { bar.finish() }
+    guard let batch else {
+      if spots.count > 4096 { bar.show(0) }
+      return _ = try await repository.save(contentsOf: spots)
+    }
     for start in stride(from: 0, to: spots.count, by: batch) {
       let end = min(start + batch, spots.count)
       try await repository.save(contentsOf: spots[start..<end])
@@ -57,7 +61,6 @@ struct Import: AsyncParsableCommand {
       try acknowledge(end, of: spots.count)
       bar.show(Double(end) / Double(spots.count))
     }
-    bar.finish()
   }
 
   private func acknowledge(_ count: Int, of total: Int) throws {

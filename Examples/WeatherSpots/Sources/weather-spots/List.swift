@@ -1,5 +1,4 @@
 import ArgumentParser
-import Larder
 import WeatherSpotsKit
 
 struct List: AsyncParsableCommand {
@@ -22,7 +21,7 @@ struct List: AsyncParsableCommand {
 
   func run() async throws {
     try await reportingFailures {
-      let spots = try await globals.withStore { storage in try await storage.spots.loadAll() }
+      let spots = try await globals.withStore { storage in try await storage.allSpots() }
       let rows = ordered(spots).prefix(limit ?? .max)
       if globals.json { try writeJSON(Array(rows)) } else { try writeText(Self.table(rows)) }
     }

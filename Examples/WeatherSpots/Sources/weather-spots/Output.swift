@@ -26,7 +26,7 @@ func writeToStandardError(_ text: String) {
   do { try FileHandle.standardError.write(contentsOf: Data(text.utf8)) } catch {}
 }
 
-/// A bar on standard error, drawn only on a terminal and only while it moves.
+/// A bar on standard error, drawn only on a terminal and only while there is something to wait for.
 struct ProgressBar {
   private let title: String
   private let isShown = isatty(STDERR_FILENO) == 1
@@ -37,7 +37,7 @@ struct ProgressBar {
   /// Shows how much is done, from 0 to 1.
   mutating func show(_ part: Double) {
     let percent = Int(part * 100)
-    guard isShown, percent != shown else { return }
+    guard isShown, percent != shown, part < 1 else { return }
     shown = percent
     let bar = String(repeating: "#", count: percent * 30 / 100).padding(toLength: 30, withPad: ".", startingAt: 0)
     writeToStandardError("\r\(title) [\(bar)] \(percent) %")

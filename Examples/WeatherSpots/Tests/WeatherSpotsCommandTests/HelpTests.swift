@@ -29,7 +29,9 @@ import Testing
   }
 
   @Test func whatIsNotUnderstoodIsAMistakeOfUsage() async throws {
-    for arguments in [["dance"], ["list", "--limit", "-1"], ["list", "--store", "spots.txt"], ["import"], ["import", "x", "--batch", "0"]] {
+    for arguments in [
+      ["dance"], ["list", "--limit", "-1"], ["list", "--store", "spots.txt"], ["import"], ["import", "x", "--batch", "0"],
+    ] {
       let run = try await weatherSpots(arguments)
       #expect(run.code == 64)
       #expect(run.output.isEmpty)

@@ -32,6 +32,9 @@ import WeatherSpotsKit
     #expect(list.output.split(separator: "\n").count == 100)
     #expect(
       try await weatherSpots(["verify", "--store", store]) == Run(output: "Sound: 100 records read back, newest commit 2.\n"))
+    #expect(
+      try await weatherSpots(["verify", "--json", "--store", store])
+        == Run(output: "{\"commit\":2,\"problems\":[],\"records\":100,\"sound\":true}\n"))
   }
 
   @Test(arguments: stores) func aListIsByNameAndWithAPointByDistance(_ name: String) async throws {
