@@ -82,7 +82,9 @@ public final class SQLiteBackend: StorageBackend {
     try store.withLock { store throws(RepositoryError) in try store.backup(to: url) }
   }
 
-  /// Empties the write-ahead log into the database and closes it. Releases the lock even when it throws; the second call does nothing.
+  /// Empties the write-ahead log into the database and closes it.
+  ///
+  /// Releases the lock even when it throws; the second call does nothing.
   /// - Throws: `.full`, `.inputOutput` or `.outcomeUnknown` when the log could not be folded: the next open does it.
   public func close() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.close() }

@@ -16,7 +16,9 @@ final class SQLiteConnection {
   /// The length of the write-ahead log in pages after the last commit; SQLite fills it in.
   private let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
 
-  /// Opens the file; `nil` when there is none. Never creates one, and reads nothing of it yet.
+  /// Opens the file; `nil` when there is none.
+  ///
+  /// Never creates one, and reads nothing of it yet.
   init?(path: String, _ mode: Mode) throws(RepositoryError) {
     self.path = path
     logPages.initialize(to: 0)
@@ -32,6 +34,7 @@ final class SQLiteConnection {
     }
     try defend()
     if mode == .readWrite {
+      // This replaces SQLite's automatic checkpoint, which would keep a failed sync to itself.
       sqlite3_wal_hook(
         handle,
         { context, _, _, pages in
@@ -102,7 +105,9 @@ final class SQLiteConnection {
     return text
   }
 
-  /// Whether a transaction is open. SQLite ends one by itself after some failures.
+  /// Whether a transaction is open.
+  ///
+  /// SQLite ends one by itself after some failures.
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
   /// The first bytes of the file and its size, below the page cache.

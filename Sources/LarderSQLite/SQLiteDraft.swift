@@ -6,7 +6,7 @@ enum SQLiteDraft {
   /// The settings that are not kept in the file.
   static var pragmas: [String] {
     // A batch stays in memory until COMMIT, so that a batch that fails leaves nothing in the log.
-    var pragmas = ["wal_autocheckpoint = 0", "cache_spill = OFF", "cache_size = -8000", "secure_delete = FAST"]
+    var pragmas = ["cache_spill = OFF", "cache_size = -8000", "secure_delete = FAST"]
     #if canImport(Darwin)
       pragmas += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
     #endif

@@ -31,7 +31,9 @@ enum SQLiteLayout {
     """
   }
 
-  /// A collection's name as an identifier of SQL. Only names that passed ``isCollectionName(_:)`` get here, so there is no quote in it.
+  /// A collection's name as an identifier of SQL.
+  ///
+  /// Only names that passed ``isCollectionName(_:)`` get here, so there is no quote in it.
   static func quoted(_ name: String) -> String { "\"\(name)\"" }
 
   /// Whether a name is safe and free to be a table: the seam's rule for collections, without the prefixes that are taken.

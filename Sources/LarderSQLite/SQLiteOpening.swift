@@ -111,7 +111,9 @@ final class SQLiteOpening {
 
   // MARK: For reading only
 
-  /// Reads a store beside its writer, if there is one. Creates and changes nothing.
+  /// Reads a store beside its writer, if there is one.
+  ///
+  /// Creates and changes nothing.
   init(readOnly file: URL, _ fileSystem: any FileSystem) throws(RepositoryError) {
     start = clock.now
     self.fileSystem = fileSystem
@@ -128,14 +130,18 @@ final class SQLiteOpening {
     _ path: SQLitePath, _ fileSystem: any FileSystem, stopsAtDamage: Bool = true
   ) throws(RepositoryError) -> (SQLiteReader, [[StoredRecord]]) {
     // Without a log nobody writes the file, and SQLite can read it without making files of its own. A writer that comes and folds
-    // its log into the file meanwhile is noticed by what is read, or by its log; then all is read again in a proper transaction.
-    if try !hasLog(path, fileSystem) {
-      do {
+    // its log into the file meanwhile is noticed by what is read, or by its log; then all is read again, in a proper transaction if
+    // there is a log now. Damage that is met twice without a log is damage.
+    var attempt = 1
+    while try !hasLog(path, fileSystem) {
+      do throws(RepositoryError) {
         let result = try read(path, .immutable, stopsAtDamage)
-        if try !hasLog(path, fileSystem), result.0.problems.isEmpty { return result }
+        if try !hasLog(path, fileSystem), result.0.problems.isEmpty || attempt == 2 { return result }
       } catch {
-        if error.code != .corrupted { throw error }
+        let isAlone = try !hasLog(path, fileSystem)
+        if error.code != .corrupted || (attempt == 2 && isAlone) { throw error }
       }
+      attempt += 1
     }
     return try read(path, .readOnly, stopsAtDamage)
   }
@@ -189,7 +195,9 @@ final class SQLiteOpening {
     lock?.release()
   }
 
-  /// Closes a connection to a file that is refused. Where there was no log, SQLite removes the empty one that it made for reading.
+  /// Closes a connection to a file that is refused.
+  ///
+  /// Where there was no log, SQLite removes the empty one that it made for reading.
   private static func leave(_ connection: SQLiteConnection, keepingLog: Bool) {
     if keepingLog { connection.keepLogOnClose() }
     // Nothing was written; the refusal is what the caller must hear.

@@ -7,8 +7,8 @@ internal import Larder
 final class SQLiteReader {
   let row: SQLiteStoreRow
   let collections: [String]
-  private(set) var recordCount = 0
-  private(set) var tombstoneCount = 0
+  var recordCount: Int { counts.records }
+  var tombstoneCount: Int { counts.tombstones }
   /// What is wrong, where the reader does not stop at the first damage; at most a thousand.
   private(set) var problems: [RepositoryError] = []
 
@@ -21,7 +21,8 @@ final class SQLiteReader {
   private var holdsRow = false
   /// Whether the statement has not reached the end of its table; a step beyond that would begin anew.
   private var isWithinTable = false
-  private var previousKey: (collection: String, bytes: [UInt8])?
+  private var counts = (records: 0, tombstones: 0)
+  private var order = KeyOrder()
   private var sum: SQLiteStoreRow
 
   private static let arenaSize = 256 << 10
@@ -59,7 +60,7 @@ final class SQLiteReader {
         }
         do { statement = try connection.prepare(source.sql) } catch { try note(error) }
         collection = source.collection
-        previousKey = nil
+        order = KeyOrder()
         (holdsRow, isWithinTable) = (false, true)
       }
       guard let statement else { continue }
@@ -77,100 +78,85 @@ final class SQLiteReader {
     }
   }
 
-  /// A row whose value lies in the arena, or is too large for one.
-  private struct Row {
-    let collection: String
-    let key: RecordKey
-    let revision: Int64
-    let version: Int64
-    let crc: Int64
-    let value: Value
-    enum Value { case none, own(Data), arena(Range<Int>) }
-  }
-
   /// Reads rows until the arena is full or the table ends.
+  ///
+  /// The loop works on locals, because it decides how long opening takes.
   private func chunk(_ statement: SQLiteStatement) throws(RepositoryError) -> [StoredRecord] {
     guard let arena = malloc(Self.arenaSize) else { throw RepositoryError(.inputOutput, "out of memory", file: connection.path) }
+    // A slice is taken only after its bytes were written, so that handing out a part and writing behind it do not meet.
+    let storage = Data(bytesNoCopy: arena, count: Self.arenaSize, deallocator: .free)
     var used = 0
-    var rows: [Row] = []
-    do {
-      var isFull = false
-      while !isFull {
-        if !holdsRow { holdsRow = try statement.step() }
-        guard holdsRow else {
+    var (sum, order, counts) = (sum, order, counts)
+    var holdsRow = holdsRow
+    let (collection, row) = (collection, statement.row)
+    var records: [StoredRecord] = []
+    records.reserveCapacity(1_024)
+    defer { (self.sum, self.order, self.counts, self.holdsRow) = (sum, order, counts, holdsRow) }
+    while records.count < 1_024 {
+      if !holdsRow {
+        guard try statement.step() else {
           isWithinTable = false
           break
         }
-        let value: Row.Value
-        if collection == nil {
-          value = .none
-          isFull = rows.count == 1_000
-        } else {
-          let bytes = try statement.bytes(4)
-          if bytes.count > Self.arenaSize {
-            value = .own(Data(bytes))
-            isFull = true
-          } else if used + bytes.count > Self.arenaSize {
-            break
-          } else {
-            if let start = bytes.baseAddress { (arena + used).copyMemory(from: start, byteCount: bytes.count) }
-            value = .arena(used..<used + bytes.count)
-            used += bytes.count
-          }
-        }
-        rows.append(try row(statement, value))
-        holdsRow = false
       }
-    } catch {
-      free(arena)
-      throw error
-    }
-    let data = Data(bytesNoCopy: arena, count: used, deallocator: .free)
-    var records: [StoredRecord] = []
-    records.reserveCapacity(rows.count)
-    for row in rows {
-      let value: Data? =
-        switch row.value {
-        case .none: nil
-        case .own(let data): data
-        case .arena(let range): data[range]
+      holdsRow = true
+      var value: Data?
+      if collection != nil {
+        // Bytes of another type than text would have another checksum, or be the same bytes.
+        let bytes = row.bytes(4)
+        if bytes.count > Self.arenaSize {
+          value = Data(bytes)
+        } else {
+          if used + bytes.count > Self.arenaSize { break }
+          if let start = bytes.baseAddress { (arena + used).copyMemory(from: start, byteCount: bytes.count) }
+          value = storage[used..<used + bytes.count]
+          used += bytes.count
         }
+      }
+      let name = if let collection { collection } else { try statement.text(4) }
+      let keyBytes = try statement.bytes(0)
+      guard order.follows(keyBytes, in: collection == nil ? name : nil) else {
+        throw connection.damaged("keys in \"\(name)\" are out of order")
+      }
+      // What is not UTF-8 is repaired to other bytes here, which the length or the checksum below tells.
+      let key = RecordKey(String(decoding: keyBytes, as: UTF8.self))
+      let crc = row.integer(3)
       let record = StoredRecord(
-        collection: row.collection, key: row.key, revision: Revision(UInt64(bitPattern: row.revision)),
-        schemaVersion: Int(row.version), value: value)
-      sum.add(row.crc)
-      if value == nil { tombstoneCount += 1 } else { recordCount += 1 }
-      if Int64(record.checksum) == row.crc && row.revision >= 0 {
+        collection: name, key: key, revision: Revision(UInt64(bitPattern: row.integer(1))),
+        schemaVersion: Int(row.integer(2)), value: value)
+      holdsRow = false
+      sum.add(crc)
+      if value == nil { counts.tombstones += 1 } else { counts.records += 1 }
+      if Int64(record.checksum) == crc && key.byteCount == keyBytes.count && record.revision.number <= UInt64(Int64.max) {
         records.append(record)
       } else {
         let what = value == nil ? "a tombstone" : "a record"
-        try note(connection.damaged("the checksum of \(what) in \"\(row.collection)\" does not match", keyHash: row.key.hash))
+        try note(connection.damaged("the checksum of \(what) in \"\(name)\" does not match", keyHash: key.hash))
       }
     }
     return records
   }
 
-  private func row(_ statement: SQLiteStatement, _ value: Row.Value) throws(RepositoryError) -> Row {
-    let collection = if let collection { collection } else { try statement.text(4) }
-    let bytes = try statement.bytes(0)
-    if let previousKey, previousKey.collection == collection, !isAscending(previousKey.bytes, bytes) {
-      throw connection.damaged("keys in \"\(collection)\" are out of order")
-    }
-    // The array is reused: one allocation for a table, not one for a row.
-    previousKey?.collection = collection
-    if previousKey == nil { previousKey = (collection, []) }
-    previousKey?.bytes.replaceSubrange(0..., with: bytes)
-    return Row(
-      collection: collection, key: RecordKey(try statement.text(0)), revision: try statement.integer(1),
-      version: try statement.integer(2), crc: try statement.integer(3), value: value)
-  }
+  /// Remembers the last key, to see that keys ascend.
+  private struct KeyOrder {
+    private var group: String?
+    private var bytes: [UInt8] = []
+    private var isEmpty = true
 
-  private func isAscending(_ left: [UInt8], _ right: UnsafeRawBufferPointer) -> Bool {
-    left.withUnsafeBytes { left in
-      let count = min(left.count, right.count)
-      guard count > 0, let first = left.baseAddress, let second = right.baseAddress else { return left.count < right.count }
-      let order = memcmp(first, second, count)
-      return order == 0 ? left.count < right.count : order < 0
+    /// Takes the next key; `false` when it does not come after the last one of its group.
+    mutating func follows(_ next: UnsafeRawBufferPointer, in group: String?) -> Bool {
+      defer {
+        isEmpty = false
+        bytes.replaceSubrange(0..., with: next)  // reuses its storage
+      }
+      if isEmpty || group != self.group {
+        self.group = group
+        return true
+      }
+      let count = min(bytes.count, next.count)
+      guard count > 0, let start = next.baseAddress else { return bytes.count < next.count }
+      let order = memcmp(bytes, start, count)
+      return order == 0 ? bytes.count < next.count : order < 0
     }
   }
 

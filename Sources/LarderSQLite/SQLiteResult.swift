@@ -29,6 +29,7 @@ enum SQLiteResult {
   }
 
   private static func code(_ code: Int32, while activity: Activity, _ errorNumber: Int32) -> RepositoryError.Code {
+    if activity == .opening && errorNumber == EISDIR { return .unsupported }
     switch code {
     case SQLITE_IOERR | 4 << 8, SQLITE_IOERR | 5 << 8:  // _FSYNC and _DIR_FSYNC, whatever was going on
       return .outcomeUnknown

@@ -47,7 +47,9 @@ final class SQLiteStatement {
 
   // MARK: Running
 
-  /// Goes on to the next row; `false` after the last. A failure has reset the statement.
+  /// Goes on to the next row; `false` after the last.
+  ///
+  /// A failure has reset the statement.
   func step(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Bool {
     let result = sqlite3_step(handle)
     if result == SQLITE_ROW { return true }
@@ -103,5 +105,21 @@ final class SQLiteStatement {
 
   private func check(_ result: Int32) throws(RepositoryError) {
     if result != SQLITE_OK { throw connection.error(result, while: .writing) }
+  }
+
+  /// The columns of the current row, without checks; the statement must outlive it.
+  var row: SQLiteColumns { SQLiteColumns(handle: handle) }
+}
+
+/// The columns of a row, for a reader that has other means to see that their types are right.
+struct SQLiteColumns {
+  fileprivate let handle: OpaquePointer?
+
+  func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+  /// The bytes of a column, valid until the next step.
+  func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_blob(handle, column)
+    return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
   }
 }

@@ -115,7 +115,9 @@ final class SQLiteStore {
     return report
   }
 
-  /// SQLite's own full check. Its lines may quote what is in the file, so only their number is told.
+  /// SQLite's own full check.
+  ///
+  /// Its lines may quote what is in the file, so only their number is told.
   private static func integrityProblems(_ connection: SQLiteConnection) throws(RepositoryError) -> [RepositoryError] {
     let statement = try connection.prepare("PRAGMA integrity_check(100)")
     var count = 0

@@ -114,7 +114,9 @@ final class SQLiteWriter {
     return error
   }
 
-  /// The commit that called this is done, so a failure is not its failure. Only a failed sync matters: it shows in the next call.
+  /// The commit that called this is done, so a failure is not its failure.
+  ///
+  /// Only a failed sync matters: it shows in the next call.
   private func checkpointInPassing() {
     do { try connection.checkpoint(truncating: false) } catch { _ = poisoned(by: error) }
   }
