@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(5))) struct LinearizabilityTests {
+@Suite(.timeLimit(.minutes(10))) struct LinearizabilityTests {
   @Test func everyHistoryOfARepositoryIsLinearizable() async throws {
     for seed in Seeds.list(300, for: "linearizability") {
       guard try await isExplained(seed) else { return }
