@@ -37,7 +37,7 @@ let package = Package(
     .executableTarget(
       name: "LedgerWriter", dependencies: ["Larder", "LarderSQLite"], path: "Tests/LedgerWriter", swiftSettings: settings),
     .testTarget(name: "CrashTests", dependencies: ["Larder", "LarderSQLite", "LedgerWriter"], swiftSettings: settings),
-    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting"], swiftSettings: settings),
+    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderTesting"], swiftSettings: settings),
     .testTarget(
       name: "LarderSQLiteTests",
       dependencies: ["LarderSQLite", "Larder", "LarderTesting", "CSQLite"],

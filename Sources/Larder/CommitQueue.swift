@@ -104,6 +104,9 @@ final class CommitQueue: Sendable {
     return try outcome.get()
   }
 
+  /// How many writes wait for the next commit, cancelled ones included: for tests, which fill the queue while the disk is busy.
+  var waitingWriteCount: Int { inbox.withLock { $0.writes.count } }
+
   private func enqueue(_ write: any AnyQueuedWrite) {
     let startsDrain = inbox.withLock { inbox in
       inbox.writes.append(write)
@@ -190,9 +193,15 @@ extension CommitQueue {
 
   /// Folds the journal into the main file.
   func checkpoint() async throws(RepositoryError) {
-    try await maintain { backend throws(RepositoryError) in try backend.checkpoint() }
-    let commit = state.commit
-    checkpoints.withLock { $0 = CheckpointState(folded: commit) }
+    try await maintain { [self] backend throws(RepositoryError) in
+      try backend.checkpoint()
+      let commit = state.commit
+      checkpoints.withLock { state in
+        state.folded = commit
+        state.failure = nil
+        state.retryFrom = 0
+      }
+    }
   }
 
   func backup(to url: URL) async throws(RepositoryError) {
@@ -258,9 +267,12 @@ extension CommitQueue {
     }
   }
 
+  /// Whether the idle timer runs: for tests.
+  var isIdleTimerSet: Bool { checkpoints.withLock { $0.isIdleTimerSet } }
+
   /// Sets the one timer that folds the journal when writing has paused.
   private func scheduleIdleCheckpoint() {
-    guard let idle = options.checkpoint.idle, options.access != .readOnly else { return }
+    guard let idle = options.checkpoint.idle, options.access != .readOnly, case .open = state.condition else { return }
     let commit = state.commit
     let mustSet = checkpoints.withLock { state in
       guard !state.isIdleTimerSet, state.folded < commit, commit >= state.retryFrom else { return false }
@@ -271,7 +283,8 @@ extension CommitQueue {
     executor.queue.asyncAfter(deadline: .now() + idle.timeInterval) { [weak self] in self?.idleTimerFired(idle) }
   }
 
-  private func idleTimerFired(_ idle: Duration) {
+  /// On the executor only.
+  func idleTimerFired(_ idle: Duration) {
     let lastWrite = checkpoints.withLock { state in
       state.isIdleTimerSet = false
       return state.lastWrite

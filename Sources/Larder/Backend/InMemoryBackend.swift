@@ -9,7 +9,17 @@ public final class InMemoryBackend: StorageBackend {
     var records: [RecordAddress: StoredRecord] = [:]
     var commit = Revision.zero
     var isOpen = false
+    var wasOpened = false
+    var tombstoneLimit = 0
     let storeID = UUID()
+
+    /// Keeps the newest tombstones, as many as the limit says.
+    mutating func forgetOldTombstones() {
+      let tombstones = records.values.filter { $0.value == nil }
+      guard tombstones.count > tombstoneLimit else { return }
+      let oldestFirst = tombstones.sorted { $0.revision < $1.revision }
+      for tombstone in oldestFirst.dropLast(tombstoneLimit) { records[tombstone.address] = nil }
+    }
   }
   private let state = Mutex(State())
 
@@ -22,13 +32,16 @@ public final class InMemoryBackend: StorageBackend {
     guard options.access == .exclusive else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
     let opened: State? = state.withLock { state in
       guard !state.isOpen else { return nil }
+      let found = state
       state.isOpen = true
-      return state
+      state.wasOpened = true
+      state.tombstoneLimit = options.limits.tombstones
+      return found
     }
     guard let opened else { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
     for record in opened.records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
     return OpenReport(
-      storeID: opened.storeID, commit: opened.commit, isNew: opened.commit == .zero,
+      storeID: opened.storeID, commit: opened.commit, isNew: !opened.wasOpened,
       recordCount: opened.records.values.count { $0.value != nil })
   }
 
@@ -43,8 +56,16 @@ public final class InMemoryBackend: StorageBackend {
     if let failure { throw failure }
   }
 
-  public func flush() throws(RepositoryError) {}
-  public func checkpoint() throws(RepositoryError) {}
+  public func flush() throws(RepositoryError) { try checkOpen() }
+
+  public func checkpoint() throws(RepositoryError) {
+    try checkOpen()
+    state.withLock { $0.forgetOldTombstones() }
+  }
+
+  private func checkOpen() throws(RepositoryError) {
+    guard state.withLock({ $0.isOpen }) else { throw RepositoryError(.closed, file: name) }
+  }
 
   public func verify() -> VerifyReport {
     state.withLock { state in
@@ -59,7 +80,10 @@ public final class InMemoryBackend: StorageBackend {
   }
 
   public func close() throws(RepositoryError) {
-    state.withLock { $0.isOpen = false }
+    state.withLock { state in
+      state.forgetOldTombstones()
+      state.isOpen = false
+    }
   }
 }
 

@@ -28,10 +28,14 @@ final class TemporaryDirectory: Sendable {
   }
 
   /// How many descriptors of this process refer to something in the directory, removed files included (Linux).
-  func openDescriptors() throws -> Int {
-    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { name in
+  func openDescriptors() throws -> Int { try descriptors().count }
+
+  /// The descriptors of this process that refer to something in the directory, removed files included (Linux).
+  func descriptors() throws -> [Int32] {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+      // Other tests close descriptors meanwhile: one that is gone is not ours.
       let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + name)
       return target.map { $0.hasPrefix(path) } ?? false
-    }
+    }.compactMap { Int32($0) }
   }
 }

@@ -1,0 +1,158 @@
+public import Larder
+
+/// Runs a workload into a crash before each of its operations, and has every state that the crash can leave checked.
+///
+/// The workload is given a file system, and a closure to call with whatever it has been promised: an acknowledged write, say. The check is given
+/// what is left and what was acknowledged by then, and throws when a promise is broken. The check may open, recover and change the image.
+///
+/// ```swift
+/// let result = try CrashExplorer(seed: seed).explore { files, acknowledge in
+///   let store = try MyStore(on: files)
+///   try store.put("a")
+///   acknowledge("a")
+/// } check: { files, acknowledged in
+///   let store = try MyStore(on: files)
+///   for key in acknowledged { guard store.contains(key) else { throw Lost(key) } }
+/// }
+/// ```
+///
+/// Cost: the workload runs once for each of its operations, and the check once for each different state.
+public struct CrashExplorer: Sendable {
+  /// Decides every sample, so that equal seeds visit equal images.
+  public var seed: UInt64
+  /// What happens to the machine at each point: by default both kinds.
+  public var kinds: [CrashKind]
+  /// The most images of one kind at one point; a seeded sample of the others is taken.
+  public var imagesPerPoint: Int
+
+  /// Makes an explorer.
+  public init(seed: UInt64, kinds: [CrashKind] = [.powerLoss, .processKill], imagesPerPoint: Int = 2_000) {
+    self.seed = seed
+    self.kinds = kinds
+    self.imagesPerPoint = imagesPerPoint
+  }
+
+  /// How much was explored.
+  public struct Exploration: Hashable, Sendable {
+    /// How many crash points the workload has: one before each operation, and one after the last.
+    public var points = 0
+    /// How many images were checked, each different from the others of its point and kind.
+    public var images = 0
+    /// How many more images would have been equal to one that was checked.
+    public var duplicates = 0
+
+    /// Makes a count of nothing.
+    public init() {}
+
+    /// Adds what another exploration has done.
+    public static func += (left: inout Exploration, right: Exploration) {
+      left.points += right.points
+      left.images += right.images
+      left.duplicates += right.duplicates
+    }
+  }
+
+  /// A crash, named so that it can be repeated.
+  public struct Point: Hashable, Sendable, CustomStringConvertible {
+    /// The operation that did not happen any more, from 1.
+    public var operation: Int
+    /// What happened to the machine.
+    public var kind: CrashKind
+    /// The number of the image.
+    public var image: Int
+    /// The explorer's seed.
+    public var seed: UInt64
+
+    /// The point in words.
+    public var description: String { "crash before operation \(operation) (\(kind)), image \(image), seed \(seed)" }
+  }
+
+  /// A state after a crash in which the check failed.
+  public struct Failure: Error, CustomStringConvertible {
+    /// Where it happened; see ``CrashExplorer/image(at:from:through:workload:)``.
+    public let point: Point
+    /// What the image kept.
+    public let summary: String
+    /// What the check threw.
+    public let underlying: any Error
+
+    /// The failure in words.
+    public var description: String { "\(point): \(summary): \(underlying)" }
+  }
+
+  /// Visits every crash point.
+  ///
+  /// - Parameters:
+  ///   - start: Makes the file system that the workload starts on: an empty one by default.
+  ///   - wrap: Puts something between the workload and the file system, such as ``DirectorySyncIgnoring``.
+  ///   - workload: What is interrupted. It must do the same operations each time, and stop when one of them throws.
+  ///   - check: Throws when the image breaks a promise.
+  /// - Returns: How much was explored.
+  /// - Throws: ``Failure`` for the first image that fails, or what the workload throws when nothing has crashed.
+  public func explore<Ack>(
+    from start: () throws -> SimulatedFileSystem = { SimulatedFileSystem() },
+    through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 },
+    workload: (any FileSystem, (Ack) -> Void) throws -> Void,
+    check: (SimulatedFileSystem, [Ack]) throws -> Void
+  ) throws -> Exploration {
+    var result = Exploration()
+    var operation = 0
+    var isDown = true
+    while isDown {
+      operation += 1
+      let (files, acknowledged) = try run(until: operation, from: start, through: wrap, workload: workload)
+      isDown = files.isDown
+      result.points += 1
+      for kind in kinds {
+        var seen: Set<Int> = []
+        for (index, image) in crashImages(of: files, kind, operation).enumerated() {
+          guard seen.insert(image.fileSystem.fingerprint).inserted else {
+            result.duplicates += 1
+            continue
+          }
+          result.images += 1
+          do {
+            try check(image.fileSystem, acknowledged)
+          } catch {
+            let point = Point(operation: operation, kind: kind, image: index, seed: seed)
+            throw Failure(point: point, summary: image.summary, underlying: error)
+          }
+        }
+      }
+    }
+    return result
+  }
+
+  /// Makes the image of one crash again, and what had been acknowledged by then.
+  ///
+  /// - Throws: What the workload throws when nothing has crashed.
+  public func image<Ack>(
+    at point: Point,
+    from start: () throws -> SimulatedFileSystem = { SimulatedFileSystem() },
+    through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 },
+    workload: (any FileSystem, (Ack) -> Void) throws -> Void
+  ) throws -> (image: CrashImage, acknowledged: [Ack]) {
+    let (files, acknowledged) = try run(until: point.operation, from: start, through: wrap, workload: workload)
+    return (crashImages(of: files, point.kind, point.operation)[point.image], acknowledged)
+  }
+
+  private func crashImages(of files: SimulatedFileSystem, _ kind: CrashKind, _ operation: Int) -> CrashImages {
+    files.crashImages(kind, limit: imagesPerPoint, seed: seed &+ UInt64(operation) &* 0x9E37_79B9_7F4A_7C15)
+  }
+
+  private func run<Ack>(
+    until operation: Int, from start: () throws -> SimulatedFileSystem, through wrap: (SimulatedFileSystem) -> any FileSystem,
+    workload: (any FileSystem, (Ack) -> Void) throws -> Void
+  ) throws -> (SimulatedFileSystem, [Ack]) {
+    let files = try start()
+    files.crash(beforeOperation: files.operationCount + operation)
+    var acknowledged: [Ack] = []
+    do {
+      try workload(wrap(files)) { acknowledged.append($0) }
+    } catch {
+      // On a machine that is down every error is a consequence; on one that is up it is a defect of the workload.
+      if !files.isDown { throw error }
+    }
+    return (files, acknowledged)
+  }
+}

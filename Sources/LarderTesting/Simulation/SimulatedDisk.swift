@@ -1,0 +1,240 @@
+internal import Foundation
+internal import Larder
+
+/// The state of a simulated machine's files: what programs see, and what of it has reached the medium.
+///
+/// A value, so that a crash image is made from a copy. Every change is kept in an ordered list until a sync covers it; what is seen is always
+/// the durable state with all of the list applied, and a power cut leaves the durable state with some of the list applied.
+struct SimulatedDisk: Sendable {
+  /// One change of a file that a power cut can lose on its own.
+  enum FileChange: Sendable {
+    /// Bytes were written; those beyond the size are not there.
+    case data(offset: Int, bytes: [UInt8])
+    /// The file became longer; what is not written in it reads as zero.
+    case growth(to: Int)
+    case mode(UInt16)
+  }
+
+  /// One change of a directory that a power cut can lose on its own.
+  enum EntryChange: Sendable {
+    case link(name: String, entry: Entry)
+    case unlink(name: String)
+    case rename(from: String, to: String, entry: Entry)
+  }
+
+  enum Entry: Hashable, Sendable {
+    case file(Int)
+    case directory
+  }
+
+  /// How safe a change is.
+  enum Standing: Sendable {
+    /// Waiting for a sync.
+    case open
+    /// Durable, but kept in the list because an older change is not.
+    case synced
+    /// A sync that should have covered it failed: it may be lost, and no later sync covers it.
+    case abandoned
+  }
+
+  struct Logged<Change: Sendable>: Sendable {
+    var change: Change
+    var standing: Standing
+  }
+
+  struct FileImage: Sendable {
+    var bytes: [UInt8] = []
+    var mode: UInt16 = 0o600
+
+    mutating func apply(_ change: FileChange) {
+      switch change {
+      case .growth(let size): if size > bytes.count { bytes.append(contentsOf: repeatElement(0, count: size - bytes.count)) }
+      case .mode(let mode): self.mode = mode
+      case .data(let offset, let data): data.withUnsafeBytes { write($0, at: offset) }
+      }
+    }
+
+    /// Copies bytes in as far as the file reaches.
+    mutating func write(_ data: UnsafeRawBufferPointer, at offset: Int) {
+      let count = min(data.count, bytes.count - offset)
+      guard count > 0, let source = data.baseAddress else { return }
+      bytes.withUnsafeMutableBytes { target in
+        target.baseAddress?.advanced(by: offset).copyMemory(from: source, byteCount: count)
+      }
+    }
+  }
+
+  struct File: Sendable {
+    var durable = FileImage()
+    var current = FileImage()
+    var changes: [Logged<FileChange>] = []
+
+    mutating func record(_ change: FileChange) {
+      current.apply(change)
+      changes.append(Logged(change: change, standing: .open))
+    }
+
+    /// Moves what is durable and has nothing older before it out of the list.
+    mutating func fold() {
+      let covered = changes.prefix { $0.standing == .synced }
+      for logged in covered { durable.apply(logged.change) }
+      changes.removeFirst(covered.count)
+    }
+  }
+
+  struct Directory: Sendable {
+    var durable: [String: Entry] = [:]
+    var current: [String: Entry] = [:]
+    var changes: [Logged<EntryChange>] = []
+
+    static func apply(_ change: EntryChange, to entries: inout [String: Entry]) {
+      switch change {
+      case .link(let name, let entry): entries[name] = entry
+      case .unlink(let name): entries[name] = nil
+      case .rename(let old, let new, let entry):
+        if entries[old] == entry { entries[old] = nil }
+        entries[new] = entry
+      }
+    }
+
+    mutating func record(_ change: EntryChange) {
+      Self.apply(change, to: &current)
+      changes.append(Logged(change: change, standing: .open))
+    }
+
+    mutating func fold() {
+      let covered = changes.prefix { $0.standing == .synced }
+      for logged in covered { Self.apply(logged.change, to: &durable) }
+      changes.removeFirst(covered.count)
+    }
+  }
+
+  /// The files by number, as inodes are: a name is an entry of a directory, and an open file outlives its name.
+  var files: [Int: File] = [:]
+  /// The directories by path.
+  var directories: [String: Directory] = ["/": Directory()]
+  private(set) var nextFile = 1
+
+  // MARK: Names
+
+  /// The directory and the name that a path stands for.
+  static func split(_ path: String) -> (directory: String, name: String) {
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return ("", path) }
+    let directory = slash == path.startIndex ? "/" : String(path[..<slash])
+    return (directory, String(path[path.utf8.index(after: slash)...]))
+  }
+
+  static func join(_ directory: String, _ name: String) -> String { directory == "/" ? "/" + name : directory + "/" + name }
+
+  /// What stands at a path; `nil` when nothing does.
+  /// - Throws: `.inputOutput` when the path leads through a file.
+  func entry(at path: String) throws(RepositoryError) -> Entry? {
+    if directories[path] != nil { return .directory }
+    let (directory, name) = Self.split(path)
+    if let found = directories[directory] { return found.current[name] }
+    guard directory.hasPrefix("/"), directory != path else { throw .simulated("open", EINVAL, path) }
+    if case .file = try entry(at: directory) { throw .simulated("open", ENOTDIR, path) }
+    return nil
+  }
+
+  func file(at path: String) throws(RepositoryError) -> Int? {
+    switch try entry(at: path) {
+    case .file(let number): number
+    case .directory: throw .simulated("open", EISDIR, path)
+    case nil: nil
+    }
+  }
+
+  // MARK: Changes
+
+  mutating func create(_ path: String) throws(RepositoryError) -> Int {
+    if try entry(at: path) != nil { throw .simulated("open", EEXIST, path) }
+    let (directory, name) = Self.split(path)
+    guard directories[directory] != nil else { throw .simulated("open", ENOENT, path) }
+    let number = nextFile
+    nextFile += 1
+    files[number] = File()
+    directories[directory]?.record(.link(name: name, entry: .file(number)))
+    return number
+  }
+
+  mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int, to number: Int) {
+    guard !bytes.isEmpty else { return }
+    let end = offset + bytes.count
+    if let size = files[number]?.current.bytes.count, end > size { files[number]?.record(.growth(to: end)) }
+    files[number]?.record(.data(offset: offset, bytes: [UInt8](bytes)))
+  }
+
+  mutating func setMode(_ mode: UInt16, of number: Int) { files[number]?.record(.mode(mode)) }
+
+  mutating func rename(_ path: String, to newPath: String) throws(RepositoryError) {
+    let (directory, name) = Self.split(path)
+    let (newDirectory, newName) = Self.split(newPath)
+    guard directory == newDirectory else {
+      throw RepositoryError(.unsupported, "a file is renamed within its directory only", file: path)
+    }
+    guard let entry = try entry(at: path) else { throw .simulated("rename", ENOENT, path) }
+    guard case .file = entry, try self.entry(at: newPath) != .directory else { throw .simulated("rename", EISDIR, newPath) }
+    if name != newName { directories[directory]?.record(.rename(from: name, to: newName, entry: entry)) }
+  }
+
+  mutating func remove(_ path: String) throws(RepositoryError) {
+    guard try file(at: path) != nil else { return }
+    let (directory, name) = Self.split(path)
+    directories[directory]?.record(.unlink(name: name))
+  }
+
+  mutating func makeDirectory(_ path: String) {
+    let (directory, name) = Self.split(path)
+    directories[path] = Directory()
+    directories[directory]?.record(.link(name: name, entry: .directory))
+  }
+
+  // MARK: Syncs
+
+  /// Makes a file's contents durable, or after a failure abandons what was waiting.
+  mutating func sync(_ number: Int, fails: Bool = false) {
+    guard var file = files.removeValue(forKey: number) else { return }
+    for index in file.changes.indices where file.changes[index].standing == .open {
+      file.changes[index].standing = fails ? .abandoned : .synced
+    }
+    file.fold()
+    files[number] = file
+  }
+
+  /// Makes a directory's entries durable, or after a failure abandons what was waiting.
+  mutating func syncDirectory(_ path: String, fails: Bool = false) {
+    guard var directory = directories.removeValue(forKey: path) else { return }
+    for index in directory.changes.indices where directory.changes[index].standing == .open {
+      directory.changes[index].standing = fails ? .abandoned : .synced
+    }
+    directory.fold()
+    directories[path] = directory
+  }
+
+  /// Puts a file there as if it had always been: durable, with its entry.
+  mutating func place(_ bytes: [UInt8], mode: UInt16, at path: String) throws(RepositoryError) {
+    let (directory, name) = Self.split(path)
+    guard directories[directory] != nil, try entry(at: path) != .directory else { throw .simulated("open", ENOENT, path) }
+    let number = nextFile
+    nextFile += 1
+    let image = FileImage(bytes: bytes, mode: mode)
+    files[number] = File(durable: image, current: image)
+    directories[directory]?.record(.link(name: name, entry: .file(number)))
+    syncDirectory(directory)
+  }
+}
+
+extension RepositoryError {
+  /// The error that the real file layer makes of a failed call.
+  static func simulated(_ call: String, _ number: Int32, _ path: String) -> RepositoryError {
+    let code: Code =
+      switch number {
+      case ENOSPC, EDQUOT, EFBIG: .full
+      case EACCES, EPERM: .protectedDataUnavailable
+      case ELOOP: .unsupported
+      default: .inputOutput
+      }
+    return RepositoryError(code, "simulated", file: path, underlying: SystemCallError(call: call, errorNumber: number))
+  }
+}
