@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(2))) struct LinearizabilityTests {
+@Suite(.timeLimit(.minutes(10))) struct LinearizabilityTests {
   @Test func everyHistoryOfARepositoryIsLinearizable() async throws {
     for seed in Seeds.list(300, for: "linearizability") {
       try await check(seed)

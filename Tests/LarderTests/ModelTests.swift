@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Random sequences of operations by one task, against a dictionary that does the same.
-@Suite(.timeLimit(.minutes(2))) struct ModelTests {
+@Suite(.timeLimit(.minutes(10))) struct ModelTests {
   private struct Stop: Error {}
 
   @Test(arguments: TestBackend.allCases)
