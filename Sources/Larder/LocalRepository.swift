@@ -47,7 +47,14 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
-    try self.init(queue: await CommitQueue.open(backend, options), schema: schema, ownsStore: true)
+    let queue = try await CommitQueue.open(backend, options)
+    do throws(RepositoryError) {
+      try self.init(queue: queue, schema: schema, ownsStore: true)
+    } catch {
+      // Nobody else could close the store. That it was refused matters more than how the close went: nothing was written.
+      do throws(RepositoryError) { try await queue.close() } catch {}
+      throw error
+    }
   }
 
   /// Makes a repository that lives in memory only and is gone with the process.

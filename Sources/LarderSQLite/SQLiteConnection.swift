@@ -46,7 +46,7 @@ final class SQLiteConnection {
 
   deinit {
     // Without close(): as after a crash. No checkpoint here, because it blocks, and nobody would hear that it failed.
-    if handle != nil { keepLogOnClose() }
+    keepLogOnClose()
     sqlite3_close_v2(handle)
     logPages.deallocate()
   }
@@ -152,7 +152,7 @@ final class SQLiteConnection {
 
   /// Lets closing leave the files as they are.
   func keepLogOnClose() {
-    larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil)
+    if handle != nil { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil) }
   }
 
   /// Ends the connection; every statement must be gone.

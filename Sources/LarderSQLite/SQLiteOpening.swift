@@ -207,16 +207,11 @@ final class SQLiteOpening {
   /// Copies a log that is not whole before SQLite overwrites it.
   private func keepAside(_ log: SQLiteLog) throws(RepositoryError) {
     guard let offset = log.lostOffset, let file = try fileSystem.open(path.log, writable: false) else { return }
-    let taken = Set(try fileSystem.entries(of: path.directory) ?? [])
-    let base = URL(filePath: path.log).lastPathComponent + ".quarantine"
-    var name = base
-    var number = 2
-    while taken.contains(name) {
-      name = "\(base)-\(number)"
-      number += 1
-    }
-    let copyPath = (path.directory == "/" ? "" : path.directory) + "/" + name
-    let copy = try fileSystem.create(copyPath)
+    // An open that was cut short here makes the same copy again.
+    let copyPath = path.quarantine(commit: row.commit, offset: offset)
+    let temporary = copyPath + "-tmp"
+    try fileSystem.remove(temporary)
+    let copy = try fileSystem.create(temporary)
     let size = try file.size()
     var position = 0
     while position < size {
@@ -231,6 +226,7 @@ final class SQLiteOpening {
     }
     try copy.sync()
     try copy.close()
+    try fileSystem.rename(temporary, to: copyPath)
     try fileSystem.syncDirectory(path.directory)
     report.cutTail = .init(
       file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: copyPath, isAmbiguous: !log.endsShort)

@@ -20,6 +20,9 @@ struct SQLitePath {
   var draft: String { main + "-new" }
   var rollbackJournal: String { main + "-journal" }
 
+  /// A copy of a log that was not whole, by the last commit in it and the place of the damage.
+  func quarantine(commit: UInt64, offset: Int) -> String { "\(main)-quarantine-\(commit)-\(offset)" }
+
   /// Resolves the directory, because SQLite refuses links anywhere in a path; the file itself must not be one.
   ///
   /// - Parameter makeDirectory: Makes a missing directory; without it, that is `.dataMissing`.

@@ -90,9 +90,9 @@ final class SQLiteReader {
     var holdsRow = holdsRow
     let (collection, row) = (collection, statement.row)
     var records: [StoredRecord] = []
-    records.reserveCapacity(1_024)
+    records.reserveCapacity(2_048)
     defer { (self.sum, self.order, self.counts, self.holdsRow) = (sum, order, counts, holdsRow) }
-    while records.count < 1_024 {
+    while records.count < 2_048 {
       if !holdsRow {
         guard try statement.step() else {
           isWithinTable = false

@@ -24,7 +24,10 @@ final class SQLiteStore {
 
   // A store that is dropped without close() is left as by a crash: all that was acknowledged is in the log.
   deinit {
-    if case .writing(_, let lock) = phase { lock.release() }
+    if case .writing(let writer, let lock) = phase {
+      writer.abandon()
+      lock.release()
+    }
     if case .opening(let opening) = phase { opening.abandon() }
   }
 
@@ -172,9 +175,14 @@ final class SQLiteStore {
     }
     defer { lock.release() }
     // After a failed sync the log is left for the next open to judge.
-    if writer.poison != nil { return }
-    try writer.checkpoint(keeping: options.limits.tombstones)
-    try writer.close()
+    if writer.poison != nil { return writer.abandon() }
+    do {
+      try writer.checkpoint(keeping: options.limits.tombstones)
+      try writer.close()
+    } catch {
+      writer.abandon()
+      throw error
+    }
   }
 
   // MARK: For tests

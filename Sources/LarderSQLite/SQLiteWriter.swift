@@ -10,7 +10,12 @@ final class SQLiteWriter {
   /// The failed sync after which nothing more is written.
   private(set) var poison: RepositoryError?
 
+  /// The collections that have a table.
+  private var collections: Set<String>
+  /// The tables that were used so far.
   private var tables: [String: Table] = [:]
+  /// The collections that the current transaction has made.
+  private var created: [String] = []
   /// The names of the tables without case, as SQLite compares them.
   private var foldedNames: Set<String>
   private var synchronous: Durability?
@@ -31,7 +36,7 @@ final class SQLiteWriter {
     commit = try connection.prepare("COMMIT")
     updateRow = try connection.prepare(SQLiteStoreRow.update)
     tombstones = try TombstoneTable(connection)
-    for name in collections { tables[name] = try Table(name, connection) }
+    self.collections = Set(collections)
   }
 
   /// Every name that a new table could collide with, indexes included.
@@ -94,6 +99,13 @@ final class SQLiteWriter {
     }
   }
 
+  /// Ends the connection and leaves the files as they are.
+  func abandon() {
+    connection.keepLogOnClose()
+    // There is nothing to lose any more: what was acknowledged is in the log.
+    do { try close() } catch {}
+  }
+
   /// Ends the connection.
   func close() throws(RepositoryError) {
     for statement in [begin, commit, updateRow] { try statement.finalize() }
@@ -131,7 +143,7 @@ final class SQLiteWriter {
       synchronous = durability
     }
     var next = row
-    let known = Set(tables.keys)
+    created = []
     do {
       try begin.run()
       try body(&next)
@@ -139,7 +151,7 @@ final class SQLiteWriter {
       try updateRow.run()
       try commit.run(while: .committing)
     } catch {
-      rollBack(to: known)
+      rollBack()
       throw poisoned(by: error)
     }
     row = next
@@ -147,9 +159,10 @@ final class SQLiteWriter {
   }
 
   /// Undoes everything of a transaction, unless SQLite has done so already.
-  private func rollBack(to known: Set<String>) {
-    for name in tables.keys where !known.contains(name) {
+  private func rollBack() {
+    for name in created {
       tables[name] = nil
+      collections.remove(name)
       foldedNames.remove(SQLiteLayout.folded(name))
     }
     guard connection.isInTransaction else { return }
@@ -177,10 +190,13 @@ final class SQLiteWriter {
       }
     } else {
       guard SQLiteLayout.isCollectionName(record.collection) else { throw unusable(record.collection) }
-      if let table = tables[record.collection], let old = try table.checksum(of: record.key) {
-        try table.delete(record.key)
-        next.subtract(old)
-        next.records -= 1
+      if collections.contains(record.collection) {
+        let table = try table(record.collection)
+        if let old = try table.checksum(of: record.key) {
+          try table.delete(record.key)
+          next.subtract(old)
+          next.records -= 1
+        }
       }
       if let old = try tombstones.checksum(of: record.address) { next.subtract(old) } else { next.tombstones += 1 }
       try tombstones.upsert(record, crc)
@@ -191,11 +207,15 @@ final class SQLiteWriter {
   /// The table of a collection, created by its first record.
   private func table(_ name: String) throws(RepositoryError) -> Table {
     if let table = tables[name] { return table }
-    guard SQLiteLayout.isCollectionName(name), !foldedNames.contains(SQLiteLayout.folded(name)) else { throw unusable(name) }
-    try connection.execute(SQLiteLayout.createCollection(name))
+    if !collections.contains(name) {
+      guard SQLiteLayout.isCollectionName(name), !foldedNames.contains(SQLiteLayout.folded(name)) else { throw unusable(name) }
+      try connection.execute(SQLiteLayout.createCollection(name))
+      created.append(name)
+      collections.insert(name)
+      foldedNames.insert(SQLiteLayout.folded(name))
+    }
     let table = try Table(name, connection)
     tables[name] = table
-    foldedNames.insert(SQLiteLayout.folded(name))
     return table
   }
 

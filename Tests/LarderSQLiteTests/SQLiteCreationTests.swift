@@ -106,4 +106,29 @@ struct SQLiteCreationTests {
     let error = #expect(throws: RepositoryError.self) { _ = try readBack(URL(filePath: url.path, directoryHint: .notDirectory)) }
     #expect(error?.code == .unsupported, "\(String(describing: error))")
   }
+
+  @Test func aStoreIsSyncedBeforeItGetsItsNameAndTheNameAfterwards() throws {
+    let files = RecordingFileSystem()
+    let backend = SQLiteBackend(file: url, fileSystem: files)
+    _ = try backend.openAll()
+    try backend.close()
+    let steps = files.steps.filter { ["create", "sync", "rename", "syncDirectory"].contains($0.components(separatedBy: " ")[0]) }
+    #expect(steps == ["create spots.sqlite-new", "sync spots.sqlite-new", "rename spots.sqlite", "syncDirectory er"])
+  }
+
+  @Test func aLogThatWasLeftIsSyncedBeforeItIsRead() throws {
+    do {
+      let backend = SQLiteBackend(file: url)
+      _ = try backend.openAll()
+      try backend.commit([record("a", "1", at: 1)], at: 1)
+    }
+    let files = RecordingFileSystem()
+    let backend = SQLiteBackend(file: url, fileSystem: files)
+    _ = try backend.openAll()
+    try backend.close()
+    #expect(
+      Array(files.steps.filter { $0.contains("sync ") || $0.contains("syncDirectory") || $0.contains("read") }.prefix(3)) == [
+        "sync spots.sqlite-wal", "syncDirectory er", "read spots.sqlite-wal",
+      ])
+  }
 }

@@ -208,4 +208,21 @@ struct SQLiteDamageTests {
     }
     #expect(differing >= 2)
   }
+
+  @Test func pagesThatChangedPlacesAreDamage() throws {
+    // Every row is there with its right checksum and the sum is right, but a lookup would not find them.
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    try backend.commit((0..<200).map { record("spot-\($0)", #""value""#, at: 1) }, at: 1)
+    try backend.close()
+    let original = try #require(directory.contents()["spots.sqlite"])
+    // The first byte of a page tells its kind: 10 is a leaf of an index tree. The first two are larder's own tables.
+    let leaves = stride(from: 4_096, to: original.count, by: 4_096).filter { original[$0] == 10 && original[$0 + 4] > 3 }
+    try #require(leaves.count >= 2)
+    var swapped = original
+    swapped.replaceSubrange(leaves[0]..<leaves[0] + 4_096, with: original[leaves[1]..<leaves[1] + 4_096])
+    swapped.replaceSubrange(leaves[1]..<leaves[1] + 4_096, with: original[leaves[0]..<leaves[0] + 4_096])
+    try directory.replace(with: ["spots.sqlite": swapped])
+    #expect(code { _ = try readBack(url) } == .corrupted)
+  }
 }

@@ -215,7 +215,11 @@ final class LogBackend: StorageBackend {
     return (state, false)
   }
 
-  private static func encode(_ line: Line) throws -> Data { try JSONEncoder().encode(line) + Data("\n".utf8) }
+  private static func encode(_ line: Line) throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    return try encoder.encode(line) + Data("\n".utf8)
+  }
 
   private static func files<Result>(_ path: String, _ body: () throws -> Result) throws(RepositoryError) -> Result {
     do { return try body() } catch { throw RepositoryError(.inputOutput, file: path, underlying: error) }
@@ -223,7 +227,7 @@ final class LogBackend: StorageBackend {
 }
 
 extension LogBackend.State {
-  var rows: [LogBackend.Row] { records.values.map(LogBackend.Row.init) }
+  var rows: [LogBackend.Row] { records.values.sorted { $0.address < $1.address }.map(LogBackend.Row.init) }
 
   mutating func put(_ record: StoredRecord, _ defect: LogDefect?) {
     let address = defect?.address(of: record) ?? record.address

@@ -20,9 +20,17 @@ enum TestBackend: String, CaseIterable, Sendable, CustomTestStringConvertible {
         let backend = InMemoryBackend()
         return BackendPlace { backend }
       }
-    case .json: .file(named: "store.json") { JSONFileBackend(file: $0) }
-    case .sqlite: .file(named: "store.sqlite") { SQLiteBackend(file: $0) }
-    case .log: .file(named: "store.log") { LogBackend(file: $0) }
+    default: .file(named: "store.\(rawValue)") { backend($0) }
+    }
+  }
+
+  /// A backend on a file; memory has none.
+  func backend(_ file: URL) -> any StorageBackend {
+    switch self {
+    case .memory: InMemoryBackend()
+    case .json: JSONFileBackend(file: file)
+    case .sqlite: SQLiteBackend(file: file)
+    case .log: LogBackend(file: file)
     }
   }
 }
