@@ -24,18 +24,6 @@ final class CommitQueue: Sendable {
     var isDraining = false
   }
 
-  private struct CheckpointState: Sendable {
-    /// The commit that the last checkpoint (or open) left nothing behind of.
-    var folded: UInt64
-    var isIdleTimerSet = false
-    var lastWrite = ContinuousClock.now
-    /// Why the last automatic checkpoint failed, and the commit from which it may be tried again.
-    var failure: RepositoryError?
-    var retryFrom: UInt64 = 0
-
-    init(folded: UInt64 = 0) { self.folded = folded }
-  }
-
   private init(
     executor: StoreExecutor, backend: any StorageBackend, options: StoreOptions, state: StoreState, openReport: OpenReport
   ) {
@@ -68,7 +56,9 @@ final class CommitQueue: Sendable {
   /// What readers see now: a copy of some pointers under a lock that is held for nothing else.
   var state: StoreState { published.withLock { $0 } }
 
-  /// The index of a collection, made when it is new. Nothing is written until its first record is.
+  /// The index of a collection, made when it is new.
+  ///
+  /// Nothing is written until its first record is.
   func collection(named name: String) -> Int {
     published.withLock { state in
       if let index = state.names.firstIndex(of: name) { return index }
@@ -127,7 +117,9 @@ final class CommitQueue: Sendable {
     }
   }
 
-  /// Commits batch after batch until nobody waits. On the executor only.
+  /// Commits batch after batch until nobody waits.
+  ///
+  /// On the executor only.
   private func drain() {
     while let writes = takeWrites() {
       commit(writes)
@@ -136,7 +128,9 @@ final class CommitQueue: Sendable {
     scheduleIdleCheckpoint()
   }
 
-  /// One group commit. On the executor only.
+  /// One group commit.
+  ///
+  /// On the executor only.
   private func commit(_ writes: [any AnyQueuedWrite]) {
     let state = self.state
     do throws(RepositoryError) {
@@ -216,7 +210,9 @@ extension CommitQueue {
     return report
   }
 
-  /// Commits what is queued, then closes the backend. The second call does nothing.
+  /// Commits what is queued, then closes the backend.
+  ///
+  /// The second call does nothing.
   func close() async throws(RepositoryError) {
     try await executor.run { () throws(RepositoryError) in
       let wasClosed = self.published.withLock { if case .closed = $0.condition { true } else { false } }
@@ -291,13 +287,5 @@ extension CommitQueue {
     }
     if ContinuousClock.now - lastWrite >= idle { automaticCheckpoint(state.commit) }
     scheduleIdleCheckpoint()
-  }
-}
-
-extension Duration {
-  /// In seconds.
-  var timeInterval: Double {
-    let (seconds, attoseconds) = components
-    return Double(seconds) + Double(attoseconds) * 1e-18
   }
 }

@@ -26,7 +26,9 @@ struct StagedBatch {
   /// The newest commit before the write being staged.
   var latest: Revision { Revision(commit) }
 
-  /// The commits of the batch, for the backend. Only for a batch that is not empty.
+  /// The commits of the batch, for the backend.
+  ///
+  /// Only for a batch that is not empty.
   func writeBatch(_ durability: Durability) -> WriteBatch {
     WriteBatch(records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability)
   }

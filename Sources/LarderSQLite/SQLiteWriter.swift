@@ -13,7 +13,7 @@ final class SQLiteWriter {
   /// The collections that have a table.
   private var collections: Set<String>
   /// The tables that were used so far.
-  private var tables: [String: Table] = [:]
+  private var tables: [String: SQLiteTable] = [:]
   /// The collections that the current transaction has made.
   private var created: [String] = []
   /// The names of the tables without case, as SQLite compares them.
@@ -23,7 +23,7 @@ final class SQLiteWriter {
   private let begin: SQLiteStatement
   private let commit: SQLiteStatement
   private let updateRow: SQLiteStatement
-  private let tombstones: TombstoneTable
+  private let tombstones: SQLiteTombstones
 
   /// Pages of the log after which a commit folds them into the database.
   static let checkpointPages = 1_000
@@ -35,7 +35,7 @@ final class SQLiteWriter {
     begin = try connection.prepare("BEGIN IMMEDIATE")
     commit = try connection.prepare("COMMIT")
     updateRow = try connection.prepare(SQLiteStoreRow.update)
-    tombstones = try TombstoneTable(connection)
+    tombstones = try SQLiteTombstones(connection)
     self.collections = Set(collections)
   }
 
@@ -205,7 +205,7 @@ final class SQLiteWriter {
   }
 
   /// The table of a collection, created by its first record.
-  private func table(_ name: String) throws(RepositoryError) -> Table {
+  private func table(_ name: String) throws(RepositoryError) -> SQLiteTable {
     if let table = tables[name] { return table }
     if !collections.contains(name) {
       guard SQLiteLayout.isCollectionName(name), !foldedNames.contains(SQLiteLayout.folded(name)) else { throw unusable(name) }
@@ -214,7 +214,7 @@ final class SQLiteWriter {
       collections.insert(name)
       foldedNames.insert(SQLiteLayout.folded(name))
     }
-    let table = try Table(name, connection)
+    let table = try SQLiteTable(name, connection)
     tables[name] = table
     return table
   }
@@ -236,90 +236,5 @@ final class SQLiteWriter {
     }
     try statement.reset(while: .writing)
     next.tombstonesSince = UInt64(bitPattern: horizon)
-  }
-}
-
-/// The statements of one collection.
-private final class Table {
-  private let selectOne: SQLiteStatement
-  private let upsertOne: SQLiteStatement
-  private let deleteOne: SQLiteStatement
-
-  init(_ name: String, _ connection: SQLiteConnection) throws(RepositoryError) {
-    let table = SQLiteLayout.quoted(name)
-    selectOne = try connection.prepare("SELECT crc FROM \(table) WHERE id = ?1")
-    upsertOne = try connection.prepare(
-      """
-      INSERT INTO \(table) VALUES (?1, ?2, ?3, ?4, ?5) \
-      ON CONFLICT (id) DO UPDATE SET revision = ?2, version = ?3, crc = ?4, value = ?5
-      """)
-    deleteOne = try connection.prepare("DELETE FROM \(table) WHERE id = ?1")
-  }
-
-  func checksum(of key: RecordKey) throws(RepositoryError) -> Int64? {
-    try selectOne.bind(key, at: 1)
-    return try selectOne.number()
-  }
-
-  func upsert(_ record: StoredRecord, _ crc: Int64, _ value: Data) throws(RepositoryError) {
-    try upsertOne.bind(record.key, at: 1)
-    try upsertOne.bind(Int64(bitPattern: record.revision.number), at: 2)
-    try upsertOne.bind(Int64(record.schemaVersion), at: 3)
-    try upsertOne.bind(crc, at: 4)
-    try upsertOne.bind(value, at: 5)
-    try upsertOne.run()
-  }
-
-  func delete(_ key: RecordKey) throws(RepositoryError) {
-    try deleteOne.bind(key, at: 1)
-    try deleteOne.run()
-  }
-
-  func finalize() throws(RepositoryError) {
-    for statement in [selectOne, upsertOne, deleteOne] { try statement.finalize() }
-  }
-}
-
-/// The statements of the tombstones of all collections.
-private final class TombstoneTable {
-  private let selectOne: SQLiteStatement
-  private let upsertOne: SQLiteStatement
-  private let deleteOne: SQLiteStatement
-
-  init(_ connection: SQLiteConnection) throws(RepositoryError) {
-    selectOne = try connection.prepare("SELECT crc FROM larder_tombstones WHERE collection = ?1 AND id = ?2")
-    upsertOne = try connection.prepare(
-      """
-      INSERT INTO larder_tombstones VALUES (?1, ?2, ?3, ?4, ?5) \
-      ON CONFLICT (collection, id) DO UPDATE SET revision = ?3, version = ?4, crc = ?5
-      """)
-    deleteOne = try connection.prepare("DELETE FROM larder_tombstones WHERE collection = ?1 AND id = ?2")
-  }
-
-  func checksum(of address: RecordAddress) throws(RepositoryError) -> Int64? {
-    try bind(address, to: selectOne)
-    return try selectOne.number()
-  }
-
-  func upsert(_ record: StoredRecord, _ crc: Int64) throws(RepositoryError) {
-    try bind(record.address, to: upsertOne)
-    try upsertOne.bind(Int64(bitPattern: record.revision.number), at: 3)
-    try upsertOne.bind(Int64(record.schemaVersion), at: 4)
-    try upsertOne.bind(crc, at: 5)
-    try upsertOne.run()
-  }
-
-  func delete(_ address: RecordAddress) throws(RepositoryError) {
-    try bind(address, to: deleteOne)
-    try deleteOne.run()
-  }
-
-  func finalize() throws(RepositoryError) {
-    for statement in [selectOne, upsertOne, deleteOne] { try statement.finalize() }
-  }
-
-  private func bind(_ address: RecordAddress, to statement: SQLiteStatement) throws(RepositoryError) {
-    try statement.bind(address.collection, at: 1)
-    try statement.bind(address.key, at: 2)
   }
 }

@@ -13,7 +13,7 @@ struct Entry: Codable, Identifiable, Sendable {
 }
 
 @main struct LedgerWriter {
-  /// Usage: LedgerWriter write FILE SEED FIRST-STEP | LedgerWriter hold FILE
+  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP` or `LedgerWriter hold FILE`.
   static func main() async throws {
     let arguments = CommandLine.arguments
     let file = URL(fileURLWithPath: arguments[2])
@@ -45,7 +45,9 @@ struct Entry: Codable, Identifiable, Sendable {
     }
   }
 
-  /// One task's steps: each is said to begin, done, and said to be acknowledged. A task touches only its own keys.
+  /// One task's steps: each is said to begin, done, and said to be acknowledged.
+  ///
+  /// A task touches only its own keys.
   private static func run(_ entries: LocalRepository<Entry>, task: Int, seed: UInt64, from first: Int) async throws {
     var random = SplitMix64(state: seed &+ UInt64(task) &* 0x9E37)
     for step in first... {

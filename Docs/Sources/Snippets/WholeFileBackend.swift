@@ -4,6 +4,7 @@ internal import Synchronization
 
 /// Keeps a store in one file that every commit writes anew: slow for many records, and short enough to read in a sitting.
 public final class WholeFileBackend: StorageBackend {
+  /// The path of the main file.
   public let name: String
   private let fileSystem = POSIXFileSystem()
   private let state = Mutex<State?>(nil)
@@ -16,10 +17,12 @@ public final class WholeFileBackend: StorageBackend {
     var poison: RepositoryError?
   }
 
+  /// Names the file; nothing is touched before it is opened.
   public init(file: URL) { name = file.standardizedFileURL.path }
 
   private var directory: String { URL(fileURLWithPath: name).deletingLastPathComponent().path }
 
+  /// Opens or creates the store and hands over every record.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access == .exclusive else {
       throw RepositoryError(.unsupported, "the file belongs to one process", file: name)
@@ -42,6 +45,7 @@ public final class WholeFileBackend: StorageBackend {
     }
   }
 
+  /// Keeps the batch, all of it or none.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     var state = try openState()
     guard batch.commits.lowerBound == state.contents.commit + 1 else {
@@ -60,9 +64,12 @@ public final class WholeFileBackend: StorageBackend {
     self.state.withLock { $0?.contents = next }  // only now: a commit that throws has changed nothing
   }
 
+  /// Makes every earlier commit durable.
   public func flush() throws(RepositoryError) { _ = try openState() }  // every commit is durable already
+  /// Folds what grows into the main file.
   public func checkpoint() throws(RepositoryError) { _ = try openState() }
 
+  /// Reads everything back and compares every checksum.
   public func verify() -> VerifyReport {
     do throws(RepositoryError) {
       guard let contents = try read() else { throw RepositoryError(.dataMissing, "the file is gone", file: name) }
@@ -74,6 +81,7 @@ public final class WholeFileBackend: StorageBackend {
     }
   }
 
+  /// Writes a complete copy of the store to a new file.
   public func backup(to url: URL) throws(RepositoryError) {
     let copy = url.standardizedFileURL.path
     let contents = try openState().contents
@@ -83,6 +91,7 @@ public final class WholeFileBackend: StorageBackend {
     try replace(copy, with: contents)
   }
 
+  /// Ends the use of the store.
   public func close() throws(RepositoryError) {
     state.withLock { state in
       state?.lock.release()

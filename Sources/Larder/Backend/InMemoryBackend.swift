@@ -23,11 +23,17 @@ public final class InMemoryBackend: StorageBackend {
   }
   private let state = Mutex(State())
 
-  /// Makes an empty backend. Its contents outlive a closed store for as long as the object does, so that a test can reopen it.
+  /// Makes an empty backend.
+  ///
+  /// Its contents outlive a closed store for as long as the object does, so that a test can reopen it.
   public init() {}
 
+  /// The word "memory".
   public var name: String { "memory" }
 
+  /// Hands over what earlier commits put in, in the order of addresses.
+  ///
+  /// - Throws: `.unsupported` for access that is not exclusive, `.alreadyOpen`.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access == .exclusive else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
     let opened: State? = state.withLock { state in
@@ -45,6 +51,9 @@ public final class InMemoryBackend: StorageBackend {
       recordCount: opened.records.values.count { $0.value != nil })
   }
 
+  /// Keeps the batch.
+  ///
+  /// - Throws: `.closed`, `.unsupported` for a batch that does not follow the newest commit.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     let failure: RepositoryError? = state.withLock { state in
       guard state.isOpen else { return RepositoryError(.closed, file: name) }
@@ -56,8 +65,10 @@ public final class InMemoryBackend: StorageBackend {
     if let failure { throw failure }
   }
 
+  /// Does nothing: nothing here outlives the process.
   public func flush() throws(RepositoryError) { try checkOpen() }
 
+  /// Does nothing: there is no journal to fold.
   public func checkpoint() throws(RepositoryError) {
     try checkOpen()
     state.withLock { $0.forgetOldTombstones() }
@@ -67,6 +78,7 @@ public final class InMemoryBackend: StorageBackend {
     guard state.withLock({ $0.isOpen }) else { throw RepositoryError(.closed, file: name) }
   }
 
+  /// Counts what is there.
   public func verify() -> VerifyReport {
     state.withLock { state in
       let recordCount = state.records.values.count { $0.value != nil }
@@ -75,10 +87,14 @@ public final class InMemoryBackend: StorageBackend {
     }
   }
 
+  /// Refuses: there is no file to copy.
+  ///
+  /// - Throws: `.unsupported`, `.closed`.
   public func backup(to url: URL) throws(RepositoryError) {
     throw RepositoryError(.unsupported, "a store in memory has no file to back up", file: name)
   }
 
+  /// Ends the use of the store; the contents stay for the next open.
   public func close() throws(RepositoryError) {
     state.withLock { state in
       state.forgetOldTombstones()

@@ -5,7 +5,9 @@ internal import Foundation
 /// Foundation's decoder recurses, and a deeply nested value overflows a 512 KiB stack (a secondary thread on Darwin) before the decoder's
 /// own limit of 512 throws. So depth is measured on the bytes, before saving and before decoding.
 enum JSONDepth {
-  /// Whether arrays and objects nest deeper than the limit. Cost: linear; text with few brackets costs a count of them only.
+  /// Whether arrays and objects nest deeper than the limit.
+  ///
+  /// Cost: linear; text with few brackets costs a count of them only.
   static func exceeds(_ limit: Int, in json: Data) -> Bool {
     guard json.count > 2 * limit else { return false }
     return json.withUnsafeBytes { bytes in openingBrackets(bytes) > limit && measuredDepth(bytes) > limit }

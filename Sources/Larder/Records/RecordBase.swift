@@ -42,7 +42,9 @@ final class RecordBase: Sendable {
 
   static let empty = RecordBase([])
 
-  /// The slot of a key. Cost: one hash and, on average, less than two comparisons.
+  /// The slot of a key.
+  ///
+  /// Cost: one hash and, on average, less than two comparisons.
   func slot(for key: RecordKey) -> RecordSlot? {
     let position = table[Self.probe(table, for: key, in: slots)]
     return position == 0 ? nil : slots[Int(position - 1)]

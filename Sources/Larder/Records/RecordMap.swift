@@ -47,7 +47,9 @@ struct RecordMap: Sendable {
     self = RecordMap(ordered())
   }
 
-  /// All records in the order of their keys. Cost: linear after opening a JSON file; sorting what changed since is extra.
+  /// All records in the order of their keys.
+  ///
+  /// Cost: linear after opening a JSON file; sorting what changed since is extra.
   func ordered() -> [RecordSlot] {
     let unchanged = overlay.isEmpty ? base.slots : base.slots.filter { overlay.index(forKey: $0.key) == nil }
     let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }
