@@ -3,8 +3,17 @@
 /// Match on ``code``, which can stand in a `catch` directly:
 ///
 /// ```swift
-/// do { try await spots.insert(spot) } catch RepositoryError.Code.alreadyExists { … }
+/// do {
+///   try await spots.insert(spot)
+/// } catch RepositoryError.Code.alreadyExists {
+///   …
+/// } catch {
+///   …  // here `error` is a `RepositoryError`
+/// }
 /// ```
+///
+/// End with a `catch` that takes the rest: Swift 6.3.1 crashes when it compiles a `do` that leaves typed errors uncaught, if the same
+/// function uses `??` before it.
 ///
 /// The description names codes, files, offsets and hashes of keys, never the contents of a record. Its wording may change; match on codes.
 public struct RepositoryError: Error, Sendable {
