@@ -30,7 +30,9 @@ final class RecordBase: Sendable {
 
   static let empty = RecordBase([])
 
-  /// The slot of a key. Cost: one hash and, on average, less than two comparisons; before ``index()``, as many as halving takes.
+  /// The slot of a key.
+  ///
+  /// Cost: one hash and, on average, less than two comparisons; before ``index()``, as many as halving takes.
   func slot(for key: RecordKey) -> RecordSlot? {
     guard let table = table.withLock({ $0 }) else { return search(key) }
     let position = table[Self.probe(table, for: key, in: slots)]

@@ -48,7 +48,9 @@ struct RecordMap: Sendable {
     index()
   }
 
-  /// Prepares the base for look-ups by hash, if that was put off. Cost: linear, once.
+  /// Prepares the base for look-ups by hash, if that was put off.
+  ///
+  /// Cost: linear, once.
   func index() { base.index() }
 
   /// All records in the order of their keys.
