@@ -33,7 +33,11 @@ let package = Package(
     ),
     .target(name: "LarderSQLite", dependencies: ["Larder", "CSQLite"], swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder"], swiftSettings: settings),
-    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting"], swiftSettings: settings),
+    // A process that writes to a store and says what was acknowledged, for tests that kill it.
+    .executableTarget(
+      name: "LedgerWriter", dependencies: ["Larder", "LarderSQLite"], path: "Tests/LedgerWriter", swiftSettings: settings),
+    .testTarget(name: "CrashTests", dependencies: ["Larder", "LarderSQLite", "LedgerWriter"], swiftSettings: settings),
+    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderTesting"], swiftSettings: settings),
     .testTarget(
       name: "LarderSQLiteTests",
       dependencies: ["LarderSQLite", "Larder", "LarderTesting", "CSQLite"],

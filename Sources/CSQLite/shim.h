@@ -9,10 +9,30 @@ static inline int larder_sqlite3_db_config_flag(sqlite3 *db, int operation, int 
   return sqlite3_db_config(db, operation, value, result);
 }
 
-// `SQLITE_TRANSIENT` is a cast of -1 to a function pointer, which Swift does not import.
+// `SQLITE_TRANSIENT` is a cast of -1 to a function pointer, which Swift does not import. A null text would bind NULL, not "".
 static inline int larder_sqlite3_bind_text(
     sqlite3_stmt *statement, int index, const char *text, sqlite3_uint64 length) {
-  return sqlite3_bind_text64(statement, index, text, length, SQLITE_TRANSIENT, SQLITE_UTF8);
+  return sqlite3_bind_text64(statement, index, text ? text : "", length, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+// Reads the database file below the pager, through SQLite's own descriptor: closing one of ours would drop the POSIX locks of
+// every other connection of this process. Reading past the end gives zeros and SQLITE_IOERR_SHORT_READ.
+static inline int larder_sqlite3_read_file(
+    sqlite3 *db, void *bytes, int count, sqlite3_int64 offset, sqlite3_int64 *size) {
+  sqlite3_file *file = 0;
+  int result = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (result != SQLITE_OK) return result;
+  if (!file || !file->pMethods) return SQLITE_CANTOPEN;
+  result = file->pMethods->xFileSize(file, size);
+  return result == SQLITE_OK ? file->pMethods->xRead(file, bytes, count, offset) : result;
+}
+
+// Makes everything in the write-ahead log durable; nothing to do where there is none yet.
+static inline int larder_sqlite3_sync_log(sqlite3 *db, int flags) {
+  sqlite3_file *file = 0;
+  int result = sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
+  if (result != SQLITE_OK || !file || !file->pMethods) return result;
+  return file->pMethods->xSync(file, flags);
 }
 
 #endif

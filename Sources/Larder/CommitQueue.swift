@@ -24,18 +24,6 @@ final class CommitQueue: Sendable {
     var isDraining = false
   }
 
-  private struct CheckpointState: Sendable {
-    /// The commit that the last checkpoint (or open) left nothing behind of.
-    var folded: UInt64
-    var isIdleTimerSet = false
-    var lastWrite = ContinuousClock.now
-    /// Why the last automatic checkpoint failed, and the commit from which it may be tried again.
-    var failure: RepositoryError?
-    var retryFrom: UInt64 = 0
-
-    init(folded: UInt64 = 0) { self.folded = folded }
-  }
-
   private init(
     executor: StoreExecutor, backend: any StorageBackend, options: StoreOptions, state: StoreState, openReport: OpenReport
   ) {
@@ -61,6 +49,9 @@ final class CommitQueue: Sendable {
       report.duration = .now - start
       return CommitQueue(executor: executor, backend: backend, options: options, state: state, openReport: report)
     }
+    // Behind the opening, so that it does not wait for it.
+    let collections = queue.state.collections
+    executor.queue.async { for records in collections { records.index() } }
     queue.scheduleIdleCheckpoint()
     return queue
   }
@@ -68,7 +59,9 @@ final class CommitQueue: Sendable {
   /// What readers see now: a copy of some pointers under a lock that is held for nothing else.
   var state: StoreState { published.withLock { $0 } }
 
-  /// The index of a collection, made when it is new. Nothing is written until its first record is.
+  /// The index of a collection, made when it is new.
+  ///
+  /// Nothing is written until its first record is.
   func collection(named name: String) -> Int {
     published.withLock { state in
       if let index = state.names.firstIndex(of: name) { return index }
@@ -104,6 +97,9 @@ final class CommitQueue: Sendable {
     return try outcome.get()
   }
 
+  /// How many writes wait for the next commit, cancelled ones included: for tests, which fill the queue while the disk is busy.
+  var waitingWriteCount: Int { inbox.withLock { $0.writes.count } }
+
   private func enqueue(_ write: any AnyQueuedWrite) {
     let startsDrain = inbox.withLock { inbox in
       inbox.writes.append(write)
@@ -124,7 +120,9 @@ final class CommitQueue: Sendable {
     }
   }
 
-  /// Commits batch after batch until nobody waits. On the executor only.
+  /// Commits batch after batch until nobody waits.
+  ///
+  /// On the executor only.
   private func drain() {
     while let writes = takeWrites() {
       commit(writes)
@@ -133,7 +131,9 @@ final class CommitQueue: Sendable {
     scheduleIdleCheckpoint()
   }
 
-  /// One group commit. On the executor only.
+  /// One group commit.
+  ///
+  /// On the executor only.
   private func commit(_ writes: [any AnyQueuedWrite]) {
     let state = self.state
     do throws(RepositoryError) {
@@ -190,9 +190,15 @@ extension CommitQueue {
 
   /// Folds the journal into the main file.
   func checkpoint() async throws(RepositoryError) {
-    try await maintain { backend throws(RepositoryError) in try backend.checkpoint() }
-    let commit = state.commit
-    checkpoints.withLock { $0 = CheckpointState(folded: commit) }
+    try await maintain { [self] backend throws(RepositoryError) in
+      try backend.checkpoint()
+      let commit = state.commit
+      checkpoints.withLock { state in
+        state.folded = commit
+        state.failure = nil
+        state.retryFrom = 0
+      }
+    }
   }
 
   func backup(to url: URL) async throws(RepositoryError) {
@@ -207,7 +213,9 @@ extension CommitQueue {
     return report
   }
 
-  /// Commits what is queued, then closes the backend. The second call does nothing.
+  /// Commits what is queued, then closes the backend.
+  ///
+  /// The second call does nothing.
   func close() async throws(RepositoryError) {
     try await executor.run { () throws(RepositoryError) in
       let wasClosed = self.published.withLock { if case .closed = $0.condition { true } else { false } }
@@ -258,9 +266,12 @@ extension CommitQueue {
     }
   }
 
+  /// Whether the idle timer runs: for tests.
+  var isIdleTimerSet: Bool { checkpoints.withLock { $0.isIdleTimerSet } }
+
   /// Sets the one timer that folds the journal when writing has paused.
   private func scheduleIdleCheckpoint() {
-    guard let idle = options.checkpoint.idle, options.access != .readOnly else { return }
+    guard let idle = options.checkpoint.idle, options.access != .readOnly, case .open = state.condition else { return }
     let commit = state.commit
     let mustSet = checkpoints.withLock { state in
       guard !state.isIdleTimerSet, state.folded < commit, commit >= state.retryFrom else { return false }
@@ -271,20 +282,13 @@ extension CommitQueue {
     executor.queue.asyncAfter(deadline: .now() + idle.timeInterval) { [weak self] in self?.idleTimerFired(idle) }
   }
 
-  private func idleTimerFired(_ idle: Duration) {
+  /// On the executor only.
+  func idleTimerFired(_ idle: Duration) {
     let lastWrite = checkpoints.withLock { state in
       state.isIdleTimerSet = false
       return state.lastWrite
     }
     if ContinuousClock.now - lastWrite >= idle { automaticCheckpoint(state.commit) }
     scheduleIdleCheckpoint()
-  }
-}
-
-extension Duration {
-  /// In seconds.
-  var timeInterval: Double {
-    let (seconds, attoseconds) = components
-    return Double(seconds) + Double(attoseconds) * 1e-18
   }
 }

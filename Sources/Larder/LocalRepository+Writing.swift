@@ -18,7 +18,9 @@ extension LocalRepository {
     try await put(item, ifRevision.map(Expectation.revision) ?? .anything, durability)
   }
 
-  /// Inserts or replaces all these records in one batch: all of them or none. Of two with one id the last one holds.
+  /// Inserts or replaces all these records in one batch: all of them or none.
+  ///
+  /// Of two with one id the last one holds.
   ///
   /// - Returns: The revision that all of them have now; the newest one of the store when there are none.
   /// - Throws: as ``save(_:ifRevision:durability:)``; an error of one record fails the batch.

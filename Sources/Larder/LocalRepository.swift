@@ -47,7 +47,14 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
-    try self.init(queue: await CommitQueue.open(backend, options), schema: schema, ownsStore: true)
+    let queue = try await CommitQueue.open(backend, options)
+    do throws(RepositoryError) {
+      try self.init(queue: queue, schema: schema, ownsStore: true)
+    } catch {
+      // Nobody else could close the store. That it was refused matters more than how the close went: nothing was written.
+      do throws(RepositoryError) { try await queue.close() } catch {}
+      throw error
+    }
   }
 
   /// Makes a repository that lives in memory only and is gone with the process.
@@ -62,7 +69,9 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   // MARK: Reading
 
-  /// The records at the newest commit, as an immutable value. Cost: a copy of some pointers.
+  /// The records at the newest commit, as an immutable value.
+  ///
+  /// Cost: a copy of some pointers.
   ///
   /// It goes on answering after ``close()``, with the last state.
   public nonisolated var snapshot: RepositorySnapshot<Item> {
@@ -92,13 +101,17 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     return await ParallelDecoding.items(records, coder)
   }
 
-  /// How many records there are, those that do not decode included. Cost: none.
+  /// How many records there are, those that do not decode included.
+  ///
+  /// Cost: none.
   /// - Throws: `.closed`.
   public nonisolated(nonsending) func count() async throws(RepositoryError) -> Int {
     try queue.records(of: collection).count
   }
 
-  /// The commit that wrote the record with this id; `nil` when there is none. Give it to `ifRevision:` for compare-and-set.
+  /// The commit that wrote the record with this id; `nil` when there is none.
+  ///
+  /// Give it to `ifRevision:` for compare-and-set.
   public nonisolated func revision(of id: Item.ID) -> Revision? { snapshot.revision(of: id) }
 
   // MARK: Upkeep
@@ -108,7 +121,9 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// - Throws: `.outcomeUnknown` when the sync fails, which poisons the store; `.poisoned`, `.closed`.
   public func flush() async throws(RepositoryError) { try await queue.flush() }
 
-  /// Folds the journal into the main file. Happens by itself on close, when idle and by size; see ``StoreOptions/checkpoint``.
+  /// Folds the journal into the main file.
+  ///
+  /// Happens by itself on close, when idle and by size; see ``StoreOptions/checkpoint``.
   ///
   /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted` when the old file is damaged, `.poisoned`, `.closed`.
   public func checkpoint() async throws(RepositoryError) { try await queue.checkpoint() }

@@ -16,7 +16,9 @@ public struct OpenReport: Sendable {
   public var cutTail: CutTail?
   /// Temporary files of an interrupted run that were removed.
   public var removedTemporaryFiles: [String]
-  /// Records that are over a limit and therefore will not decode. They are kept.
+  /// Records that are over a limit and therefore will not decode.
+  ///
+  /// They are kept.
   ///
   /// Records decode when they are first touched; ``RepositorySnapshot/undecodable`` also lists those that fail then.
   public var undecodable: [UndecodableRecord]

@@ -1,4 +1,6 @@
-/// What a view model needs of a repository: reading, saving, deleting. `LocalRepository` conforms, and so can a test's own.
+/// What a view model needs of a repository: reading, saving, deleting.
+///
+/// `LocalRepository` conforms, and so can a test's own.
 public protocol Repository<Item>: Sendable {
   /// The values it keeps.
   associatedtype Item: Codable & Identifiable & Sendable where Item.ID: Hashable & Codable & Sendable
@@ -16,10 +18,12 @@ public protocol Repository<Item>: Sendable {
 }
 
 extension LocalRepository: Repository {
+  /// Inserts the record, or replaces the one with its id.
   @discardableResult public nonisolated func save(_ item: Item) async throws(RepositoryError) -> Revision {
     try await save(item, ifRevision: nil, durability: nil)
   }
 
+  /// Deletes the record with this id, if there is one.
   @discardableResult public nonisolated func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool {
     try await delete(id, ifRevision: nil, durability: nil)
   }

@@ -3,8 +3,17 @@
 /// Match on ``code``, which can stand in a `catch` directly:
 ///
 /// ```swift
-/// do { try await spots.insert(spot) } catch RepositoryError.Code.alreadyExists { … }
+/// do {
+///   try await spots.insert(spot)
+/// } catch RepositoryError.Code.alreadyExists {
+///   …
+/// } catch {
+///   …  // here `error` is a `RepositoryError`
+/// }
 /// ```
+///
+/// End with a `catch` that takes the rest: Swift 6.3.1 crashes when it compiles a `do` that leaves typed errors uncaught, if the same
+/// function uses `??` before it.
 ///
 /// The description names codes, files, offsets and hashes of keys, never the contents of a record. Its wording may change; match on codes.
 public struct RepositoryError: Error, Sendable {
@@ -20,7 +29,9 @@ public struct RepositoryError: Error, Sendable {
   public let keyHash: String?
   /// The version found and the newest one supported, where the code is ``Code/newerSchema``.
   public let versions: Versions?
-  /// The error behind this one. It may hold record contents (an `EncodingError` prints its whole value): do not log it unread.
+  /// The error behind this one.
+  ///
+  /// It may hold record contents (an `EncodingError` prints its whole value): do not log it unread.
   public let underlying: (any Error)?
 
   /// A version that was met, and the newest that this code understands.
@@ -64,15 +75,23 @@ extension RepositoryError {
     }
     private let name: Name
 
-    /// Stored data is damaged. The file is left as it was found.
+    /// Stored data is damaged.
+    ///
+    /// The file is left as it was found.
     public static let corrupted = Code(name: .corrupted)
-    /// The file or record was written by a newer version. It is left as it was found.
+    /// The file or record was written by a newer version.
+    ///
+    /// It is left as it was found.
     public static let newerSchema = Code(name: .newerSchema)
-    /// The file belongs to another program. It is left as it was found.
+    /// The file belongs to another program.
+    ///
+    /// It is left as it was found.
     public static let notOurStore = Code(name: .notOurStore)
     /// Files that must be there are gone; what is left is not touched.
     public static let dataMissing = Code(name: .dataMissing)
-    /// The system refuses access: permissions, or a device that was not unlocked yet. Never means "empty".
+    /// The system refuses access: permissions, or a device that was not unlocked yet.
+    ///
+    /// Never means "empty".
     public static let protectedDataUnavailable = Code(name: .protectedDataUnavailable)
     /// Another process has the store open.
     public static let locked = Code(name: .locked)
@@ -88,9 +107,13 @@ extension RepositoryError {
     public static let invalidKey = Code(name: .invalidKey)
     /// A record is over a limit of ``StoreOptions/Limits``.
     public static let tooLarge = Code(name: .tooLarge)
-    /// The system reported a failure of reading or writing. Nothing was changed by the call.
+    /// The system reported a failure of reading or writing.
+    ///
+    /// Nothing was changed by the call.
     public static let inputOutput = Code(name: .inputOutput)
-    /// There is no space left. Nothing was changed by the call.
+    /// There is no space left.
+    ///
+    /// Nothing was changed by the call.
     public static let full = Code(name: .full)
     /// A sync failed after bytes were handed over: whether the write survives is known only after reopening.
     public static let outcomeUnknown = Code(name: .outcomeUnknown)
@@ -111,11 +134,13 @@ extension RepositoryError {
     /// The store, its backend or its options cannot do this; the message says why.
     public static let unsupported = Code(name: .unsupported)
 
+    /// The name of the code.
     public var description: String { name.rawValue }
   }
 }
 
 extension RepositoryError: CustomStringConvertible {
+  /// Code, message, file, offset and the hash of the key: never the contents of a record.
   public var description: String {
     var text = code.description
     if !message.isEmpty { text += ": \(message)" }

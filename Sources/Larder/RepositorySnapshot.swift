@@ -9,7 +9,9 @@ where Item.ID: Hashable & Codable & Sendable {
   let records: RecordMap
   let coder: RecordCoder<Item>
 
-  /// How many records there are, those that do not decode included. Cost: none.
+  /// How many records there are, those that do not decode included.
+  ///
+  /// Cost: none.
   public var count: Int { records.count }
 
   /// The record with this id, or `nil` when there is none.
@@ -39,7 +41,9 @@ where Item.ID: Hashable & Codable & Sendable {
     do throws(RepositoryError) { return records[try coder.keys.key(for: id)]?.revision } catch { return nil }
   }
 
-  /// The records that are whole but do not decode as `Item`, with the reason. They are kept, and carried through every rewrite.
+  /// The records that are whole but do not decode as `Item`, with the reason.
+  ///
+  /// They are kept, and carried through every rewrite.
   ///
   /// Cost: decodes every record that was not touched yet.
   public var undecodable: [UndecodableRecord] {

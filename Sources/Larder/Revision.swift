@@ -23,6 +23,8 @@ public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringCon
     try container.encode(number)
   }
 
+  /// Whether the left commit came first.
   public static func < (left: Revision, right: Revision) -> Bool { left.number < right.number }
+  /// The number in decimal.
   public var description: String { String(number) }
 }

@@ -26,7 +26,9 @@ struct StagedBatch {
   /// The newest commit before the write being staged.
   var latest: Revision { Revision(commit) }
 
-  /// The commits of the batch, for the backend. Only for a batch that is not empty.
+  /// The commits of the batch, for the backend.
+  ///
+  /// Only for a batch that is not empty.
   func writeBatch(_ durability: Durability) -> WriteBatch {
     WriteBatch(records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability)
   }
@@ -115,6 +117,7 @@ extension StagedBatch {
     for record in ordered { append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection) }
     collections[collection] = RecordMap(
       ordered.map { RecordSlot(key: $0.key, revision: revision, schemaVersion: $0.schemaVersion, value: $0.value) })
+    collections[collection].index()
   }
 
   private mutating func append(_ key: RecordKey, schemaVersion: Int, value: Data?, _ collection: Int) {

@@ -26,7 +26,9 @@ public final class Store: Sendable {
   /// What opening found and did.
   public var openReport: OpenReport { queue.openReport }
 
-  /// The repository of a collection. Repositories of one name share their records.
+  /// The repository of a collection.
+  ///
+  /// Repositories of one name share their records.
   ///
   /// - Throws: `.newerSchema` when a record was written by a newer version, `.unsupported` for a schema that cannot be stored.
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
@@ -50,7 +52,9 @@ public final class Store: Sendable {
   /// - Throws: `.outcomeUnknown` when the sync fails, which poisons the store; `.poisoned`, `.closed`.
   public func flush() async throws(RepositoryError) { try await queue.flush() }
 
-  /// Folds the journal into the main file. Happens by itself on close, when idle and by size.
+  /// Folds the journal into the main file.
+  ///
+  /// Happens by itself on close, when idle and by size.
   ///
   /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted`, `.poisoned`, `.closed`.
   public func checkpoint() async throws(RepositoryError) { try await queue.checkpoint() }

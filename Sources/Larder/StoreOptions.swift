@@ -53,7 +53,9 @@ public struct StoreOptions: Sendable {
       self.bySize = bySize
     }
 
-    /// After five seconds without a write, and when the journal outgrows the data; always on close. The default.
+    /// After five seconds without a write, and when the journal outgrows the data; always on close.
+    ///
+    /// The default.
     public static let automatic = Checkpoint(idle: .seconds(5), bySize: true)
     /// Only by ``LocalRepository/checkpoint()`` and on close.
     public static let manual = Checkpoint(idle: nil, bySize: false)

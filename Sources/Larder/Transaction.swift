@@ -60,7 +60,9 @@ public struct Transaction: ~Copyable {
     try put(item, in: repository, .absent)
   }
 
-  /// Changes a record in place. The closure must not change the id.
+  /// Changes a record in place.
+  ///
+  /// The closure must not change the id.
   ///
   /// - Returns: The record as the closure left it.
   /// - Throws: `.notFound`; what the closure throws; `.invalidKey` when the id was changed; otherwise as ``save(_:in:ifRevision:)``.

@@ -19,6 +19,6 @@ enum Backend: String, CaseIterable, Sendable {
 func withDirectory<R>(_ body: (URL) async throws -> R) async throws -> R {
   let directory = FileManager.default.temporaryDirectory.appendingPathComponent("larder-bench-\(UUID().uuidString)")
   try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-  defer { try? FileManager.default.removeItem(at: directory) }
+  defer { try? FileManager.default.removeItem(at: directory) }  // what stays is the system's to clean
   return try await body(directory)
 }

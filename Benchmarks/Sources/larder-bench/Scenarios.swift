@@ -57,15 +57,16 @@ let scenarios = [
       var ratios: [Double] = []
       for _ in 0..<5 {
         let one = try await clock.measure { for spot in samples.prefix(400) { try await spots.save(spot) } }.microseconds / 400
-        let many = try await clock.measure {
-          try await withThrowingTaskGroup(of: Void.self) { group in
-            for task in 0..<64 {
-              let part = samples[(task * 100)..<(task * 100 + 100)]
-              group.addTask { for spot in part { try await spots.save(spot) } }
+        let many =
+          try await clock.measure {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+              for task in 0..<64 {
+                let part = samples[(task * 100)..<(task * 100 + 100)]
+                group.addTask { for spot in part { try await spots.save(spot) } }
+              }
+              try await group.waitForAll()
             }
-            try await group.waitForAll()
-          }
-        }.microseconds / 6_400
+          }.microseconds / 6_400
         ratios.append(one / many)
       }
       try await spots.close()

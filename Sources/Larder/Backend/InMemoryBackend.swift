@@ -9,29 +9,51 @@ public final class InMemoryBackend: StorageBackend {
     var records: [RecordAddress: StoredRecord] = [:]
     var commit = Revision.zero
     var isOpen = false
+    var wasOpened = false
+    var tombstoneLimit = 0
     let storeID = UUID()
+
+    /// Keeps the newest tombstones, as many as the limit says.
+    mutating func forgetOldTombstones() {
+      let tombstones = records.values.filter { $0.value == nil }
+      guard tombstones.count > tombstoneLimit else { return }
+      let oldestFirst = tombstones.sorted { $0.revision < $1.revision }
+      for tombstone in oldestFirst.dropLast(tombstoneLimit) { records[tombstone.address] = nil }
+    }
   }
   private let state = Mutex(State())
 
-  /// Makes an empty backend. Its contents outlive a closed store for as long as the object does, so that a test can reopen it.
+  /// Makes an empty backend.
+  ///
+  /// Its contents outlive a closed store for as long as the object does, so that a test can reopen it.
   public init() {}
 
+  /// The word "memory".
   public var name: String { "memory" }
 
+  /// Hands over what earlier commits put in, in the order of addresses.
+  ///
+  /// - Throws: `.unsupported` for access that is not exclusive, `.alreadyOpen`.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access == .exclusive else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
     let opened: State? = state.withLock { state in
       guard !state.isOpen else { return nil }
+      let found = state
       state.isOpen = true
-      return state
+      state.wasOpened = true
+      state.tombstoneLimit = options.limits.tombstones
+      return found
     }
     guard let opened else { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
     for record in opened.records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
     return OpenReport(
-      storeID: opened.storeID, commit: opened.commit, isNew: opened.commit == .zero,
+      storeID: opened.storeID, commit: opened.commit, isNew: !opened.wasOpened,
       recordCount: opened.records.values.count { $0.value != nil })
   }
 
+  /// Keeps the batch.
+  ///
+  /// - Throws: `.closed`, `.unsupported` for a batch that does not follow the newest commit.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     let failure: RepositoryError? = state.withLock { state in
       guard state.isOpen else { return RepositoryError(.closed, file: name) }
@@ -43,9 +65,20 @@ public final class InMemoryBackend: StorageBackend {
     if let failure { throw failure }
   }
 
-  public func flush() throws(RepositoryError) {}
-  public func checkpoint() throws(RepositoryError) {}
+  /// Does nothing: nothing here outlives the process.
+  public func flush() throws(RepositoryError) { try checkOpen() }
 
+  /// Does nothing: there is no journal to fold.
+  public func checkpoint() throws(RepositoryError) {
+    try checkOpen()
+    state.withLock { $0.forgetOldTombstones() }
+  }
+
+  private func checkOpen() throws(RepositoryError) {
+    guard state.withLock({ $0.isOpen }) else { throw RepositoryError(.closed, file: name) }
+  }
+
+  /// Counts what is there.
   public func verify() -> VerifyReport {
     state.withLock { state in
       let recordCount = state.records.values.count { $0.value != nil }
@@ -54,12 +87,19 @@ public final class InMemoryBackend: StorageBackend {
     }
   }
 
+  /// Refuses: there is no file to copy.
+  ///
+  /// - Throws: `.unsupported`, `.closed`.
   public func backup(to url: URL) throws(RepositoryError) {
     throw RepositoryError(.unsupported, "a store in memory has no file to back up", file: name)
   }
 
+  /// Ends the use of the store; the contents stay for the next open.
   public func close() throws(RepositoryError) {
-    state.withLock { $0.isOpen = false }
+    state.withLock { state in
+      state.forgetOldTombstones()
+      state.isOpen = false
+    }
   }
 }
 

@@ -54,6 +54,7 @@ public protocol StorageBackend: Sendable {
 }
 
 extension StorageBackend {
+  /// Whether a checkpoint would pay now.
   public var wantsCheckpoint: Bool { false }
 }
 

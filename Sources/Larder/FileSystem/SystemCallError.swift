@@ -19,6 +19,7 @@ public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertibl
     self.errorNumber = errorNumber
   }
 
+  /// The call and the system's words for the error.
   public var description: String { "\(call): \(String(cString: strerror(errorNumber)))" }
 }
 

@@ -53,8 +53,12 @@ public final class JSONFileBackend: StorageBackend {
     self.tuning = tuning
   }
 
+  /// The path of the JSON document.
   public var name: String { paths.snapshot }
 
+  /// Creates the store, or recovers it from whatever a crash has left, and hands over every record.
+  ///
+  /// - Throws: as ``StorageBackend/open(_:_:)``; in every case the files are left as they were.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access == .exclusive else {
       throw RepositoryError(.unsupported, "a JSON file belongs to one process; use SQLite to share a store", file: name)
@@ -66,22 +70,35 @@ public final class JSONFileBackend: StorageBackend {
     return report
   }
 
+  /// Appends the batch to the journal as one frame, and syncs it if the batch is durable.
+  ///
+  /// - Throws: as ``StorageBackend/commit(_:)``.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try withStore { store throws(RepositoryError) in try store.commit(batch) }
   }
 
+  /// Syncs the journal, if a commit in it is not synced yet.
+  ///
+  /// - Throws: `.outcomeUnknown`, `.poisoned`, `.closed`.
   public func flush() throws(RepositoryError) {
     try withStore { store throws(RepositoryError) in try store.flush() }
   }
 
+  /// Whether the journal has outgrown the document, and 4 MiB.
   public var wantsCheckpoint: Bool {
     if case .open(let store) = phase.withLock({ $0 }) { store.wantsCheckpoint } else { false }
   }
 
+  /// Writes a new document of everything, and begins a new journal.
+  ///
+  /// Cost: reads and writes the whole document.
+  /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted` when the document was damaged, `.outcomeUnknown`,
+  ///   `.poisoned`, `.closed`.
   public func checkpoint() throws(RepositoryError) {
     try withStore { store throws(RepositoryError) in try store.checkpoint() }
   }
 
+  /// Reads document and journal back, compares every checksum, and changes nothing.
   public func verify() -> VerifyReport {
     guard case .open(let store) = phase.withLock({ $0 }) else {
       return VerifyReport(problems: [RepositoryError(.closed, "the store was closed", file: name)])
@@ -89,17 +106,25 @@ public final class JSONFileBackend: StorageBackend {
     return store.verify()
   }
 
+  /// Writes a document of everything to a new file, durably.
+  ///
+  /// - Throws: `.alreadyExists`, `.full`, `.inputOutput`, `.corrupted`, `.poisoned`, `.closed`.
   public func backup(to url: URL) throws(RepositoryError) {
     try withStore { store throws(RepositoryError) in try store.backup(to: JSONFilePaths(url)) }
   }
 
+  /// Folds the journal into the document and gives up the lock, which happens even when the first fails.
+  ///
+  /// - Throws: what prevented a clean close; the journal then stays, and the next open replays it.
   public func close() throws(RepositoryError) {
     guard case .open(var store) = phase.withLock({ $0 }) else { return }
     phase.withLock { $0 = .closed }
     try store.close()
   }
 
-  /// Runs an operation on the open store and keeps its new state, also when it fails. Calls never overlap, so the lock is free meanwhile.
+  /// Runs an operation on the open store and keeps its new state, also when it fails.
+  ///
+  /// Calls never overlap, so the lock is free meanwhile.
   private func withStore(
     _ operation: (inout JSONFileStore) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {

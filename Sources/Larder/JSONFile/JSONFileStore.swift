@@ -101,7 +101,9 @@ struct JSONFileStore: Sendable {
     try fileSystem.syncDirectory(target.directory)
   }
 
-  /// Folds the journal and removes it and the lock. Releases everything even when it throws.
+  /// Folds the journal and removes it and the lock.
+  ///
+  /// Releases everything even when it throws.
   mutating func close() throws(RepositoryError) {
     defer { lock.release() }
     try checkHealth()
@@ -158,7 +160,9 @@ struct JSONFileStore: Sendable {
     return journal
   }
 
-  /// Puts a snapshot of everything in the place of the old one, durably. The old journal stays, and adds nothing to it.
+  /// Puts a snapshot of everything in the place of the old one, durably.
+  ///
+  /// The old journal stays, and adds nothing to it.
   private mutating func replaceSnapshot() throws(RepositoryError) {
     let merge = try readMerged()
     var next = header

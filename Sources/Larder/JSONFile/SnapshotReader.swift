@@ -8,7 +8,7 @@ struct SnapshotReader {
   var comparesChecksums = true
 
   /// A line of the snapshot: its record, the range of its text, and its checksum.
-  struct Line {
+  struct Line: Sendable {
     let record: StoredRecord
     let text: Range<Int>
     let checksum: UInt32
@@ -75,97 +75,28 @@ struct SnapshotReader {
     return SnapshotHeader(storeID: storeID, generation: generation, commit: commit, tombstonesSince: tombstonesSince)
   }
 
+  /// Reads all lines up to the seal, in parallel if there are many, and hands them over in order.
+  /// - Returns: How many there are.
   private func readLines(
     _ cursor: inout ByteCursor, _ seal: inout SealHash, commit: UInt64, _ visit: (Line) throws(RepositoryError) -> Void
   ) throws(RepositoryError) -> UInt64 {
     var count: UInt64 = 0
-    var collection = ""
-    var previous: RecordKey?
-    while cursor.next == UInt8(ascii: "{") {
-      let start = cursor.offset
-      let isSameCollection = try readCollection(&cursor, &collection)
-      let line = try readRecord(&cursor, collection: collection, start: start)
-      guard line.record.revision.number <= commit else { throw cursor.corrupted("damaged: a record from the future", at: start) }
-      if isSameCollection, let previous, !(previous < line.record.key) {
-        throw cursor.corrupted("damaged: the records are not in order", at: start)
+    var last: RecordAddress?
+    for segment in SnapshotSegment.read(cursor, data: data, commit: commit, comparesChecksums: comparesChecksums) {
+      let (lines, end) = try segment.get()
+      // Within a segment the order was checked where it was read.
+      if let last, let first = lines.first, !(last < first.record.address) {
+        throw cursor.corrupted("damaged: the records are not in order", at: first.text.lowerBound)
       }
-      previous = line.record.key
-      seal.add(line.checksum)
-      count += 1
-      try visit(line)
-      if cursor.skip(",\n") {
-        guard cursor.next == UInt8(ascii: "{") else { throw cursor.corrupted("damaged: a record must follow") }
-      } else {
-        try cursor.expect("\n")
-        guard cursor.next == UInt8(ascii: "]") else { throw cursor.corrupted("damaged: the seal must follow") }
+      last = lines.last?.record.address ?? last
+      count += UInt64(lines.count)
+      for line in lines {
+        seal.add(line.checksum)
+        try visit(line)
       }
-    }
-    return count
-  }
-
-  /// Reads the collection of a line; whether it is the one of the line before, which spares making its name again.
-  private func readCollection(_ cursor: inout ByteCursor, _ current: inout String) throws(RepositoryError) -> Bool {
-    try cursor.expect(#"{"in":""#)
-    let start = cursor.offset
-    let isSame = RecordKey(current).withBytes { name in
-      name.count > 0 && cursor.bytes.count - start > name.count && cursor.bytes[start + name.count] == UInt8(ascii: "\"")
-        && UnsafeRawBufferPointer(rebasing: cursor.bytes[start..<(start + name.count)]).elementsEqualBytes(name)
-    }
-    if isSame {
-      cursor.offset = start + current.utf8.count + 1
-    } else {
-      let name = try cursor.string()
-      guard CollectionName.isValid(name) else { throw cursor.corrupted("damaged: not a collection's name", at: start) }
-      guard current.isEmpty || RecordKey(current) < RecordKey(name) else {
-        throw cursor.corrupted("damaged: the collections are not in order", at: start)
-      }
-      current = name
-    }
-    return isSame
-  }
-
-  /// Reads a line from behind its collection to its closing brace.
-  private func readRecord(_ cursor: inout ByteCursor, collection: String, start: Int) throws(RepositoryError) -> Line {
-    try cursor.expect(#","id":""#)
-    let key = RecordKey(try cursor.string())
-    try cursor.expect(#","rev":"#)
-    let revision = try cursor.number()
-    try cursor.expect(#","version":"#)
-    let version = try cursor.number()
-    guard version >= 1, version <= UInt64(Int32.max) else { throw cursor.corrupted("damaged: not a schema version") }
-    try cursor.expect(#","crc":""#)
-    let checksum = try cursor.hexadecimal(UInt32.self)
-    try cursor.expect(#"","#)
-    let value: Data?
-    if cursor.skip(#""deleted":true"#) {
-      value = nil
-    } else {
-      try cursor.expect(#""value":"#)
-      let end = try endOfValue(cursor)
-      value = data[(data.startIndex + cursor.offset)..<(data.startIndex + end)]
       cursor.offset = end
     }
-    try cursor.expect("}")
-    let record = StoredRecord(
-      collection: collection, key: key, revision: Revision(revision), schemaVersion: Int(version), value: value)
-    guard !comparesChecksums || checksum == record.checksum else {
-      throw RepositoryError(
-        .corrupted, "damaged: a record does not match its checksum", file: file, offset: UInt64(start), keyHash: key.hash)
-    }
-    return Line(record: record, text: start..<cursor.offset, checksum: checksum)
-  }
-
-  /// Where the value ends that starts here: before the brace that ends the line, and its comma if it has one.
-  private func endOfValue(_ cursor: ByteCursor) throws(RepositoryError) -> Int {
-    guard let base = cursor.bytes.baseAddress,
-      let lineFeed = memchr(base + cursor.offset, 0x0A, cursor.bytes.count - cursor.offset)
-    else { throw cursor.corrupted("the file ends too early", at: cursor.bytes.count) }
-    var end = base.distance(to: UnsafeRawPointer(lineFeed))
-    if end > cursor.offset, cursor.bytes[end - 1] == UInt8(ascii: ",") { end -= 1 }
-    guard end > cursor.offset + 1, cursor.bytes[end - 1] == UInt8(ascii: "}") else {
-      throw cursor.corrupted("damaged: the line does not end as it must", at: end)
-    }
-    return end - 1
+    return count
   }
 
   private func readSeal(_ cursor: inout ByteCursor, _ seal: SealHash, count: UInt64) throws(RepositoryError) {

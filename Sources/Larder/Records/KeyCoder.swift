@@ -2,8 +2,8 @@ internal import Foundation
 
 /// Turns ids into keys, injectively: two ids share a key only if they are the same id, byte for byte.
 ///
-/// A `String` is its own key; integers are decimal digits; a `UUID` is its upper-case text; a `RawRepresentable` is its raw value's key;
-/// everything else is its JSON with sorted keys. The form is chosen by the type, once.
+/// A `String` is its own key; integers are decimal digits; a `UUID` is its upper-case text; a `RawRepresentable` whose raw value
+/// is one of these is its raw value's key; everything else is its JSON with sorted keys. The form is chosen by the type, once.
 struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   private let limit: Int
   private let text: @Sendable (ID) throws -> String
@@ -23,7 +23,7 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     case is UUID.Type:
       text = { id in try (id as? UUID).map(Hexadecimal.string) ?? json(id) }
       needsRoundTrip = false
-    case is any FixedWidthInteger.Type, is any RawRepresentable.Type:
+    case let type where isPlain(type):
       text = { id in try plainText(of: id) ?? json(id) }
       needsRoundTrip = false
     default:
@@ -64,6 +64,15 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     return key
   }
 }
+
+/// Whether ids of a type are plain text or numbers, looking through raw values.
+private func isPlain(_ type: Any.Type) -> Bool {
+  if type == String.self || type == UUID.self || type is any FixedWidthInteger.Type { return true }
+  guard let type = type as? any RawRepresentable.Type else { return false }
+  return isPlain(rawType(of: type))
+}
+
+private func rawType<Value: RawRepresentable>(of type: Value.Type) -> Any.Type { Value.RawValue.self }
 
 /// The key text of the plain kinds of id, looking through raw values; `nil` for others.
 private func plainText(of id: Any) -> String? {

@@ -27,6 +27,7 @@ public struct RecordKey: Hashable, Comparable, Sendable {
   /// A hash for logs and errors, which must not name the key itself: the CRC32C of its bytes, as eight hexadecimal digits.
   public var hash: String { withBytes { Hexadecimal.string(CRC32C.checksum($0)) } }
 
+  /// Whether both are equal, byte for byte.
   public static func == (left: RecordKey, right: RecordKey) -> Bool {
     left.withBytes { left in right.withBytes { right in left.elementsEqualBytes(right) } }
   }
@@ -36,6 +37,7 @@ public struct RecordKey: Hashable, Comparable, Sendable {
     left.withBytes { left in right.withBytes { right in left.lexicographicallyPrecedes(right) } }
   }
 
+  /// Hashes the bytes.
   public func hash(into hasher: inout Hasher) {
     withBytes { hasher.combine(bytes: $0) }
   }

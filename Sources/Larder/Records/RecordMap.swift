@@ -45,9 +45,17 @@ struct RecordMap: Sendable {
   mutating func rebaseIfWorthwhile() {
     guard overlay.count > base.slots.count + 4_096 else { return }
     self = RecordMap(ordered())
+    index()
   }
 
-  /// All records in the order of their keys. Cost: linear after opening a JSON file; sorting what changed since is extra.
+  /// Prepares the base for look-ups by hash, if that was put off.
+  ///
+  /// Cost: linear, once.
+  func index() { base.index() }
+
+  /// All records in the order of their keys.
+  ///
+  /// Cost: linear after opening a JSON file; sorting what changed since is extra.
   func ordered() -> [RecordSlot] {
     let unchanged = overlay.isEmpty ? base.slots : base.slots.filter { overlay.index(forKey: $0.key) == nil }
     let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }

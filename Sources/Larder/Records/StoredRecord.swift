@@ -56,6 +56,7 @@ public struct RecordAddress: Hashable, Comparable, Sendable {
     self.key = key
   }
 
+  /// Whether the left address comes first: by the bytes of the collection, then of the key.
   public static func < (left: RecordAddress, right: RecordAddress) -> Bool {
     left.collection == right.collection ? left.key < right.key : RecordKey(left.collection) < RecordKey(right.collection)
   }

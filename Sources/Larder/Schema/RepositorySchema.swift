@@ -8,7 +8,9 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// It is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. It is stored: renaming the Swift type is
   /// harmless, renaming the collection starts an empty one. `Store.repository` throws `.unsupported` for another name.
   public let name: String
-  /// The version of the records that this code writes, from 1. Records of a newer version are refused with `.newerSchema`.
+  /// The version of the records that this code writes, from 1.
+  ///
+  /// Records of a newer version are refused with `.newerSchema`.
   public let version: Int
 
   /// Declares a collection.

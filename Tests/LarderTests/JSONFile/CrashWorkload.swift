@@ -165,7 +165,7 @@ struct CrashWorkload: Sendable, CustomStringConvertible {
 
   /// A sequence of any steps.
   static func random(seed: UInt64) -> CrashWorkload {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SeededGenerator(seed)
     return make("random steps, seed \(seed)") { workload in
       for _ in 0..<10 {
         switch Int.random(in: 0..<12, using: &generator) {

@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct JSONFileBackendTests {
+@Suite(.timeLimit(.minutes(10))) struct JSONFileBackendTests {
   let directory: TemporaryDirectory
   var file: URL { directory.file("spots.json") }
 

@@ -54,7 +54,9 @@ struct JournalHeader: Hashable, Sendable {
 struct JournalFrame: Hashable, Sendable {
   let payloadSize: Int
   let commits: ClosedRange<UInt64>
-  /// The newest commit that was synced when this frame was written. What it covers was acknowledged: its damage is never a torn write.
+  /// The newest commit that was synced when this frame was written.
+  ///
+  /// What it covers was acknowledged: its damage is never a torn write.
   let durableThrough: UInt64
   let operationCount: Int
 

@@ -74,7 +74,9 @@ struct JournalReader {
 
   /// The frame at an offset if its head and its payload are whole.
   /// - Throws: `.corrupted` for a whole head whose payload lies behind the end of the file, which was allocated and synced before.
-  private func wholeFrame(at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) throws(RepositoryError) -> JournalFrame? {
+  private func wholeFrame(
+    at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader
+  ) throws(RepositoryError) -> JournalFrame? {
     guard let frame = frameHead(at: offset, in: bytes, header) else { return nil }
     guard offset + frame.size <= bytes.count else { throw corrupted("the journal was cut off in a commit", at: bytes.count) }
     return isPayloadWhole(frame, at: offset, in: bytes, header) ? frame : nil

@@ -3,8 +3,8 @@ import Larder
 import LarderTesting
 import Testing
 
-@Suite("Crashes of a JSON store", .timeLimit(.minutes(5)))
-struct CrashTests {
+@Suite("Crashes of a JSON store", .timeLimit(.minutes(10)))
+struct JSONFileCrashTests {
   private static let workloads: [CrashWorkload] =
     [.creation, .firstSave, .batches, .deletes, .checkpoints, .previous, .closing, .largeRecords, .buffered]
   /// A journal that has to grow often.
@@ -41,18 +41,18 @@ struct CrashTests {
     }
   }
 
-  @Test func noCrashLosesAnAcknowledgedWrite() async {
-    let seed = TestSeed.value
+  @Test func noCrashLosesAnAcknowledgedWrite() async throws {
+    let seed = try #require(Seeds.list(1, for: "noCrashLosesAnAcknowledgedWrite").first)
     let workloads = Self.workloads + (0..<3).map { .random(seed: seed &+ $0) }
     let clock = ContinuousClock.now
     let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed) }
-    print("crash images: \(result.images) at \(result.points) points in \(clock.duration(to: .now)), LARDER_SEED=\(seed)")
+    print("crash images: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
     #expect(result.images >= 20_000)
   }
 
   /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.
-  @Test func aCrashDuringRecoveryLosesNothingEither() async {
-    let seed = TestSeed.value
+  @Test func aCrashDuringRecoveryLosesNothingEither() async throws {
+    let seed = try #require(Seeds.list(1, for: "aCrashDuringRecoveryLosesNothingEither").first)
     let workloads: [CrashWorkload] = [.creation, .firstSave, .deletes, .checkpoints, .largeRecords, .buffered, .random(seed: seed)]
     let clock = ContinuousClock.now
     let result = await Self.exploreAll(workloads) { workload in
@@ -73,7 +73,7 @@ struct CrashTests {
       }
       return result
     }
-    print("images of crashes in recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now)), LARDER_SEED=\(seed)")
+    print("images of crashes in recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
     #expect(result.images >= 5_000)
   }
 
@@ -84,7 +84,7 @@ struct CrashTests {
     through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }
   ) -> String {
     do {
-      _ = try Self.explore(workload, seed: TestSeed.value, tuning: tuning, through: wrap)
+      _ = try Self.explore(workload, seed: 1, tuning: tuning, through: wrap)
       return ""
     } catch let failure as CrashExplorer.Failure {
       return "\(failure.underlying)"

@@ -1,0 +1,49 @@
+import Foundation
+import Larder
+import LarderSQLite
+
+func choosing(url: URL) async throws {
+  let readable = try await LocalRepository<Spot>(jsonFile: url)
+  let shared = try await LocalRepository<Spot>(sqliteFile: url)
+  let fleeting = try await LocalRepository<Spot>(inMemory: .init("spots"))
+
+  print(readable, shared, fleeting)
+}
+
+func buffered(spots: LocalRepository<Spot>, scrollPosition: Spot) async throws {
+  try await spots.save(scrollPosition, durability: .buffered)  // survives a crash of the app, not a power cut
+  try await spots.flush()  // now it survives that too
+}
+
+func options(url: URL) async throws {
+  let options = StoreOptions(
+    durability: .durable,
+    limits: .init(recordBytes: 1 << 20, keyBytes: 256, jsonDepth: 32),
+    checkpoint: .init(idle: .seconds(30), bySize: true),
+    keepsPreviousSnapshot: true,
+    recovery: .strict)
+  let spots = try await LocalRepository<Spot>(jsonFile: url, options: options)
+
+  print(spots)
+}
+
+func verifying(url: URL, copy: URL) async throws {
+  let store = try await Store.open(JSONFileBackend(file: url))
+  let report = await store.verify()  // reads everything back, changes nothing
+  if !report.isSound { print(report.problems) }
+  try await store.backup(to: copy)  // a complete store, durable when this returns
+  try await store.close()
+}
+
+func answering(url: URL) async throws -> LocalRepository<Spot>? {
+  do {
+    return try await LocalRepository<Spot>(jsonFile: url)
+  } catch {
+    switch error.code {
+    case .protectedDataUnavailable: return nil  // the device is not unlocked yet: try again later
+    case .locked, .alreadyOpen: return nil  // somebody has it open: use theirs, or try again
+    case .newerSchema: return nil  // ask for an update of the app
+    default: throw error  // the files are as they were; show the error, offer the backup
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import Larder
+
+struct Spot: Codable, Identifiable, Hashable, Sendable {
+  let id: UUID
+  var name: String
+  var country: String
+  var rating: Int
+}
+
+func threeLineStart(url: URL) async throws {
+  let spots = try await LocalRepository<Spot>(jsonFile: url)
+  try await spots.save(Spot(id: UUID(), name: "Jogashima", country: "JP", rating: 5))
+  let all = try await spots.loadAll()
+
+  print(all.count)
+}
+
+func defaultDirectory() async throws -> LocalRepository<Spot> {
+  let spots = try await LocalRepository<Spot>(filename: "spots.json")
+  return spots
+}
+
+func reading(spots: LocalRepository<Spot>, id: UUID) async throws {
+  let spot = try await spots.find(by: id)  // nil when there is none
+  let all = try await spots.loadAll()  // in the order of their keys
+  let count = try await spots.count()
+
+  let snapshot = spots.snapshot  // one commit, whatever is written meanwhile
+  let same = try snapshot.find(by: id)  // synchronous: fits into a view's body
+
+  print(spot as Any, all, count, same as Any)
+}
+
+func writing(spots: LocalRepository<Spot>, spot: Spot, imported: [Spot]) async throws {
+  try await spots.save(spot)  // inserts or replaces
+  try await spots.insert(spot)  // throws .alreadyExists
+  try await spots.update(spot.id) { $0.rating += 1 }  // throws .notFound; no other write comes between
+  try await spots.delete(spot.id)  // false when there was none
+  try await spots.save(contentsOf: imported)  // one batch: all or none
+  try await spots.replaceAll(with: imported)  // readers see the old contents or the new
+}
+
+func catching(spots: LocalRepository<Spot>, spot: Spot) async throws {
+  do {
+    try await spots.insert(spot)
+  } catch RepositoryError.Code.alreadyExists {
+    print("\(spot.name) is there already")
+  } catch {
+    throw error
+  }
+}
+
+func lookingAtTheReport(spots: LocalRepository<Spot>) {
+  let report = spots.openReport
+  if let cut = report.cutTail {
+    print("A write that was not finished was cut off and kept in \(cut.quarantineFile)")
+  }
+  for record in report.undecodable {
+    print("\(record.collection) #\(record.key.hash): \(record.error.code)")
+  }
+}
+
+func closing(spots: LocalRepository<Spot>) async throws {
+  try await spots.close()
+}

@@ -1,0 +1,49 @@
+import Foundation
+import Larder
+import LarderTesting
+import Testing
+
+private struct Spot: Codable, Identifiable, Hashable, Sendable {
+  let id: UUID
+  var name: String
+}
+
+@Suite(.timeLimit(.minutes(1))) struct SpotTests {
+  @Test func aSavedSpotIsFound() async throws {
+    let spots = try await LocalRepository<Spot>(inMemory: .init("spots"))
+    let spot = Spot(id: UUID(), name: "Jogashima")
+    try await spots.save(spot)
+    let found = try await spots.find(by: spot.id)
+    #expect(found == spot)
+  }
+
+  @Test func spotsAreThereAfterARestart() async throws {
+    let backend = InMemoryBackend()  // outlives the repository, as a file would
+    let spot = Spot(id: UUID(), name: "Jogashima")
+    let before = try await LocalRepository<Spot>(backend: backend)
+    try await before.save(spot)
+    try await before.close()
+    let after = try await LocalRepository<Spot>(backend: backend)
+    let all = try await after.loadAll()
+    #expect(all == [spot])
+  }
+
+  @Test func aFullDiskIsReportedAndChangesNothing() async throws {
+    let disk = FaultInjectingBackend(InMemoryBackend())
+    let spots = try await LocalRepository<Spot>(backend: disk)
+    disk.fail(.commit, with: RepositoryError(.full))
+    let spot = Spot(id: UUID(), name: "Jogashima")
+    let error = await #expect(throws: RepositoryError.self) { _ = try await spots.save(spot) }
+    #expect(error?.code == .full)
+    let count = try await spots.count()
+    #expect(count == 0)
+  }
+}
+
+private struct UnreadableSpots: Repository {
+  func find(by id: UUID) async throws(RepositoryError) -> Spot? { throw RepositoryError(.inputOutput) }
+  func loadAll() async throws(RepositoryError) -> [Spot] { throw RepositoryError(.inputOutput) }
+  func count() async throws(RepositoryError) -> Int { throw RepositoryError(.inputOutput) }
+  func save(_ item: Spot) async throws(RepositoryError) -> Revision { throw RepositoryError(.inputOutput) }
+  func delete(_ id: UUID) async throws(RepositoryError) -> Bool { throw RepositoryError(.inputOutput) }
+}

@@ -1,0 +1,70 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+// A package of its own, so that it sees of Larder exactly what any app sees.
+let package = Package(
+  name: "weather-spots",
+  platforms: [.macOS(.v15)],
+  products: [
+    .library(name: "WeatherSpotsKit", targets: ["WeatherSpotsKit"]),
+    .library(name: "StandInServer", targets: ["StandInServer"]),
+    .executable(name: "weather-spots", targets: ["weather-spots"]),
+    .executable(name: "weather-spots-server", targets: ["weather-spots-server"]),
+  ],
+  dependencies: [
+    .package(name: "larder", path: "../.."),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
+  ],
+  targets: [
+    .target(
+      name: "WeatherSpotsKit",
+      dependencies: [.product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder")],
+      resources: [.embedInCode("Resources/wmo-codes.csv")],
+      swiftSettings: settings
+    ),
+    .target(
+      name: "StandInServer",
+      dependencies: [.product(name: "FlyingFox", package: "FlyingFox")],
+      resources: [.embedInCode("Recordings/forecast.json"), .embedInCode("Recordings/marine.json")],
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "weather-spots",
+      dependencies: [
+        "WeatherSpotsKit", .product(name: "Larder", package: "larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: settings
+    ),
+    .executableTarget(
+      name: "weather-spots-server",
+      dependencies: ["StandInServer", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "WeatherSpotsKitTests",
+      dependencies: ["WeatherSpotsKit", .product(name: "Larder", package: "larder")],
+      resources: [.copy("Fixtures")],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "WeatherSpotsCommandTests",
+      dependencies: [
+        "WeatherSpotsKit", "StandInServer", "weather-spots", "weather-spots-server",
+        .product(name: "Larder", package: "larder"),
+        .product(name: "Subprocess", package: "swift-subprocess"),
+      ],
+      swiftSettings: settings
+    ),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,54 @@
+import FlyingFox
+import Foundation
+
+/// How the stand-in server fails on purpose.
+public struct Failure: Sendable {
+  /// A kind of failure.
+  public enum Kind: Sendable {
+    /// An error status with the service's error body.
+    case status(Int)
+    /// A page of HTML, as a proxy in front of the service would send.
+    case html
+    /// The first half of an answer.
+    case truncated
+    /// A whole answer, late.
+    case delay(Duration)
+  }
+
+  private let kind: Kind
+  private let path: String?
+
+  /// Makes a failure, of one of the two paths or of both.
+  ///
+  /// - Parameter path: "forecast" or "marine"; both if not given.
+  public init(_ kind: Kind, path: String? = nil) {
+    self.kind = kind
+    self.path = path
+  }
+
+  func applies(to path: String) -> Bool { self.path.map { path.hasSuffix("/\($0)") } ?? true }
+
+  func response(instead answer: () -> HTTPResponse) async throws -> HTTPResponse {
+    switch kind {
+    case .status(let status): return StandInServer.response(status, Self.body(status))
+    case .html: return StandInServer.response(502, "<html><body><h1>502 Bad Gateway</h1></body></html>", type: "text/html")
+    case .truncated:
+      let whole = try await answer().bodyData
+      return StandInServer.response(200, String(decoding: whole.prefix(whole.count / 2), as: UTF8.self))
+    case .delay(let delay):
+      try await Task.sleep(for: delay)
+      return answer()
+    }
+  }
+
+  private static func body(_ status: Int) -> String {
+    let reason =
+      switch status {
+      case 400: "No data is available for this location"
+      case 429: "Minutely API request limit exceeded. Please try again in one minute."
+      case 503: "The service is overloaded"
+      default: "Something went wrong."
+      }
+    return #"{"error":true,"reason":"\#(reason)"}"#
+  }
+}

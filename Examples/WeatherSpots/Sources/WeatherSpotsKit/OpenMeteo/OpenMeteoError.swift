@@ -1,0 +1,75 @@
+public import Foundation
+
+/// Why Open-Meteo gave no usable answer.
+public enum OpenMeteoError: Error, Hashable {
+  /// There is no answer.
+  case network(TransportError)
+  /// The service refuses the request and would do so again.
+  case rejected(status: Int, reason: String)
+  /// The service has no data for this place, and will not have any soon.
+  case noCoverage
+  /// Too many requests; the window says when the next one may succeed.
+  case rateLimited(RateWindow, reason: String)
+  /// The service failed.
+  case serviceFailed(status: Int)
+  /// Something other than the service answered, such as a page of a proxy.
+  case notJSON(status: Int)
+  /// The answer ends in its middle.
+  case interrupted
+  /// The answer is in another unit than the one asked for.
+  case unexpectedUnit(column: String, unit: String)
+  /// The answer is JSON of another shape.
+  case malformed(String)
+
+  /// Whether the same request may succeed later.
+  public var isTransient: Bool {
+    switch self {
+    case .network, .rateLimited, .serviceFailed, .notJSON, .interrupted: true
+    case .rejected, .noCoverage, .unexpectedUnit, .malformed: false
+    }
+  }
+}
+
+/// The window of a request limit; the service sends no Retry-After.
+public enum RateWindow: Hashable, Sendable {
+  /// Over with the minute, hour or UTC day; or too many at once.
+  case minute, hour, day, concurrent
+
+  init(reason: String) {
+    self =
+      if reason.hasPrefix("Minutely") { .minute } else if reason.hasPrefix("Hourly") { .hour } else if reason.hasPrefix("Daily") {
+        .day
+      } else {
+        .concurrent
+      }
+  }
+
+  /// When the window that an instant lies in is over.
+  public func end(after instant: Date) -> Date {
+    let length: Double =
+      switch self {
+      case .minute: 60
+      case .hour: 3600
+      case .day: 86400
+      case .concurrent: 1
+      }
+    return Date(timeIntervalSince1970: (instant.timeIntervalSince1970 / length).rounded(.down) * length + length)
+  }
+}
+
+extension OpenMeteoError: CustomStringConvertible {
+  /// The failure in plain words, on one line.
+  public var description: String {
+    switch self {
+    case .network(let error): error.description
+    case .rejected(let status, let reason): "the weather service refused the request (\(status): \(reason))"
+    case .noCoverage: "the weather service has no data for this place"
+    case .rateLimited(_, let reason): "the weather service limits requests (\(reason))"
+    case .serviceFailed(let status): "the weather service failed (status \(status))"
+    case .notJSON(let status): "what answered is not the weather service (status \(status))"
+    case .interrupted: "the answer of the weather service was cut off"
+    case .unexpectedUnit(let column, let unit): "the weather service answered \(column) in \"\(unit)\""
+    case .malformed(let what): "the answer of the weather service cannot be read (\(what))"
+    }
+  }
+}

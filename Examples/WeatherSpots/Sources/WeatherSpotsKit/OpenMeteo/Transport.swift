@@ -1,0 +1,57 @@
+// OpenMeteo/ speaks to the weather service: one GET behind a protocol, the service's wire format, and its failures as one typed error.
+// Nothing here stores anything. Called by Forecasts.
+
+public import Foundation
+
+/// What fetches a URL: URLSession in the app, recorded answers in tests.
+public protocol Transport: Sendable {
+  /// Fetches a URL within a time limit. An answer with an error status is an answer and not an error.
+  nonisolated(nonsending) func get(_ url: URL, timeout: Duration) async throws(TransportError) -> TransportResponse
+}
+
+/// The parts of an HTTP answer that matter here.
+public struct TransportResponse: Sendable {
+  /// The HTTP status.
+  public var status: Int
+  /// The whole body.
+  public var body: Data
+  /// Whether the answer was recorded earlier and dated anew, which the stand-in server says in its header `X-Weather-Recorded`.
+  public var isRecorded: Bool
+
+  /// Makes an answer.
+  public init(status: Int, body: Data, isRecorded: Bool = false) {
+    self.status = status
+    self.body = body
+    self.isRecorded = isRecorded
+  }
+}
+
+/// Why there is no answer at all.
+public enum TransportError: Error, Hashable, CustomStringConvertible {
+  /// The host did not answer in time.
+  case timedOut(host: String, after: Duration)
+  /// The host cannot be reached; the number is the code of the URL loading system.
+  case unreachable(host: String, code: Int)
+  /// The caller gave up.
+  case cancelled
+
+  /// The failure in plain words, on one line.
+  public var description: String {
+    switch self {
+    case .timedOut(let host, let limit): "\(host) did not answer within \((limit / .seconds(1)).text(decimals: 1)) s"
+    case .unreachable(let host, let code): "\(host) cannot be reached (\(Self.words(for: code)))"
+    case .cancelled: "cancelled"
+    }
+  }
+
+  private static func words(for code: Int) -> String {
+    switch code {
+    case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed: "its name is not known; is there a network?"
+    case NSURLErrorCannotConnectToHost: "connection refused"
+    case NSURLErrorNotConnectedToInternet: "no network"
+    case NSURLErrorNetworkConnectionLost: "the connection was lost"
+    case NSURLErrorSecureConnectionFailed, NSURLErrorServerCertificateUntrusted: "no secure connection"
+    default: "network error \(code)"
+    }
+  }
+}

@@ -1,0 +1,86 @@
+public import Foundation
+import Synchronization
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+/// The network, through URLSession without cookies and without a cache of its own: freshness is the app's business.
+public struct URLSessionTransport: Transport {
+  private let session: URLSession
+
+  /// Makes a transport.
+  public init() {
+    let configuration = URLSessionConfiguration.ephemeral
+    configuration.httpShouldSetCookies = false
+    configuration.urlCache = nil
+    session = URLSession(configuration: configuration)
+  }
+
+  /// Fetches a URL; the whole answer must be there within the time limit.
+  public nonisolated(nonsending) func get(_ url: URL, timeout: Duration) async throws(TransportError) -> TransportResponse {
+    let host = url.host() ?? "the server"
+    let answer = FirstAnswer()
+    let task = session.dataTask(with: URLRequest(url: url)) { body, response, error in
+      answer.give(Self.result(body, response, error, host: host))
+    }
+    // URLSession's own limit is for a pause between two packets; this one is for the whole answer.
+    DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) {
+      answer.give(.failure(.timedOut(host: host, after: timeout)))
+      task.cancel()
+    }
+    task.resume()
+    // Not `session.data(for:)`: on Linux its cancellation waits for the session's queue while it holds the lock of the Swift task, which
+    // that queue may want in order to resume the task, and then both wait for ever (seen with Swift 6.3.1). So cancel from elsewhere.
+    return try await withTaskCancellationHandler {
+      await answer.result()
+    } onCancel: {
+      DispatchQueue.global().async {
+        answer.give(.failure(.cancelled))
+        task.cancel()
+      }
+    }.get()
+  }
+
+  private static func result(
+    _ body: Data?, _ response: URLResponse?, _ error: (any Error)?, host: String
+  ) -> Result<TransportResponse, TransportError> {
+    guard let body, let response = response as? HTTPURLResponse else {
+      return .failure(.unreachable(host: host, code: (error as NSError?)?.code ?? NSURLErrorBadServerResponse))
+    }
+    let isRecorded = response.value(forHTTPHeaderField: "X-Weather-Recorded") != nil
+    return .success(TransportResponse(status: response.statusCode, body: body, isRecorded: isRecorded))
+  }
+}
+
+/// The first of several results that race for one waiter; later ones are dropped.
+private final class FirstAnswer: Sendable {
+  private typealias Value = Result<TransportResponse, TransportError>
+
+  private enum State {
+    case open
+    case waiting(CheckedContinuation<Value, Never>)
+    case given(Value)
+  }
+  private let state = Mutex(State.open)
+
+  func give(_ value: Result<TransportResponse, TransportError>) {
+    let waiter: CheckedContinuation<Value, Never>? = state.withLock { state in
+      defer { if case .given = state {} else { state = .given(value) } }
+      if case .waiting(let continuation) = state { return continuation }
+      return nil
+    }
+    waiter?.resume(returning: value)
+  }
+
+  func result() async -> Result<TransportResponse, TransportError> {
+    await withCheckedContinuation { continuation in
+      let value: Value? = state.withLock { state in
+        if case .given(let value) = state { return value }
+        state = .waiting(continuation)
+        return nil
+      }
+      if let value { continuation.resume(returning: value) }
+    }
+  }
+}

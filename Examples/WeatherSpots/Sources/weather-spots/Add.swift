@@ -1,0 +1,61 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct Add: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Adds one spot.",
+    discussion:
+      "A spot of the same name and coordinates as a stored one replaces it. Example: weather-spots add \"Cape Town\" -33.93 18.42 --zone Africa/Johannesburg"
+  )
+
+  @Argument(help: "The name.")
+  var name: String
+
+  @Argument(help: "Degrees north, -90 to 90.", transform: Self.number)
+  var latitude: Double
+
+  @Argument(help: "Degrees east, -180 to 180.", transform: Self.number)
+  var longitude: Double
+
+  @Option(help: "The time zone, such as Europe/Paris.")
+  var zone: String
+
+  @Option(help: "The ISO 3166 code of the country.")
+  var country = ""
+
+  @Option(help: "A word such as coast or lake.")
+  var kind = ""
+
+  @Option(help: "Where the entry comes from.")
+  var source = ""
+
+  @OptionGroup var globals: Globals
+
+  func validate() throws { _ = try spot() }
+
+  func run() async throws {
+    try await reportingFailures {
+      let spot = try spot()
+      try await globals.withStore(creating: true) { storage in _ = try await storage.spots.save(spot) }
+      if globals.json { try writeJSON(spot) } else { try writeText("Added \(spot.id).\n") }
+    }
+  }
+
+  private static func number(_ text: String) throws -> Double {
+    guard let number = Double(text.trimmingCharacters(in: .whitespaces)), number.isFinite else {
+      throw ValidationError("Coordinates are numbers of degrees.")
+    }
+    return number
+  }
+
+  private func spot() throws -> Spot {
+    do throws(SpotProblem) {
+      return try Spot(
+        name: name, latitude: latitude, longitude: longitude, timezone: zone, country: country, kind: kind, source: source)
+    } catch {
+      throw ValidationError("This spot cannot be: \(error).")
+    }
+  }
+}

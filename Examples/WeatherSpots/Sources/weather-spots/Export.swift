@@ -1,0 +1,48 @@
+import ArgumentParser
+import Foundation
+import WeatherSpotsKit
+
+struct Export: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Writes all spots as CSV or GeoJSON.",
+    discussion:
+      "The CSV imports again to equal spots. An output file is written beside its place first and then moved there, so that it is never half written."
+  )
+
+  enum Format: String, CaseIterable, ExpressibleByArgument {
+    case csv, geojson
+  }
+
+  @Option(help: "The format.")
+  var format: Format
+
+  @Option(help: ArgumentHelp("The file to write. (default: standard output)", valueName: "file"))
+  var output: String?
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures {
+      let spots = try await globals.withStore { storage in try await storage.allSpots() }
+      let data = format == .csv ? Data(Spot.csv(spots).utf8) : try Spot.geoJSON(spots)
+      guard let output else { return try writeBytes(data) }
+      try Self.write(data, to: output)
+      if globals.json { try writeJSON(["exported": spots.count]) } else { try writeText("Exported \(spots.count) spots to \(output).\n") }
+    }
+  }
+
+  private static func write(_ data: Data, to path: String) throws {
+    let partial = path + ".partial"
+    do {
+      guard FileManager.default.createFile(atPath: partial, contents: nil) else { throw CocoaError(.fileWriteUnknown) }
+      let file = try FileHandle(forWritingTo: URL(filePath: partial))
+      try file.write(contentsOf: data)
+      try file.synchronize()
+      try file.close()
+      guard rename(partial, path) == 0 else { throw CocoaError(.fileWriteUnknown) }
+    } catch {
+      unlink(partial)
+      throw Failure(.noOutput, "\(path) cannot be written")
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+/// The options that every command takes.
+struct Globals: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The store file; its name ends in .sqlite or .json. (default: weather-spots/spots.sqlite in $XDG_DATA_HOME or ~/.local/share)",
+      valueName: "file"))
+  var store: String?
+
+  @Flag(help: "Write JSON for machines instead of text for people.")
+  var json = false
+
+  func validate() throws {
+    if let store, !["json", "sqlite"].contains(URL(filePath: store).pathExtension) {
+      throw ValidationError("The name of a store ends in .sqlite or .json: \(store)")
+    }
+  }
+
+  /// Opens the store, runs a command on it and closes it.
+  ///
+  /// - Parameter creating: Whether a store is made where there is none, which only the commands that put something in do.
+  func withStore<Result>(creating: Bool = false, _ body: (SpotStore) async throws -> Result) async throws -> Result {
+    let file = try file(creating: creating)
+    let storage = try await SpotStore(file: file)
+    if let cut = storage.store.openReport.cutTail {
+      note("the last write to the store was not whole and was taken back; its bytes are in \(cut.quarantineFile)")
+    }
+    let result: Result
+    do { result = try await body(storage) } catch {
+      do { try await storage.store.close() } catch { note("closing the store failed too: \(error)") }
+      throw error
+    }
+    try await storage.store.close()
+    return result
+  }
+
+  private func file(creating: Bool) throws -> URL {
+    let file = store.map { URL(filePath: $0) } ?? Self.dataDirectory.appending(path: "weather-spots/spots.sqlite")
+    let directory = file.deletingLastPathComponent()
+    if creating {
+      do {
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      } catch {
+        throw Failure(.storeInputOutput, "the directory \(directory.path) cannot be made")
+      }
+    } else if !["", "-journal", "-wal"].contains(where: { FileManager.default.fileExists(atPath: file.path + $0) }) {
+      throw Failure(.notFound, "there is no store at \(file.path); `weather-spots import FILE.csv` or `weather-spots add` makes one")
+    }
+    return file
+  }
+
+  private static var dataDirectory: URL {
+    #if canImport(Darwin)
+      URL.applicationSupportDirectory
+    #else
+      if let path = ProcessInfo.processInfo.environment["XDG_DATA_HOME"], path.hasPrefix("/") {
+        URL(filePath: path, directoryHint: .isDirectory)
+      } else {
+        URL.homeDirectory.appending(path: ".local/share", directoryHint: .isDirectory)
+      }
+    #endif
+  }
+}
+
+extension SpotStore {
+  /// All spots that can be read.
+  ///
+  /// Those that cannot be are kept, and reported on standard error.
+  func allSpots() async throws -> [Spot] {
+    let all = try await spots.loadAll()
+    if all.count < (try await spots.count()) {
+      for record in spots.snapshot.undecodable.prefix(20) { note("a stored spot cannot be read and is kept as it is: \(record.error)") }
+    }
+    return all
+  }
+
+  /// The one spot that a name or an id means.
+  func spot(named name: String) async throws -> Spot {
+    if let spot = try await spots.find(by: name) { return spot }
+    let matches = Spot.named(name, in: try await allSpots())
+    guard let spot = matches.first else { throw Failure(.notFound, "there is no spot named \"\(name)\"") }
+    guard matches.count == 1 else {
+      let ids = matches.prefix(20).map { "\n  \($0.id)" }.joined()
+      let more = matches.count > 20 ? "\n  and \(matches.count - 20) more" : ""
+      throw Failure(.ambiguous, "\(matches.count) spots are named \"\(name)\"; give one of these instead:\(ids)\(more)")
+    }
+    return spot
+  }
+}

@@ -1,0 +1,103 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct Import: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Imports spots from a CSV file.",
+    discussion: """
+      The first row names the columns: name, latitude, longitude and timezone must be there; country, kind and source may be; others are \
+      ignored. A spot of the same name and coordinates as a stored one replaces it.
+
+      All or nothing: a bad row is reported as FILE:line:column: reason, and then nothing of the file is imported (exit code 65). The good \
+      rows are stored in one batch, so that even a power cut leaves all of them or none.
+      """)
+
+  @Argument(help: ArgumentHelp("The file, or - for standard input.", valueName: "file.csv"))
+  var file: String
+
+  @Flag(help: "Import the good rows and report the bad ones.")
+  var skipInvalid = false
+
+  @Option(help: ArgumentHelp("Store the spots so many at a time, and say when each batch is durable.", valueName: "rows"))
+  var batch: Int?
+
+  @OptionGroup var globals: Globals
+
+  func validate() throws {
+    guard batch.map({ $0 > 0 }) ?? true else { throw ValidationError("--batch takes a number from 1.") }
+  }
+
+  func run() async throws {
+    try await reportingFailures {
+      let csv = try read()
+      report(csv.problems)
+      guard csv.problems.isEmpty || skipInvalid else {
+        if globals.json { try writeJSON(Summary(imported: 0, new: 0, skipped: 0, problems: csv.problems)) }
+        throw Failure(
+          .badRows, "nothing was imported: \(csv.problems.count) of \(csv.rowCount) rows are bad (--skip-invalid imports the rest)")
+      }
+      let new = try await globals.withStore(creating: true) { storage in
+        let before = try await storage.spots.count()
+        try await save(csv.spots, in: storage.spots)
+        return try await storage.spots.count() - before
+      }
+      try write(Summary(imported: csv.spots.count, new: new, skipped: csv.problems.count, problems: csv.problems))
+    }
+  }
+
+  private func save(_ spots: [Spot], in repository: LocalRepository<Spot>) async throws {
+    var bar = ProgressBar("Storing \(spots.count) spots")
+    defer { bar.finish() }
+    guard let batch else {
+      if spots.count > 4096 { bar.show(0) }
+      return _ = try await repository.save(contentsOf: spots)
+    }
+    for start in stride(from: 0, to: spots.count, by: batch) {
+      let end = min(start + batch, spots.count)
+      try await repository.save(contentsOf: spots[start..<end])
+      bar.finish()
+      try acknowledge(end, of: spots.count)
+      bar.show(Double(end) / Double(spots.count))
+    }
+  }
+
+  private func acknowledge(_ count: Int, of total: Int) throws {
+    if globals.json { try writeJSON(["acknowledged": count]) } else { try writeText("Stored \(count) of \(total) spots.\n") }
+  }
+
+  private func read() throws -> SpotsCSV {
+    let data: Data?
+    do {
+      data = file == "-" ? try FileHandle.standardInput.readToEnd() : try Data(contentsOf: URL(filePath: file))
+    } catch {
+      throw Failure(
+        .noInput,
+        "\(file) cannot be read: \((error as? CocoaError)?.code == .fileReadNoSuchFile ? "there is no such file" : "\(error.localizedDescription)")"
+      )
+    }
+    var bar = ProgressBar("Reading")
+    let csv = SpotsCSV([UInt8](data ?? Data())) { bar.show($0) }
+    bar.finish()
+    return csv
+  }
+
+  private func report(_ problems: [RowProblem]) {
+    for problem in problems.prefix(100) { writeToStandardError("\(file):\(problem)\n") }
+    if problems.count > 100 { writeToStandardError("\(file): and \(problems.count - 100) more bad rows\n") }
+  }
+
+  private func write(_ summary: Summary) throws {
+    guard !globals.json else { return try writeJSON(summary) }
+    let skipped = summary.skipped == 0 ? "" : ", skipped \(summary.skipped) bad rows"
+    try writeText("Imported \(summary.imported) spots (\(summary.new) new)\(skipped).\n")
+  }
+
+  private struct Summary: Encodable {
+    let imported: Int
+    let new: Int
+    let skipped: Int
+    let problems: [RowProblem]
+  }
+}

@@ -1,0 +1,25 @@
+import ArgumentParser
+import Larder
+import WeatherSpotsKit
+
+struct Remove: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Removes a spot.",
+    discussion: "A name that several spots have is refused, and their ids are listed (exit code 3).")
+
+  @Argument(help: "The name or the id.")
+  var name: String
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures {
+      let spot = try await globals.withStore { storage in
+        let spot = try await storage.spot(named: name)
+        try await storage.spots.delete(spot.id)
+        return spot
+      }
+      if globals.json { try writeJSON(["removed": spot.id]) } else { try writeText("Removed \(spot.id).\n") }
+    }
+  }
+}

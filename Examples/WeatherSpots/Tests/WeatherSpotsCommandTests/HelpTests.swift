@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct HelpTests {
+  private static let commands = ["import", "add", "list", "show", "remove", "export", "forecast", "verify"]
+
+  @Test func theFirstHelpNamesEveryCommandAndExitCode() async throws {
+    let help = try await weatherSpots(["--help"])
+    #expect(help.code == 0)
+    for command in Self.commands { #expect(help.output.contains("\n  \(command) ")) }
+    for code in [0, 1, 2, 3, 4, 28, 64, 65, 66, 69, 73, 74, 75, 76, 77] { #expect(help.output.contains("\n  \(code) ")) }
+  }
+
+  @Test func withoutACommandTheHelpIsShown() async throws {
+    #expect(try await weatherSpots([]) == weatherSpots(["--help"]))
+  }
+
+  @Test(arguments: commands) func everyCommandHasHelpThatExplainsItselfAndEveryOption(_ command: String) async throws {
+    let help = try await weatherSpots(["help", command])
+    #expect(try await weatherSpots([command, "--help"]) == help)
+    #expect(help.code == 0 && help.errors.isEmpty)
+    let parts = help.output.components(separatedBy: "\n\n")
+    #expect(parts[0].hasPrefix("OVERVIEW: ") && parts[0].count > 20)
+    #expect(!parts[1].hasPrefix("USAGE") && parts[1].count > 40)
+    for option in ["--store <file>", "--json"] { #expect(help.output.contains("\n  \(option) ")) }
+    for line in help.output.split(separator: "\n") where line.hasPrefix("  --") || line.hasPrefix("  <") {
+      #expect(line.contains("   ") || line.count > 26, "no words beside \(line)")
+    }
+  }
+
+  @Test func whatIsNotUnderstoodIsAMistakeOfUsage() async throws {
+    for arguments in [
+      ["dance"], ["list", "--limit", "-1"], ["list", "--store", "spots.txt"], ["import"], ["import", "x", "--batch", "0"],
+    ] {
+      let run = try await weatherSpots(arguments)
+      #expect(run.code == 64)
+      #expect(run.output.isEmpty)
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import Larder
+import Subprocess
+import Testing
+import WeatherSpotsKit
+
+#if canImport(System)
+  import System
+#else
+  import SystemPackage
+#endif
+
+/// What a person sees when the store is in use, damaged, or the program is killed.
+@Suite(.timeLimit(.minutes(2))) struct StoreTroubleTests {
+  private let workspace: Workspace
+
+  init() throws { workspace = try Workspace() }
+
+  @Test(arguments: SpotCommandsTests.stores) func aStoreInUseByAnotherProcessIsRefusedAtOnce(_ name: String) async throws {
+    let store = workspace.path(name)
+    let mine = try await SpotStore(file: URL(filePath: store))
+    let run = try await weatherSpots(["list", "--store", store])
+    #expect(run == Run(output: "", errors: "weather-spots: the store is in use by another process\n", code: 75))
+    try await mine.spots.save(Spot(name: "A", latitude: 1, longitude: 2, timezone: "GMT"))
+    try await mine.store.close()
+    #expect(try await weatherSpots(["list", "--store", store]) == Run(output: "A    1.0000     2.0000  GMT\n"))
+  }
+
+  @Test(arguments: SpotCommandsTests.stores) func aDamagedStoreIsRefusedAndLeftAsItIs(_ name: String) async throws {
+    let store = workspace.path(name)
+    _ = try await weatherSpots(["import", shippedSpots, "--store", store])
+    let url = URL(filePath: store)
+    var bytes = try Data(contentsOf: url)
+    let place = try #require(bytes.range(of: Data("Byron Bay".utf8)))
+    bytes[place.lowerBound] = UInt8(ascii: "X")
+    try bytes.write(to: url)  // the damage
+    let run = try await weatherSpots(["list", "--store", store])
+    #expect(run.code == 76)
+    #expect(run.output == "")
+    #expect(run.errors.hasPrefix("weather-spots: \(store)"))
+    #expect(run.errors.contains(" is damaged and was left as it is"))
+    #expect(run.errors.split(separator: "\n").count == 1)
+    #expect(!run.errors.contains("yron"))
+    #expect(try Data(contentsOf: url) == bytes)
+  }
+
+  @Test(arguments: SpotCommandsTests.stores) func aFileOfAnotherProgramIsRefusedAndLeftAsItIs(_ name: String) async throws {
+    let store = try workspace.file(name, "{\"hello\":\"world\"}\n")
+    let run = try await weatherSpots(["add", "A", "1", "2", "--zone", "GMT", "--store", store])
+    #expect(run.code == 76)
+    #expect(try workspace.text(name) == "{\"hello\":\"world\"}\n")
+  }
+
+  @Test(arguments: SpotCommandsTests.stores) func aKilledImportKeepsWhatItAcknowledgedInWholeBatches(_ name: String) async throws {
+    let rows = (0..<20_000).map { "Spot \($0),\(Double($0 % 180) - 90),\(Double($0) / 1000),GMT\n" }.joined()
+    let file = try workspace.file("many.csv", "name,latitude,longitude,timezone\n" + rows)
+    let store = workspace.path(name)
+    let result = try await Subprocess.run(
+      .path(FilePath(buildDirectory.appending(path: "weather-spots").path)),
+      arguments: ["import", file, "--batch", "100", "--store", store], input: .none, output: .sequence, error: .discarded
+    ) { execution in
+      var acknowledged = 0
+      for try await line in execution.standardOutput.strings() {
+        let words = line.split(separator: " ")
+        guard words.count > 1, words[0] == "Stored", let count = Int(words[1]) else { continue }
+        acknowledged = count
+        if count >= 300 {
+          try execution.send(signal: .kill)
+          break
+        }
+      }
+      return acknowledged
+    }
+    let acknowledged = result.closureResult
+    #expect(acknowledged >= 300)
+    let list = try await weatherSpots(["list", "--json", "--store", store])
+    #expect(list.code == 0)
+    let spots = try JSONDecoder().decode([Named].self, from: Data(list.output.utf8))
+    #expect(spots.count >= acknowledged)
+    #expect(spots.count.isMultiple(of: 100))
+    #expect(Set(spots.map(\.name)) == Set((0..<spots.count).map { "Spot \($0)" }))
+    let verified = try await weatherSpots(["verify", "--store", store])
+    #expect(verified.code == 0)
+  }
+
+  private struct Named: Decodable { let name: String }
+}

@@ -1,0 +1,56 @@
+import Testing
+
+@testable import WeatherSpotsKit
+
+@Suite struct CSVReaderTests {
+  private func rows(_ text: String) -> [Result<[String], RowProblem>] { CSVReader(Array(text.utf8)).map { $0.map(\.fields) } }
+
+  @Test func quotedFieldsHoldCommasQuotesAndLineEnds() {
+    #expect(rows("a,\"b,c\",\"say \"\"hi\"\"\",\"x\ny\"\n") == [.success(["a", "b,c", "say \"hi\"", "x\ny"])])
+  }
+
+  @Test(arguments: ["a,b\nc,d\n", "a,b\r\nc,d\r\n", "a,b\nc,d", "\u{FEFF}a,b\nc,d\n", "\na,b\n\r\n\nc,d\r\n\n"])
+  func lineEndsMarksAndEmptyLinesMakeNoDifference(_ text: String) {
+    #expect(rows(text) == [.success(["a", "b"]), .success(["c", "d"])])
+  }
+
+  @Test func emptyFieldsAreKept() {
+    #expect(rows(",\n\"\",x,\n") == [.success(["", ""]), .success(["", "x", ""])])
+  }
+
+  @Test func anEmptyFileHasNoRecords() {
+    #expect(rows("").isEmpty)
+    #expect(rows("\n\r\n").isEmpty)
+  }
+
+  @Test func linesAreCountedThroughQuotedLineEnds() {
+    let records = CSVReader(Array("a,\"1\n2\n3\"\nb,c\n".utf8)).map { row in row.map(\.line) }
+    #expect(records == [.success(1), .success(4)])
+  }
+
+  @Test func aQuotationMarkInsideAPlainFieldIsReportedAndReadingGoesOn() {
+    let rows = rows("a,b\"c\nd,e\n")
+    #expect(rows.first == .failure(RowProblem(line: 1, column: 4, reason: "quotation mark inside a field that does not start with one")))
+    #expect(rows.last == .success(["d", "e"]))
+  }
+
+  @Test func textAfterAClosingQuotationMarkIsReported() {
+    #expect(rows("\"a\"b,c\n") == [.failure(RowProblem(line: 1, column: 4, reason: "text after the closing quotation mark"))])
+  }
+
+  @Test func anOpenQuotationMarkIsReportedWhereItOpens() {
+    #expect(
+      rows("x,y\né,\"never\nended") == [
+        .success(["x", "y"]), .failure(RowProblem(line: 2, column: 3, reason: "quotation mark without an end")),
+      ])
+  }
+
+  @Test func bytesThatAreNotUTF8AreReported() {
+    let rows = CSVReader([0x61, 0x2C, 0xFF, 0x0A, 0x62]).map { $0.map(\.fields) }
+    #expect(rows == [.failure(RowProblem(line: 1, column: 3, reason: "not UTF-8")), .success(["b"])])
+  }
+
+  @Test func aFaultBehindAQuotedLineEndIsOnItsOwnLine() {
+    #expect(rows("\"a\nb\"x\n") == [.failure(RowProblem(line: 2, column: 3, reason: "text after the closing quotation mark"))])
+  }
+}

@@ -1,0 +1,36 @@
+import Foundation
+import Synchronization
+import WeatherSpotsKit
+
+/// Answers as a test says, and remembers what was asked.
+final class ScriptedTransport: Transport {
+  enum Step: Sendable {
+    case body(String, status: Int = 200)
+    case down
+  }
+
+  private let steps: Mutex<[String: Step]>
+  private let asked = Mutex<[URL]>([])
+
+  init(forecast: Step, marine: Step) { steps = Mutex(["/v1/forecast": forecast, "/v1/marine": marine]) }
+
+  var requests: [URL] { asked.withLock { $0 } }
+
+  func set(forecast: Step, marine: Step) { steps.withLock { $0 = ["/v1/forecast": forecast, "/v1/marine": marine] } }
+
+  nonisolated(nonsending) func get(_ url: URL, timeout: Duration) async throws(TransportError) -> TransportResponse {
+    asked.withLock { $0.append(url) }
+    switch steps.withLock({ $0[url.path] }) {
+    case .body(let body, let status): return TransportResponse(status: status, body: Data(body.utf8))
+    case .down, nil: throw .unreachable(host: "test", code: NSURLErrorCannotConnectToHost)
+    }
+  }
+}
+
+/// A day of hourly rows in GMT, every value the same.
+func hourlyBody(_ day: String, _ columns: [(name: String, unit: String, value: String)]) -> String {
+  let times = (0..<24).map { "\"\(day)T\($0 < 10 ? "0" : "")\($0):00\"" }.joined(separator: ",")
+  let units = columns.map { "\"\($0.name)\":\"\($0.unit)\"" }.joined(separator: ",")
+  let values = columns.map { "\"\($0.name)\":[\(Array(repeating: $0.value, count: 24).joined(separator: ","))]" }.joined(separator: ",")
+  return "{\"utc_offset_seconds\":0,\"hourly_units\":{\(units)},\"hourly\":{\"time\":[\(times)],\(values)}}"
+}

@@ -1,0 +1,77 @@
+import Testing
+
+@testable import WeatherSpotsKit
+
+@Suite struct SpotsCSVTests {
+  private let header = "name,latitude,longitude,timezone,country,kind,source\n"
+
+  private func problems(_ rows: String) -> [String] { SpotsCSV(Array((header + rows).utf8)).problems.map(\.description) }
+
+  @Test func columnsStandInAnyOrderAndUnknownOnesAreIgnored() {
+    let csv = SpotsCSV(Array("geonameid,timezone,Longitude,name,latitude\n12,Asia/Tehran,48.8,Takht,32.05\n".utf8))
+    #expect(csv.problems.isEmpty)
+    #expect(csv.spots.map(\.id) == ["Takht @32.05,48.8"])
+    #expect(csv.spots.first?.country == "")
+  }
+
+  @Test(arguments: [
+    ("Brest,x,1,GMT,,,\n", "2:7: latitude is not a number"),
+    ("Brest,90.1,1,GMT,,,\n", "2:7: latitude is outside -90 to 90"),
+    ("Brest,nan,1,GMT,,,\n", "2:7: latitude is not a number"),
+    ("Brest,1,-180.5,GMT,,,\n", "2:9: longitude is outside -180 to 180"),
+    ("Brest,1,2,Europe/Nowhere,,,\n", "2:11: timezone is not a known zone such as Europe/Paris"),
+    ("Brest,1,2,../../etc/passwd,,,\n", "2:11: timezone is not a known zone such as Europe/Paris"),
+    ("  ,1,2,GMT,,,\n", "2:1: name is empty"),
+    ("\"a\nb\",1,2,GMT,,,\n", "2:1: name contains a control character"),
+    ("Brest,1,2,GMT,,\n", "2:16: 6 fields where the first row has 7"),
+    ("Brest,1,2,GMT,,,,\n", "2:18: 8 fields where the first row has 7"),
+  ])
+  func aBadRowIsReportedWithLineColumnAndReason(_ row: String, _ report: String) {
+    #expect(problems(row) == [report])
+  }
+
+  @Test func everyBadRowIsFoundAndTheGoodOnesAreRead() {
+    let csv = SpotsCSV(Array((header + "A,1,2,GMT,,,\nB,x,2,GMT,,,\nC,3,4,GMT,,,\n\"D\"d,1,2,GMT,,,\n").utf8))
+    #expect(csv.spots.map(\.name) == ["A", "C"])
+    #expect(csv.problems.map(\.line) == [3, 5])
+    #expect(csv.rowCount == 4)
+  }
+
+  @Test func aMissingColumnOrHeaderIsReported() {
+    #expect(
+      SpotsCSV(Array("name,latitude,longitude\nA,1,2\n".utf8)).problems.map(\.description) == [
+        "1:1: the first row does not name the column timezone"
+      ])
+    #expect(SpotsCSV([]).problems.count == 1)
+  }
+
+  @Test func whatIsWrittenIsReadBackEqual() throws {
+    let spots = try [
+      Spot(name: "Apra \"Harbor\", Guam", latitude: 13.4434, longitude: 144.6564, timezone: "Pacific/Guam", country: "GU", source: "a,b"),
+      Spot(name: "Zürich", latitude: 0.00001, longitude: -179.99999, timezone: "Europe/Zurich", kind: "lake"),
+    ]
+    let text = Spot.csv(spots)
+    let read = SpotsCSV(Array(text.utf8))
+    #expect(read.problems.isEmpty)
+    #expect(read.spots == spots)
+    #expect(Spot.csv(read.spots) == text)
+  }
+
+  @Test func theTwoFormsOfAnAccentAreOneName() throws {
+    let composed = try Spot(name: "Caf\u{E9}", latitude: 1, longitude: 2, timezone: "GMT")
+    let decomposed = try Spot(name: "Cafe\u{301}", latitude: 1, longitude: 2, timezone: "GMT")
+    #expect(Array(composed.id.utf8) == Array(decomposed.id.utf8))
+  }
+
+  @Test func geoJSONPutsLongitudeFirst() throws {
+    let text = String(decoding: try Spot.geoJSON([Spot(name: "Brest", latitude: 48.5, longitude: -4.5, timezone: "GMT")]), as: UTF8.self)
+    #expect(
+      text == """
+        {"type":"FeatureCollection","features":[
+        {"geometry":{"coordinates":[-4.5,48.5],"type":"Point"},"id":"Brest @48.5,-4.5",\
+        "properties":{"country":"","kind":"","name":"Brest","source":"","timezone":"GMT"},"type":"Feature"}
+        ]}
+
+        """)
+  }
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Shows weather-spots at work in a temporary directory: import, nearest, forecasts, cache, a kill in the middle of an import, verify.
+# CONFIGURATION=release builds with optimization, which takes longer. Nothing outside .build and the temporary directory is written.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+configuration=${CONFIGURATION:-debug}
+swift build -c "$configuration" --product weather-spots
+swift build -c "$configuration" --product weather-spots-server
+bin=$(swift build -c "$configuration" --show-bin-path)
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/weather-spots-demo.XXXXXX")
+server=
+clean_up() {
+  if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; fi
+  rm -rf "$work"
+}
+trap clean_up EXIT
+
+store=$work/spots.sqlite
+api=()
+heading() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+[ -t 1 ] || heading() { printf '\n== %s\n' "$*"; }
+run() { printf '$ weather-spots %s\n' "$*"; "$bin/weather-spots" "$@" --store "$store"; }
+
+heading "Import 100 real spots into a SQLite store, all or none"
+run import spots.csv
+
+heading "The five nearest to 48.0 N, 4.0 W"
+run list --near 48.0,-4.0 --limit 5
+
+heading "Forecasts of three of them"
+if "$bin/weather-spots" forecast Brest --timeout 2 --store "$store" >/dev/null 2>"$work/why"; then
+  echo "Live, from Open-Meteo."
+else
+  echo "No live forecast within two seconds ($(sed 's/^weather-spots: no forecast: //; s/, and none is stored$//' "$work/why"))."
+  echo "So these come from the stand-in server on this machine: recorded weather, dated anew, not today's."
+  mkfifo "$work/server"
+  "$bin/weather-spots-server" >"$work/server" &
+  server=$!
+  exec 3<"$work/server"
+  read -r url <&3
+  api=(--api "$url")
+fi
+nearest() { "$bin/weather-spots" list --near 48.0,-4.0 --limit 3 --json --store "$store" | tr '{' '\n' | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
+forecasts() { nearest | while IFS= read -r spot; do run forecast "$spot" ${api[@]+"${api[@]}"}; done; }
+forecasts
+
+heading "The same again: from disk"
+forecasts
+
+heading "Kill the program (kill -9) in the middle of an import of 20,000 rows"
+awk 'BEGIN { print "name,latitude,longitude,timezone"; for (i = 0; i < 20000; i++) printf "Buoy %d,%.5f,%.5f,GMT\n", i, i % 170 - 85, i / 300 - 170 }' >"$work/buoys.csv"
+store=$work/buoys.sqlite
+echo '$ weather-spots import buoys.csv --batch 1000'
+mkfifo "$work/import"
+"$bin/weather-spots" import "$work/buoys.csv" --batch 1000 --store "$store" >"$work/import" &
+import=$!
+exec 4<"$work/import"
+acknowledged=0
+while read -r _ count _ <&4; do
+  acknowledged=$count
+  echo "  acknowledged: $count rows"
+  if [ "$count" -ge 3000 ]; then break; fi
+done
+kill -9 "$import"
+wait "$import" 2>/dev/null || true
+while read -r word count _ <&4; do if [ "$word" = Stored ]; then acknowledged=$count; fi; done
+exec 4<&-
+echo "  killed; the last acknowledged row was row $acknowledged"
+
+heading "Reopen: what was acknowledged is there, in whole batches"
+there=$("$bin/weather-spots" list --store "$store" | wc -l | tr -d ' ')
+echo "$there rows are there"
+if [ "$there" -lt "$acknowledged" ] || [ $((there % 1000)) -ne 0 ]; then
+  echo "THE PROMISE IS BROKEN: $acknowledged rows were acknowledged" >&2
+  exit 1
+fi
+run verify
+
+store=$work/spots.sqlite
+heading "And the first store"
+run verify

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Builds every package with warnings as errors and runs all tests; ends with one line a step and its time.
+# Uses build folders of its own (.build-test), because the flags differ from those of a plain `swift build`.
+# CONFIGURATION=release also runs the library's tests as release builds run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+logs=$PWD/.build-test/logs
+mkdir -p "$logs"
+summary=()
+failed=0
+started=$SECONDS
+
+# Runs one step; its output is kept in a file, and shown when it fails.
+step() { # NAME COMMAND...
+  local name=$1 log since=$SECONDS state=ok tests=""
+  shift
+  log=$logs/$(printf '%s' "$name" | tr -c 'A-Za-z0-9\n' '-').log
+  echo "== $name"
+  if ! "$@" >"$log" 2>&1; then
+    state=FAILED
+  elif grep -E '^warning:|: warning:' "$log" >/dev/null; then
+    state="FAILED (warnings)"
+  fi
+  tests=$(sed -nE 's/.*Test run with ([0-9]+) tests? in ([0-9]+) suites? passed.*/, \1 tests/p' "$log" | tail -n 1)
+  if [ "$state" != ok ]; then
+    failed=1
+    echo "-- the last lines of $log, errors first:"
+    grep -nE 'error:|warning:|✘|Fatal' "$log" | head -n 60 || true
+    tail -n 30 "$log"
+    echo "-- the seeds of this run:"
+    grep -o '.*LARDER_SEED=[0-9]*' "$log" | head -n 30 || true
+  fi
+  summary+=("$(printf '  %-7s %4d s  %s%s' "$state" $((SECONDS - since)) "$name" "$tests")")
+}
+
+build_and_test() { # PACKAGE [FLAGS...]
+  local package=$1
+  shift
+  swift build --package-path "$package" --scratch-path "$package/.build-test" --build-tests -Xswiftc -warnings-as-errors "$@"
+  swift test --package-path "$package" --scratch-path "$package/.build-test" --skip-build -Xswiftc -warnings-as-errors "$@"
+}
+build() { swift build --package-path "$1" --scratch-path "$1/.build-test" -Xswiftc -warnings-as-errors; }
+
+step "the library's tests" build_and_test .
+if [ "${CONFIGURATION:-debug}" = release ]; then
+  step "the library's tests in release" build_and_test . -c release -Xswiftc -enable-testing
+fi
+for package in Examples/*/; do
+  package=${package%/}
+  if [ -f "$package/Package.swift" ]; then step "the tests of $package" build_and_test "$package"; fi
+done
+step "the guides' snippets and their tests" build_and_test Docs
+step "the benchmarks" build Benchmarks
+
+echo
+if [ "$failed" = 0 ]; then
+  echo "make test: everything passed, in $((SECONDS - started)) s"
+else
+  echo "make test: FAILED, after $((SECONDS - started)) s"
+fi
+printf '%s\n' "${summary[@]}"
+exit "$failed"

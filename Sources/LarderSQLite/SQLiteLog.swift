@@ -1,0 +1,107 @@
+internal import Foundation
+internal import Larder
+
+/// What the write-ahead log holds beyond what SQLite will recover from it.
+///
+/// SQLite ignores a log from the first frame whose checksum does not match, which is right for a torn last write and silent loss of
+/// acknowledged commits for a damaged byte. This walk tells what is lost, so that opening can refuse or report it.
+struct SQLiteLog {
+  /// Transactions that SQLite recovers.
+  private(set) var transactions = 0
+  /// Where the part begins that SQLite ignores although it belongs to this log; `nil` when there is none.
+  private(set) var lostOffset: Int?
+  /// How many bytes that part has.
+  private(set) var lostCount = 0
+  /// Whether the part holds a whole transaction and the beginning of a later one, which was only written after a sync of the first.
+  private(set) var holdsLaterCommit = false
+  /// Whether the file ends within a frame, as only a torn write or a truncation leaves it.
+  private(set) var endsShort = false
+
+  static let headerSize = 32
+  static let frameHeaderSize = 24
+
+  /// Walks through a log.
+  ///
+  /// - Parameter pageSize: The page size of the database, in case the log's header is damaged.
+  init(_ file: any OpenFile, pageSize: Int) throws(RepositoryError) {
+    let size = try file.size()
+    guard size > 0 else { return }
+    let header = try [UInt8](file.read(at: 0, count: Self.headerSize))
+    guard header.count == Self.headerSize else {
+      (lostOffset, lostCount, endsShort) = (0, size, true)
+      return
+    }
+    let frameSize = Self.frameHeaderSize + pageSize
+    let isBigEndian = header[3] & 1 == 1
+    var running = Sum(header, at: 24)
+    var salts = Array(header[16..<24])
+    let isHeaderWhole =
+      Self.number(header, 0) & ~1 == 0x377F_0682 && Self.number(header, 8) == UInt32(pageSize)
+      && Sum(0, 0).adding(header[0..<24], isBigEndian) == running
+    if !isHeaderWhole { lose(at: 0) }
+
+    var offset = Self.headerSize
+    var sawCommit = false
+    var end = lostOffset == nil ? 0 : offset
+    while offset + frameSize <= size {
+      let frame = try [UInt8](file.read(at: offset, count: frameSize))
+      guard frame.count == frameSize else { break }
+      if !isHeaderWhole && offset == Self.headerSize { salts = Array(frame[8..<16]) }
+      let stored = Sum(frame, at: 16)
+      let hasSalts = frame[8..<16].elementsEqual(salts)
+      let isChained =
+        Self.number(frame, 0) != 0
+        && running.adding(frame[0..<8], isBigEndian).adding(frame[Self.frameHeaderSize...], isBigEndian) == stored
+      let isCommit = Self.number(frame, 4) != 0
+      if lostOffset == nil && hasSalts && isChained {
+        if isCommit { transactions += 1 }
+      } else {
+        // A frame of an earlier generation has neither these salts nor this chain; it is what the log was before its last restart.
+        lose(at: offset)
+        if hasSalts || isChained { end = offset + frameSize }
+        if isChained {
+          if sawCommit { holdsLaterCommit = true }
+          if isCommit { sawCommit = true }
+        }
+      }
+      running = stored
+      offset += frameSize
+    }
+    if offset < size {
+      // Logs are whole frames long. A part of one is torn if all before it belongs to this generation.
+      if lostOffset == nil || end == offset { (endsShort, end) = (true, size) }
+      lose(at: offset)
+    }
+    if let lostOffset, end > lostOffset { lostCount = end - lostOffset } else { lostOffset = nil }
+  }
+
+  private mutating func lose(at offset: Int) {
+    if lostOffset == nil { lostOffset = offset }
+  }
+
+  private static func number(_ bytes: [UInt8], _ offset: Int) -> UInt32 {
+    bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) }
+  }
+
+  /// The running checksum of the log's format: two words of 32 bits over pairs of words.
+  private struct Sum: Equatable {
+    var first: UInt32
+    var second: UInt32
+
+    init(_ first: UInt32, _ second: UInt32) { (self.first, self.second) = (first, second) }
+    init(_ bytes: [UInt8], at offset: Int) { self.init(number(bytes, offset), number(bytes, offset + 4)) }
+
+    func adding(_ bytes: ArraySlice<UInt8>, _ isBigEndian: Bool) -> Sum {
+      var (first, second) = (first, second)
+      bytes.withUnsafeBytes { bytes in
+        for offset in stride(from: 0, to: bytes.count - 7, by: 8) {
+          let left = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+          let right = bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)
+          first &+= (isBigEndian ? UInt32(bigEndian: left) : UInt32(littleEndian: left)) &+ second
+          second &+= (isBigEndian ? UInt32(bigEndian: right) : UInt32(littleEndian: right)) &+ first
+        }
+      }
+      return Sum(first, second)
+    }
+  }
+}

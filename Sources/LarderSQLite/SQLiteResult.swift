@@ -1,0 +1,60 @@
+internal import CSQLite
+internal import Larder
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// What SQLite answered, turned into the errors of a store.
+///
+/// The text is SQLite's fixed one for the code: `sqlite3_errmsg` could quote what is in the file.
+enum SQLiteResult {
+  /// What was going on, which decides what a failure means.
+  enum Activity: String {
+    case opening, reading, writing, syncing
+    /// The step of COMMIT: what reached the disk before an I/O error is not known.
+    case committing
+  }
+
+  /// The error for a result code, which must be a failure.
+  static func error(_ code: Int32, while activity: Activity, file: String, errorNumber: Int32 = 0) -> RepositoryError {
+    let text = sqlite3_errstr(code).map { String(cString: $0) } ?? "unknown"
+    return RepositoryError(
+      self.code(code, while: activity, errorNumber), "SQLite says \"\(text)\" (\(code)) while \(activity.rawValue)", file: file,
+      underlying: errorNumber == 0 ? nil : SystemCallError(call: "SQLite", errorNumber: errorNumber))
+  }
+
+  private static func code(_ code: Int32, while activity: Activity, _ errorNumber: Int32) -> RepositoryError.Code {
+    if activity == .opening && errorNumber == EISDIR { return .unsupported }
+    switch code {
+    case SQLITE_IOERR | 4 << 8, SQLITE_IOERR | 5 << 8:  // _FSYNC and _DIR_FSYNC, whatever was going on
+      return .outcomeUnknown
+    case SQLITE_IOERR | 33 << 8:  // _CORRUPTFS
+      return .corrupted
+    case SQLITE_READONLY | 4 << 8:  // _DBMOVED
+      return .dataMissing
+    case SQLITE_CANTOPEN | 2 << 8, SQLITE_CANTOPEN | 6 << 8:  // _ISDIR and _SYMLINK
+      return .unsupported
+    default: break
+    }
+    switch code & 0xFF {
+    case SQLITE_FULL: return .full
+    case SQLITE_IOERR:
+      if errorNumber == EDQUOT || errorNumber == EFBIG { return .full }
+      return activity == .committing || activity == .syncing ? .outcomeUnknown : .inputOutput
+    case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: return .locked
+    // SQLITE_ERROR says that a statement does not fit the tables: ours fit every file of this format.
+    case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_EMPTY: return .corrupted
+    case SQLITE_CANTOPEN: return errorNumber == EACCES || errorNumber == EPERM ? .protectedDataUnavailable : .inputOutput
+    case SQLITE_PERM, SQLITE_AUTH, SQLITE_READONLY: return .protectedDataUnavailable
+    case SQLITE_TOOBIG: return .tooLarge
+    // A violated NOT NULL or CHECK is not a duplicate: only the repository's unique indexes say `.uniqueViolation`.
+    case SQLITE_CONSTRAINT, SQLITE_MISMATCH: return .unsupported
+    default: return .inputOutput
+    }
+  }
+}

@@ -1,0 +1,125 @@
+internal import CSQLite
+internal import Foundation
+internal import Larder
+
+/// A prepared statement; values reach it by binding only, with their length, so that text may hold NUL.
+final class SQLiteStatement {
+  private var handle: OpaquePointer?
+  private let connection: SQLiteConnection
+
+  /// Prepares a statement that is kept for reuse.
+  init(_ sql: String, on connection: SQLiteConnection) throws(RepositoryError) {
+    self.connection = connection
+    let result = sqlite3_prepare_v3(connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
+    if result != SQLITE_OK { throw connection.error(result, while: .reading) }
+  }
+
+  deinit { sqlite3_finalize(handle) }  // every run resets, and so has seen the result that this would repeat
+
+  /// Ends the statement, so that its connection can be closed.
+  func finalize() throws(RepositoryError) {
+    let result = sqlite3_finalize(handle)
+    handle = nil
+    if result != SQLITE_OK { throw connection.error(result, while: .writing) }
+  }
+
+  // MARK: Binding, from 1
+
+  func bind(_ number: Int64, at index: Int32) throws(RepositoryError) {
+    try check(sqlite3_bind_int64(handle, index, number))
+  }
+
+  func bind(_ key: RecordKey, at index: Int32) throws(RepositoryError) {
+    try check(
+      key.withBytes {
+        larder_sqlite3_bind_text(handle, index, $0.baseAddress?.assumingMemoryBound(to: CChar.self), sqlite3_uint64($0.count))
+      })
+  }
+
+  func bind(_ text: String, at index: Int32) throws(RepositoryError) { try bind(RecordKey(text), at: index) }
+
+  func bind(_ data: Data, at index: Int32) throws(RepositoryError) {
+    try check(
+      data.withUnsafeBytes {
+        larder_sqlite3_bind_text(handle, index, $0.baseAddress?.assumingMemoryBound(to: CChar.self), sqlite3_uint64($0.count))
+      })
+  }
+
+  // MARK: Running
+
+  /// Goes on to the next row; `false` after the last.
+  ///
+  /// A failure has reset the statement.
+  func step(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Bool {
+    let result = sqlite3_step(handle)
+    if result == SQLITE_ROW { return true }
+    if result == SQLITE_DONE { return false }
+    let error = connection.error(result, while: activity)
+    sqlite3_reset(handle)  // repeats the failure that is being thrown
+    throw error
+  }
+
+  /// Makes the statement ready for its next run.
+  func reset(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) {
+    let result = sqlite3_reset(handle)
+    if result != SQLITE_OK { throw connection.error(result, while: activity) }
+  }
+
+  /// Runs a statement that gives no rows that matter.
+  func run(while activity: SQLiteResult.Activity = .writing) throws(RepositoryError) {
+    while try step(while: activity) {}
+    try reset(while: activity)
+  }
+
+  /// Runs a statement and returns the first column of its only row, an integer, or `nil` when there is none.
+  func number(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Int64? {
+    let number = try step(while: activity) ? try integer(0) : nil
+    try reset(while: activity)
+    return number
+  }
+
+  // MARK: Columns, from 0
+
+  /// An integer column; another type is damage.
+  func integer(_ column: Int32) throws(RepositoryError) -> Int64 {
+    guard sqlite3_column_type(handle, column) == SQLITE_INTEGER else { throw connection.damaged("a number is not one") }
+    return sqlite3_column_int64(handle, column)
+  }
+
+  /// The bytes of a text column, valid until the next step; another type is damage.
+  ///
+  /// `sqlite3_column_blob` gives text as it is stored; `sqlite3_column_text` would copy it to append a NUL.
+  func bytes(_ column: Int32) throws(RepositoryError) -> UnsafeRawBufferPointer {
+    guard sqlite3_column_type(handle, column) == SQLITE_TEXT else { throw connection.damaged("a text is not one") }
+    let start = sqlite3_column_blob(handle, column)
+    let count = Int(sqlite3_column_bytes(handle, column))
+    if start == nil && count > 0 { throw connection.error(SQLITE_NOMEM, while: .reading) }
+    return UnsafeRawBufferPointer(start: start, count: count)
+  }
+
+  /// A text column; bytes that are not UTF-8 are damage.
+  func text(_ column: Int32) throws(RepositoryError) -> String {
+    guard let text = String(validating: try bytes(column), as: UTF8.self) else { throw connection.damaged("a text is not UTF-8") }
+    return text
+  }
+
+  private func check(_ result: Int32) throws(RepositoryError) {
+    if result != SQLITE_OK { throw connection.error(result, while: .writing) }
+  }
+
+  /// The columns of the current row, without checks; the statement must outlive it.
+  var row: SQLiteColumns { SQLiteColumns(handle: handle) }
+}
+
+/// The columns of a row, for a reader that has other means to see that their types are right.
+struct SQLiteColumns {
+  fileprivate let handle: OpaquePointer?
+
+  func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+  /// The bytes of a column, valid until the next step.
+  func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_blob(handle, column)
+    return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
+  }
+}

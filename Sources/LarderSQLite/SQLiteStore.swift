@@ -1,0 +1,192 @@
+internal import Foundation
+internal import Larder
+
+/// A store from its opening to its close: what may be called when, and what each call needs.
+final class SQLiteStore {
+  private enum Phase {
+    case unopened
+    case opening(SQLiteOpening)
+    case writing(SQLiteWriter, any HeldLock)
+    case reading
+    case closed
+  }
+
+  private let file: URL
+  private let fileSystem: any FileSystem
+  private var phase = Phase.unopened
+  private var options = StoreOptions()
+  private var path: SQLitePath?
+
+  init(_ file: URL, _ fileSystem: any FileSystem) {
+    self.file = file
+    self.fileSystem = fileSystem
+  }
+
+  // A store that is dropped without close() is left as by a crash: all that was acknowledged is in the log.
+  deinit {
+    if case .writing(let writer, let lock) = phase {
+      writer.abandon()
+      lock.release()
+    }
+    if case .opening(let opening) = phase { opening.abandon() }
+  }
+
+  private var name: String { path?.main ?? file.path(percentEncoded: false) }
+
+  // MARK: Opening
+
+  func beginOpening(_ options: StoreOptions) throws(RepositoryError) {
+    switch phase {
+    case .unopened: break
+    case .closed: throw RepositoryError(.closed, "a backend opens once", file: name)
+    default: throw RepositoryError(.alreadyOpen, "this backend is open", file: name)
+    }
+    self.options = options
+    let opening: SQLiteOpening
+    switch options.access {
+    case .exclusive: opening = try SQLiteOpening(file, options, fileSystem)
+    case .readOnly: opening = try SQLiteOpening(readOnly: file, fileSystem)
+    case .shared: throw RepositoryError(.unsupported, "several writers are not supported yet", file: name)
+    }
+    path = opening.path
+    phase = .opening(opening)
+  }
+
+  func nextRecords() throws(RepositoryError) -> [StoredRecord]? {
+    guard case .opening(let opening) = phase else { return nil }
+    return try opening.next()
+  }
+
+  func finishOpening() throws(RepositoryError) -> OpenReport {
+    guard case .opening(let opening) = phase else { throw RepositoryError(.closed, file: name) }
+    let result = try opening.finish()
+    phase = if let (writer, lock) = result { .writing(writer, lock) } else { .reading }
+    return opening.report
+  }
+
+  /// Gives up an opening that failed; the store may be tried again.
+  func abandonOpening() {
+    if case .opening(let opening) = phase { opening.abandon() }
+    phase = .unopened
+  }
+
+  // MARK: Writing
+
+  func write(_ batch: WriteBatch) throws(RepositoryError) {
+    guard let writer = try writer() else { throw RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
+    try writer.write(batch)
+  }
+
+  func flush() throws(RepositoryError) { try writer()?.flush() }
+
+  func checkpoint() throws(RepositoryError) { try writer()?.checkpoint(keeping: options.limits.tombstones) }
+
+  /// The writer; `nil` for a store that is open for reading only.
+  private func writer() throws(RepositoryError) -> SQLiteWriter? {
+    switch phase {
+    case .writing(let writer, _): return writer
+    case .reading: return nil
+    case .unopened, .opening, .closed: throw RepositoryError(.closed, "the store is not open", file: name)
+    }
+  }
+
+  // MARK: Checking and copying
+
+  func verify() -> VerifyReport {
+    let clock = ContinuousClock()
+    let start = clock.now
+    var report = VerifyReport()
+    do throws(RepositoryError) {
+      let reader: SQLiteReader
+      if let writer = try writer() {
+        reader = try SQLiteReader(writer.connection, stopsAtDamage: false)
+        while try reader.next() != nil {}
+        report.problems = try Self.integrityProblems(writer.connection)
+      } else if let path {
+        reader = try SQLiteOpening.readBeside(path, fileSystem, stopsAtDamage: false).0
+      } else {
+        throw RepositoryError(.closed, "the store is not open", file: name)
+      }
+      report.commit = Revision(reader.row.commit)
+      report.recordCount = reader.recordCount
+      report.tombstoneCount = reader.tombstoneCount
+      report.problems += reader.problems
+    } catch {
+      report.problems.append(error)
+    }
+    report.duration = clock.now - start
+    return report
+  }
+
+  /// SQLite's own full check.
+  ///
+  /// Its lines may quote what is in the file, so only their number is told.
+  private static func integrityProblems(_ connection: SQLiteConnection) throws(RepositoryError) -> [RepositoryError] {
+    let statement = try connection.prepare("PRAGMA integrity_check(100)")
+    var count = 0
+    while try statement.step() { if try statement.text(0) != "ok" { count += 1 } }
+    try statement.reset()
+    return count == 0 ? [] : [connection.damaged("SQLite's integrity check found \(count) problems")]
+  }
+
+  /// Writes a compact copy, durably, under another name first.
+  func backup(to url: URL) throws(RepositoryError) {
+    let connection: SQLiteConnection
+    if let writer = try writer() {
+      if let poison = writer.poison { throw RepositoryError(.poisoned, "an earlier sync failed", file: name, underlying: poison) }
+      connection = writer.connection
+    } else {
+      guard let path, let opened = try SQLiteConnection(path: path.main, .readOnly) else {
+        throw RepositoryError(.dataMissing, "the file went away", file: name)
+      }
+      connection = opened
+    }
+    let fileSystem = fileSystem
+    let target = try SQLitePath(url) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
+    guard SQLitePath.isAbsent(target.main) else { throw RepositoryError(.alreadyExists, "there is a file at this path", file: target.main) }
+    _ = try SQLiteDraft.removeLeftovers(of: target, fileSystem)
+    do {
+      try fileSystem.create(target.draft).close()
+      try connection.withAttachment { () throws(RepositoryError) in
+        let statement = try connection.prepare("VACUUM INTO ?1")
+        try statement.bind(target.draft, at: 1)
+        try statement.run()
+      }
+      try SQLiteDraft.sync(target.draft, fileSystem)
+      try fileSystem.rename(target.draft, to: target.main)
+      try fileSystem.syncDirectory(target.directory)
+    } catch {
+      // The first failure is what the caller must hear; a second try removes what is left.
+      do { _ = try SQLiteDraft.removeLeftovers(of: target, fileSystem) } catch {}
+      if error.code != .outcomeUnknown { throw error }
+      throw RepositoryError(.inputOutput, "the copy could not be synced", file: target.main, underlying: error)
+    }
+  }
+
+  // MARK: Closing
+
+  /// Folds the log and ends the connection; only the database file stays.
+  func close() throws(RepositoryError) {
+    let ending = phase
+    phase = .closed
+    guard case .writing(let writer, let lock) = ending else {
+      if case .opening(let opening) = ending { opening.abandon() }
+      return
+    }
+    defer { lock.release() }
+    // After a failed sync the log is left for the next open to judge.
+    if writer.poison != nil { return writer.abandon() }
+    do {
+      try writer.checkpoint(keeping: options.limits.tombstones)
+      try writer.close()
+    } catch {
+      writer.abandon()
+      throw error
+    }
+  }
+
+  // MARK: For tests
+
+  /// Runs a statement on the store's connection, to bring about what cannot be brought about from outside.
+  func execute(_ sql: String) throws(RepositoryError) { try writer()?.connection.execute(sql) }
+}

@@ -1,0 +1,240 @@
+internal import Foundation
+internal import Larder
+
+/// Writes batches through one connection, each in one transaction, and keeps what it prepared.
+///
+/// Invariant: `row` and `tables` are what the file holds as of the last commit; they change only after COMMIT has succeeded.
+final class SQLiteWriter {
+  let connection: SQLiteConnection
+  private(set) var row: SQLiteStoreRow
+  /// The failed sync after which nothing more is written.
+  private(set) var poison: RepositoryError?
+
+  /// The collections that have a table.
+  private var collections: Set<String>
+  /// The tables that were used so far.
+  private var tables: [String: SQLiteTable] = [:]
+  /// The collections that the current transaction has made.
+  private var created: [String] = []
+  /// The names of the tables without case, as SQLite compares them.
+  private var foldedNames: Set<String>
+  private var synchronous: Durability?
+  private var hasUnsynced = false
+  private let begin: SQLiteStatement
+  private let commit: SQLiteStatement
+  private let updateRow: SQLiteStatement
+  private let tombstones: SQLiteTombstones
+
+  /// Pages of the log after which a commit folds them into the database.
+  static let checkpointPages = 1_000
+
+  init(_ connection: SQLiteConnection, row: SQLiteStoreRow, collections: [String]) throws(RepositoryError) {
+    self.connection = connection
+    self.row = row
+    foldedNames = try Self.objectNames(on: connection)
+    begin = try connection.prepare("BEGIN IMMEDIATE")
+    commit = try connection.prepare("COMMIT")
+    updateRow = try connection.prepare(SQLiteStoreRow.update)
+    tombstones = try SQLiteTombstones(connection)
+    self.collections = Set(collections)
+  }
+
+  /// Every name that a new table could collide with, indexes included.
+  private static func objectNames(on connection: SQLiteConnection) throws(RepositoryError) -> Set<String> {
+    let statement = try connection.prepare("SELECT name FROM sqlite_schema")
+    var names: Set<String> = []
+    while try statement.step() { names.insert(SQLiteLayout.folded(try statement.text(0))) }
+    try statement.reset()
+    return names
+  }
+
+  // MARK: Batches
+
+  /// Writes a batch in one transaction: all or none.
+  func write(_ batch: WriteBatch) throws(RepositoryError) {
+    try checkUse()
+    guard batch.commits.lowerBound == row.commit + 1, batch.commits.upperBound <= UInt64(Int64.max) else {
+      throw RepositoryError(.unsupported, "the batch does not start one above the newest commit", file: connection.path)
+    }
+    try connection.checkPresence()
+    // The first buffered commit after a checkpoint is synced all the same: it says, durably, that later ones may be missing.
+    let durability = batch.durability == .buffered && row.isBuffered ? Durability.buffered : .durable
+    try transaction(durability) { next throws(RepositoryError) in
+      for record in batch.records { try self.apply(record, to: &next) }
+      next.commit = batch.commits.upperBound
+      if batch.durability == .buffered { next.isBuffered = true }
+    }
+    if connection.logPageCount >= Self.checkpointPages { checkpointInPassing() }
+  }
+
+  /// Makes buffered commits durable.
+  func flush() throws(RepositoryError) {
+    try checkUse()
+    guard hasUnsynced else { return }
+    do {
+      try connection.syncLog()
+      hasUnsynced = false
+    } catch {
+      throw poisoned(by: error)
+    }
+  }
+
+  /// Forgets tombstones over the limit, and folds the log into the database.
+  func checkpoint(keeping tombstoneLimit: Int) throws(RepositoryError) {
+    try checkUse()
+    if row.tombstones > tombstoneLimit {
+      try transaction(.durable) { next throws(RepositoryError) in try self.prune(keeping: tombstoneLimit, &next) }
+    }
+    do {
+      try connection.checkpoint(truncating: true)
+    } catch {
+      // A reader that is still busy keeps part of the log in use; nothing is lost, and the next checkpoint goes on.
+      if error.code == .locked { return try flush() }
+      throw poisoned(by: error)
+    }
+    hasUnsynced = false
+    if row.isBuffered {
+      try transaction(.durable) { next throws(RepositoryError) in next.isBuffered = false }
+      do { try connection.checkpoint(truncating: true) } catch { if error.code != .locked { throw poisoned(by: error) } }
+    }
+  }
+
+  /// Ends the connection and leaves the files as they are.
+  func abandon() {
+    connection.keepLogOnClose()
+    // There is nothing to lose any more: what was acknowledged is in the log.
+    do { try close() } catch {}
+  }
+
+  /// Ends the connection.
+  func close() throws(RepositoryError) {
+    for statement in [begin, commit, updateRow] { try statement.finalize() }
+    try tombstones.finalize()
+    for table in tables.values { try table.finalize() }
+    try connection.close()
+  }
+
+  private func checkUse() throws(RepositoryError) {
+    if let poison {
+      throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", file: connection.path, underlying: poison)
+    }
+  }
+
+  /// Remembers a failure after which the state of the disk is not known.
+  private func poisoned(by error: RepositoryError) -> RepositoryError {
+    if error.code == .outcomeUnknown { poison = error }
+    return error
+  }
+
+  /// The commit that called this is done, so a failure is not its failure.
+  ///
+  /// Only a failed sync matters: it shows in the next call.
+  private func checkpointInPassing() {
+    do { try connection.checkpoint(truncating: false) } catch { _ = poisoned(by: error) }
+  }
+
+  // MARK: Transactions
+
+  private func transaction(
+    _ durability: Durability, _ body: (inout SQLiteStoreRow) throws(RepositoryError) -> Void
+  ) throws(RepositoryError) {
+    if synchronous != durability {
+      try connection.execute("PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
+      synchronous = durability
+    }
+    var next = row
+    created = []
+    do {
+      try begin.run()
+      try body(&next)
+      try next.bind(to: updateRow)
+      try updateRow.run()
+      try commit.run(while: .committing)
+    } catch {
+      rollBack()
+      throw poisoned(by: error)
+    }
+    row = next
+    hasUnsynced = durability == .buffered
+  }
+
+  /// Undoes everything of a transaction, unless SQLite has done so already.
+  private func rollBack() {
+    for name in created {
+      tables[name] = nil
+      collections.remove(name)
+      foldedNames.remove(SQLiteLayout.folded(name))
+    }
+    guard connection.isInTransaction else { return }
+    do { try connection.execute("ROLLBACK") } catch { poison = error }
+    if connection.isInTransaction && poison == nil {
+      poison = RepositoryError(.inputOutput, "a transaction could not be rolled back", file: connection.path)
+    }
+  }
+
+  // MARK: Records
+
+  private func apply(_ record: StoredRecord, to next: inout SQLiteStoreRow) throws(RepositoryError) {
+    guard record.revision.number <= UInt64(Int64.max) else {
+      throw RepositoryError(.unsupported, "the revision is above SQLite's largest number", file: connection.path)
+    }
+    let crc = Int64(record.checksum)
+    if let value = record.value {
+      let table = try table(record.collection)
+      if let old = try table.checksum(of: record.key) { next.subtract(old) } else { next.records += 1 }
+      try table.upsert(record, crc, value)
+      if next.tombstones > 0, let old = try tombstones.checksum(of: record.address) {
+        try tombstones.delete(record.address)
+        next.subtract(old)
+        next.tombstones -= 1
+      }
+    } else {
+      guard SQLiteLayout.isCollectionName(record.collection) else { throw unusable(record.collection) }
+      if collections.contains(record.collection) {
+        let table = try table(record.collection)
+        if let old = try table.checksum(of: record.key) {
+          try table.delete(record.key)
+          next.subtract(old)
+          next.records -= 1
+        }
+      }
+      if let old = try tombstones.checksum(of: record.address) { next.subtract(old) } else { next.tombstones += 1 }
+      try tombstones.upsert(record, crc)
+    }
+    next.add(crc)
+  }
+
+  /// The table of a collection, created by its first record.
+  private func table(_ name: String) throws(RepositoryError) -> SQLiteTable {
+    if let table = tables[name] { return table }
+    if !collections.contains(name) {
+      guard SQLiteLayout.isCollectionName(name), !foldedNames.contains(SQLiteLayout.folded(name)) else { throw unusable(name) }
+      try connection.execute(SQLiteLayout.createCollection(name))
+      created.append(name)
+      collections.insert(name)
+      foldedNames.insert(SQLiteLayout.folded(name))
+    }
+    let table = try SQLiteTable(name, connection)
+    tables[name] = table
+    return table
+  }
+
+  private func unusable(_ name: String) -> RepositoryError {
+    RepositoryError(
+      .unsupported, "\"\(name)\" cannot be a table: its form is wrong, or the name is taken (SQLite ignores case)", file: connection.path)
+  }
+
+  private func prune(keeping limit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
+    let newest = try connection.prepare("SELECT revision FROM larder_tombstones ORDER BY revision DESC LIMIT 1 OFFSET ?1")
+    try newest.bind(Int64(limit), at: 1)
+    guard let horizon = try newest.number() else { return }
+    let statement = try connection.prepare("DELETE FROM larder_tombstones WHERE revision <= ?1 RETURNING crc")
+    try statement.bind(horizon, at: 1)
+    while try statement.step(while: .writing) {
+      next.subtract(try statement.integer(0))
+      next.tombstones -= 1
+    }
+    try statement.reset(while: .writing)
+    next.tombstonesSince = UInt64(bitPattern: horizon)
+  }
+}

@@ -1,0 +1,82 @@
+internal import Foundation
+internal import Larder
+
+extension BackendRequirement {
+  /// Batches.
+  static let committing: [BackendRequirement] = [
+    BackendRequirement("aBatchIsKeptWhole", "all records of a batch are kept, over all its commits and collections") { trial in
+      try trial.open()
+      try trial.commit([[.put("a"), .put("b", in: "others")], [.put("c")], [.put("d"), .put("e", in: "others"), .put("f", in: "thirds")]])
+      try trial.reopen()
+      try trial.commit([[.put("a", "2"), .delete("c")], [.delete("e", in: "others"), .put("g")]])
+      try trial.reopen()
+    },
+    BackendRequirement("aRefusedBatchLeavesNothing", "a batch that throws has kept none of its records, and the store goes on") { trial in
+      try trial.open()
+      try trial.commit(.put("kept"))
+      let batch = trial.batch([[.put("kept", "2"), .put("new"), .delete("kept")]], from: 9)
+      try trial.requireError(.unsupported, from: "a batch with a gap before it") { try trial.backend.commit(batch) }
+      try trial.reopen()
+      try trial.commit(.put("after"))
+      try trial.reopen()
+    },
+    BackendRequirement("batchesFollowEachOther", "a batch that does not start one above the newest commit is refused") { trial in
+      try trial.open()
+      try trial.commit([[.put("a")], [.put("b")], [.put("c")]])
+      for first in [UInt64(1), 3, 5, 100] {
+        let batch = trial.batch([[.put("x")]], from: first)
+        try trial.requireError(.unsupported, from: "a batch from commit \(first) after commit 3") { try trial.backend.commit(batch) }
+      }
+      try trial.reopen()
+      let batch = trial.batch([[.put("x")]], from: 3)
+      try trial.requireError(.unsupported, from: "a batch from commit 3 after reopening at 3") { try trial.backend.commit(batch) }
+      try trial.commit(.put("d"))
+      try trial.reopen()
+    },
+    BackendRequirement("theLastOfOneAddressHolds", "of several records with one address in a batch the last one holds") { trial in
+      try trial.open()
+      try trial.commit([
+        [.put("a", "1"), .put("b", "1"), .put("a", "2")], [.put("a", "3"), .delete("b")], [.delete("c"), .put("c", "4")],
+      ])
+      try trial.reopen()
+    },
+    BackendRequirement("tombstonesComeBack", "a deleted record is handed out as a tombstone with the revision of the deletion") { trial in
+      try trial.open()
+      try trial.commit(.put("a"), .put("b"), .put("c"))
+      try trial.commit(.delete("a"))
+      try trial.reopen()
+      try trial.commit(.delete("b"))
+      try trial.reopen()
+      try trial.reopen()
+    },
+    BackendRequirement("savingAgainRemovesTheTombstone", "a record saved after its deletion takes the tombstone's place") { trial in
+      try trial.open()
+      try trial.commit(.put("a"), .put("b"))
+      try trial.commit(.delete("a"), .delete("b"))
+      try trial.commit(.put("a", "2"))
+      try trial.reopen()
+      try trial.commit(.put("b", "2"))
+      try trial.reopen()
+    },
+    BackendRequirement("tombstonesAreBounded", "after a clean close the newest tombstones are there, and no more than the limit") { trial in
+      let options = StoreOptions(limits: .init(tombstones: 5))
+      try trial.open(options)
+      for number in 1...20 { try trial.commit(.put("\(number)")) }
+      for number in 1...20 { try trial.commit(.delete("\(number)")) }
+      try trial.backend.checkpoint()
+      try trial.close()
+      for number in 1...15 { trial.forgetTombstone("\(number)") }
+      try trial.open(options)
+    },
+    BackendRequirement("noTombstonesIsALimitToo", "a store that keeps no tombstones still keeps its commit number") { trial in
+      let options = StoreOptions(limits: .init(tombstones: 0))
+      try trial.open(options)
+      try trial.commit(.put("a"), .put("b"))
+      try trial.commit(.delete("a"))
+      try trial.backend.checkpoint()
+      try trial.close()
+      trial.forgetTombstone("a")
+      try trial.open(options)
+    },
+  ]
+}

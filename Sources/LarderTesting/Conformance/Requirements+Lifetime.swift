@@ -1,0 +1,85 @@
+internal import Foundation
+internal import Larder
+
+extension BackendRequirement {
+  /// Second opens, ends, and what survives them.
+  static let lifetime: [BackendRequirement] = [
+    BackendRequirement("aSecondOpenIsRefused", "a second open in one process is refused with alreadyOpen, and the first goes on") { trial in
+      try trial.open()
+      try trial.commit(.put("a"))
+      try trial.requireError(.alreadyOpen, from: "a second open") { _ = try Trial.open(trial.place.makeBackend()) }
+      try trial.commit(.put("b"))
+      try trial.reopen()
+    },
+    BackendRequirement(
+      "aRefusedOpenHoldsNothing", "closing or dropping a backend whose open was refused changes nothing for the one that is open",
+      needs: [.handles]
+    ) { trial in
+      try trial.open()
+      try trial.commit(.put("a"))
+      for closes in [true, false] {
+        let second = try trial.place.makeBackend()
+        try trial.requireError(.alreadyOpen, from: "a second open") { _ = try Trial.open(second) }
+        if closes { try second.close() }
+      }
+      try trial.requireError(.alreadyOpen, from: "another second open") { _ = try Trial.open(trial.place.makeBackend()) }
+      try trial.commit(.put("b"))
+      try trial.reopen()
+    },
+    BackendRequirement(
+      "droppingLosesNothing", "a backend that is dropped without close, as in a crash, loses nothing and frees the place", needs: [.handles]
+    ) { trial in
+      try trial.open()
+      try trial.commit(.put("a"), .put("b"))
+      try trial.commit(.delete("a"))
+      trial.drop()
+      try trial.open()
+      try trial.commit(.put("c"))
+      try trial.backend.checkpoint()
+      try trial.commit(.put("d"))
+      trial.drop()
+      try trial.open()
+      trial.drop()
+      try trial.open()
+      try trial.reopen()
+    },
+    BackendRequirement(
+      "droppingKeepsBufferedCommits", "buffered commits survive a crash of the process", needs: [.handles]
+    ) { trial in
+      try trial.open()
+      try trial.commit(.put("a"), durability: .buffered)
+      try trial.commit(.put("b"), durability: .durable)
+      try trial.commit(.put("c"), .delete("a"), durability: .buffered)
+      trial.drop()
+      try trial.open()
+    },
+    BackendRequirement("closeKeepsBufferedCommits", "buffered commits are there after a close") { trial in
+      try trial.open()
+      try trial.commit(.put("a"), durability: .buffered)
+      try trial.commit(.put("b"), .delete("a"), durability: .buffered)
+      try trial.reopen()
+    },
+    BackendRequirement("closeCanBeRepeated", "the second close does nothing, and the place can be opened again") { trial in
+      try trial.open()
+      try trial.commit(.put("a"))
+      let backend = try trial.backend
+      try trial.close()
+      try backend.close()
+      try trial.open()
+    },
+    BackendRequirement("closeIsFinal", "commit, flush, checkpoint and backup of a closed backend throw closed") { trial in
+      try trial.open()
+      try trial.commit(.put("a"))
+      let backend = try trial.backend
+      try trial.close()
+      let batch = trial.batch([[.put("b")]], from: trial.commit + 1)
+      try trial.requireError(.closed, from: "a commit after close") { try backend.commit(batch) }
+      try trial.requireError(.closed, from: "a flush after close") { try backend.flush() }
+      try trial.requireError(.closed, from: "a checkpoint after close") { try backend.checkpoint() }
+      if let backup = trial.place.backup {
+        try trial.requireError(.closed, .unsupported, from: "a backup after close") { try backend.backup(to: backup.file) }
+      }
+      try trial.open()
+    },
+  ]
+}

@@ -1,0 +1,151 @@
+internal import Foundation
+internal import Larder
+
+/// One run of a rule: the place, the backend that is open on it, and what it must hold by now.
+final class Trial {
+  let place: BackendPlace
+  /// What every address must hold, tombstones included.
+  private(set) var expected: [RecordAddress: StoredRecord] = [:]
+  /// The newest commit.
+  private(set) var commit: UInt64 = 0
+  private var openBackend: (any StorageBackend)?
+
+  init(_ place: BackendPlace) { self.place = place }
+
+  var backend: any StorageBackend {
+    get throws {
+      guard let openBackend else { throw Violation(seen: "the rule uses a backend that it has not opened") }
+      return openBackend
+    }
+  }
+
+  // MARK: Opening and ending
+
+  /// Opens a new backend on the place, and compares what it hands out with what it must hold.
+  @discardableResult
+  func open(_ options: StoreOptions = .init()) throws -> OpenReport {
+    let backend = try place.makeBackend()
+    let (report, records) = try Self.open(backend, options)
+    openBackend = backend
+    try compare(records)
+    try require(report.commit.number == commit, "opening reports commit \(report.commit) instead of \(commit)")
+    return report
+  }
+
+  /// Opens a backend and gathers what it hands out.
+  static func open(_ backend: any StorageBackend, _ options: StoreOptions = .init()) throws -> (OpenReport, [StoredRecord]) {
+    var records: [StoredRecord] = []
+    let report = try backend.open(options) { records.append($0) }
+    return (report, records)
+  }
+
+  func close() throws {
+    try backend.close()
+    openBackend = nil
+  }
+
+  /// Lets go of the backend without closing it, as a crash of the process does.
+  func drop() { openBackend = nil }
+
+  @discardableResult
+  func reopen(_ options: StoreOptions = .init()) throws -> OpenReport {
+    try close()
+    return try open(options)
+  }
+
+  /// Ends the use of the place, whatever state the rule left it in.
+  func end() {
+    do { try openBackend?.close() } catch { return }  // the rule has had its say
+  }
+
+  // MARK: Writing
+
+  /// One record to write; without a value it is a tombstone.
+  struct Write {
+    var collection = "records"
+    var key: String
+    var value: Data?
+    var version = 1
+
+    static func put(_ key: String, _ value: String = #"{"n":1}"#, in collection: String = "records", version: Int = 1) -> Write {
+      Write(collection: collection, key: key, value: Data(value.utf8), version: version)
+    }
+
+    static func delete(_ key: String, in collection: String = "records") -> Write {
+      Write(collection: collection, key: key, value: nil)
+    }
+  }
+
+  /// Commits one batch, in which each group is a commit of its own.
+  func commit(_ groups: [[Write]], _ durability: Durability = .durable) throws {
+    let batch = batch(groups, from: commit + 1, durability)
+    try backend.commit(batch)
+    for record in batch.records { expected[record.address] = record }
+    commit = batch.commits.upperBound
+  }
+
+  /// Commits a batch of one commit.
+  func commit(_ writes: Write..., durability: Durability = .durable) throws { try commit([writes], durability) }
+
+  func batch(_ groups: [[Write]], from first: UInt64, _ durability: Durability = .durable) -> WriteBatch {
+    var records: [StoredRecord] = []
+    for (index, writes) in groups.enumerated() {
+      for write in writes {
+        records.append(
+          StoredRecord(
+            collection: write.collection, key: RecordKey(write.key), revision: Revision(first + UInt64(index)),
+            schemaVersion: write.version, value: write.value))
+      }
+    }
+    return WriteBatch(records: records, commits: first...(first + UInt64(groups.count) - 1), durability: durability)
+  }
+
+  /// Forgets that a tombstone must be there.
+  func forgetTombstone(_ key: String) { expected[RecordAddress(collection: "records", key: RecordKey(key))] = nil }
+
+  // MARK: Judging
+
+  func require(_ condition: Bool, _ seen: @autoclosure () -> String) throws {
+    if !condition { throw Violation(seen: seen()) }
+  }
+
+  /// Runs something that must fail with one of these codes.
+  func requireError(_ codes: RepositoryError.Code..., from what: String, _ body: () throws -> Void) throws {
+    let names = codes.map(\.description).joined(separator: " or ")
+    do {
+      try body()
+    } catch let error as RepositoryError {
+      return try require(codes.contains(error.code), "\(what) throws \(error.code) instead of \(names)")
+    } catch {
+      throw Violation(seen: "\(what) throws \(type(of: error)) instead of a RepositoryError")
+    }
+    throw Violation(seen: "\(what) does not throw, instead of \(names)")
+  }
+
+  /// Compares what a backend handed out with what must be there: every address once, nothing else, all fields.
+  func compare(_ records: [StoredRecord]) throws {
+    var missing = expected
+    var found: Set<RecordAddress> = []
+    for record in records {
+      try require(found.insert(record.address).inserted, "\(Self.name(record)) is handed out twice")
+      guard let wanted = missing.removeValue(forKey: record.address) else {
+        throw Violation(seen: "\(Self.name(record)) is handed out and was never stored, or is deleted")
+      }
+      try require(record.revision == wanted.revision, "\(Self.name(record)) has revision \(record.revision), not \(wanted.revision)")
+      try require(
+        record.schemaVersion == wanted.schemaVersion,
+        "\(Self.name(record)) has schema version \(record.schemaVersion), not \(wanted.schemaVersion)")
+      if record.value == nil, wanted.value != nil { throw Violation(seen: "\(Self.name(record)) comes back as a tombstone") }
+      if record.value != nil, wanted.value == nil { throw Violation(seen: "\(Self.name(record)) was deleted and comes back with a value") }
+      try require(record.value == wanted.value, "\(Self.name(record)) comes back with other bytes")
+    }
+    let lost = missing.values.sorted { $0.address < $1.address }
+    guard let first = lost.first else { return }
+    throw Violation(seen: "\(lost.count) of \(expected.count) addresses are not handed out, such as \(Self.name(first))")
+  }
+
+  private static func name(_ record: StoredRecord) -> String {
+    let kind = record.value == nil ? "tombstone" : "record"
+    return "the \(kind) \(record.collection)/\(record.key.text.prefix(40).debugDescription)"
+  }
+}

@@ -1,0 +1,212 @@
+internal import Dispatch
+public import Foundation
+public import Larder
+internal import Synchronization
+
+/// A backend around another one that can stop, fail, count and record its calls: for tests of what an app does then.
+///
+/// ```swift
+/// let disk = FaultInjectingBackend(InMemoryBackend())
+/// let spots = try await LocalRepository<Spot>(backend: disk)
+/// disk.hold(.commit)                              // the disk is busy from now on
+/// async let first = spots.save(spot)
+/// await disk.waitUntilHeld(.commit)
+/// disk.fail(.commit, with: RepositoryError(.full))
+/// disk.release(.commit)
+/// ```
+///
+/// A held call blocks the store's executor, as a slow disk would, and no thread of the cooperative pool. Release what is held before the
+/// test ends.
+public final class FaultInjectingBackend: StorageBackend {
+  /// A call that can be held, failed and counted.
+  public enum Operation: Hashable, Sendable, CaseIterable {
+    case open, commit, flush, checkpoint, verify, backup, close
+  }
+
+  /// Whether the inner backend has done its part when a call fails.
+  public enum Moment: Hashable, Sendable {
+    /// Nothing was done.
+    case before
+    /// Everything was done, and the caller is told otherwise, as after a failed sync.
+    case after
+  }
+
+  private struct Fault: Sendable {
+    let call: Int
+    let moment: Moment
+    let error: RepositoryError
+  }
+
+  private struct State: Sendable {
+    var calls: [Operation: Int] = [:]
+    /// The calls of which is settled whether they fail: those that are stopped are not among them.
+    var settled: [Operation: Int] = [:]
+    var faults: [Operation: [Fault]] = [:]
+    var gates: [Operation: Gate] = [:]
+    var batches: [WriteBatch] = []
+    var wantsCheckpoint: Bool?
+  }
+
+  private struct Gate: Sendable {
+    var isHolding = false
+    /// The call that is stopped, if there is one.
+    var stopped: DispatchSemaphore?
+    var watchers: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private let inner: any StorageBackend
+  private let state = Mutex(State())
+
+  /// Wraps a backend; until told otherwise every call goes through.
+  public init(_ inner: any StorageBackend) { self.inner = inner }
+
+  // MARK: Faults
+
+  /// Makes a call fail: the one that is stopped at the gate, or a later one.
+  ///
+  /// - Parameters:
+  ///   - operation: The kind of call; `verify` cannot fail and is not affected.
+  ///   - call: Which one counted from now on: 1, unless given, is the stopped one if there is one, else the next.
+  ///   - error: What it throws.
+  ///   - moment: Whether before or after the inner backend has done its part; before, unless given.
+  public func fail(_ operation: Operation, call: Int = 1, with error: RepositoryError, _ moment: Moment = .before) {
+    state.withLock { state in
+      let fault = Fault(call: state.settled[operation, default: 0] + call, moment: moment, error: error)
+      state.faults[operation, default: []].append(fault)
+    }
+  }
+
+  // MARK: Gates
+
+  /// Stops every call of a kind from now on, before it reaches the inner backend, until it is let go.
+  public func hold(_ operation: Operation) {
+    state.withLock { $0.gates[operation, default: Gate()].isHolding = true }
+  }
+
+  /// Waits until a call of this kind is stopped; returns at once if one is.
+  public func waitUntilHeld(_ operation: Operation) async {
+    await withCheckedContinuation { continuation in
+      let isStopped = state.withLock { state in
+        if state.gates[operation]?.stopped != nil { return true }
+        state.gates[operation, default: Gate()].watchers.append(continuation)
+        return false
+      }
+      if isStopped { continuation.resume() }
+    }
+  }
+
+  /// Lets the stopped call go, if there is one, and stops no more of its kind.
+  public func release(_ operation: Operation) { letGo(operation, holdsNext: false) }
+
+  /// Lets the stopped call go, if there is one, and stops the next of its kind.
+  public func step(_ operation: Operation) { letGo(operation, holdsNext: true) }
+
+  private func letGo(_ operation: Operation, holdsNext: Bool) {
+    let stopped: DispatchSemaphore? = state.withLock { state in
+      state.gates[operation, default: Gate()].isHolding = holdsNext
+      defer { state.gates[operation]?.stopped = nil }
+      return state.gates[operation]?.stopped
+    }
+    stopped?.signal()
+  }
+
+  // MARK: What happened
+
+  /// How often a call was begun, failed and stopped ones included.
+  public func calls(_ operation: Operation) -> Int { state.withLock { $0.calls[operation, default: 0] } }
+
+  /// The batches that the inner backend has committed, in their order; those that then failed ``Moment/after`` included.
+  public var batches: [WriteBatch] { state.withLock { $0.batches } }
+
+  /// Says that a checkpoint would pay, or that it would not; `nil` leaves it to the inner backend.
+  public func setWantsCheckpoint(_ wants: Bool?) { state.withLock { $0.wantsCheckpoint = wants } }
+
+  // MARK: StorageBackend
+
+  /// The name of the inner backend.
+  public var name: String { inner.name }
+
+  /// Opens the inner backend, once the gate and the faults let it.
+  public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    let failure = try begin(.open)
+    let report = try inner.open(options, visit)
+    if let failure { throw failure }
+    return report
+  }
+
+  /// Commits to the inner backend and records the batch, once the gate and the faults let it.
+  public func commit(_ batch: WriteBatch) throws(RepositoryError) {
+    let failure = try begin(.commit)
+    try inner.commit(batch)
+    state.withLock { $0.batches.append(batch) }
+    if let failure { throw failure }
+  }
+
+  /// Flushes the inner backend, once the gate and the faults let it.
+  public func flush() throws(RepositoryError) {
+    let failure = try begin(.flush)
+    try inner.flush()
+    if let failure { throw failure }
+  }
+
+  /// What ``setWantsCheckpoint(_:)`` said, else what the inner backend says.
+  public var wantsCheckpoint: Bool { state.withLock { $0.wantsCheckpoint } ?? inner.wantsCheckpoint }
+
+  /// Checkpoints the inner backend, once the gate and the faults let it.
+  public func checkpoint() throws(RepositoryError) {
+    let failure = try begin(.checkpoint)
+    try inner.checkpoint()
+    if let failure { throw failure }
+  }
+
+  /// Verifies the inner backend, once the gate lets it.
+  public func verify() -> VerifyReport {
+    pass(.verify)
+    return inner.verify()
+  }
+
+  /// Backs up the inner backend, once the gate and the faults let it.
+  public func backup(to url: URL) throws(RepositoryError) {
+    let failure = try begin(.backup)
+    try inner.backup(to: url)
+    if let failure { throw failure }
+  }
+
+  /// Closes the inner backend, once the gate and the faults let it.
+  public func close() throws(RepositoryError) {
+    let failure = try begin(.close)
+    try inner.close()
+    if let failure { throw failure }
+  }
+
+  /// Counts a call, stops it at the gate, and fails it when its time has come.
+  /// - Returns: The error to throw when the inner backend has done its part.
+  private func begin(_ operation: Operation) throws(RepositoryError) -> RepositoryError? {
+    pass(operation)
+    let fault: Fault? = state.withLock { state in
+      let call = state.settled[operation, default: 0] + 1
+      state.settled[operation] = call
+      guard let index = state.faults[operation]?.firstIndex(where: { $0.call == call }) else { return nil }
+      return state.faults[operation]?.remove(at: index)
+    }
+    if let fault, fault.moment == .before { throw fault.error }
+    return fault?.error
+  }
+
+  /// Counts a call and stops it at the gate.
+  ///
+  /// Faults are looked up afterwards, so that they can be set while it is stopped.
+  private func pass(_ operation: Operation) {
+    let semaphore = DispatchSemaphore(value: 0)
+    let watchers: [CheckedContinuation<Void, Never>]? = state.withLock { state in
+      state.calls[operation, default: 0] += 1
+      guard state.gates[operation]?.isHolding == true else { return nil }
+      state.gates[operation]?.stopped = semaphore
+      defer { state.gates[operation]?.watchers = [] }
+      return state.gates[operation]?.watchers
+    }
+    guard let watchers else { return }
+    for watcher in watchers { watcher.resume() }
+    semaphore.wait()
+  }
+}

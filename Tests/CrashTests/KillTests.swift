@@ -1,0 +1,124 @@
+import Foundation
+import Larder
+import LarderSQLite
+import Testing
+
+/// A disk backend under test, named by the extension of its file.
+enum DiskBackend: String, CaseIterable, Sendable {
+  case json, sqlite
+
+  func backend(_ file: URL) -> any StorageBackend {
+    switch self {
+    case .json: JSONFileBackend(file: file)
+    case .sqlite: SQLiteBackend(file: file)
+    }
+  }
+}
+
+struct Entry: Codable, Identifiable, Sendable {
+  let id: String
+  var step: Int
+  var padding: String
+}
+
+@Suite("A process that is killed", .serialized, .timeLimit(.minutes(10))) struct KillTests {
+  /// How often each backend's writer is killed; `LARDER_KILLS` sets another number.
+  private var kills: Int { ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) ?? 200 }
+  private var seed: UInt64 { ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max) }
+
+  @Test(arguments: DiskBackend.allCases) func losesNothingThatWasAcknowledgedAndLeavesNothingHalf(_ kind: DiskBackend) async throws {
+    let seed = seed
+    print("LARDER_SEED=\(seed) (the kills' moments do not replay exactly)")
+    var random = SystemRandom(seed: seed)
+    let directory = try Directory()
+    let file = directory.url.appendingPathComponent("ledger.\(kind.rawValue)")
+    var ledger = Ledger()
+
+    for kill in 0..<kills {
+      let writer = try WriterProcess("write", file.path, "\(random.next())", "\(ledger.lastStep + 1)")
+      var linesLeft = Int(random.next() % 120)
+      while linesLeft > 0, let line = writer.nextLine() {
+        ledger.read(line)
+        linesLeft -= 1
+      }
+      writer.kill()
+      while let line = writer.nextLine() { ledger.read(line) }
+      writer.waitUntilExit()
+      try #require(ledger.failures.isEmpty, "kill \(kill): \(ledger.failures)")
+
+      // Half of the times the next writer recovers by itself, and only a copy is looked at.
+      let isCopy = random.next() % 2 == 0
+      let examined = isCopy ? try directory.copy() : directory
+      let store = try await Store.open(kind.backend(examined.url.appendingPathComponent(file.lastPathComponent)))
+      let entries = try await store.repository(RepositorySchema<Entry>("entries"))
+      let found = Dictionary(try await entries.loadAll().map { ($0.id, $0.step) }, uniquingKeysWith: max)
+      let problem = ledger.settle(with: found)
+      try #require(problem == nil, "kill \(kill): \(problem ?? "")")
+      let report = await store.verify()
+      try #require(report.isSound, "kill \(kill): \(report.problems)")
+      try await store.close()
+    }
+    print("\(kind): \(kills) kills, \(ledger.acknowledgedCount) acknowledged writes, none lost, none half there")
+    #expect(ledger.acknowledgedCount > kills)
+  }
+
+  @Test(arguments: DiskBackend.allCases) func aSecondProcessIsRefusedAtOnceAndTheFirstIsUndisturbed(_ kind: DiskBackend) async throws {
+    let directory = try Directory()
+    let file = directory.url.appendingPathComponent("held.\(kind.rawValue)")
+    let entries = try await LocalRepository<Entry>(backend: kind.backend(file), schema: .init("entries"))
+    try await entries.save(Entry(id: "mine", step: 1, padding: ""))
+    let second = try WriterProcess("hold", file.path)
+    #expect(second.nextLine() == "refused locked")
+    second.waitUntilExit()
+    try await entries.save(Entry(id: "mine", step: 2, padding: ""))
+    #expect(try await entries.find(by: "mine")?.step == 2)
+    try await entries.close()
+
+    let holder = try WriterProcess("hold", file.path)
+    #expect(holder.nextLine() == "open")
+    let error = await #expect(throws: RepositoryError.self) {
+      _ = try await LocalRepository<Entry>(backend: kind.backend(file), schema: .init("entries"))
+    }
+    #expect(error?.code == .locked)
+    holder.kill()
+    holder.waitUntilExit()
+    let reopened = try await LocalRepository<Entry>(backend: kind.backend(file), schema: .init("entries"))
+    #expect(try await reopened.find(by: "mine")?.step == 2)
+    try await reopened.close()
+  }
+}
+
+/// A generator that replays from its seed.
+struct SystemRandom: RandomNumberGenerator {
+  private var state: UInt64
+  init(seed: UInt64) { state = seed | 1 }
+
+  /// xorshift64* (Vigna, 2016).
+  mutating func next() -> UInt64 {
+    state ^= state >> 12
+    state ^= state << 25
+    state ^= state >> 27
+    return state &* 0x2545_F491_4F6C_DD1D
+  }
+}
+
+/// A directory of a test's own, removed with the value.
+final class Directory {
+  let url: URL
+
+  init() throws {
+    url = FileManager.default.temporaryDirectory.appendingPathComponent("larder-crash-\(UUID().uuidString)", isDirectory: true)
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+  }
+
+  deinit { try? FileManager.default.removeItem(at: url) }
+
+  /// A copy of what is there, the lock excepted.
+  func copy() throws -> Directory {
+    let copy = try Directory()
+    for name in try FileManager.default.contentsOfDirectory(atPath: url.path) where !name.hasSuffix("-lock") {
+      try FileManager.default.copyItem(at: url.appendingPathComponent(name), to: copy.url.appendingPathComponent(name))
+    }
+    return copy
+  }
+}

@@ -1,0 +1,104 @@
+import Foundation
+import LarderTesting
+import Testing
+
+@testable import Larder
+
+@Suite(.timeLimit(.minutes(10))) struct CheckpointTests {
+  @Test func aCheckpointHappensWhenTheBackendAsksForIt() async throws {
+    let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: nil, bySize: true)))
+    try await disk.items.save(Spot("small"))
+    try await disk.items.flush()
+    #expect(disk.backend.calls(.checkpoint) == 0)
+    disk.backend.setWantsCheckpoint(true)
+    try await disk.items.save(Spot("large"))
+    try await disk.items.flush()  // behind the checkpoint on the executor
+    #expect(disk.backend.calls(.checkpoint) == 1)
+  }
+
+  @Test func aManualPolicyNeverCheckpointsByItself() async throws {
+    let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .manual))
+    disk.backend.setWantsCheckpoint(true)
+    try await disk.items.save(Spot("large"))
+    try await disk.items.flush()
+    #expect(disk.backend.calls(.checkpoint) == 0)
+    try await disk.items.checkpoint()
+    #expect(disk.backend.calls(.checkpoint) == 1)
+  }
+
+  @Test func aCheckpointHappensWhenWritingHasPaused() async throws {
+    let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: .zero, bySize: false)))
+    disk.backend.hold(.checkpoint)
+    try await disk.items.save(Spot("first"))
+    await disk.backend.waitUntilHeld(.checkpoint)
+    #expect(try await disk.items.count() == 1)  // reads do not wait for it
+    disk.backend.step(.checkpoint)
+    try await disk.items.save(Spot("second"))
+    await disk.backend.waitUntilHeld(.checkpoint)
+    disk.backend.release(.checkpoint)
+    try await disk.items.close()
+    #expect(disk.backend.calls(.checkpoint) == 2)
+  }
+
+  @Test func aFailedAutomaticCheckpointFailsNoWriteAndIsTold() async throws {
+    let backend = FaultInjectingBackend(InMemoryBackend())
+    let store = try await Store.open(backend, options: StoreOptions(checkpoint: .init(idle: nil, bySize: true)))
+    let spots = try await store.repository(RepositorySchema<Spot>())
+    backend.setWantsCheckpoint(true)
+    backend.fail(.checkpoint, with: RepositoryError(.full))
+    #expect(try await spots.save(Spot("first")) == Revision(1))
+    #expect(await store.verify().problems.map(\.code) == [.full])
+    #expect(try await spots.save(Spot("second")) == Revision(2))
+    try await store.flush()
+    #expect(backend.calls(.checkpoint) == 1)  // a full disk is not asked again after every write
+    try await store.checkpoint()
+    #expect(await store.verify().isSound)
+    try await spots.save(Spot("third"))
+    try await store.flush()
+    #expect(backend.calls(.checkpoint) == 3)
+    try await store.close()
+  }
+
+  @Test func anAutomaticCheckpointIsTriedAgainAThousandCommitsLater() async throws {
+    let disk = try await BusyDisk<Measurement>(options: StoreOptions(checkpoint: .init(idle: nil, bySize: true)))
+    disk.backend.setWantsCheckpoint(true)
+    disk.backend.fail(.checkpoint, with: RepositoryError(.full))
+    for number in 0...1_000 { try await disk.items.save(Measurement(id: number, value: 0)) }
+    try await disk.items.flush()
+    #expect(disk.backend.calls(.checkpoint) == 2)
+  }
+
+  @Test func aSyncThatFailsInAnAutomaticCheckpointPoisons() async throws {
+    let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: nil, bySize: true)))
+    disk.backend.setWantsCheckpoint(true)
+    disk.backend.fail(.checkpoint, with: RepositoryError(.outcomeUnknown))
+    try await disk.items.save(Spot("kept"))
+    #expect(await code { try await disk.items.flush() } == .poisoned)
+    #expect(try await disk.items.count() == 1)
+  }
+
+  @Test func whatIsWrittenBehindACheckpointIsLeftForTheTimer() async throws {
+    let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: .seconds(3_600), bySize: false)))
+    disk.backend.hold(.checkpoint)
+    let checkpoint = Task { try await disk.items.checkpoint() }
+    await disk.backend.waitUntilHeld(.checkpoint)
+    let save = try await disk.enqueue { try await $0.save(Spot("behind")) }
+    disk.backend.release(.checkpoint)
+    _ = try await save.value
+    try await checkpoint.value
+    try await disk.items.flush()
+    #expect(disk.items.queue.isIdleTimerSet)
+  }
+
+  @Test func noTimerGoesOnAfterClose() async throws {
+    let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: .seconds(3_600), bySize: false)))
+    let queue = disk.items.queue
+    try await disk.items.save(Spot("first"))
+    await queue.executor.run { queue.idleTimerFired(.seconds(3_600)) }
+    #expect(queue.isIdleTimerSet)
+    try await disk.items.close()
+    await queue.executor.run { queue.idleTimerFired(.zero) }
+    #expect(!queue.isIdleTimerSet)
+    #expect(disk.backend.calls(.checkpoint) == 0)
+  }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import Larder
+import LarderTesting
+import Testing
+
+/// Every single byte of a store's files overwritten, and every truncation.
+///
+/// Allowed are three outcomes: the full data; a refusal that names the file and the offset and leaves every file as it was; a recovery whose
+/// report says that something was cut, with nothing in the data that nobody wrote.
+@Suite("Damage to the files of a JSON store", .timeLimit(.minutes(10))) struct DamageTests {
+  private static let snapshot = "/data/spots.json"
+  private static let journal = "/data/spots.json-journal"
+
+  /// A store of 20 records in its snapshot, one of them deleted, and 20 commits in its journal.
+  private struct Fixture {
+    let files: SimulatedFileSystem
+    /// What is in the store, and what was in it after each commit of the journal.
+    let history: [[String: String]]
+
+    init() throws {
+      files = SimulatedFileSystem()
+      let backend = DamageTests.backend(files)
+      _ = try backend.open(StoreOptions()) { _ in }
+      var state: [String: String] = [:]
+      var history: [[String: String]] = []
+      var commit: UInt64 = 0
+      func save(_ key: String, _ value: String?) throws {
+        commit += 1
+        let record = StoredRecord(
+          collection: "spots", key: RecordKey(key), revision: Revision(commit), schemaVersion: 1, value: value.map { Data($0.utf8) })
+        try backend.commit(WriteBatch(records: [record], commits: commit...commit))
+        state[key] = value
+      }
+      for number in 0..<20 { try save("key \(number)", #"{"name":"spot \#(number)","note":"as it was"}"#) }
+      try save("key 7", nil)
+      try backend.checkpoint()
+      history.append(state)
+      for number in 0..<20 {
+        try save("key \(number % 10)", number % 6 == 5 ? nil : #"{"name":"spot \#(number)","note":"journaled"}"#)
+        history.append(state)
+      }
+      self.history = history
+    }
+  }
+
+  private static func backend(_ files: SimulatedFileSystem) -> JSONFileBackend {
+    JSONFileBackend(file: URL(fileURLWithPath: snapshot), fileSystem: files, tuning: .init(journalChunk: 4_096))
+  }
+
+  private struct Tally: CustomStringConvertible {
+    var (full, refused, recovered) = (0, 0, 0)
+    var description: String { "\(full) with full data, \(refused) refused, \(recovered) recovered with a report" }
+  }
+
+  /// Opens damaged files and sorts the outcome.
+  /// - Returns: What is wrong with it, if anything.
+  private func examine(_ files: SimulatedFileSystem, _ fixture: Fixture, _ tally: inout Tally) -> String? {
+    // The lock of the running store is not part of what is on disk.
+    let before = files.fingerprint
+    var found: [String: String] = [:]
+    do throws(RepositoryError) {
+      let backend = Self.backend(files)
+      let report = try backend.open(StoreOptions()) { record in
+        found[record.key.text] = record.value.map { String(decoding: $0, as: UTF8.self) }
+      }
+      if found == fixture.history.last {
+        tally.full += 1
+        return nil
+      }
+      guard let cut = report.cutTail else { return "silently different" }
+      guard fixture.history.contains(found) else { return "recovered to a state that never was" }
+      guard files.contents(of: cut.quarantineFile)?.count == cut.byteCount else { return "the cut bytes are not kept" }
+      tally.recovered += 1
+      return nil
+    } catch {
+      guard error.file == Self.snapshot || error.file == Self.journal, error.offset != nil else { return "imprecise: \(error)" }
+      guard files.fingerprint == before else { return "refused, but the files were changed" }
+      tally.refused += 1
+      return nil
+    }
+  }
+
+  @Test(arguments: [snapshot, journal]) func noOverwrittenByteIsSilent(_ path: String) throws {
+    let fixture = try Fixture()
+    let contents = try #require(fixture.files.contents(of: path))
+    var tally = Tally()
+    for offset in contents.indices {
+      let original = contents[offset]
+      for byte in Set([original ^ 0x01, original ^ 0x20, original ^ 0x80, 0x00, 0xFF, UInt8(ascii: "0")]) where byte != original {
+        let files = fixture.files.copy()
+        var damaged = contents
+        damaged[offset] = byte
+        try files.place(damaged, at: path)
+        if let problem = examine(files, fixture, &tally) { Issue.record("byte \(offset) of \(path) as \(byte): \(problem)") }
+      }
+    }
+    print("\(path), each byte overwritten: \(tally)")
+    #expect(tally.refused > contents.count / 4)
+  }
+
+  @Test(arguments: [snapshot, journal]) func noTruncationIsSilent(_ path: String) throws {
+    let fixture = try Fixture()
+    let contents = try #require(fixture.files.contents(of: path))
+    var tally = Tally()
+    for size in contents.indices {
+      let files = fixture.files.copy()
+      try files.place(contents.prefix(size), at: path)
+      if let problem = examine(files, fixture, &tally) { Issue.record("\(path) cut to \(size) bytes: \(problem)") }
+    }
+    print("\(path), each truncation: \(tally)")
+    #expect(tally.refused > 0)
+  }
+
+  @Test func filesOfTwoStoresAreNotMixed() throws {
+    let (one, other) = (try Fixture(), try Fixture())
+    let files = one.files.copy()
+    try files.place(try #require(other.files.contents(of: Self.journal)), at: Self.journal)
+    var tally = Tally()
+    #expect(examine(files, one, &tally) == nil)
+    #expect(tally.refused == 1)
+  }
+
+  @Test func aMainFileThatWasRestoredFromAnOlderCopyIsRefused() throws {
+    let fixture = try Fixture()
+    let old = try #require(fixture.files.contents(of: Self.snapshot))
+    let files = fixture.files.copy()
+    let backend = Self.backend(files)
+    _ = try backend.open(StoreOptions()) { _ in }
+    try backend.checkpoint()
+    let newer = files.copy()
+    try newer.place(old, at: Self.snapshot)
+    let error = #expect(throws: RepositoryError.self) { _ = try Self.backend(newer).open(StoreOptions()) { _ in } }
+    #expect(error?.code == .corrupted)
+  }
+
+  @Test func aMissingMainFileIsNotAnEmptyStore() throws {
+    let fixture = try Fixture()
+    let files = fixture.files.copy()
+    try files.remove(Self.snapshot)
+    let error = #expect(throws: RepositoryError.self) { _ = try Self.backend(files).open(StoreOptions()) { _ in } }
+    #expect(error?.code == .dataMissing)
+  }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import Testing
+
+@testable import Larder
+
+/// The pages that describe the formats show bytes; these tests make the same bytes with the code and compare.
+@Suite(.timeLimit(.minutes(10))) struct FormatPageTests {
+  @Test func theSnapshotPageShowsWhatTheWriterWrites() throws {
+    let text = String(decoding: try FormatExample.snapshot(), as: UTF8.self)
+    let block = "```json\n" + text + "```\n"
+    #expect(try page("JSONSnapshotFormat").contains(block), "the page must hold this block:\n\(block)")
+  }
+
+  @Test func theJournalPageShowsWhatTheWriterWrites() throws {
+    let block = "```hexdump\n" + hexDump(try FormatExample.journal()) + "```\n"
+    #expect(try page("JournalFormat").contains(block), "the page must hold this block:\n\(block)")
+  }
+
+  @Test func theExamplesAreReadAsThePagesSay() throws {
+    let directory = try TemporaryDirectory()
+    try FormatExample.snapshot().write(to: directory.file("spots.json"))
+    try FormatExample.journal().write(to: directory.file("spots.json-journal"))
+    let backend = JSONFileBackend(file: directory.file("spots.json"))
+    var records: [String: StoredRecord] = [:]
+    let report = try backend.open(.init()) { records[$0.key.text] = $0 }
+    #expect(report.storeID == FormatExample.header.storeID)
+    #expect(report.commit == Revision(6) && report.replayedCommits == 3 && report.isClean)
+    #expect(records.mapValues(\.revision.number) == ["brest": 6, "crozon": 5, "ouessant": 2, "pornic": 4])
+    #expect(records.filter { $0.value.value == nil }.keys.sorted() == ["brest", "ouessant"])
+    #expect(records["crozon"]?.value.map { String(decoding: $0, as: UTF8.self) } == #"{"id":"crozon","stars":5}"#)
+    try backend.close()
+    #expect(try directory.names == ["spots.json"])
+  }
+
+  private func page(_ name: String) throws -> String {
+    var root = URL(fileURLWithPath: #filePath)
+    for _ in 0..<4 { root.deleteLastPathComponent() }
+    return try String(contentsOf: root.appendingPathComponent("Docs/Larder.docc/Formats/\(name).md"), encoding: .utf8)
+  }
+
+  /// Sixteen bytes a line, as `xxd -g 1` prints them, without the zero bytes that are allocated ahead.
+  private func hexDump(_ bytes: Data) -> String {
+    var rows = Array(bytes)
+    while rows.count > 4, rows.suffix(5).allSatisfy({ $0 == 0 }) { rows.removeLast() }
+    return stride(from: 0, to: rows.count, by: 16).map { start in
+      let row = rows[start..<min(start + 16, rows.count)]
+      let hex = row.map { Hexadecimal.string($0) }.joined(separator: " ")
+      let text = String(decoding: row.map { (0x20..<0x7F).contains($0) ? $0 : UInt8(ascii: ".") }, as: UTF8.self)
+      return Hexadecimal.string(UInt32(start)) + ": " + hex.padding(toLength: 47, withPad: " ", startingAt: 0) + "  " + text + "\n"
+    }.joined()
+  }
+}
+
+/// The store that the pages show: fixed inputs, so that its bytes are the same on every machine.
+enum FormatExample {
+  static let header = SnapshotHeader(
+    storeID: UUID(uuid: (0xC0, 0xFF, 0xEE, 0x00, 0x12, 0x34, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xEF, 0x01, 0x23, 0x45, 0x67)),
+    generation: 2, commit: 3, tombstonesSince: 0)
+
+  /// Two records and a tombstone.
+  static func snapshot() throws -> Data {
+    try written { file in
+      var writer = SnapshotWriter(file, header)
+      for record in [
+        record("brest", revision: 1, #"{"id":"brest","stars":4}"#), record("crozon", revision: 3, #"{"id":"crozon","stars":3}"#),
+        record("ouessant", revision: 2, nil),
+      ] {
+        try writer.add(record)
+      }
+      _ = try writer.finish()
+    }
+  }
+
+  /// One commit alone, then two that shared a sync.
+  static func journal() throws -> Data {
+    try written { file in
+      let journalHeader = JournalHeader(storeID: header.storeID, generation: header.generation, base: header.commit, salt: 0x1A2B_3C4D)
+      var writer = try JournalWriter(creating: file, journalHeader, chunk: 512)
+      try writer.append(
+        WriteBatch(records: [record("pornic", revision: 4, #"{"id":"pornic","stars":2}"#)], commits: 4...4, durability: .durable))
+      try writer.append(
+        WriteBatch(
+          records: [record("crozon", revision: 5, #"{"id":"crozon","stars":5}"#), record("brest", revision: 6, nil)], commits: 5...6,
+          durability: .durable))
+    }
+  }
+
+  private static func record(_ key: String, revision: UInt64, _ value: String?) -> StoredRecord {
+    StoredRecord(
+      collection: "spots", key: RecordKey(key), revision: Revision(revision), schemaVersion: 1, value: value.map { Data($0.utf8) })
+  }
+
+  /// The bytes that a closure writes into a file.
+  private static func written(_ write: (any OpenFile) throws -> Void) throws -> Data {
+    let directory = try TemporaryDirectory()
+    let file = try POSIXFileSystem().create(directory.pathOfFile("example"))
+    try write(file)
+    return try file.read(at: 0, count: file.size())
+  }
+}

@@ -1,0 +1,99 @@
+// A process that writes to a store until it is killed, and says on its standard output what it begins and what was acknowledged.
+// Its parent, in Tests/CrashTests, keeps the ledger and compares it with what is in the store afterwards.
+
+import Foundation
+import Larder
+import LarderSQLite
+
+/// A record of the ledger: which task wrote it last, and in which of its steps.
+struct Entry: Codable, Identifiable, Sendable {
+  let id: String
+  var step: Int
+  var padding: String
+}
+
+@main struct LedgerWriter {
+  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP` or `LedgerWriter hold FILE`.
+  static func main() async throws {
+    let arguments = CommandLine.arguments
+    let file = URL(fileURLWithPath: arguments[2])
+    let backend: any StorageBackend = file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
+    let entries: LocalRepository<Entry>
+    do {
+      entries = try await LocalRepository(backend: backend, schema: .init("entries"), options: .init(checkpoint: .manual))
+    } catch {
+      say("refused \(error.code)")
+      exit(1)
+    }
+    say("open")
+    if arguments[1] == "hold" {
+      _ = readLine()
+      try await entries.close()
+      return
+    }
+    let (seed, first) = (UInt64(arguments[3]) ?? 0, Int(arguments[4]) ?? 0)
+    await withTaskGroup(of: Void.self) { group in
+      for task in 0..<4 {
+        group.addTask {
+          do {
+            try await run(entries, task: task, seed: seed, from: first)
+          } catch {
+            say("failed \(task) \(error)")
+          }
+        }
+      }
+    }
+  }
+
+  /// One task's steps: each is said to begin, done, and said to be acknowledged.
+  ///
+  /// A task touches only its own keys.
+  private static func run(_ entries: LocalRepository<Entry>, task: Int, seed: UInt64, from first: Int) async throws {
+    var random = SplitMix64(state: seed &+ UInt64(task) &* 0x9E37)
+    for step in first... {
+      let size = random.next() % 40 == 0 ? 5_000 : 40
+      let entry: @Sendable (Int) -> Entry = { key in Entry(id: "\(task)-\(key)", step: step, padding: String(repeating: "x", count: size)) }
+      let key = Int(random.next() % 10)
+      switch random.next() % 10 {
+      case 0:
+        say("begin \(task) \(step) delete \(key)")
+        try await entries.delete("\(task)-\(key)")
+      case 1, 2:
+        say("begin \(task) \(step) batch")
+        try await entries.save(contentsOf: (0..<5).map(entry))
+      case 3:
+        say("begin \(task) \(step) replace")
+        try await entries.transaction { transaction in
+          for key in 0..<5 { try transaction.delete("\(task)-\(key)", in: entries) }
+          for key in 5..<10 { try transaction.save(entry(key), in: entries) }
+        }
+      case 4 where random.next() % 4 == 0:
+        say("begin \(task) \(step) nothing")
+        try await entries.checkpoint()
+      default:
+        say("begin \(task) \(step) save \(key)")
+        try await entries.save(entry(key))
+      }
+      say("done \(task) \(step)")
+    }
+  }
+
+  /// Writes a line with one system call, so that it is out when this returns.
+  private static func say(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    bytes.withUnsafeBytes { _ = Foundation.write(1, $0.baseAddress, $0.count) }
+  }
+}
+
+/// The generator of Steele, Lea and Flood (2014), which replays from its seed.
+struct SplitMix64: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}
