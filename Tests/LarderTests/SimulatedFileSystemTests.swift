@@ -157,6 +157,11 @@ struct SimulatedFileSystemTests {
     #expect(states(of: "/a") == ["abc"])
   }
 
+  @Test func namesVanishIndependently() throws {
+    for path in ["/a", "/b"] { try files.create(path).sync() }
+    #expect(Set(files.crashImages().map { $0.fileSystem.paths }) == [[], ["/a"], ["/b"], ["/a", "/b"]])
+  }
+
   @Test func aSyncedNameDoesNotSaveTheBytes() throws {
     let file = try files.create("/a")
     try write("abc", to: file)

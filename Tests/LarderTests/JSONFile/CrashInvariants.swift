@@ -37,6 +37,9 @@ struct CrashInvariants {
 
     guard goesOn else { return }
     for (crash, left) in [("a kill", files.copy()), ("power loss", files.crashImages(limit: 1)[0].fileSystem)] {
+      if let path = first.report.cutTail?.quarantineFile {
+        try expect(left.contents(of: path) == files.contents(of: path), "I9: the bytes that were cut are not kept after \(crash)")
+      }
       let second = try open(left, "I6 after \(crash)")
       try expect(second.report.commit == first.report.commit, "I6: commit \(first.report.commit) became \(second.report.commit)")
       try expect(second.report.isClean && !second.report.isNew, "I6: the second recovery after \(crash) is not clean")
