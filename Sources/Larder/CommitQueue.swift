@@ -49,6 +49,9 @@ final class CommitQueue: Sendable {
       report.duration = .now - start
       return CommitQueue(executor: executor, backend: backend, options: options, state: state, openReport: report)
     }
+    // Behind the opening, so that it does not wait for it.
+    let collections = queue.state.collections
+    executor.queue.async { for records in collections { records.index() } }
     queue.scheduleIdleCheckpoint()
     return queue
   }

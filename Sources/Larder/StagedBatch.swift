@@ -117,6 +117,7 @@ extension StagedBatch {
     for record in ordered { append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection) }
     collections[collection] = RecordMap(
       ordered.map { RecordSlot(key: $0.key, revision: revision, schemaVersion: $0.schemaVersion, value: $0.value) })
+    collections[collection].index()
   }
 
   private mutating func append(_ key: RecordKey, schemaVersion: Int, value: Data?, _ collection: Int) {

@@ -7,6 +7,8 @@ struct SnapshotSegment {
   typealias Lines = (lines: [SnapshotReader.Line], end: Int)
 
   private let data: Data
+  /// The newest commit of the snapshot.
+  private let commit: UInt64
   private let comparesChecksums: Bool
 
   /// The least that is worth a core, in bytes.
@@ -14,8 +16,8 @@ struct SnapshotSegment {
 
   /// Reads the lines from the cursor to the seal.
   /// - Returns: The segments in the order of the file, each with its lines or with what is wrong in it.
-  static func read(_ cursor: ByteCursor, data: Data, comparesChecksums: Bool) -> [Result<Lines, RepositoryError>] {
-    let segment = SnapshotSegment(data: data, comparesChecksums: comparesChecksums)
+  static func read(_ cursor: ByteCursor, data: Data, commit: UInt64, comparesChecksums: Bool) -> [Result<Lines, RepositoryError>] {
+    let segment = SnapshotSegment(data: data, commit: commit, comparesChecksums: comparesChecksums)
     let starts = starts(in: cursor)
     guard starts.count > 1 else { return [segment.lines(from: cursor, to: cursor.bytes.count)] }
     let results = Mutex<[Result<Lines, RepositoryError>?]>(Array(repeating: nil, count: starts.count))
@@ -56,8 +58,15 @@ struct SnapshotSegment {
     var collection = ""
     while cursor.offset < end, cursor.next == UInt8(ascii: "{") {
       let start = cursor.offset
-      try readCollection(&cursor, &collection)
-      lines.append(try readRecord(&cursor, collection: collection, start: start))
+      let isSameCollection = try readCollection(&cursor, &collection)
+      let line = try readRecord(&cursor, collection: collection, start: start)
+      if isSameCollection, let previous = lines.last, !(previous.record.key < line.record.key) {
+        throw cursor.corrupted("damaged: the records are not in order", at: start)
+      }
+      guard line.record.revision.number <= commit else { throw cursor.corrupted("damaged: a record from the future", at: start) }
+      // The first line tells about how many will follow.
+      if lines.isEmpty { lines.reserveCapacity((end - start) / line.text.count + 1) }
+      lines.append(line)
       if cursor.skip(",\n") {
         guard cursor.next == UInt8(ascii: "{") else { throw cursor.corrupted("damaged: a record must follow") }
       } else {
@@ -69,7 +78,8 @@ struct SnapshotSegment {
   }
 
   /// Reads the collection of a line; mostly it is the one of the line before, which spares making its name again.
-  private func readCollection(_ cursor: inout ByteCursor, _ current: inout String) throws(RepositoryError) {
+  /// - Returns: Whether it is; otherwise the new name comes behind the old one.
+  private func readCollection(_ cursor: inout ByteCursor, _ current: inout String) throws(RepositoryError) -> Bool {
     try cursor.expect(#"{"in":""#)
     let start = cursor.offset
     let isSame = RecordKey(current).withBytes { name in
@@ -81,8 +91,12 @@ struct SnapshotSegment {
     } else {
       let name = try cursor.string()
       guard CollectionName.isValid(name) else { throw cursor.corrupted("damaged: not a collection's name", at: start) }
+      guard current.isEmpty || RecordKey(current) < RecordKey(name) else {
+        throw cursor.corrupted("damaged: the collections are not in order", at: start)
+      }
       current = name
     }
+    return isSame
   }
 
   /// Reads a line from behind its collection to its closing brace.

@@ -1,7 +1,10 @@
+internal import Synchronization
+
 /// The records that were there when a collection was opened or replaced, in one block that never changes.
 ///
-/// Opening must cost a scan, so the block is two flat arrays and an open-addressing table of indexes: 100,000 records are indexed in some
-/// milliseconds, a tenth of what inserting them into a tree costs. Changes go into the tree of ``RecordMap`` that lies over it.
+/// Opening must cost a scan, so the block is a flat array, and an open-addressing table of positions in it: a tenth of what inserting the
+/// records into a tree costs. Even that can wait where the array is in key order, as a JSON file's is: until the table is there, a key is
+/// searched by halving. Changes go into the tree of ``RecordMap`` that lies over the block.
 final class RecordBase: Sendable {
   let slots: [RecordSlot]
   /// Whether ``slots`` is in key order.
@@ -9,45 +12,66 @@ final class RecordBase: Sendable {
   /// The newest schema version among the slots; 0 when there are none.
   let newestSchemaVersion: Int
   /// Position + 1 of a slot, 0 where there is none; the size is a power of two, at least twice the number of slots.
-  private let table: [UInt32]
+  private let table: Mutex<[UInt32]?>
 
-  /// Indexes the slots; of two with one key the newer revision stays.
+  /// Takes the slots; of two with one key the newer revision stays.
   init(_ slots: [RecordSlot]) {
-    var table = [UInt32](repeating: 0, count: Self.tableSize(slots.count))
-    var kept = slots
-    var isSorted = true
-    var duplicates: [Int] = []
-    for (position, slot) in slots.enumerated() {
-      if position > 0, isSorted, !(slots[position - 1].key < slot.key) { isSorted = false }
-      let index = Self.probe(table, for: slot.key, in: slots)
-      if table[index] == 0 {
-        table[index] = UInt32(position + 1)
-      } else {
-        let first = Int(table[index] - 1)
-        if kept[first].revision < slot.revision { kept[first] = slot }
-        duplicates.append(position)
-      }
+    newestSchemaVersion = slots.reduce(0) { max($0, $1.schemaVersion) }
+    isSorted = zip(slots, slots.dropFirst()).allSatisfy { $0.key < $1.key }
+    if isSorted {
+      self.slots = slots
+      table = Mutex(nil)
+    } else {
+      let (unique, positions) = Self.indexed(slots)
+      self.slots = unique
+      table = Mutex(positions)
     }
-    guard duplicates.isEmpty else {
-      // Rare: a backend gave an address twice. Index what is left, which has no duplicates.
-      let dropped = Set(duplicates)
-      let unique = RecordBase(kept.enumerated().filter { !dropped.contains($0.offset) }.map(\.element))
-      (self.slots, self.table, self.isSorted) = (unique.slots, unique.table, unique.isSorted)
-      newestSchemaVersion = unique.newestSchemaVersion
-      return
-    }
-    (self.slots, self.table, self.isSorted) = (kept, table, isSorted)
-    newestSchemaVersion = kept.reduce(0) { max($0, $1.schemaVersion) }
   }
 
   static let empty = RecordBase([])
 
   /// The slot of a key.
   ///
-  /// Cost: one hash and, on average, less than two comparisons.
+  /// Cost: one hash and, on average, less than two comparisons; before ``index()``, as many as halving takes.
   func slot(for key: RecordKey) -> RecordSlot? {
+    guard let table = table.withLock({ $0 }) else { return search(key) }
     let position = table[Self.probe(table, for: key, in: slots)]
     return position == 0 ? nil : slots[Int(position - 1)]
+  }
+
+  /// Makes the table if it was put off.
+  func index() {
+    guard table.withLock({ $0 }) == nil else { return }
+    let positions = Self.indexed(slots).positions
+    table.withLock { $0 = positions }
+  }
+
+  private func search(_ key: RecordKey) -> RecordSlot? {
+    var (low, high) = (0, slots.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if slots[middle].key < key { low = middle + 1 } else { high = middle }
+    }
+    return low < slots.count && slots[low].key == key ? slots[low] : nil
+  }
+
+  /// The table of the slots, and the slots without those that have another's key, which no backend of ours gives.
+  private static func indexed(_ slots: [RecordSlot]) -> (slots: [RecordSlot], positions: [UInt32]) {
+    var table = [UInt32](repeating: 0, count: tableSize(slots.count))
+    var kept = slots
+    var duplicates: Set<Int> = []
+    for (position, slot) in slots.enumerated() {
+      let index = probe(table, for: slot.key, in: slots)
+      if table[index] == 0 {
+        table[index] = UInt32(position + 1)
+      } else {
+        let first = Int(table[index] - 1)
+        if kept[first].revision < slot.revision { kept[first] = slot }
+        duplicates.insert(position)
+      }
+    }
+    guard !duplicates.isEmpty else { return (kept, table) }
+    return indexed(kept.enumerated().filter { !duplicates.contains($0.offset) }.map(\.element))
   }
 
   /// The index in the table that holds the key, or the empty one where it would go.

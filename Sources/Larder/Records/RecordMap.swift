@@ -45,7 +45,13 @@ struct RecordMap: Sendable {
   mutating func rebaseIfWorthwhile() {
     guard overlay.count > base.slots.count + 4_096 else { return }
     self = RecordMap(ordered())
+    index()
   }
+
+  /// Prepares the base for look-ups by hash, if that was put off.
+  ///
+  /// Cost: linear, once.
+  func index() { base.index() }
 
   /// All records in the order of their keys.
   ///
