@@ -153,7 +153,9 @@ struct JSONFileStore: Sendable {
     try fileSystem.remove(temporary)
     let header = JournalHeader(
       storeID: header.storeID, generation: header.generation, base: header.commit, salt: .random(in: .min ... .max))
-    let contents = try JournalWriter.create(try fileSystem.create(temporary), header, chunk: tuning.journalChunk)
+    let new = try fileSystem.create(temporary)
+    let contents = try JournalWriter.create(new, header, chunk: tuning.journalChunk)
+    try new.close()
     try fileSystem.rename(temporary, to: paths.journal)
     try syncDirectory()
     // Opened anew, so that errors name the file by the name that it has.

@@ -14,12 +14,11 @@ struct JournalWriter {
   private(set) var lastCommit: UInt64
   private(set) var durableThrough: UInt64
 
-  /// Writes a new journal into an empty file, makes it durable and closes it; it still has to be renamed into place.
+  /// Writes a new journal into an empty file, makes it durable; it still has to be renamed into place.
   static func create(_ file: any OpenFile, _ header: JournalHeader, chunk: Int) throws(RepositoryError) -> JournalReader.Contents {
     let bytes = header.bytes + [UInt8](repeating: 0, count: chunk - JournalFormat.headerSize)
     try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
     try file.sync()
-    try file.close()
     return JournalReader.Contents(header: header, lastCommit: header.base, end: JournalFormat.headerSize)
   }
 
