@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 docc=${DOCC:-$(command -v docc || xcrun --find docc 2>/dev/null || true)}
-if [ -z "$docc" ] && command -v swift >/dev/null; then
+if [ -z "$docc" ]; then
   beside=$(dirname "$(readlink -f "$(command -v swift)")")/docc
   if [ -x "$beside" ]; then docc=$beside; fi
 fi
@@ -14,16 +14,31 @@ if [ -z "$docc" ]; then
 fi
 
 work=.build-docs
-rm -rf "$work/graphs" "$work/site"
-mkdir -p "$work/graphs"
-swift package --scratch-path "$work" dump-symbol-graph --skip-synthesized-members --minimum-access-level public >"$work/symbols.log" 2>&1 \
-  || { cat "$work/symbols.log" >&2; exit 1; }
-graphs=$(find -L "$work" -name '*.symbols.json' -path '*symbolgraph*' | LC_ALL=C sort -u)
-for graph in $graphs; do
-  case ${graph##*/} in
-    Larder.symbols.json | Larder@*.symbols.json | LarderSQLite*.symbols.json | LarderTesting*.symbols.json) cp "$graph" "$work/graphs/" ;;
-  esac
-done
-"$docc" convert Docs/Larder.docc --additional-symbol-graph-dir "$work/graphs" --output-dir "$work/site" \
-  --fallback-display-name Larder --fallback-bundle-identifier larder --warnings-as-errors
-echo "make docs: $work/site (type 'docc preview' for a look, or serve the directory)"
+mkdir -p "$work"
+rm -rf "$work/graphs" "$work/archives" "$work/site"
+find "$work" -name '*.symbols.json' -delete
+# The command also tries the test modules, and fails on those: what counts is whether the graphs of the products are there.
+swift package --scratch-path "$work" dump-symbol-graph --skip-synthesized-members >"$work/symbols.log" 2>&1 || true
+
+# Makes the archive of one product, with the catalog that is given, if one is.
+convert() { # PRODUCT [CATALOG]
+  local product=$1 graph
+  shift
+  graph=$(find "$work" -name "$product.symbols.json" | head -n 1)
+  if [ -z "$graph" ]; then
+    tail -n 30 "$work/symbols.log" >&2
+    echo "make docs: there is no symbol graph of $product" >&2
+    exit 1
+  fi
+  mkdir -p "$work/graphs/$product" "$work/archives"
+  cp "$graph" "$work/graphs/$product/"
+  # What another product adds to this one's types is documented with these types.
+  find "$(dirname "$graph")" -name "*@$product.symbols.json" -exec cp {} "$work/graphs/$product/" \;
+  "$docc" convert "$@" --additional-symbol-graph-dir "$work/graphs/$product" --output-dir "$work/archives/$product.doccarchive" \
+    --fallback-display-name "$product" --fallback-bundle-identifier "larder.$product" --warnings-as-errors
+}
+convert Larder Docs/Larder.docc
+convert LarderSQLite
+convert LarderTesting
+"$docc" merge "$work"/archives/*.doccarchive --synthesized-landing-page-name Larder --output-path "$work/site" >/dev/null
+echo "make docs: $work/site holds the documentation; serve it with any web server"

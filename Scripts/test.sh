@@ -9,6 +9,7 @@ logs=$PWD/.build-test/logs
 mkdir -p "$logs"
 summary=()
 failed=0
+passed=0
 started=$SECONDS
 
 # Runs one step; its output is kept in a file, and shown when it fails.
@@ -31,6 +32,7 @@ step() { # NAME COMMAND...
     echo "-- the seeds of this run:"
     grep -o '.*LARDER_SEED=[0-9]*' "$log" | head -n 30 || true
   fi
+  passed=$((passed + $(printf '%s' "$tests" | tr -dc '0-9')+0))
   summary+=("$(printf '  %-7s %4d s  %s%s' "$state" $((SECONDS - since)) "$name" "$tests")")
 }
 
@@ -56,6 +58,7 @@ step "the benchmarks" build Benchmarks
 echo
 if [ "$failed" = 0 ]; then
   echo "make test: everything passed, in $((SECONDS - started)) s"
+  echo "$passed passed, 0 failed"
 else
   echo "make test: FAILED, after $((SECONDS - started)) s"
 fi

@@ -62,7 +62,7 @@ extension LocalRepository {
 
   /// Deletes the record with this id, if there is one.
   ///
-  /// - Parameter ifRevision: If given, the record is deleted only if it is at this revision.
+  /// With `ifRevision` it is deleted only if it is at that revision.
   /// - Returns: Whether there was one.
   /// - Throws: `.revisionMismatch`, `.invalidKey`, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult

@@ -36,7 +36,7 @@ public struct OpenReport: Sendable {
     public var offset: UInt64
     /// How many bytes were cut.
     public var byteCount: Int
-    /// Where the bytes are kept.
+    /// Where the bytes are kept; empty when a full disk had no space for them, which is accepted only for a write that was not finished.
     public var quarantineFile: String
     /// Whether damage is as likely as a torn write, so that an acknowledged write may be among the bytes.
     public var isAmbiguous: Bool

@@ -50,7 +50,7 @@ public struct RepositoryError: Error, Sendable {
 
   /// Makes an error; backends outside this package make theirs with this.
   ///
-  /// - Parameter message: Words for a person. It must not hold the contents of a record.
+  /// The message is words for a person. It must not hold the contents of a record.
   public init(
     _ code: Code, _ message: String = "", file: String? = nil, offset: UInt64? = nil, keyHash: String? = nil,
     versions: Versions? = nil, underlying: (any Error)? = nil

@@ -33,7 +33,7 @@ public final class SQLiteBackend: StorageBackend {
     store = Mutex(SQLiteStore(file, fileSystem))
   }
 
-  /// Opens or creates the database; see ``StorageBackend/open(_:_:)``.
+  /// Opens or creates the database; see `StorageBackend.open(_:_:)`.
   ///
   /// Reads every row and compares its checksum, the order of the keys, and a sum of all of them. After a run that did not close the store,
   /// it also runs SQLite's `quick_check`, and compares what the write-ahead log holds with what SQLite recovers from it: a torn last

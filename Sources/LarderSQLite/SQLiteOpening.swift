@@ -185,8 +185,19 @@ final class SQLiteOpening {
     for pragma in SQLiteDraft.pragmas { try connection.execute("PRAGMA \(pragma)") }
     let writer = try SQLiteWriter(connection, row: row, collections: collections)
     // What the log still holds beyond its last commit must not be found a second time.
-    if report.cutTail != nil { try connection.checkpoint(truncating: true) }
+    if report.cutTail != nil { try foldAway(connection) }
     return (writer, lock)
+  }
+
+  /// Folds a log whose tail was reported.
+  ///
+  /// On a full disk it stays, is reported again by the next open, and costs nothing else.
+  private func foldAway(_ connection: SQLiteConnection) throws(RepositoryError) {
+    do {
+      try connection.checkpoint(truncating: true)
+    } catch {
+      if error.code != .full { throw error }
+    }
   }
 
   /// Gives everything back; the files stay as they were found.
@@ -204,9 +215,26 @@ final class SQLiteOpening {
     do { try connection.close() } catch {}
   }
 
-  /// Copies a log that is not whole before SQLite overwrites it.
+  /// Reports a log that is not whole, having copied it before SQLite overwrites it.
+  ///
+  /// A full disk must not keep a store shut because of a write that was never finished; where something acknowledged may be among the
+  /// bytes, it does.
   private func keepAside(_ log: SQLiteLog) throws(RepositoryError) {
     guard let offset = log.lostOffset, let file = try fileSystem.open(path.log, writable: false) else { return }
+    var kept = ""
+    do throws(RepositoryError) {
+      kept = try copyAside(file, lostOffset: offset)
+    } catch {
+      guard error.code == .full, log.endsShort else { throw error }
+      try fileSystem.remove(path.quarantine(commit: row.commit, offset: offset) + "-tmp")
+    }
+    report.cutTail = .init(
+      file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: kept, isAmbiguous: !log.endsShort)
+  }
+
+  /// Copies the log.
+  /// - Returns: The path of the copy.
+  private func copyAside(_ file: any OpenFile, lostOffset offset: Int) throws(RepositoryError) -> String {
     // An open that was cut short here makes the same copy again.
     let copyPath = path.quarantine(commit: row.commit, offset: offset)
     let temporary = copyPath + "-tmp"
@@ -228,7 +256,6 @@ final class SQLiteOpening {
     try copy.close()
     try fileSystem.rename(temporary, to: copyPath)
     try fileSystem.syncDirectory(path.directory)
-    report.cutTail = .init(
-      file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: copyPath, isAmbiguous: !log.endsShort)
+    return copyPath
   }
 }

@@ -130,20 +130,20 @@ struct JSONFileRecovery {
   }
 
   /// Keeps a torn tail aside, and overwrites it with zero bytes so that new commits can follow.
+  ///
+  /// A full disk must not keep a store shut because of a write that was never finished; where something acknowledged may be among the
+  /// bytes, it does.
   private func cutTail(of contents: JournalReader.Contents, in data: Data) throws(RepositoryError) -> OpenReport.CutTail? {
     guard case .torn(let end, let isAmbiguous) = contents.tail else { return nil }
     let start = contents.end
-    let quarantine = paths.quarantine(generation: contents.header.generation, offset: start)
-    let temporary = JSONFilePaths.temporary(for: quarantine)
-    try fileSystem.remove(temporary)
-    let copy = try fileSystem.create(temporary)
-    let tail = data[(data.startIndex + start)..<(data.startIndex + end)]
-    try tail.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
-    try copy.sync()
-    try copy.close()
-    try fileSystem.rename(temporary, to: quarantine)
-    try fileSystem.syncDirectory(paths.directory)
-
+    var quarantine = paths.quarantine(generation: contents.header.generation, offset: start)
+    do throws(RepositoryError) {
+      try keepAside(data[(data.startIndex + start)..<(data.startIndex + end)], at: quarantine)
+    } catch {
+      guard error.code == .full, !isAmbiguous else { throw error }
+      try fileSystem.remove(JSONFilePaths.temporary(for: quarantine))
+      quarantine = ""
+    }
     guard let file = try fileSystem.open(paths.journal, writable: true) else {
       throw RepositoryError(.dataMissing, "the journal is gone while it is recovered", file: paths.journal)
     }
@@ -153,6 +153,18 @@ struct JSONFileRecovery {
     try file.close()
     return .init(
       file: paths.journal, offset: UInt64(start), byteCount: end - start, quarantineFile: quarantine, isAmbiguous: isAmbiguous)
+  }
+
+  /// Writes bytes that are about to be cut to a file of their own, durably.
+  private func keepAside(_ tail: Data, at path: String) throws(RepositoryError) {
+    let temporary = JSONFilePaths.temporary(for: path)
+    try fileSystem.remove(temporary)
+    let copy = try fileSystem.create(temporary)
+    try tail.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
+    try copy.sync()
+    try copy.close()
+    try fileSystem.rename(temporary, to: path)
+    try fileSystem.syncDirectory(paths.directory)
   }
 
   private func openJournal(_ contents: JournalReader.Contents) throws(RepositoryError) -> JournalWriter {

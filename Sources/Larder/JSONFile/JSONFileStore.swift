@@ -153,11 +153,16 @@ struct JSONFileStore: Sendable {
     try fileSystem.remove(temporary)
     let header = JournalHeader(
       storeID: header.storeID, generation: header.generation, base: header.commit, salt: .random(in: .min ... .max))
-    let file = try fileSystem.create(temporary)
-    let journal = try JournalWriter(creating: file, header, chunk: tuning.journalChunk)
+    let new = try fileSystem.create(temporary)
+    let contents = try JournalWriter.create(new, header, chunk: tuning.journalChunk)
+    try new.close()
     try fileSystem.rename(temporary, to: paths.journal)
     try syncDirectory()
-    return journal
+    // Opened anew, so that errors name the file by the name that it has.
+    guard let file = try fileSystem.open(paths.journal, writable: true) else {
+      throw RepositoryError(.dataMissing, "the journal is gone", file: paths.journal)
+    }
+    return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk)
   }
 
   /// Puts a snapshot of everything in the place of the old one, durably.

@@ -15,8 +15,8 @@ extension LocalRepository {
   /// Opens or creates a JSON store in the app's own directory of the platform's default place for data.
   ///
   /// On Linux that is `$XDG_DATA_HOME`, or `~/.local/share`, as the XDG Base Directory Specification says; elsewhere Application Support.
-  /// The app's directory in it has the bundle's identifier, or the name of the process.
-  /// - Parameter filename: One path component, such as "spots.json".
+  /// The app's directory in it has the bundle's identifier, or the name of the process. The file name is one path component, such as
+  /// "spots.json".
   /// - Throws: `.unsupported` for a name with a slash or one of dots only; otherwise as ``init(jsonFile:schema:options:)``.
   public init(
     filename: String, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()

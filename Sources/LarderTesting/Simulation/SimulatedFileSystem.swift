@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// A file system in memory that knows what is durable, can lose power before any operation, and can fail at any.
 ///
-/// What was written, created, renamed or removed is seen at once and is durable only after a sync: ``OpenFile/sync()`` covers the contents, the
+/// What was written, created, renamed or removed is seen at once and is durable only after a sync: `OpenFile.sync()` covers the contents, the
 /// size and the mode of a file and never its name; ``syncDirectory(_:)`` covers the names. After a failed sync, what it should have covered may
 /// be lost and no later sync covers it, as Linux behaves. A single sector of 512 bytes is written whole or not at all.
 ///

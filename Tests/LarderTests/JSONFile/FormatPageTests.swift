@@ -75,7 +75,8 @@ enum FormatExample {
   static func journal() throws -> Data {
     try written { file in
       let journalHeader = JournalHeader(storeID: header.storeID, generation: header.generation, base: header.commit, salt: 0x1A2B_3C4D)
-      var writer = try JournalWriter(creating: file, journalHeader, chunk: 512)
+      let empty = try JournalWriter.create(file, journalHeader, chunk: 512)
+      var writer = try JournalWriter(continuing: file, empty, chunk: 512)
       try writer.append(
         WriteBatch(records: [record("pornic", revision: 4, #"{"id":"pornic","stars":2}"#)], commits: 4...4, durability: .durable))
       try writer.append(

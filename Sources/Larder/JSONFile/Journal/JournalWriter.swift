@@ -14,19 +14,12 @@ struct JournalWriter {
   private(set) var lastCommit: UInt64
   private(set) var durableThrough: UInt64
 
-  /// Writes a new journal into an empty file and makes it durable; it still has to be renamed into place.
-  init(creating file: any OpenFile, _ header: JournalHeader, chunk: Int) throws(RepositoryError) {
-    self.header = header
-    self.file = file
-    self.chunk = chunk
-    seed = header.seed
-    end = JournalFormat.headerSize
-    allocated = chunk
-    lastCommit = header.base
-    durableThrough = header.base
+  /// Writes a new journal into an empty file, makes it durable; it still has to be renamed into place.
+  static func create(_ file: any OpenFile, _ header: JournalHeader, chunk: Int) throws(RepositoryError) -> JournalReader.Contents {
     let bytes = header.bytes + [UInt8](repeating: 0, count: chunk - JournalFormat.headerSize)
     try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
     try file.sync()
+    return JournalReader.Contents(header: header, lastCommit: header.base, end: JournalFormat.headerSize)
   }
 
   /// Goes on with a journal that was read and synced, and whose tail is clean.
