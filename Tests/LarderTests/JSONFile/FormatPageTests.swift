@@ -73,9 +73,11 @@ enum FormatExample {
 
   /// One commit alone, then two that shared a sync.
   static func journal() throws -> Data {
-    try written { file in
-      let journalHeader = JournalHeader(storeID: header.storeID, generation: header.generation, base: header.commit, salt: 0x1A2B_3C4D)
-      var writer = try JournalWriter(creating: file, journalHeader, chunk: 512)
+    let journalHeader = JournalHeader(storeID: header.storeID, generation: header.generation, base: header.commit, salt: 0x1A2B_3C4D)
+    return try written { file in
+      let contents = try JournalWriter.create(file, journalHeader, chunk: 512)
+      let reopened = try #require(try POSIXFileSystem().open(file.path, writable: true))
+      var writer = try JournalWriter(continuing: reopened, contents, chunk: 512)
       try writer.append(
         WriteBatch(records: [record("pornic", revision: 4, #"{"id":"pornic","stars":2}"#)], commits: 4...4, durability: .durable))
       try writer.append(
@@ -93,8 +95,7 @@ enum FormatExample {
   /// The bytes that a closure writes into a file.
   private static func written(_ write: (any OpenFile) throws -> Void) throws -> Data {
     let directory = try TemporaryDirectory()
-    let file = try POSIXFileSystem().create(directory.pathOfFile("example"))
-    try write(file)
-    return try file.read(at: 0, count: file.size())
+    try write(try POSIXFileSystem().create(directory.pathOfFile("example")))
+    return try Data(contentsOf: directory.file("example"))
   }
 }
