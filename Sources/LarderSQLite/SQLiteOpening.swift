@@ -189,7 +189,9 @@ final class SQLiteOpening {
     return (writer, lock)
   }
 
-  /// Folds a log whose tail was reported. On a full disk it stays, is reported again by the next open, and costs nothing else.
+  /// Folds a log whose tail was reported.
+  ///
+  /// On a full disk it stays, is reported again by the next open, and costs nothing else.
   private func foldAway(_ connection: SQLiteConnection) throws(RepositoryError) {
     do {
       try connection.checkpoint(truncating: true)

@@ -23,7 +23,8 @@ struct CrashExplorerTests {
     }
   }
 
-  private func check(_ files: SimulatedFileSystem, _ acknowledged: [String]) throws {
+  private func check(_ image: CrashImage, _ acknowledged: [String]) throws {
+    let files = image.fileSystem
     let all = ["one", "two", "three"]
     let found = files.contents(of: "/a").map { String(decoding: $0, as: UTF8.self) }
     let allowed = [acknowledged.last, all.dropFirst(acknowledged.count).first]
@@ -76,7 +77,7 @@ struct CrashExplorerTests {
       })
     let (image, acknowledged) = try explorer.image(at: failure.point, through: { DirectorySyncIgnoring($0) }, workload: replace)
     #expect(image.summary == failure.summary)
-    #expect(throws: Lost.self) { try check(image.fileSystem, acknowledged) }
+    #expect(throws: Lost.self) { try check(image, acknowledged) }
     #expect(failure.description.contains("operation \(failure.point.operation)"))
   }
 
@@ -91,7 +92,7 @@ struct CrashExplorerTests {
     try start.create("/a").sync()
     try start.syncDirectory("/")
     let result = try explorer.explore(from: { start.copy() }, workload: { (files, _: (String) -> Void) in try files.remove("/a") }) {
-      (files, _) in if files.paths.count > 1 { throw Lost() }
+      (image, _) in if image.fileSystem.paths.count > 1 { throw Lost() }
     }
     #expect(result.points == 2)
     #expect(start.paths == ["/a"])

@@ -72,11 +72,17 @@ public struct POSIXFileSystem: FileSystem {
   /// Makes a directory and its missing parents, mode 0700, each synced into its parent before the next is made.
   public func createDirectory(_ path: String) throws(RepositoryError) {
     try Self.check(path)
-    guard let failure = try makeDirectory(path) else { return }
     let parent = PathText.parent(of: path)
-    guard failure == ENOENT, parent != path else { throw .system("mkdir", failure, file: path) }
-    try createDirectory(parent)
-    if let failure = try makeDirectory(path) { throw .system("mkdir", failure, file: path) }
+    switch try makeDirectory(path) {
+    case .done(let isNew):
+      // Of the directories on the way, only the last that is there can be one whose maker was killed before it synced it.
+      try syncEntry(of: isNew == 1 ? parent : path)
+    case .failed(ENOENT) where parent != path:
+      try createDirectory(parent)
+      if case .failed(let number) = try makeDirectory(path) { throw .system("mkdir", number, file: path) }
+    case .failed(let number):
+      throw .system("mkdir", number, file: path)
+    }
   }
 
   /// Makes the entries of a directory durable.
@@ -125,8 +131,8 @@ public struct POSIXFileSystem: FileSystem {
     return try POSIXLock.acquire(path)
   }
 
-  /// Makes one directory durably, or accepts the one that is there; returns `errno` when neither is possible.
-  private func makeDirectory(_ path: String) throws(RepositoryError) -> Int32? {
+  /// Makes one directory durably, or finds the one that is there: 1 or 0.
+  private func makeDirectory(_ path: String) throws(RepositoryError) -> CallOutcome {
     switch SystemCall.uninterrupted({ Int(mkdir(path, 0o700)) }) {
     case .done:
       if case .failed(let number) = SystemCall.uninterrupted({ Int(chmod(path, 0o700)) }) {
@@ -134,22 +140,20 @@ public struct POSIXFileSystem: FileSystem {
       }
       try syncDirectory(path)
       try syncDirectory(PathText.parent(of: path))
-      return nil
+      return .done(1)
     case .failed(EEXIST):
-      try adoptDirectory(path)
-      return nil
+      var status = stat()
+      if case .failed(let number) = SystemCall.uninterrupted({ Int(stat(path, &status)) }) {
+        throw .system("stat", number, file: path)
+      }
+      return status.st_mode & S_IFMT == S_IFDIR ? .done(0) : .failed(ENOTDIR)
     case .failed(let number):
-      return number
+      return .failed(number)
     }
   }
 
-  /// Accepts a directory that is there, and syncs its parent: the process that made it may have been killed before it could.
-  private func adoptDirectory(_ path: String) throws(RepositoryError) {
-    var status = stat()
-    if case .failed(let number) = SystemCall.uninterrupted({ Int(stat(path, &status)) }) {
-      throw .system("stat", number, file: path)
-    }
-    guard status.st_mode & S_IFMT == S_IFDIR else { throw .system("mkdir", ENOTDIR, file: path) }
+  /// Syncs a directory that was there into its parent, if that may be opened.
+  private func syncEntry(of path: String) throws(RepositoryError) {
     do {
       try syncDirectory(PathText.parent(of: path))
     } catch {

@@ -10,8 +10,8 @@ public import Larder
 ///   let store = try MyStore(on: files)
 ///   try store.put("a")
 ///   acknowledge("a")
-/// } check: { files, acknowledged in
-///   let store = try MyStore(on: files)
+/// } check: { image, acknowledged in
+///   let store = try MyStore(on: image.fileSystem)
 ///   for key in acknowledged { guard store.contains(key) else { throw Lost(key) } }
 /// }
 /// ```
@@ -93,7 +93,7 @@ public struct CrashExplorer: Sendable {
     from start: () throws -> SimulatedFileSystem = { SimulatedFileSystem() },
     through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 },
     workload: (any FileSystem, (Ack) -> Void) throws -> Void,
-    check: (SimulatedFileSystem, [Ack]) throws -> Void
+    check: (CrashImage, [Ack]) throws -> Void
   ) throws -> Exploration {
     var result = Exploration()
     var operation = 0
@@ -112,7 +112,7 @@ public struct CrashExplorer: Sendable {
           }
           result.images += 1
           do {
-            try check(image.fileSystem, acknowledged)
+            try check(image, acknowledged)
           } catch {
             let point = Point(operation: operation, kind: kind, image: index, seed: seed)
             throw Failure(point: point, summary: image.summary, underlying: error)

@@ -14,6 +14,8 @@ public struct CrashImage: Sendable {
   ///
   /// After a power loss all of it is durable; after a kill what was unsynced still is.
   public let fileSystem: SimulatedFileSystem
+  /// What happened to the machine.
+  public let kind: CrashKind
   /// What was kept, in words.
   public let summary: String
 }
@@ -34,11 +36,13 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     case cut(Int)
   }
 
+  private let kind: CrashKind
   private let disk: SimulatedDisk
   private let inFlight: (file: Int, offset: Int, bytes: [UInt8])?
   private var choices: [Choice] = []
 
   init(_ kind: CrashKind, disk: SimulatedDisk, inFlight: (file: Int, offset: Int, bytes: [UInt8])?, limit: Int, seed: UInt64) {
+    self.kind = kind
     self.disk = disk
     self.inFlight = inFlight
     var generator = SeededGenerator(seed: seed)
@@ -72,7 +76,7 @@ public struct CrashImages: RandomAccessCollection, Sendable {
         }
       }
     }
-    return CrashImage(fileSystem: SimulatedFileSystem(image), summary: summary(of: choices[index]))
+    return CrashImage(fileSystem: SimulatedFileSystem(image), kind: kind, summary: summary(of: choices[index]))
   }
 
   private func summary(of choice: Choice) -> String {

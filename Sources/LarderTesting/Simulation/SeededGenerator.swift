@@ -1,12 +1,12 @@
 /// A random number generator that repeats itself: equal seeds give equal numbers, on every machine (SplitMix64).
-public struct SeededGenerator: RandomNumberGenerator, Sendable {
+struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   /// Starts from a seed.
-  public init(seed: UInt64) { state = seed }
+  init(seed: UInt64) { state = seed }
 
   /// The next number.
-  public mutating func next() -> UInt64 {
+  mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -48,9 +48,20 @@ struct SimulatedDisk: Sendable {
 
     mutating func apply(_ change: FileChange) {
       switch change {
-      case .growth(let size): if size > bytes.count { bytes.append(contentsOf: repeatElement(0, count: size - bytes.count)) }
+      case .growth(let size): grow(to: size)
       case .mode(let mode): self.mode = mode
       case .data(let offset, let data): data.withUnsafeBytes { write($0, at: offset) }
+      }
+    }
+
+    /// Adds zeros; a loop over bytes would be most of the time of a debug test run.
+    private mutating func grow(to size: Int) {
+      guard size > bytes.count else { return }
+      bytes = [UInt8](unsafeUninitializedCapacity: size) { [bytes] buffer, count in
+        let target = UnsafeMutableRawBufferPointer(buffer)
+        bytes.withUnsafeBytes { target.copyMemory(from: $0) }
+        if let base = target.baseAddress { memset(base + bytes.count, 0, size - bytes.count) }
+        count = size
       }
     }
 
@@ -162,7 +173,11 @@ struct SimulatedDisk: Sendable {
     guard !bytes.isEmpty else { return }
     let end = offset + bytes.count
     if let size = files[number]?.current.bytes.count, end > size { files[number]?.record(.growth(to: end)) }
-    files[number]?.record(.data(offset: offset, bytes: [UInt8](bytes)))
+    let copy = [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
+      UnsafeMutableRawBufferPointer(buffer).copyMemory(from: bytes)
+      count = bytes.count
+    }
+    files[number]?.record(.data(offset: offset, bytes: copy))
   }
 
   mutating func setMode(_ mode: UInt16, of number: Int) { files[number]?.record(.mode(mode)) }

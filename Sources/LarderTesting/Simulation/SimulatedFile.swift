@@ -37,7 +37,9 @@ final class SimulatedFile: OpenFile {
     if offset < 0 { throw .simulated("pread", EINVAL, path) }
     return try system.reading("pread", path) { [number] (disk) in
       guard let bytes = disk.files[number]?.current.bytes, offset < bytes.count, count > 0 else { return Data() }
-      return bytes.withUnsafeBytes { Data($0[offset..<offset + min(count, bytes.count - offset)]) }
+      return bytes.withUnsafeBytes { bytes in
+        bytes.baseAddress.map { Data(bytes: $0 + offset, count: min(count, bytes.count - offset)) } ?? Data()
+      }
     }
   }
 

@@ -36,7 +36,7 @@ public final class SimulatedFileSystem: FileSystem {
 
   /// How many calls have changed or synced something; failed ones count, refused ones after a crash do not.
   ///
-  /// One call counts once, but making a directory counts twice for each one that is made: for the directory, and for its parent's sync.
+  /// One call counts once, but `createDirectory` counts each directory that it makes, and each sync.
   public var operationCount: Int { state.withLock { $0.operationCount } }
 
   /// How many calls have read something.
@@ -142,16 +142,23 @@ public final class SimulatedFileSystem: FileSystem {
   /// Makes a directory and its missing parents, each synced into its parent before the next is made.
   public func createDirectory(_ path: String) throws(RepositoryError) {
     let parent = SimulatedDisk.split(path).directory
-    let found = try reading("stat", path) { (disk) throws(RepositoryError) in try disk.entry(at: path) }
-    if case .file = found { throw .simulated("mkdir", ENOTDIR, path) }
-    if found == nil {
+    switch try reading("stat", path, { (disk) throws(RepositoryError) in try disk.entry(at: path) }) {
+    case .file: throw .simulated("mkdir", ENOTDIR, path)
+    case .directory: try adoptDirectory(path)
+    case nil:
       if try reading("stat", parent, { (disk) throws(RepositoryError) in try disk.entry(at: parent) }) == nil {
         try createDirectory(parent)
+      } else {
+        try adoptDirectory(parent)
       }
       try changing("mkdir", path) { (disk) in disk.makeDirectory(path) }
+      try syncDirectory(parent)
     }
-    // Also for a directory that is there: whoever made it may not have lived to sync it.
-    if path != "/" { try syncDirectory(parent) }
+  }
+
+  /// Syncs the parent of a directory that is there: whoever made it may not have lived to do so.
+  private func adoptDirectory(_ path: String) throws(RepositoryError) {
+    if path != "/" { try syncDirectory(SimulatedDisk.split(path).directory) }
   }
 
   /// Makes the entries of a directory durable.

@@ -1,0 +1,152 @@
+import Foundation
+import Larder
+import LarderTesting
+
+/// What must hold of a store after a crash: the invariants I1 to I9.
+///
+/// - I1: every acknowledged commit is there. I2: every other batch is there as a whole or not at all, in order. I3: no value that nobody wrote.
+/// - I4: opening works. I5: a save works afterwards, and survives. I6: recovering again changes nothing and reports nothing.
+/// - I7: no temporary file stays, and the files stay small. I8: files are 0600. I9: the report tells exactly of what was dropped.
+struct CrashInvariants {
+  struct Violation: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+  }
+
+  /// What opening found.
+  struct Opened {
+    let backend: JSONFileBackend
+    let report: OpenReport
+    let records: [RecordAddress: StoredRecord]
+  }
+
+  let workload: CrashWorkload
+  let tuning: JSONFileBackend.Tuning
+
+  /// Checks them all, or only those that the first opening shows (not I5 and I6); the files are changed by it.
+  func check(
+    _ files: SimulatedFileSystem, _ kind: CrashKind, _ promises: [CrashWorkload.Promise], andGoOn goesOn: Bool = true
+  ) throws {
+    let before = Dictionary(uniqueKeysWithValues: files.paths.map { ($0, files.contents(of: $0) ?? Data()) })
+
+    let first = try open(files, "I4")
+    try checkRecords(first, kind, promises)
+    try checkReport(first.report, before, files)
+    try checkFiles(files, isOpen: true)
+    if let problem = first.backend.verify().problems.first { throw Violation("I4: verify: \(problem)") }
+
+    guard goesOn else { return }
+    for (crash, left) in [("a kill", files.copy()), ("power loss", files.crashImages(limit: 1)[0].fileSystem)] {
+      let second = try open(left, "I6 after \(crash)")
+      try expect(second.report.commit == first.report.commit, "I6: commit \(first.report.commit) became \(second.report.commit)")
+      try expect(second.report.isClean && !second.report.isNew, "I6: the second recovery after \(crash) is not clean")
+      try compare(second.records, first.records, "I6 after \(crash)")
+    }
+    try checkSaving(first, files)
+  }
+
+  private func expect(_ condition: Bool, _ message: @autoclosure () -> String) throws {
+    if !condition { throw Violation(message()) }
+  }
+
+  private func open(_ files: SimulatedFileSystem, _ invariant: String) throws -> Opened {
+    let backend = JSONFileBackend(file: CrashWorkload.file, fileSystem: files, tuning: tuning)
+    var records: [RecordAddress: StoredRecord] = [:]
+    var repeated: RecordAddress?
+    do {
+      let report = try backend.open(workload.options) { record in
+        if records.updateValue(record, forKey: record.address) != nil { repeated = record.address }
+      }
+      if let repeated { throw Violation("I2: \(repeated.key.text) was visited twice") }
+      return Opened(backend: backend, report: report, records: records)
+    } catch let error as RepositoryError {
+      throw Violation("\(invariant): opening failed: \(error)")
+    }
+  }
+
+  private func compare(
+    _ found: [RecordAddress: StoredRecord], _ expected: [RecordAddress: StoredRecord], _ invariant: String
+  ) throws {
+    try expect(found.count == expected.count, "\(invariant): \(found.count) records instead of \(expected.count)")
+    for (address, record) in expected {
+      guard let other = found[address] else { throw Violation("\(invariant): \(address.key.text) is missing") }
+      try expect(
+        other.revision == record.revision && other.value == record.value && other.schemaVersion == record.schemaVersion,
+        "\(invariant): \(address.key.text) is not what was written")
+    }
+  }
+
+  /// I1, I2, I3.
+  private func checkRecords(_ opened: Opened, _ kind: CrashKind, _ promises: [CrashWorkload.Promise]) throws {
+    let found = opened.report.commit.number
+    var (floor, acknowledged) = (UInt64(0), UInt64(0))
+    for case .kept(let commit, let durability) in promises {
+      acknowledged = max(acknowledged, commit)
+      if durability == .durable || kind == .processKill { floor = max(floor, commit) }
+    }
+    try expect(!opened.report.isNew || promises.isEmpty, "I1: a store that was created is gone")
+    try expect(found >= floor, "I1: commit \(floor) was acknowledged, the store is at \(found)")
+    let next = workload.states.keys.filter { $0 > acknowledged }.min() ?? acknowledged
+    try expect(found <= next, "I3: the store is at commit \(found), and only \(next) were begun")
+    guard let state = workload.states[found] else { throw Violation("I2: commit \(found) is in the middle of a batch") }
+    try compare(opened.records, state, "I2/I3 at commit \(found)")
+  }
+
+  /// I9.
+  private func checkReport(_ report: OpenReport, _ before: [String: Data], _ files: SimulatedFileSystem) throws {
+    // An interrupted recovery may have begun the very quarantine file that this one finished: that is reported as the cut.
+    let finished = report.cutTail.map { $0.quarantineFile + "-tmp" }
+    let temporary = before.keys.filter { $0.hasSuffix("-tmp") && $0 != finished }
+      .map { ($0 as NSString).lastPathComponent }.sorted()
+    try expect(report.removedTemporaryFiles == temporary, "I9: removed \(report.removedTemporaryFiles), there were \(temporary)")
+    let journal = CrashWorkload.path + "-journal"
+    let quarantined = files.paths.filter { $0.contains("-quarantine-") && before[$0] == nil }
+    guard let cut = report.cutTail else {
+      try expect(quarantined.isEmpty, "I9: \(quarantined) was made and not reported")
+      if let now = files.contents(of: journal) { try expect(now == before[journal], "I9: the journal was changed and nothing reported") }
+      return
+    }
+    guard let old = before[journal], let kept = files.contents(of: cut.quarantineFile), let now = files.contents(of: journal) else {
+      throw Violation("I9: a cut was reported and its files are not there")
+    }
+    let (start, end) = (Int(cut.offset), Int(cut.offset) + cut.byteCount)
+    try expect(cut.file == journal && kept == old[start..<end], "I9: the bytes kept are not the bytes cut")
+    try expect(now == old[..<start] + Data(count: old.count - start), "I9: more was cut than reported")
+    try expect(old[end...] == Data(count: old.count - end), "I9: bytes behind the cut were dropped")
+  }
+
+  /// I7 and I8.
+  private func checkFiles(_ files: SimulatedFileSystem, isOpen: Bool) throws {
+    for path in files.paths {
+      let suffix = path.dropFirst(CrashWorkload.path.count)
+      let isExpected =
+        suffix.isEmpty || suffix.hasPrefix("-quarantine-") && !suffix.hasSuffix("-tmp")
+        || suffix == "-previous" && workload.options.keepsPreviousSnapshot || suffix == "-journal" && isOpen
+      try expect(isExpected, "I7: \(path) stays")
+      try expect(files.mode(of: path) == 0o600, "I8: the mode of \(path) is \(String(files.mode(of: path) ?? 0, radix: 8))")
+      try expect((files.contents(of: path)?.count ?? 0) < 64 << 10, "I7: \(path) is too large")
+    }
+  }
+
+  /// I5.
+  private func checkSaving(_ opened: Opened, _ files: SimulatedFileSystem) throws {
+    let commit = opened.report.commit.number + 1
+    let record = StoredRecord(
+      collection: "spots", key: RecordKey("after the crash"), revision: Revision(commit), schemaVersion: 1, value: Data("1".utf8))
+    var expected = opened.records
+    expected[record.address] = record
+    do {
+      try opened.backend.commit(WriteBatch(records: [record], commits: commit...commit))
+      let lost = try open(files.crashImages(limit: 1)[0].fileSystem, "I5 after power loss")
+      try compare(lost.records, expected, "I5 after power loss")
+      try expect(lost.report.isClean, "I5: not clean after power loss")
+      try opened.backend.close()
+    } catch let error as RepositoryError {
+      throw Violation("I5: \(error)")
+    }
+    try checkFiles(files, isOpen: false)
+    let closed = try open(files.copy(), "I5 after closing")
+    try compare(closed.records, expected, "I5 after closing")
+    try expect(closed.report.isClean && closed.report.replayedCommits == 0, "I5: not clean after closing")
+  }
+}

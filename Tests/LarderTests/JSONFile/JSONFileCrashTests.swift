@@ -1,0 +1,113 @@
+import Foundation
+import Larder
+import LarderTesting
+import Testing
+
+@Suite("Crashes of a JSON store", .timeLimit(.minutes(10)))
+struct JSONFileCrashTests {
+  private static let workloads: [CrashWorkload] =
+    [.creation, .firstSave, .batches, .deletes, .checkpoints, .previous, .closing, .largeRecords, .buffered]
+  /// A journal that has to grow often.
+  private static let tuning = JSONFileBackend.Tuning(journalChunk: 512)
+
+  private static func explore(
+    _ workload: CrashWorkload, seed: UInt64, tuning: JSONFileBackend.Tuning = tuning,
+    through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }
+  ) throws -> CrashExplorer.Exploration {
+    let invariants = CrashInvariants(workload: workload, tuning: tuning)
+    return try CrashExplorer(seed: seed, imagesPerPoint: 200).explore(through: wrap) { files, promise in
+      try workload.run(on: files, tuning: tuning, promise)
+    } check: { image, promises in
+      try invariants.check(image.fileSystem, image.kind, promises)
+    }
+  }
+
+  /// Runs explorations on all cores, and adds up what they did.
+  private static func exploreAll(
+    _ workloads: [CrashWorkload], _ body: @escaping @Sendable (CrashWorkload) throws -> CrashExplorer.Exploration
+  ) async -> CrashExplorer.Exploration {
+    await withTaskGroup(of: CrashExplorer.Exploration.self) { group in
+      for workload in workloads {
+        group.addTask {
+          do {
+            return try body(workload)
+          } catch {
+            Issue.record("\(workload.name): \(error)")
+            return .init()
+          }
+        }
+      }
+      return await group.reduce(into: .init()) { $0 += $1 }
+    }
+  }
+
+  @Test func noCrashLosesAnAcknowledgedWrite() async throws {
+    let seed = try #require(Seeds.list(1, for: "noCrashLosesAnAcknowledgedWrite").first)
+    let workloads = Self.workloads + (0..<3).map { .random(seed: seed &+ $0) }
+    let clock = ContinuousClock.now
+    let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed) }
+    print("crash images: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
+    #expect(result.images >= 20_000)
+  }
+
+  /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.
+  @Test func aCrashDuringRecoveryLosesNothingEither() async throws {
+    let seed = try #require(Seeds.list(1, for: "aCrashDuringRecoveryLosesNothingEither").first)
+    let workloads: [CrashWorkload] = [.creation, .firstSave, .deletes, .checkpoints, .largeRecords, .buffered, .random(seed: seed)]
+    let clock = ContinuousClock.now
+    let result = await Self.exploreAll(workloads) { workload in
+      let invariants = CrashInvariants(workload: workload, tuning: Self.tuning)
+      let (first, second) = (CrashExplorer(seed: seed, imagesPerPoint: 5), CrashExplorer(seed: seed, imagesPerPoint: 5))
+      var result = CrashExplorer.Exploration()
+      _ = try first.explore { files, promise in
+        try workload.run(on: files, tuning: Self.tuning, promise)
+      } check: { image, promises in
+        result += try second.explore(from: { image.fileSystem.copy() }) { (files, promise: (CrashWorkload.Promise) -> Void) in
+          let report = try JSONFileBackend(file: CrashWorkload.file, fileSystem: files, tuning: Self.tuning).open(workload.options) { _ in }
+          promise(.kept(report.commit.number, .durable))
+        } check: { again, found in
+          // A power loss during recovery may also take what only survived the first crash because it was a kill.
+          let kind: CrashKind = again.kind == .powerLoss ? .powerLoss : image.kind
+          try invariants.check(again.fileSystem, kind, promises + found, andGoOn: again.fileSystem.fingerprint % 8 == 0)
+        }
+      }
+      return result
+    }
+    print("images of crashes in recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
+    #expect(result.images >= 5_000)
+  }
+
+  // MARK: Teeth: each of these defects must be found
+
+  private func finding(
+    in workload: CrashWorkload, tuning: JSONFileBackend.Tuning = tuning,
+    through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }
+  ) -> String {
+    do {
+      _ = try Self.explore(workload, seed: 1, tuning: tuning, through: wrap)
+      return ""
+    } catch let failure as CrashExplorer.Failure {
+      return "\(failure.underlying)"
+    } catch {
+      return "the workload itself failed: \(error)"
+    }
+  }
+
+  @Test(arguments: [CrashWorkload.creation, .firstSave, .checkpoints])
+  func aMissingDirectorySyncIsFound(workload: CrashWorkload) {
+    let found = finding(in: workload) { DirectorySyncIgnoring($0) }
+    #expect(found.hasPrefix("I1"), "\(found)")
+  }
+
+  @Test(arguments: [CrashWorkload.creation, .firstSave, .checkpoints])
+  func aRenameBeforeTheSyncIsFound(workload: CrashWorkload) {
+    let found = finding(in: workload) { RenameBeforeSync($0) { $0.hasSuffix("-tmp") } }
+    #expect(found.hasPrefix("I"), "\(found)")
+  }
+
+  @Test(arguments: [CrashWorkload.batches, .largeRecords])
+  func ignoredChecksumsAreFound(workload: CrashWorkload) {
+    let found = finding(in: workload, tuning: .init(journalChunk: 512, comparesChecksums: false))
+    #expect(found.hasPrefix("I"), "\(found)")
+  }
+}
