@@ -13,10 +13,12 @@ final class CommitQueue: Sendable {
   let executor: StoreExecutor
   let options: StoreOptions
   let openReport: OpenReport
-  private let backend: any StorageBackend
-  private let published: Mutex<StoreState>
+  let backend: any StorageBackend
+  let published: Mutex<StoreState>
   private let inbox = Mutex(Inbox())
-  private let checkpoints = Mutex(CheckpointState())
+  /// The type that each collection is read as.
+  private let itemTypes = Mutex<[String: ObjectIdentifier]>([:])
+  let checkpoints = Mutex(CheckpointState())
 
   private struct Inbox: Sendable {
     var writes: [any AnyQueuedWrite] = []
@@ -62,8 +64,14 @@ final class CommitQueue: Sendable {
   /// The index of a collection, made when it is new.
   ///
   /// Nothing is written until its first record is.
-  func collection(named name: String) -> Int {
-    published.withLock { state in
+  /// - Throws: `.unsupported` when it is read as another type already: the records keep the values that they were decoded to.
+  func collection<Item>(named name: String, of type: Item.Type) throws(RepositoryError) -> Int {
+    let isSameType = itemTypes.withLock { types in
+      defer { types[name] = types[name] ?? ObjectIdentifier(type) }
+      return types[name].map { $0 == ObjectIdentifier(type) } ?? true
+    }
+    guard isSameType else { throw RepositoryError(.unsupported, "the collection \(name) is open as another type") }
+    return published.withLock { state in
       if let index = state.names.firstIndex(of: name) { return index }
       state.names.append(name)
       state.collections.append(RecordMap())
@@ -109,7 +117,7 @@ final class CommitQueue: Sendable {
     if startsDrain { executor.queue.async { self.drain() } }
   }
 
-  private func takeWrites() -> [any AnyQueuedWrite]? {
+  func takeWrites() -> [any AnyQueuedWrite]? {
     inbox.withLock { inbox in
       guard !inbox.writes.isEmpty else {
         inbox.isDraining = false
@@ -120,21 +128,22 @@ final class CommitQueue: Sendable {
     }
   }
 
-  /// Commits batch after batch until nobody waits.
+  /// Commits what waits, and comes again behind what else the executor has to do.
+  ///
+  /// So no stream of writes keeps a flush waiting.
   ///
   /// On the executor only.
   private func drain() {
-    while let writes = takeWrites() {
-      commit(writes)
-      checkpointBySize()
-    }
-    scheduleIdleCheckpoint()
+    guard let writes = takeWrites() else { return scheduleIdleCheckpoint() }
+    commit(writes)
+    checkpointBySize()
+    executor.queue.async { self.drain() }
   }
 
   /// One group commit.
   ///
   /// On the executor only.
-  private func commit(_ writes: [any AnyQueuedWrite]) {
+  func commit(_ writes: [any AnyQueuedWrite]) {
     let state = self.state
     do throws(RepositoryError) {
       try state.checkWritable()
@@ -165,130 +174,20 @@ final class CommitQueue: Sendable {
 
   /// On the executor only.
   private func publish(_ state: StoreState) {
-    published.withLock { current in
+    // The old state goes back to the caller, so that what only it has kept alive is not released under the lock.
+    _ = published.withLock { current in
+      let old = current
       // A collection may have been declared since the state was taken; it is empty, and stays.
       let declared = current.names.dropFirst(state.names.count)
       current = state
       current.names += declared
       current.collections += declared.map { _ in RecordMap() }
+      return old
     }
   }
 
-  private func notePoison(_ error: RepositoryError) {
+  func notePoison(_ error: RepositoryError) {
     guard error.code == .outcomeUnknown || error.code == .poisoned else { return }
     published.withLock { if case .open = $0.condition { $0.condition = .poisoned(error) } }
-  }
-}
-
-// MARK: - Maintenance
-
-extension CommitQueue {
-  /// Makes every earlier write durable.
-  func flush() async throws(RepositoryError) {
-    try await maintain { backend throws(RepositoryError) in try backend.flush() }
-  }
-
-  /// Folds the journal into the main file.
-  func checkpoint() async throws(RepositoryError) {
-    try await maintain { [self] backend throws(RepositoryError) in
-      try backend.checkpoint()
-      let commit = state.commit
-      checkpoints.withLock { state in
-        state.folded = commit
-        state.failure = nil
-        state.retryFrom = 0
-      }
-    }
-  }
-
-  func backup(to url: URL) async throws(RepositoryError) {
-    try await maintain { backend throws(RepositoryError) in try backend.backup(to: url) }
-  }
-
-  func verify() async -> VerifyReport {
-    let start = ContinuousClock.now
-    var report = await executor.run { self.backend.verify() }
-    if let failure = checkpoints.withLock({ $0.failure }) { report.problems.append(failure) }
-    report.duration = .now - start
-    return report
-  }
-
-  /// Commits what is queued, then closes the backend.
-  ///
-  /// The second call does nothing.
-  func close() async throws(RepositoryError) {
-    try await executor.run { () throws(RepositoryError) in
-      let wasClosed = self.published.withLock { if case .closed = $0.condition { true } else { false } }
-      guard !wasClosed else { return }
-      self.drain()
-      self.published.withLock { $0.condition = .closed }
-      try self.backend.close()
-    }
-  }
-
-  /// Runs an operation of the backend between commits.
-  private func maintain(
-    _ operation: @escaping @Sendable (any StorageBackend) throws(RepositoryError) -> Void
-  ) async throws(RepositoryError) {
-    try await executor.run { () throws(RepositoryError) in
-      try self.state.checkWritable()
-      do throws(RepositoryError) {
-        try operation(self.backend)
-      } catch {
-        self.notePoison(error)
-        throw error
-      }
-    }
-  }
-
-  /// On the executor only.
-  private func checkpointBySize() {
-    let commit = state.commit
-    guard options.checkpoint.bySize, backend.wantsCheckpoint, commit >= checkpoints.withLock({ $0.retryFrom }) else { return }
-    automaticCheckpoint(commit)
-  }
-
-  /// A checkpoint that nobody asked for: its failure must not fail a write, so it is kept for `verify`, and tried again later.
-  private func automaticCheckpoint(_ commit: UInt64) {
-    guard case .open = state.condition else { return }
-    do throws(RepositoryError) {
-      try backend.checkpoint()
-      checkpoints.withLock {
-        $0.folded = commit
-        $0.failure = nil
-      }
-    } catch {
-      notePoison(error)
-      checkpoints.withLock {
-        $0.failure = error
-        $0.retryFrom = commit + 1_000
-      }
-    }
-  }
-
-  /// Whether the idle timer runs: for tests.
-  var isIdleTimerSet: Bool { checkpoints.withLock { $0.isIdleTimerSet } }
-
-  /// Sets the one timer that folds the journal when writing has paused.
-  private func scheduleIdleCheckpoint() {
-    guard let idle = options.checkpoint.idle, options.access != .readOnly, case .open = state.condition else { return }
-    let commit = state.commit
-    let mustSet = checkpoints.withLock { state in
-      guard !state.isIdleTimerSet, state.folded < commit, commit >= state.retryFrom else { return false }
-      state.isIdleTimerSet = true
-      return true
-    }
-    guard mustSet else { return }
-    executor.queue.asyncAfter(deadline: .now() + idle.timeInterval) { [weak self] in self?.idleTimerFired(idle) }
-  }
-
-  /// On the executor only.
-  func idleTimerFired(_ idle: Duration) {
-    let lastWrite = checkpoints.withLock { state in
-      state.isIdleTimerSet = false
-      return state.lastWrite
-    }
-    if ContinuousClock.now - lastWrite >= idle { automaticCheckpoint(state.commit) }
-    scheduleIdleCheckpoint()
   }
 }

@@ -21,16 +21,11 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public nonisolated var unownedExecutor: UnownedSerialExecutor { queue.executor.asUnownedSerialExecutor() }
 
   init(queue: CommitQueue, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
-    guard CollectionName.isValid(schema.name) else {
-      throw RepositoryError(.unsupported, "a collection's name is 1 to 64 of A-Z a-z 0-9 _ . - and starts with a letter, digit or _")
-    }
-    guard schema.version >= 1, schema.version <= Int(Int32.max) else {
-      throw RepositoryError(.unsupported, "a schema version is a number from 1")
-    }
+    try schema.check()
     self.queue = queue
     self.schema = schema
     self.ownsStore = ownsStore
-    collection = queue.collection(named: schema.name)
+    collection = try queue.collection(named: schema.name, of: Item.self)
     coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits)
     let newest = queue.state.collections[collection].newestSchemaVersion
     guard newest <= schema.version else {
@@ -47,12 +42,12 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
+    try schema.check()
     let queue = try await CommitQueue.open(backend, options)
     do throws(RepositoryError) {
       try self.init(queue: queue, schema: schema, ownsStore: true)
     } catch {
-      // Nobody else could close the store. That it was refused matters more than how the close went: nothing was written.
-      do throws(RepositoryError) { try await queue.close() } catch {}
+      await queue.abandon()
       throw error
     }
   }
@@ -134,6 +129,11 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// that is dropped without closing loses nothing; the next open replays its journal.
   /// - Throws: what prevented a clean close; everything committed is safe in any case.
   public func close() async throws(RepositoryError) {
-    if ownsStore { try await queue.close() } else { try await queue.flush() }
+    if ownsStore { return try await queue.close() }
+    do throws(RepositoryError) {
+      try await queue.flush()
+    } catch {
+      if error.code != .closed { throw error }
+    }
   }
 }

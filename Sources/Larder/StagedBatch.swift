@@ -19,6 +19,13 @@ struct StagedBatch {
     commit = state.commit
   }
 
+  /// Moves the contents out, so that they have one owner and change in place.
+  mutating func take() -> StagedBatch {
+    let taken = self
+    (collections, records) = ([], [])
+    return taken
+  }
+
   var isEmpty: Bool { records.isEmpty }
   var recordCount: Int { records.count }
   /// The revision of the write being staged.
@@ -67,15 +74,13 @@ struct StagedBatch {
 enum Expectation: Sendable {
   case anything
   case absent
-  case present
   case revision(Revision)
 
-  /// - Throws: `.alreadyExists`, `.notFound`, `.revisionMismatch`.
+  /// - Throws: `.alreadyExists`, `.revisionMismatch`.
   func check(_ slot: RecordSlot?, key: RecordKey) throws(RepositoryError) {
     switch self {
     case .anything: return
     case .absent: if slot != nil { throw RepositoryError(.alreadyExists, "there is a record with this id", keyHash: key.hash) }
-    case .present: if slot == nil { throw RepositoryError(.notFound, "there is no record with this id", keyHash: key.hash) }
     case .revision(let expected):
       let found = slot?.revision ?? .zero
       if found != expected {

@@ -118,7 +118,7 @@ extension CommitQueue {
     _ durability: Durability?, _ body: @escaping @Sendable (inout Transaction) throws -> R
   ) async throws -> R {
     try await write(durability) { [unowned self] batch in
-      var transaction = Transaction(batch, store: self)
+      var transaction = Transaction(batch.take(), store: self)
       do {
         let result = try body(&transaction)
         batch = transaction.finish()

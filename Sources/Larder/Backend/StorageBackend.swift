@@ -51,11 +51,22 @@ public protocol StorageBackend: Sendable {
   /// Ends the use of the store: a clean close leaves one file. Releases locks and descriptors even when it throws.
   /// - Throws: what prevented a clean close; everything committed is safe in any case.
   func close() throws(RepositoryError)
+
+  /// Ends the use of a store that was opened and then refused, because its records have a newer schema: leaves the files as they are.
+  ///
+  /// Called instead of `close`, and before any commit. Unless a backend has a better way, it is closed.
+  func abandon()
 }
 
 extension StorageBackend {
   /// Whether a checkpoint would pay now.
   public var wantsCheckpoint: Bool { false }
+
+  /// Closes the backend.
+  public func abandon() {
+    // The refusal is what the caller must hear.
+    do throws(RepositoryError) { try close() } catch {}
+  }
 }
 
 /// Records to be made durable together, by one call of ``StorageBackend/commit(_:)``.

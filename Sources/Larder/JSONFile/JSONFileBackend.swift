@@ -14,6 +14,7 @@ internal import Synchronization
 /// `-tmp` while one of them is being written.
 public final class JSONFileBackend: StorageBackend {
   private let paths: JSONFilePaths
+  private let isFileURL: Bool
   private let fileSystem: any FileSystem
   private let tuning: Tuning
   private let phase = Mutex(Phase.new)
@@ -49,6 +50,7 @@ public final class JSONFileBackend: StorageBackend {
 
   package init(file: URL, fileSystem: any FileSystem, tuning: Tuning) {
     paths = JSONFilePaths(file)
+    isFileURL = file.isFileURL
     self.fileSystem = fileSystem
     self.tuning = tuning
   }
@@ -63,6 +65,7 @@ public final class JSONFileBackend: StorageBackend {
     guard options.access == .exclusive else {
       throw RepositoryError(.unsupported, "a JSON file belongs to one process; use SQLite to share a store", file: name)
     }
+    guard isFileURL else { throw RepositoryError(.unsupported, "not the URL of a file", file: name) }
     if case .open = phase.withLock({ $0 }) { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
     let recovery = JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
     let (store, report) = try recovery.run(visit)
@@ -120,6 +123,12 @@ public final class JSONFileBackend: StorageBackend {
     guard case .open(var store) = phase.withLock({ $0 }) else { return }
     phase.withLock { $0 = .closed }
     try store.close()
+  }
+
+  public func abandon() {
+    guard case .open(let store) = phase.withLock({ $0 }) else { return }
+    phase.withLock { $0 = .closed }
+    store.abandon()
   }
 
   /// Runs an operation on the open store and keeps its new state, also when it fails.

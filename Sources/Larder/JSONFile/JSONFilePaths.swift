@@ -23,6 +23,11 @@ struct JSONFilePaths: Sendable {
   /// Where a file is written before it is renamed into place.
   static func temporary(for path: String) -> String { path + "-tmp" }
 
+  /// Whether a name is that of bytes kept aside, and not of a copy that was interrupted.
+  func isQuarantine(_ name: String) -> Bool {
+    name.hasPrefix((snapshot as NSString).lastPathComponent + "-quarantine-") && !name.hasSuffix("-tmp")
+  }
+
   /// The temporary names that an interrupted run may have left; quarantine files are matched by their prefix.
   func isTemporary(_ name: String) -> Bool {
     let main = (snapshot as NSString).lastPathComponent

@@ -41,6 +41,9 @@ struct JSONFileRecovery {
       guard try fileSystem.open(path, writable: false) != nil else { continue }
       throw RepositoryError(.dataMissing, "the main file is gone, but not what belongs to it: \(path)", file: paths.snapshot)
     }
+    if let name = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine) {
+      throw RepositoryError(.dataMissing, "the main file is gone, but not what belongs to it: \(name)", file: paths.snapshot)
+    }
     let removed = try removeTemporaryFiles()
     let header = SnapshotHeader(storeID: UUID(), generation: 1, commit: 0, tombstonesSince: 0)
     let temporary = JSONFilePaths.temporary(for: paths.snapshot)
@@ -75,12 +78,12 @@ struct JSONFileRecovery {
     var cut: OpenReport.CutTail?
     var journal: JournalWriter?
     if let journalData, let replay {
+      cut = try keepTail(of: replay.contents, in: journalData)
       if replay.isFolded {
         try fileSystem.remove(paths.journal)
         try fileSystem.syncDirectory(paths.directory)
       } else {
-        cut = try cutTail(of: replay.contents, in: journalData)
-        journal = try openJournal(replay.contents)
+        journal = try renewJournal(replay.contents, from: journalData)
       }
     }
     let removed = try removeTemporaryFiles()
@@ -129,11 +132,11 @@ struct JSONFileRecovery {
       isFolded: contents.header.generation < header.generation && commitCount == 0)
   }
 
-  /// Keeps a torn tail aside, and overwrites it with zero bytes so that new commits can follow.
+  /// Keeps a torn tail aside before it is cut.
   ///
   /// A full disk must not keep a store shut because of a write that was never finished; where something acknowledged may be among the
   /// bytes, it does.
-  private func cutTail(of contents: JournalReader.Contents, in data: Data) throws(RepositoryError) -> OpenReport.CutTail? {
+  private func keepTail(of contents: JournalReader.Contents, in data: Data) throws(RepositoryError) -> OpenReport.CutTail? {
     guard case .torn(let end, let isAmbiguous) = contents.tail else { return nil }
     let start = contents.end
     var quarantine = paths.quarantine(generation: contents.header.generation, offset: start)
@@ -144,13 +147,6 @@ struct JSONFileRecovery {
       try fileSystem.remove(JSONFilePaths.temporary(for: quarantine))
       quarantine = ""
     }
-    guard let file = try fileSystem.open(paths.journal, writable: true) else {
-      throw RepositoryError(.dataMissing, "the journal is gone while it is recovered", file: paths.journal)
-    }
-    let zeros = [UInt8](repeating: 0, count: end - start)
-    try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: start) }
-    try file.sync()
-    try file.close()
     return .init(
       file: paths.journal, offset: UInt64(start), byteCount: end - start, quarantineFile: quarantine, isAmbiguous: isAmbiguous)
   }
@@ -167,11 +163,45 @@ struct JSONFileRecovery {
     try fileSystem.syncDirectory(paths.directory)
   }
 
-  private func openJournal(_ contents: JournalReader.Contents) throws(RepositoryError) -> JournalWriter {
+  /// Copies the whole frames into a new journal, synced, in the place of the old one, and opens it.
+  ///
+  /// The old one is not appended to: if a sync of it has failed before, the system may hold bytes that no later sync writes. The tail is
+  /// left behind in one step, so that a crash here finds it as it was.
+  private func renewJournal(_ contents: JournalReader.Contents, from data: Data) throws(RepositoryError) -> JournalWriter {
+    let temporary = JSONFilePaths.temporary(for: paths.journal)
+    var bytes = Array(data.prefix(contents.end))
+    let size = (contents.end + JournalFormat.terminatorSize + tuning.journalChunk - 1) / tuning.journalChunk * tuning.journalChunk
+    bytes.append(contentsOf: repeatElement(0, count: size - bytes.count))
+    do throws(RepositoryError) {
+      try fileSystem.remove(temporary)
+      let copy = try fileSystem.create(temporary)
+      try bytes.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
+      try copy.sync()
+      try copy.close()
+      try fileSystem.rename(temporary, to: paths.journal)
+      try fileSystem.syncDirectory(paths.directory)
+    } catch {
+      // A full disk must not keep a store shut that has nothing to cut: it goes on with the journal that is there.
+      guard error.code == .full else { throw error }
+      try fileSystem.remove(temporary)
+      try zeroTail(contents)
+    }
     guard let file = try fileSystem.open(paths.journal, writable: true) else {
       throw RepositoryError(.dataMissing, "the journal is gone while it is recovered", file: paths.journal)
     }
     return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk)
+  }
+
+  /// Overwrites a torn tail in place, which needs no space.
+  private func zeroTail(_ contents: JournalReader.Contents) throws(RepositoryError) {
+    guard case .torn(let end, _) = contents.tail else { return }
+    guard let file = try fileSystem.open(paths.journal, writable: true) else {
+      throw RepositoryError(.dataMissing, "the journal is gone while it is recovered", file: paths.journal)
+    }
+    let zeros = [UInt8](repeating: 0, count: end - contents.end)
+    try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: contents.end) }
+    try file.sync()
+    try file.close()
   }
 
   private func removeTemporaryFiles() throws(RepositoryError) -> [String] {

@@ -92,12 +92,16 @@ struct JSONFileStore: Sendable {
   func backup(to target: JSONFilePaths) throws(RepositoryError) {
     try checkHealth()
     try fileSystem.createDirectory(target.directory)
-    guard try fileSystem.open(target.snapshot, writable: false) == nil else {
-      throw RepositoryError(.alreadyExists, "there is a file already", file: target.snapshot)
+    for path in [target.snapshot, target.journal, target.previous] {
+      guard try fileSystem.open(path, writable: false) == nil else {
+        throw RepositoryError(.alreadyExists, "there is a store already, or what one has left", file: path)
+      }
     }
+    let merge = try readMerged()
     var copy = header
     copy.commit = commit
-    _ = try writeSnapshot(copy, at: target.snapshot, mode: nil, from: readMerged())
+    copy.tombstonesSince = max(header.tombstonesSince, merge.tombstonesSince)
+    _ = try writeSnapshot(copy, at: target.snapshot, mode: nil, from: merge)
     try fileSystem.syncDirectory(target.directory)
   }
 
@@ -113,6 +117,9 @@ struct JSONFileStore: Sendable {
     try fileSystem.remove(paths.journal)
     try fileSystem.syncDirectory(paths.directory)
   }
+
+  /// Gives the store up as it is: for a store that is refused after it was opened.
+  func abandon() { lock.release() }
 
   // MARK: -
 
@@ -135,8 +142,8 @@ struct JSONFileStore: Sendable {
   private func check(_ batch: WriteBatch) throws(RepositoryError) {
     var size = 0
     for record in batch.records {
+      size += JournalFormat.operationHeaderSize + record.collection.utf8.count + record.key.byteCount + (record.value?.count ?? 0)
       guard let value = record.value else { continue }
-      size += value.count
       guard value.withUnsafeBytes({ $0.isOneLine }) else {
         throw RepositoryError(
           .encodingFailed, "a value is one line of JSON", file: paths.snapshot, keyHash: record.key.hash)

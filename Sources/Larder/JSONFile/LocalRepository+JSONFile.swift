@@ -21,7 +21,7 @@ extension LocalRepository {
   public init(
     filename: String, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
-    guard !filename.isEmpty, !filename.contains("/"), !filename.contains("\0"), filename != ".", filename != ".." else {
+    guard !filename.isEmpty, !filename.utf8.contains(0x2F), !filename.utf8.contains(0), filename != ".", filename != ".." else {
       throw RepositoryError(.unsupported, "a file name is one path component")
     }
     let file = DefaultDirectory.url().appendingPathComponent(filename, isDirectory: false)

@@ -6,6 +6,8 @@ internal import Foundation
 struct SnapshotMerge {
   /// The bytes of the old snapshot.
   let old: Data
+  /// What the old snapshot says of itself.
+  let header: SnapshotHeader
   /// The permission bits of the old snapshot.
   let mode: UInt16
   let entries: [Entry]
@@ -45,7 +47,7 @@ struct SnapshotMerge {
     let changed = changes.values.sorted { $0.address < $1.address }
     var next = 0
     var entries: [Entry] = []
-    _ = try reader.read { line throws(RepositoryError) in
+    header = try reader.read { line throws(RepositoryError) in
       let address = line.record.address
       while next < changed.count, changed[next].address < address {
         entries.append(.change(changed[next]))
@@ -80,7 +82,11 @@ extension JSONFileStore {
     let mode = try file.mode()
     try file.close()
     let reader = SnapshotReader(data: data, file: paths.snapshot, comparesChecksums: tuning.comparesChecksums)
-    return try SnapshotMerge(reader, mode: mode, changes: changes, tombstoneLimit: options.limits.tombstones)
+    let merge = try SnapshotMerge(reader, mode: mode, changes: changes, tombstoneLimit: options.limits.tombstones)
+    guard merge.header == header else {
+      throw RepositoryError(.corrupted, "another file was put in the place of the main file", file: paths.snapshot, offset: 0)
+    }
+    return merge
   }
 
   /// Reads the journal file again, and compares what it holds with what was committed.

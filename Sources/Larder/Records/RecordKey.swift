@@ -4,7 +4,9 @@ internal import Foundation
 ///
 /// Swift compares strings by canonical equivalence, so that "café" in its two spellings is one `String`. Two ids must never become one
 /// record, so keys compare, order and hash by their UTF-8 bytes. The text may hold any Unicode scalar, NUL included.
-public struct RecordKey: Hashable, Comparable, Sendable {
+///
+/// An id may be private, so a key prints as its hash.
+public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The key text.
   public let text: String
 
@@ -28,6 +30,8 @@ public struct RecordKey: Hashable, Comparable, Sendable {
   public var hash: String { withBytes { Hexadecimal.string(CRC32C.checksum($0)) } }
 
   /// Whether both are equal, byte for byte.
+  public var description: String { "#\(hash)" }
+
   public static func == (left: RecordKey, right: RecordKey) -> Bool {
     left.withBytes { left in right.withBytes { right in left.elementsEqualBytes(right) } }
   }

@@ -13,10 +13,11 @@ struct RecordMap: Sendable {
   init(_ slots: [RecordSlot] = []) {
     base = slots.isEmpty ? .empty : RecordBase(slots)
     count = base.slots.count
+    newestSchemaVersion = base.newestSchemaVersion
   }
 
-  /// The newest schema version among the records of the base, which at opening are all; 0 when there are none.
-  var newestSchemaVersion: Int { base.newestSchemaVersion }
+  /// The newest schema version that any record has had since the collection was opened; 0 when there was none.
+  private(set) var newestSchemaVersion: Int
 
   subscript(key: RecordKey) -> RecordSlot? {
     if !overlay.isEmpty, let change = overlay[key] { return change }
@@ -27,6 +28,7 @@ struct RecordMap: Sendable {
   mutating func upsert(_ slot: RecordSlot) {
     if self[slot.key] == nil { count += 1 }
     overlay[slot.key] = .some(slot)
+    newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
   }
 
   /// Takes the record of a key out, if there is one.

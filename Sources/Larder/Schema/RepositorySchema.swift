@@ -20,6 +20,18 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   }
 }
 
+extension RepositorySchema {
+  /// - Throws: `.unsupported` for a schema that cannot be stored.
+  func check() throws(RepositoryError) {
+    guard CollectionName.isValid(name) else {
+      throw RepositoryError(.unsupported, "a collection's name is 1 to 64 of A-Z a-z 0-9 _ . - and starts with a letter, digit or _")
+    }
+    guard version >= 1, version <= Int(Int32.max) else {
+      throw RepositoryError(.unsupported, "a schema version is a number from 1")
+    }
+  }
+}
+
 /// The rule for the names of collections.
 enum CollectionName {
   static func isValid(_ name: String) -> Bool {

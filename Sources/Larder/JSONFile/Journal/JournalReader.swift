@@ -144,7 +144,7 @@ struct JournalReader {
     guard startsWithZeros || bytes.count - offset >= JournalFormat.frameHeaderSize + JournalFormat.frameTrailerSize else {
       throw corrupted("the journal was cut off in a commit", at: bytes.count)
     }
-    if let later = try laterFrame(after: offset, in: bytes, header), later.durableThrough > lastCommit {
+    if latestDurability(after: offset, in: bytes, header) > lastCommit {
       throw corrupted("commit \(lastCommit + 1) is damaged, and a later one proves that it was acknowledged", at: offset)
     }
     var end = bytes.count
@@ -153,11 +153,10 @@ struct JournalReader {
     return .torn(end: end, isAmbiguous: isAmbiguous)
   }
 
-  /// The first whole frame behind an offset, wherever it starts.
-  private func laterFrame(
-    after offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader
-  ) throws(RepositoryError) -> JournalFrame? {
-    guard let base = bytes.baseAddress else { return nil }
+  /// The newest commit that any whole frame behind an offset, wherever it starts, says was synced before it.
+  private func latestDurability(after offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> UInt64 {
+    guard let base = bytes.baseAddress else { return 0 }
+    var latest: UInt64 = 0
     var position = offset + 1
     let firstByte = Int32(JournalFormat.frameMagic & 0xFF)
     while position < bytes.count, let found = memchr(base + position, firstByte, bytes.count - position) {
@@ -165,11 +164,13 @@ struct JournalReader {
       if let frame = frameHead(at: candidate, in: bytes, header), candidate + frame.size <= bytes.count,
         isPayloadWhole(frame, at: candidate, in: bytes, header)
       {
-        return frame
+        latest = max(latest, frame.durableThrough)
+        position = candidate + frame.size
+      } else {
+        position = candidate + 1
       }
-      position = candidate + 1
     }
-    return nil
+    return latest
   }
 
   /// Whether a part of the broken frame was never written, which damage does not look like: it ends early, or a sector of it is zero.
