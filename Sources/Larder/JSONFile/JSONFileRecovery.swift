@@ -77,16 +77,19 @@ struct JSONFileRecovery {
     // Everything is known to be good; from here on files may change.
     var cut: OpenReport.CutTail?
     var journal: JournalWriter?
+    var removed: [String] = []
     if let journalData, let replay {
       cut = try keepTail(of: replay.contents, in: journalData)
+      removed = try removeTemporaryFiles()
       if replay.isFolded {
         try fileSystem.remove(paths.journal)
         try fileSystem.syncDirectory(paths.directory)
       } else {
         journal = try renewJournal(replay.contents, from: journalData)
       }
+    } else {
+      removed = try removeTemporaryFiles()
     }
-    let removed = try removeTemporaryFiles()
     let commit = max(header.commit, replay?.contents.lastCommit ?? 0)
 
     let store = JSONFileStore(
