@@ -125,6 +125,7 @@ public final class JSONFileBackend: StorageBackend {
     try store.close()
   }
 
+  /// Gives up the lock; the journal stays, so that the files are as they were found.
   public func abandon() {
     guard case .open(let store) = phase.withLock({ $0 }) else { return }
     phase.withLock { $0 = .closed }

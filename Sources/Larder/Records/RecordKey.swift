@@ -32,6 +32,7 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
   /// Whether both are equal, byte for byte.
   public var description: String { "#\(hash)" }
 
+  /// Whether the bytes are the same.
   public static func == (left: RecordKey, right: RecordKey) -> Bool {
     left.withBytes { left in right.withBytes { right in left.elementsEqualBytes(right) } }
   }

@@ -111,7 +111,9 @@ struct CrashInvariants {
     let quarantined = files.paths.filter { $0.contains("-quarantine-") && before[$0] == nil }
     guard let cut = report.cutTail else {
       try expect(quarantined.isEmpty, "I9: \(quarantined) was made and not reported")
-      if let now = files.contents(of: journal) { try expect(Self.written(now) == before[journal].map(Self.written), "I9: the journal was changed and nothing reported") }
+      if let now = files.contents(of: journal) {
+        try expect(Self.written(now) == before[journal].map(Self.written), "I9: the journal was changed and nothing reported")
+      }
       return
     }
     guard let old = before[journal], let kept = files.contents(of: cut.quarantineFile) else {
