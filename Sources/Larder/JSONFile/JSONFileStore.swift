@@ -165,11 +165,16 @@ struct JSONFileStore: Sendable {
     try new.close()
     try fileSystem.rename(temporary, to: paths.journal)
     try syncDirectory()
-    // Opened anew, so that errors name the file by the name that it has.
-    guard let file = try fileSystem.open(paths.journal, writable: true) else {
-      throw RepositoryError(.dataMissing, "the journal is gone", file: paths.journal)
+    do throws(RepositoryError) {
+      // Opened anew, so that errors name the file by the name that it has.
+      guard let file = try fileSystem.open(paths.journal, writable: true) else {
+        throw RepositoryError(.dataMissing, "the journal is gone", file: paths.journal)
+      }
+      return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk)
+    } catch {
+      // The old journal has lost its name: what would be appended to it could never be found again.
+      throw RepositoryError(.outcomeUnknown, "the new journal could not be opened", file: paths.journal, underlying: error)
     }
-    return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk)
   }
 
   /// Puts a snapshot of everything in the place of the old one, durably.

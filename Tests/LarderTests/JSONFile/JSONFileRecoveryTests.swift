@@ -70,6 +70,22 @@ import Testing
     #expect(!backend.verify().isSound)
   }
 
+  /// The old journal has no name any more, so nothing may be acknowledged on it.
+  @Test func aNewJournalThatCannotBeOpenedPoisons() throws {
+    let backend = try open(files).backend
+    try save(1, on: backend)
+    // The checkpoint reads the main file first; the failure is put where the journal is opened, whichever read that is.
+    var code: RepositoryError.Code?
+    for read in 1...12 where code != .outcomeUnknown {
+      files.fail(FaultPlan(.read(files.readCount + read), code: .inputOutput))
+      do throws(RepositoryError) { try backend.checkpoint() } catch { code = error.code }
+    }
+    files.fail()
+    #expect(code == .outcomeUnknown)
+    let error = #expect(throws: RepositoryError.self) { try save(2, on: backend) }
+    #expect(error?.code == .poisoned)
+  }
+
   @Test func aMissingMainFileBesideAQuarantineIsNotAnEmptyStore() throws {
     try files.createDirectory("/data")
     try files.place(Data([1]), at: Self.main + "-quarantine-1-64")
