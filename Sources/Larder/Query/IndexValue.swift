@@ -1,0 +1,121 @@
+public import Foundation
+
+/// A value as indexes and cursors see it: one total order over everything that can be indexed.
+///
+/// Nothing comes first, then `false`, `true`, numbers, text, identifiers; a number that is not a number (NaN) comes last of all, equal to
+/// itself. Text compares as Swift's `String` does, by canonical equivalence; minus zero equals zero.
+public struct IndexValue: Hashable, Sendable {
+  enum Form: Hashable, Sendable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    /// Only above `Int64.max`, so that the order of the cases is the order of the numbers.
+    case large(UInt64)
+    case real(Double)
+    case text(String)
+    case identifier(UInt64, UInt64)
+    case notANumber
+  }
+
+  let form: Form
+
+  init(_ form: Form) { self.form = form }
+
+  /// The absence of a value, as in an optional that is `nil`.
+  public static let null = IndexValue(.null)
+  static let notANumber = IndexValue(.notANumber)
+
+  /// Makes the value of a truth value.
+  public init(_ value: Bool) { form = .bool(value) }
+  /// Makes the value of an integer.
+  public init(_ value: some FixedWidthInteger) {
+    if let small = Int64(exactly: value) { form = .integer(small) } else { form = .large(UInt64(truncatingIfNeeded: value)) }
+  }
+  /// Makes the value of a floating-point number.
+  public init(_ value: Double) { form = value.isNaN ? .notANumber : .real(value == 0 ? 0 : value) }
+  /// Makes the value of a text.
+  public init(_ value: String) { form = .text(value) }
+  /// Makes the value of an identifier, ordered by its bytes.
+  public init(_ value: UUID) {
+    let (high, low) = withUnsafeBytes(of: value.uuid) { bytes in
+      (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    }
+    form = .identifier(UInt64(bigEndian: high), UInt64(bigEndian: low))
+  }
+}
+
+extension IndexValue: Comparable {
+  /// Whether the left value comes first in the one order of all values.
+  public static func < (left: IndexValue, right: IndexValue) -> Bool {
+    switch (left.form, right.form) {
+    case (.text(let left), .text(let right)): left < right
+    case (.integer(let left), .integer(let right)): left < right
+    case (.real(let left), .real(let right)): left < right
+    case (.identifier(let high, let low), .identifier(let otherHigh, let otherLow)): (high, low) < (otherHigh, otherLow)
+    case (.bool(let left), .bool(let right)): !left && right
+    case (.large(let left), .large(let right)): left < right
+    default: left.rank < right.rank
+    }
+  }
+
+  /// The place of the kind in the order of kinds.
+  private var rank: Int {
+    switch form {
+    case .null: 0
+    case .bool: 1
+    case .integer: 2
+    case .large: 3
+    case .real: 4
+    case .text: 5
+    case .identifier: 6
+    case .notANumber: 7
+    }
+  }
+}
+
+extension IndexValue: Codable {
+  /// Reads a value from its tag and text.
+  ///
+  /// - Throws: `DecodingError` for anything that ``encode(to:)`` does not write.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    let written = try container.decode(String.self)
+    let text = String(written.dropFirst())
+    let form: Form? =
+      switch written.first {
+      case "n": text.isEmpty ? .null : nil
+      case "x": text.isEmpty ? .notANumber : nil
+      case "b": text == "1" ? .bool(true) : text == "0" ? .bool(false) : nil
+      case "i": Int64(text).map { .integer($0) }
+      case "u": UInt64(text).flatMap { $0 > UInt64(Int64.max) ? .large($0) : nil }
+      case "r": UInt64(text, radix: 16).flatMap { IndexValue(Double(bitPattern: $0)).form }
+      case "t": .text(text)
+      case "d": UUID(uuidString: text).map { IndexValue($0).form }
+      default: nil
+      }
+    guard let form else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "not an index value")
+    }
+    self.form = form
+  }
+
+  /// Writes a tag and the value as one text; numbers keep every bit.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch form {
+    case .null: try container.encode("n")
+    case .notANumber: try container.encode("x")
+    case .bool(let value): try container.encode(value ? "b1" : "b0")
+    case .integer(let value): try container.encode("i\(value)")
+    case .large(let value): try container.encode("u\(value)")
+    case .real(let value): try container.encode("r" + String(value.bitPattern, radix: 16))
+    case .text(let value): try container.encode("t" + value)
+    case .identifier(let high, let low): try container.encode("d" + Self.text(high, low))
+    }
+  }
+
+  private static func text(_ high: UInt64, _ low: UInt64) -> String {
+    let (high, low) = (high.bigEndian, low.bigEndian)
+    return withUnsafeBytes(of: (high, low)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)).uuidString }
+  }
+}
