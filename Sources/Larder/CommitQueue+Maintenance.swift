@@ -38,10 +38,10 @@ extension CommitQueue {
   /// The second call does nothing.
   func close() async throws(RepositoryError) {
     try await executor.run { () throws(RepositoryError) in
-      let wasClosed = self.published.withLock { if case .closed = $0.condition { true } else { false } }
-      guard !wasClosed else { return }
+      guard !self.state.isClosed else { return }
       while let writes = self.takeWrites() { self.commit(writes) }
       self.published.withLock { $0.condition = .closed }
+      self.hub.finish()
       try self.backend.close()
     }
   }

@@ -19,6 +19,8 @@ final class CommitQueue: Sendable {
   /// The type that each collection is read as.
   private let itemTypes = Mutex<[String: ObjectIdentifier]>([:])
   let checkpoints = Mutex(CheckpointState())
+  /// Who is told what was committed.
+  let hub = ChangeHub()
 
   private struct Inbox: Sendable {
     var writes: [any AnyQueuedWrite] = []
@@ -47,13 +49,13 @@ final class CommitQueue: Sendable {
       var report = try backend.open(options) { loader.add($0) }
       let state = loader.finish(commit: report.commit)
       report.undecodable += loader.undecodable
-      report.recordCount = state.collections.reduce(0) { $0 + $1.count }
+      report.recordCount = state.collections.reduce(0) { $0 + $1.records.count }
       report.duration = .now - start
       return CommitQueue(executor: executor, backend: backend, options: options, state: state, openReport: report)
     }
     // Behind the opening, so that it does not wait for it.
     let collections = queue.state.collections
-    executor.queue.async { for records in collections { records.index() } }
+    executor.queue.async { for collection in collections { collection.records.index() } }
     queue.scheduleIdleCheckpoint()
     return queue
   }
@@ -74,7 +76,7 @@ final class CommitQueue: Sendable {
     return published.withLock { state in
       if let index = state.names.firstIndex(of: name) { return index }
       state.names.append(name)
-      state.collections.append(RecordMap())
+      state.collections.append(CollectionState())
       return state.names.count - 1
     }
   }
@@ -82,19 +84,22 @@ final class CommitQueue: Sendable {
   /// The records of a collection, for reading.
   /// - Throws: `.closed`.
   func records(of collection: Int) throws(RepositoryError) -> RecordMap {
-    let (map, isClosed) = published.withLock { state in
-      if case .closed = state.condition { (state.collections[collection], true) } else { (state.collections[collection], false) }
-    }
+    let (map, isClosed) = published.withLock { state in (state.collections[collection].records, state.isClosed) }
     if isClosed { throw RepositoryError(.closed, "the store was closed") }
     return map
   }
 
+  /// Whether values written to a collection will be asked for at once, by an index or an observer.
+  func needsValues(of collection: Int) -> Bool {
+    published.withLock { $0.collections[collection].indexes.needsValues } || hub.isObserved(collection)
+  }
+
   /// Queues a write, and returns or throws when its commit is over.
   func write<Output: Sendable>(
-    _ durability: Durability?, _ body: @escaping @Sendable (inout StagedBatch) throws -> Output
+    _ durability: Durability?, origin: ChangeOrigin = .thisProcess, _ body: @escaping @Sendable (inout StagedBatch) throws -> Output
   ) async throws -> Output {
     guard options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
-    let write = QueuedWrite(durability ?? options.durability, body)
+    let write = QueuedWrite(durability ?? options.durability, origin, body)
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if write.start(continuation) { enqueue(write) }
@@ -159,17 +164,20 @@ final class CommitQueue: Sendable {
       claimed.append(write)
     }
     var failure: RepositoryError?
+    var announced: [RecordChange] = []
     if !batch.isEmpty {
       do throws(RepositoryError) {
         try backend.commit(batch.writeBatch(claimed.contains { $0.durability == .durable } ? .durable : .buffered))
         publish(batch.applied(to: state))
         checkpoints.withLock { $0.lastWrite = .now }
+        announced = batch.changes
       } catch {
         failure = error
         notePoison(error)
       }
     }
     for write in claimed { write.finish(failure) }
+    if !announced.isEmpty { hub.announce(announced, commit: Revision(self.state.commit)) }
   }
 
   /// On the executor only.
@@ -181,7 +189,7 @@ final class CommitQueue: Sendable {
       let declared = current.names.dropFirst(state.names.count)
       current = state
       current.names += declared
-      current.collections += declared.map { _ in RecordMap() }
+      current.collections += declared.map { _ in CollectionState() }
       return old
     }
   }

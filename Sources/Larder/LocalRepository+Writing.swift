@@ -28,7 +28,7 @@ extension LocalRepository {
   public nonisolated func save(
     contentsOf items: some Sequence<Item> & Sendable, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    let records = try await ParallelEncoding.records(Array(items), coder)
+    let records = try await ParallelEncoding.records(Array(items), coder, decoding: queue.needsValues(of: collection))
     let collection = collection
     return try await repositoryErrors {
       try await self.queue.write(durability) { batch in
@@ -82,7 +82,7 @@ extension LocalRepository {
   ///
   /// - Throws: as ``save(_:ifRevision:durability:)``. Cost: linear in both.
   @concurrent public nonisolated func replaceAll(with items: some Sequence<Item> & Sendable) async throws(RepositoryError) {
-    let records = try await ParallelEncoding.records(Array(items), coder)
+    let records = try await ParallelEncoding.records(Array(items), coder, decoding: queue.needsValues(of: collection))
     let (collection, version) = (collection, schema.version)
     try await repositoryErrors {
       try await self.queue.write(nil) { batch in batch.replaceAll(in: collection, with: records, schemaVersion: version) }
@@ -104,7 +104,7 @@ extension LocalRepository {
   private nonisolated func put(
     _ item: Item, _ expectation: Expectation, _ durability: Durability?
   ) async throws(RepositoryError) -> Revision {
-    let record = try coder.encode(item)
+    let record = try coder.encode(item, decoding: queue.needsValues(of: collection))
     let collection = collection
     return try await repositoryErrors {
       try await self.queue.write(durability) { batch in

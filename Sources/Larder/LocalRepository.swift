@@ -27,7 +27,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.ownsStore = ownsStore
     collection = try queue.collection(named: schema.name, of: Item.self)
     coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits)
-    let newest = queue.state.collections[collection].newestSchemaVersion
+    let newest = queue.state.collections[collection].records.newestSchemaVersion
     guard newest <= schema.version else {
       throw RepositoryError(
         .newerSchema, "the collection \(schema.name) holds records of a newer version",
@@ -72,7 +72,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public nonisolated var snapshot: RepositorySnapshot<Item> {
     let state = queue.state
     return RepositorySnapshot(
-      revision: Revision(state.commit), collection: schema.name, records: state.collections[collection], coder: coder)
+      revision: Revision(state.commit), collection: schema.name, records: state.collections[collection].records, coder: coder)
   }
 
   /// The record with this id, or `nil` when there is none.

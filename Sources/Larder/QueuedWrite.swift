@@ -17,6 +17,7 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
   typealias Outcome = Result<Output, any Error>
 
   let durability: Durability
+  private let origin: ChangeOrigin
   private let body: @Sendable (inout StagedBatch) throws -> Output
   private let phase = Mutex(Phase.new)
 
@@ -30,8 +31,9 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
     case finished
   }
 
-  init(_ durability: Durability, _ body: @escaping @Sendable (inout StagedBatch) throws -> Output) {
+  init(_ durability: Durability, _ origin: ChangeOrigin, _ body: @escaping @Sendable (inout StagedBatch) throws -> Output) {
     self.durability = durability
+    self.origin = origin
     self.body = body
   }
 
@@ -76,8 +78,10 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
     let outcome: Outcome
     let savepoint = batch.savepoint()
     do {
-      outcome = .success(try body(&batch))
-      batch.endCommit()
+      batch.origin = origin
+      let output = try body(&batch)
+      try batch.endCommit()
+      outcome = .success(output)
     } catch {
       batch.restore(savepoint)
       outcome = .failure(error)

@@ -5,8 +5,12 @@ internal import Foundation
 /// Lives only while a batch is gathered, on the store's executor. Every write of a batch takes a commit number of its own, so that
 /// compare-and-set holds between writes that share one sync.
 struct StagedBatch {
-  private(set) var collections: [RecordMap]
+  private(set) var collections: [CollectionState]
   private(set) var records: [StoredRecord] = []
+  /// What each of ``records`` changed, one for one.
+  private(set) var changes: [RecordChange] = []
+  /// Where the write being staged comes from.
+  var origin = ChangeOrigin.thisProcess
   private let names: [String]
   private let committed: UInt64
   private var commit: UInt64
@@ -22,7 +26,7 @@ struct StagedBatch {
   /// Moves the contents out, so that they have one owner and change in place.
   mutating func take() -> StagedBatch {
     let taken = self
-    (collections, records) = ([], [])
+    (collections, records, changes) = ([], [], [])
     return taken
   }
 
@@ -50,14 +54,18 @@ struct StagedBatch {
   }
 
   /// Ends one write: if it wrote anything, the next one gets the next number.
-  mutating func endCommit() {
+  ///
+  /// Uniqueness is looked at here and not record by record, so that a transaction may pass through states that would not do.
+  /// - Throws: `.uniqueViolation`, and then the write must be taken back.
+  mutating func endCommit() throws(RepositoryError) {
     guard records.count > recordCountAtLastCommit else { return }
+    try checkUniqueness(changes[recordCountAtLastCommit...])
     recordCountAtLastCommit = records.count
     commit += 1
   }
 
   struct Savepoint {
-    fileprivate let collections: [RecordMap]
+    fileprivate let collections: [CollectionState]
     let recordCount: Int
   }
 
@@ -67,6 +75,7 @@ struct StagedBatch {
     guard records.count > savepoint.recordCount else { return }
     collections = savepoint.collections
     records.removeLast(records.count - savepoint.recordCount)
+    changes.removeLast(changes.count - savepoint.recordCount)
   }
 }
 
@@ -93,21 +102,19 @@ enum Expectation: Sendable {
 extension StagedBatch {
   /// Puts a record in place.
   mutating func upsert(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
-    try expecting.check(collections[collection][record.key], key: record.key)
-    collections[collection].upsert(
-      RecordSlot(key: record.key, revision: revision, schemaVersion: record.schemaVersion, value: record.value))
-    append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection)
+    try expecting.check(collections[collection].records[record.key], key: record.key)
+    let slot = record.slot(at: revision)
+    let old = collections[collection].upsert(slot)
+    append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection, old: old, new: slot)
   }
 
   /// Takes a record out, leaving a tombstone; `false` when there was none.
   mutating func delete(
     _ key: RecordKey, in collection: Int, schemaVersion: Int, expecting: Expectation = .anything
   ) throws(RepositoryError) -> Bool {
-    let slot = collections[collection][key]
-    try expecting.check(slot, key: key)
-    guard slot != nil else { return false }
-    collections[collection].remove(key)
-    append(key, schemaVersion: schemaVersion, value: nil, collection)
+    try expecting.check(collections[collection].records[key], key: key)
+    guard let old = collections[collection].remove(key) else { return false }
+    append(key, schemaVersion: schemaVersion, value: nil, collection, old: old, new: nil)
     return true
   }
 
@@ -115,18 +122,40 @@ extension StagedBatch {
   mutating func replaceAll(in collection: Int, with replacements: [EncodedRecord], schemaVersion: Int) {
     var last: [RecordKey: EncodedRecord] = [:]
     for record in replacements { last[record.key] = record }
-    for slot in collections[collection].ordered() where last[slot.key] == nil {
-      append(slot.key, schemaVersion: schemaVersion, value: nil, collection)
+    for slot in collections[collection].records.ordered() where last[slot.key] == nil {
+      let old = collections[collection].remove(slot.key)
+      append(slot.key, schemaVersion: schemaVersion, value: nil, collection, old: old, new: nil)
     }
-    let ordered = last.values.sorted { $0.key < $1.key }
-    for record in ordered { append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection) }
-    collections[collection] = RecordMap(
-      ordered.map { RecordSlot(key: $0.key, revision: revision, schemaVersion: $0.schemaVersion, value: $0.value) })
-    collections[collection].index()
+    for record in last.values.sorted(by: { $0.key < $1.key }) {
+      let slot = record.slot(at: revision)
+      let old = collections[collection].upsert(slot)
+      append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection, old: old, new: slot)
+    }
   }
 
-  private mutating func append(_ key: RecordKey, schemaVersion: Int, value: Data?, _ collection: Int) {
+  private mutating func append(
+    _ key: RecordKey, schemaVersion: Int, value: Data?, _ collection: Int, old: RecordSlot?, new: RecordSlot?
+  ) {
     records.append(
       StoredRecord(collection: names[collection], key: key, revision: revision, schemaVersion: schemaVersion, value: value))
+    changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: old, new: new))
+  }
+
+  /// - Throws: `.uniqueViolation` for a record that these changes have put where another one is.
+  private func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
+    var before: [RecordAddressInBatch: RecordSlot?] = [:]
+    for change in changes where collections[change.collection].indexes.needsValues {
+      let address = RecordAddressInBatch(collection: change.collection, key: change.key)
+      if before[address] == nil { before[address] = .some(change.old) }
+    }
+    for (address, old) in before {
+      guard let new = collections[address.collection].records[address.key] else { continue }
+      if let violation = collections[address.collection].indexes.violation(of: new, replacing: old) { throw violation }
+    }
+  }
+
+  private struct RecordAddressInBatch: Hashable {
+    let collection: Int
+    let key: RecordKey
   }
 }

@@ -25,7 +25,7 @@ struct StoreLoader {
   }
 
   func finish(commit: Revision) -> StoreState {
-    StoreState(commit: commit.number, names: names, collections: slots.map { RecordMap($0) })
+    StoreState(commit: commit.number, names: names, collections: slots.map { CollectionState(RecordMap($0)) })
   }
 
   private mutating func select(_ name: String) {

@@ -4,7 +4,7 @@ struct StoreState: Sendable {
   var commit: UInt64
   /// The names of the collections; a collection's index never changes while the store is open.
   var names: [String]
-  var collections: [RecordMap]
+  var collections: [CollectionState]
   var condition: Condition = .open
 
   enum Condition: Sendable {
@@ -13,6 +13,8 @@ struct StoreState: Sendable {
     case poisoned(RepositoryError)
     case closed
   }
+
+  var isClosed: Bool { if case .closed = condition { true } else { false } }
 
   /// - Throws: `.poisoned` or `.closed`.
   func checkWritable() throws(RepositoryError) {

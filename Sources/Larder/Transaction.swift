@@ -20,7 +20,7 @@ public struct Transaction: ~Copyable {
   /// - Throws: `.decodingFailed`, `.tooLarge`, `.invalidKey`; `.unsupported` for a repository of another store.
   public func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
     try check(repository)
-    return try batch.collections[repository.collection][repository.coder.keys.key(for: id)]?.value(repository.coder)
+    return try batch.collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
   }
 
   /// All records that decode, in the order of their keys' bytes, as the transaction sees them.
@@ -29,7 +29,7 @@ public struct Transaction: ~Copyable {
   public func loadAll<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> [Item] {
     try check(repository)
     return RepositorySnapshot(
-      revision: batch.latest, collection: repository.schema.name, records: batch.collections[repository.collection],
+      revision: batch.latest, collection: repository.schema.name, records: batch.collections[repository.collection].records,
       coder: repository.coder
     ).loadAll()
   }
@@ -39,7 +39,7 @@ public struct Transaction: ~Copyable {
   /// - Throws: `.unsupported` for a repository of another store.
   public func count<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> Int {
     try check(repository)
-    return batch.collections[repository.collection].count
+    return batch.collections[repository.collection].records.count
   }
 
   /// Inserts the record, or replaces the one with its id.
@@ -101,7 +101,7 @@ public struct Transaction: ~Copyable {
     _ item: Item, in repository: LocalRepository<Item>, _ expectation: Expectation
   ) throws(RepositoryError) -> Revision {
     try check(repository)
-    try batch.upsert(repository.coder.encode(item), in: repository.collection, expecting: expectation)
+    try batch.upsert(repository.coder.encode(item, decoding: batch.collections[repository.collection].indexes.needsValues), in: repository.collection, expecting: expectation)
     return batch.revision
   }
 

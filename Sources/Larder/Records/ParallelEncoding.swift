@@ -2,14 +2,16 @@
 enum ParallelEncoding {
   /// The values as records, in their order.
   /// - Throws: the error of the first value that cannot be encoded.
-  @concurrent static func records<Item>(_ items: [Item], _ coder: RecordCoder<Item>) async throws(RepositoryError) -> [EncodedRecord] {
+  @concurrent static func records<Item>(
+    _ items: [Item], _ coder: RecordCoder<Item>, decoding: Bool
+  ) async throws(RepositoryError) -> [EncodedRecord] {
     let chunk = ParallelDecoding.chunk
-    guard items.count > chunk else { return try encode(items[...], coder) }
+    guard items.count > chunk else { return try encode(items[...], coder, decoding) }
     let parts = await withTaskGroup(of: (Int, Result<[EncodedRecord], RepositoryError>).self) { group in
       for start in stride(from: 0, to: items.count, by: chunk) {
         let part = items[start..<min(start + chunk, items.count)]
         group.addTask {
-          do throws(RepositoryError) { return (start, .success(try encode(part, coder))) } catch { return (start, .failure(error)) }
+          do throws(RepositoryError) { return (start, .success(try encode(part, coder, decoding))) } catch { return (start, .failure(error)) }
         }
       }
       var parts: [(Int, Result<[EncodedRecord], RepositoryError>)] = []
@@ -23,11 +25,11 @@ enum ParallelEncoding {
   }
 
   private static func encode<Item>(
-    _ items: ArraySlice<Item>, _ coder: RecordCoder<Item>
+    _ items: ArraySlice<Item>, _ coder: RecordCoder<Item>, _ decoding: Bool
   ) throws(RepositoryError) -> [EncodedRecord] {
     var records: [EncodedRecord] = []
     records.reserveCapacity(items.count)
-    for item in items { records.append(try coder.encode(item)) }
+    for item in items { records.append(try coder.encode(item, decoding: decoding)) }
     return records
   }
 }

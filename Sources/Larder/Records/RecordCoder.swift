@@ -18,9 +18,9 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]  // so that files can be compared line by line
   }
 
-  /// A value as bytes under its key.
-  /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`.
-  func encode(_ item: Item) throws(RepositoryError) -> EncodedRecord {
+  /// A value as bytes under its key; with `decoding`, also what these bytes decode to, for who will ask at once.
+  /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`, `.decodingFailed`.
+  func encode(_ item: Item, decoding: Bool) throws(RepositoryError) -> EncodedRecord {
     let key = try keys.keyForStoring(item.id)
     let value: Data
     do {
@@ -29,12 +29,13 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
       throw RepositoryError(.encodingFailed, "the value does not encode as JSON", keyHash: key.hash, underlying: error)
     }
     if let error = RecordLimit.violation(of: limits, key: key, value: value) { throw error }
-    if !hasTriedRoundTrip.load(ordering: .relaxed) {
+    var decoded: Item?
+    if decoding || !hasTriedRoundTrip.load(ordering: .relaxed) {
       // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again.
-      _ = try decode(value, key: key)
+      decoded = try decode(value, key: key)
       hasTriedRoundTrip.store(true, ordering: .relaxed)
     }
-    return EncodedRecord(key: key, schemaVersion: schemaVersion, value: value)
+    return EncodedRecord(key: key, schemaVersion: schemaVersion, value: value, decoded: decoded)
   }
 
   /// The value of stored bytes, which must carry the id that its key says.
@@ -58,6 +59,12 @@ struct EncodedRecord: Sendable {
   let key: RecordKey
   let schemaVersion: Int
   let value: Data
+  /// What ``value`` decodes to, where that was tried.
+  let decoded: (any Sendable)?
+
+  func slot(at revision: Revision) -> RecordSlot {
+    RecordSlot(key: key, revision: revision, schemaVersion: schemaVersion, value: value, decoded: decoded)
+  }
 }
 
 /// The limits of a record, the same when it is saved and when it is read.

@@ -17,11 +17,11 @@ final class RecordSlot: Sendable {
     case undecodable(RepositoryError)
   }
 
-  init(key: RecordKey, revision: Revision, schemaVersion: Int, value: Data) {
+  init(key: RecordKey, revision: Revision, schemaVersion: Int, value: Data, decoded: (any Sendable)? = nil) {
     self.key = key
     self.revision = revision
     self.schemaVersion = schemaVersion
-    content = Mutex(.encoded(value))
+    content = Mutex(decoded.map(Content.decoded) ?? .encoded(value))
   }
 
   /// A record that is over a limit; its bytes stay with the backend.

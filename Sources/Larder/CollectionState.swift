@@ -1,0 +1,46 @@
+/// A collection at one commit: its records, and the indexes over exactly these records.
+struct CollectionState: Sendable {
+  private(set) var records: RecordMap
+  /// What the collection's schema declares, as far as it has been built; see ``IndexSet``.
+  var indexes: any CollectionIndexes
+
+  init(_ records: RecordMap = RecordMap(), indexes: any CollectionIndexes = NoIndexes()) {
+    self.records = records
+    self.indexes = indexes
+  }
+
+  /// Puts a record in the place of its key, and returns what was there.
+  mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
+    let old = records[slot.key]
+    records.upsert(slot)
+    indexes.replace(old, with: slot)
+    return old
+  }
+
+  /// Takes the record of a key out, and returns it.
+  mutating func remove(_ key: RecordKey) -> RecordSlot? {
+    guard let old = records[key] else { return nil }
+    records.remove(key)
+    indexes.replace(old, with: nil)
+    return old
+  }
+
+  mutating func rebaseIfWorthwhile() { records.rebaseIfWorthwhile() }
+}
+
+/// The indexes of a collection, whatever its type: an immutable value beside the records of the same commit.
+protocol CollectionIndexes: Sendable {
+  /// Whether a written value will be asked for, so that it is better decoded by the writer's own task.
+  var needsValues: Bool { get }
+  /// Follows a change of one record.
+  mutating func replace(_ old: RecordSlot?, with new: RecordSlot?)
+  /// Why a record may not be as it is now, when it was `old` before the write that is being staged.
+  func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError?
+}
+
+/// The indexes of a collection for which none were declared.
+struct NoIndexes: CollectionIndexes {
+  var needsValues: Bool { false }
+  mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) {}
+  func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? { nil }
+}

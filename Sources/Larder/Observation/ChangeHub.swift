@@ -1,0 +1,64 @@
+internal import Synchronization
+
+/// Somebody who is told what was committed, on the store's executor: takes note, and returns at once.
+protocol ChangeObserver: AnyObject, Sendable {
+  /// The changes of one published state in the order of their commits; `commit` is the newest of the store.
+  ///
+  /// A change at or below the commit that the observer began from has been seen by it already.
+  func receive(_ changes: [RecordChange], commit: Revision)
+  /// The store was closed: nothing more will come.
+  func finish()
+}
+
+/// Those who want to know what is committed to each collection.
+///
+/// Somebody who registers first and reads the published state then misses nothing. Observers are held weakly: who goes away is forgotten.
+final class ChangeHub: Sendable {
+  private struct Seat: Sendable {
+    weak let observer: (any ChangeObserver)?
+  }
+
+  private struct Seats: Sendable {
+    var byCollection: [Int: [Seat]] = [:]
+    var isFinished = false
+  }
+
+  private let seats = Mutex(Seats())
+
+  /// Adds an observer of a collection; one that comes after the end is told so at once.
+  func register(_ observer: any ChangeObserver, for collection: Int) {
+    let isFinished = seats.withLock { seats in
+      seats.byCollection[collection, default: []].removeAll { $0.observer == nil }
+      seats.byCollection[collection, default: []].append(Seat(observer: observer))
+      return seats.isFinished
+    }
+    if isFinished { observer.finish() }
+  }
+
+  /// Whether anybody listens to a collection.
+  func isObserved(_ collection: Int) -> Bool {
+    seats.withLock { seats in seats.byCollection[collection]?.contains { $0.observer != nil } ?? false }
+  }
+
+  /// Tells the observers of each collection what was published.
+  ///
+  /// On the executor only.
+  func announce(_ changes: [RecordChange], commit: Revision) {
+    let observers = seats.withLock { seats in seats.byCollection.mapValues { $0.compactMap(\.observer) } }
+    for (collection, observers) in observers where !observers.isEmpty {
+      let own = changes.filter { $0.collection == collection }
+      guard !own.isEmpty else { continue }
+      for observer in observers { observer.receive(own, commit: commit) }
+    }
+  }
+
+  /// Tells everybody that the store was closed.
+  func finish() {
+    let observers = seats.withLock { seats in
+      seats.isFinished = true
+      defer { seats.byCollection = [:] }
+      return seats.byCollection.values.joined().compactMap(\.observer)
+    }
+    for observer in observers { observer.finish() }
+  }
+}

@@ -1,0 +1,24 @@
+// Observation/ tells readers what was committed. Invariant: a change is announced after it is durable and visible, in the order of
+// commits, and what is kept for a slow reader is bounded. Called by CommitQueue; read by apps.
+
+/// Where a committed change came from.
+public enum ChangeOrigin: Hashable, Sendable {
+  /// A write of this process.
+  case thisProcess
+  /// A write of another process that has the same store open.
+  case anotherProcess
+  /// A record brought to a newer schema version; its value means the same.
+  case migration
+}
+
+/// One record's change in one commit, as the store sees it.
+struct RecordChange: Sendable {
+  let collection: Int
+  let key: RecordKey
+  let revision: Revision
+  let origin: ChangeOrigin
+  /// What was there; `nil` when the record is new.
+  let old: RecordSlot?
+  /// What is there now; `nil` when the record was deleted.
+  let new: RecordSlot?
+}
