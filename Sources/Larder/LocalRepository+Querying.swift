@@ -15,7 +15,7 @@ extension LocalRepository {
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
-    try await answer(query.limit(min(query.maximum ?? 1, 1))) { (run) throws(RepositoryError) in try run.results().first?.item }
+    try await answer(query.limit(Swift.min(query.maximum ?? 1, 1))) { (run) throws(RepositoryError) in try run.results().first?.item }
   }
 
   /// How many records meet the query, those that do not decode included when it asks for all.

@@ -69,7 +69,7 @@ public struct Transaction: ~Copyable {
 
   private func candidates<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
-  ) throws(RepositoryError) -> [Candidate<Item>] {
+  ) throws(RepositoryError) -> [QueryCandidate<Item>] {
     try check(repository)
     let prepared = try PreparedQuery(query)
     guard let indexes = batch.builtIndexes(QueryPlanner.usable(prepared, repository.schema.indexes), of: repository) else { return [] }

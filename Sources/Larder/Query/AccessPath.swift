@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// How a plan comes by its candidates.
 enum AccessPath: Sendable {
   /// No record can meet the query.

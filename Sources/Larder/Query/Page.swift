@@ -26,7 +26,7 @@ public struct PageCursor: Hashable, Sendable, Codable {
 
 extension PageCursor {
   /// - Throws: `.unsupported` for an order whose values cannot be written down.
-  init<Item>(_ last: Candidate<Item>, _ query: PreparedQuery<Item>) throws(RepositoryError) {
+  init<Item>(_ last: QueryCandidate<Item>, _ query: PreparedQuery<Item>) throws(RepositoryError) {
     key = last.slot.key.text
     order = Self.order(query)
     if query.order.isEmpty, let distance = last.distance {
@@ -53,7 +53,7 @@ extension PageCursor {
   }
 
   /// Whether a candidate comes after the cursor.
-  func isBefore<Item>(_ candidate: Candidate<Item>, _ order: ResultOrder<Item>) throws(RepositoryError) -> Bool {
+  func isBefore<Item>(_ candidate: QueryCandidate<Item>, _ order: ResultOrder<Item>) throws(RepositoryError) -> Bool {
     let found: [IndexValue] =
       order.columns.isEmpty ? candidate.distance.map { [IndexValue($0)] } ?? [] : order.columns.map { $0.value?(candidate.item) ?? .null }
     for (position, (mine, other)) in zip(values, found).enumerated() where mine != other {

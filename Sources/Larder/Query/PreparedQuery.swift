@@ -46,7 +46,7 @@ struct PreparedQuery<Item: Codable & Identifiable & Sendable>: Sendable where It
 }
 
 /// A record that a query is looking at.
-struct Candidate<Item: Sendable>: Sendable {
+struct QueryCandidate<Item: Sendable>: Sendable {
   let slot: RecordSlot
   let item: Item
   /// Metres from the place of `near`.
@@ -61,7 +61,7 @@ struct ResultOrder<Item: Sendable>: Sendable {
   let keys: KeyOrder
 
   /// Whether the left one comes first.
-  func isBefore(_ left: Candidate<Item>, _ right: Candidate<Item>) -> Bool {
+  func isBefore(_ left: QueryCandidate<Item>, _ right: QueryCandidate<Item>) -> Bool {
     for column in columns {
       let order = column.compare(left.item, right.item)
       if order != 0 { return order < 0 }

@@ -1,6 +1,8 @@
+internal import Foundation
+
 extension QueryRun {
   /// The results with what the query has found out about each.
-  func matches(_ found: [Candidate<Item>]) -> [Match<Item>] {
+  func matches(_ found: [QueryCandidate<Item>]) -> [Match<Item>] {
     found.map { candidate in
       Match(
         item: candidate.item, distance: candidate.distance.map(Distance.meters), score: candidate.score,

@@ -20,12 +20,12 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   }
 
   /// The results in their order, from the query's offset, at most as many as its limit; after a cursor, if one is given.
-  func results(after cursor: PageCursor? = nil) throws(RepositoryError) -> [Candidate<Item>] {
+  func results(after cursor: PageCursor? = nil) throws(RepositoryError) -> [QueryCandidate<Item>] {
     var examined = 0
     return try results(after: cursor, examined: &examined)
   }
 
-  func results(after cursor: PageCursor?, examined: inout Int) throws(RepositoryError) -> [Candidate<Item>] {
+  func results(after cursor: PageCursor?, examined: inout Int) throws(RepositoryError) -> [QueryCandidate<Item>] {
     var found = ResultCollector(order: order, needed: query.needed, arrivesInOrder: choice.givesOrder)
     var seen = 0
     try forEachMatch(from: cursor, examined: &seen) { (candidate) throws(RepositoryError) -> Bool in
@@ -69,7 +69,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
 
   /// Visits the records that meet the query, as the access path gives them, until the body has enough.
   func forEachMatch(
-    from cursor: PageCursor?, examined: inout Int, _ body: (Candidate<Item>) throws(RepositoryError) -> Bool
+    from cursor: PageCursor?, examined: inout Int, _ body: (QueryCandidate<Item>) throws(RepositoryError) -> Bool
   ) throws(RepositoryError) {
     var failure: RepositoryError?
     var count = 0
@@ -104,7 +104,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
       }
     case .near(let index):
       guard case .geo(let geo) = indexes.bodies[index], let near = query.near else { return }
-      geo.nearest(latitude: near.latitude, longitude: near.longitude, within: near.within?.meters) { visit($0, $1, nil) }
+      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters) { visit($0, $1, nil) }
     case .box(let index):
       guard case .geo(let geo) = indexes.bodies[index], let box = query.box else { return }
       geo.within(box) { visit($0, nil, nil) }
@@ -117,10 +117,10 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   }
 
   /// The record as a candidate if it meets what the access path has not answered.
-  private func match(_ slot: RecordSlot, _ distance: Double?, _ score: Double?) throws(RepositoryError) -> Candidate<Item>? {
+  private func match(_ slot: RecordSlot, _ distance: Double?, _ score: Double?) throws(RepositoryError) -> QueryCandidate<Item>? {
     guard let item = indexes.item(slot) else { return nil }
     for conjunct in residual where try !conjunct.evaluate(item) { return nil }
-    var candidate = Candidate(slot: slot, item: item, distance: distance, score: score)
+    var candidate = QueryCandidate(slot: slot, item: item, distance: distance, score: score)
     if query.near != nil || query.box != nil {
       guard try place(&candidate) else { return nil }
     }
@@ -129,16 +129,15 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   }
 
   /// Whether a record's place is where it is asked for; notes its distance.
-  private func place(_ candidate: inout Candidate<Item>) throws(RepositoryError) -> Bool {
+  private func place(_ candidate: inout QueryCandidate<Item>) throws(RepositoryError) -> Bool {
     for declaration in indexes.declarations {
       guard case .geo(let read) = declaration.kind else { continue }
-      guard let place = read(candidate.item), GeoIndex.isValid(latitude: place.latitude, longitude: place.longitude) else { return false }
+      guard let read = read(candidate.item), let place = GeoCoordinate(latitude: read.latitude, longitude: read.longitude) else {
+        return false
+      }
       if let box = query.box, !box.contains(latitude: place.latitude, longitude: place.longitude) { return false }
-      guard let near = query.near else { return true }
-      let distance =
-        candidate.distance
-        ?? GreatCircle.distance(
-          fromLatitude: near.latitude, longitude: near.longitude, toLatitude: place.latitude, longitude: place.longitude)
+      guard let near = query.near, let center = GeoCoordinate(latitude: near.latitude, longitude: near.longitude) else { return true }
+      let distance = candidate.distance ?? GreatCircle.distance(center, place)
       candidate.distance = distance
       return near.within.map { distance <= $0.meters } ?? true
     }

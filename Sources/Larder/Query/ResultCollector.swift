@@ -5,9 +5,9 @@ struct ResultCollector<Item: Sendable> {
   private let needed: Int?
   /// Whether candidates come in the query's order, so that the first ones are the answer.
   private let arrivesInOrder: Bool
-  private var kept: [Candidate<Item>] = []
+  private var kept: [QueryCandidate<Item>] = []
   /// The last of the first `needed`, once there were so many: what does not come before it is out.
-  private var bar: Candidate<Item>?
+  private var bar: QueryCandidate<Item>?
 
   init(order: ResultOrder<Item>, needed: Int?, arrivesInOrder: Bool) {
     self.order = order
@@ -16,7 +16,7 @@ struct ResultCollector<Item: Sendable> {
   }
 
   /// Takes a candidate; `false` when no further one can matter.
-  mutating func add(_ candidate: Candidate<Item>) -> Bool {
+  mutating func add(_ candidate: QueryCandidate<Item>) -> Bool {
     guard let needed else {
       kept.append(candidate)
       return true
@@ -31,7 +31,7 @@ struct ResultCollector<Item: Sendable> {
   }
 
   /// The results in order, without the first so many.
-  consuming func finish(skipping skipped: Int) -> [Candidate<Item>] {
+  consuming func finish(skipping skipped: Int) -> [QueryCandidate<Item>] {
     if !arrivesInOrder { cut(to: needed ?? kept.count) }
     return skipped == 0 ? kept : Array(kept.dropFirst(skipped))
   }

@@ -11,7 +11,7 @@ struct SortColumn<Item>: Sendable {
   init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
     self.keyPath = keyPath
     isReversed = order == .reverse
-    value = Value.self is any IndexableValue.Type ? { IndexValue(of: $0[keyPath: keyPath]) } : nil
+    value = Self.value(at: keyPath, isIndexable: Value.self is any IndexableValue.Type)
     let isLess = Self.order(of: Value.self)
     self.isLess = { isLess($0[keyPath: keyPath], $1[keyPath: keyPath]) }
   }
@@ -19,13 +19,20 @@ struct SortColumn<Item>: Sendable {
   init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder) {
     self.keyPath = keyPath
     isReversed = order == .reverse
-    value = Value.self is any IndexableValue.Type ? { IndexValue(of: $0[keyPath: keyPath]) } : nil
+    value = Self.value(at: keyPath, isIndexable: Value.self is any IndexableValue.Type)
     let isLess = Self.order(of: Value.self)
     self.isLess = { left, right in
       guard let right = right[keyPath: keyPath] else { return false }
       guard let left = left[keyPath: keyPath] else { return true }
       return isLess(left, right)
     }
+  }
+
+  private static func value<Value>(
+    at keyPath: any KeyPath<Item, Value> & Sendable, isIndexable: Bool
+  ) -> (@Sendable (Item) -> IndexValue)? {
+    guard isIndexable else { return nil }
+    return { IndexValue(of: $0[keyPath: keyPath]) }
   }
 
   /// The order of a type's values, total also where `<` is not: what does not equal itself, a NaN, comes last.

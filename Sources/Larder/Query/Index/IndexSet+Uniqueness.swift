@@ -1,3 +1,5 @@
+internal import Foundation
+
 extension IndexSet {
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
     for (index, declaration) in declarations.enumerated() where declaration.isUnique {

@@ -75,7 +75,7 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
         geo.remove(latitude: place.latitude, longitude: place.longitude, key: old.key)
       }
       if let new, let place = place(of: new, declaration) {
-        geo.insert(latitude: place.latitude, longitude: place.longitude, slot: new)
+        geo.insert(latitude: place.latitude, longitude: place.longitude, new)
       }
       body = .geo(geo)
     case .text(var text):
@@ -144,7 +144,9 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       let entries = ParallelWork.map(slots) { slot in self.entry(for: slot, declaration) }
       return .ordered(CountedTree(sorted: ParallelWork.sorted(entries.compactMap { $0 })))
     case .geo:
-      let places = ParallelWork.map(slots) { slot in self.place(of: slot, declaration).map { ($0, slot) } }
+      let places = ParallelWork.map(slots) { slot in 
+        self.place(of: slot, declaration).flatMap { GeoCoordinate(latitude: $0.latitude, longitude: $0.longitude) }.map { ($0, slot) }
+      }
       return .geo(GeoIndex(places.compactMap { $0 }))
     case .fullText:
       let texts = ParallelWork.map(slots) { slot in self.texts(of: slot, declaration).map { (slot, $0) } }

@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// Walks a part of an ordered index in the order of a query.
 ///
 /// Entries whose first columns are equal form a group. Groups come in the order of the index or in reverse; within a group the id decides,
@@ -41,7 +43,7 @@ struct IndexWalk {
     var group: [RecordSlot] = []
     var values: ArraySlice<IndexValue> = []
     var wantsMore = true
-    let flush = {
+    func flush() {
       group.sort { keys.isBefore($0.key, $1.key) }
       for slot in group where wantsMore { wantsMore = body(slot) }
       group.removeAll(keepingCapacity: true)
