@@ -121,9 +121,11 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
         spans = values.map { IndexSpan(prefix: spans[0].prefix + [$0]) }
         isOneSpan = spans.count == 1
       } else {
-        for (conjunct, bounds) in asked.ranges {
-          note(conjunct, in: &covered)
-          for span in spans.indices { spans[span].narrow(bounds.lower, bounds.upper) }
+        for range in asked.ranges {
+          // What is not a number lies apart from the range. There is hardly ever any, and then the range is all.
+          guard !range.orNotANumber || spans.allSatisfy({ !$0.hasNotANumber(in: tree) }) else { continue }
+          note(range.conjunct, in: &covered)
+          for span in spans.indices { spans[span].narrow(range.lower, range.upper) }
         }
         break prefix
       }
@@ -153,7 +155,7 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
   private struct Asked {
     var equal: (Int, IndexValue)?
     var oneOf: (Int, [IndexValue])?
-    var ranges: [(Int, (lower: Bound?, upper: Bound?))] = []
+    var ranges: [(conjunct: Int, lower: Bound?, upper: Bound?, orNotANumber: Bool)] = []
   }
 
   /// What the conjuncts ask of one property.
@@ -163,7 +165,7 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
       switch conjunct.constraint {
       case .equal(_, let value): asked.equal = asked.equal ?? (position, value)
       case .oneOf(_, let values): asked.oneOf = asked.oneOf ?? (position, values)
-      case .range(_, let lower, let upper): asked.ranges.append((position, (lower, upper)))
+      case .range(_, let lower, let upper, let orNotANumber): asked.ranges.append((position, lower, upper, orNotANumber))
       case .never, .always, .residual: continue
       }
     }
@@ -190,6 +192,11 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
 }
 
 extension IndexSpan {
+  /// Whether the column behind the prefix has values that are not numbers.
+  func hasNotANumber(in tree: CountedTree<IndexEntry>) -> Bool {
+    !IndexSpan(prefix: prefix + [.notANumber]).ranks(in: tree, isDescending: false).isEmpty
+  }
+
   /// Leaves only what is also between these bounds.
   mutating func narrow(_ lower: Bound?, _ upper: Bound?) {
     if let lower, self.lower.map({ ($0.value, $0.isInclusive ? 0 : 1) < (lower.value, lower.isInclusive ? 0 : 1) }) ?? true {
@@ -205,7 +212,7 @@ extension Constraint {
   /// The property that is asked about, if there is one.
   var path: AnyKeyPath? {
     switch self {
-    case .equal(let path, _), .range(let path, _, _), .oneOf(let path, _): path
+    case .equal(let path, _), .range(let path, _, _, _), .oneOf(let path, _): path
     case .never, .always, .residual: nil
     }
   }
