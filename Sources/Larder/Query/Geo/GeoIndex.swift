@@ -1,7 +1,7 @@
 /// Where the records are: finds the nearest ones, and those in a box.
 ///
-/// A copy costs O(1), an edit O(log n). Places that are none (NaN, infinity, a latitude beyond ±90) are not indexed: inserting and removing them does nothing. Longitudes beyond
-/// ±180 are wrapped.
+/// A copy costs O(1), an edit O(log n). Places that are none (NaN, infinity, a latitude beyond ±90) are not indexed: inserting and
+/// removing them does nothing. Longitudes beyond ±180 are wrapped.
 struct GeoIndex: Sendable {
   private(set) var tree: SummaryTree<GeoEntry>
 
