@@ -26,7 +26,7 @@ import Testing
         var unchanged = oldWorld
         try compare(old, &unchanged, seed)
       }
-      for document in world.documents.values.sorted(by: { $0.key < $1.key }) { index.remove(RecordKey(document.key), texts: document.texts) }
+      for (key, document) in world.documents.sorted(by: { $0.key < $1.key }) { index.remove(RecordKey(key), texts: document.texts) }
       #expect(index.count == 0 && index.wordCount == 0 && index.terms.isEmpty, "LARDER_SEED=\(seed)")
     }
   }
@@ -34,7 +34,7 @@ import Testing
   @Test func recordsInAnyOrderAndInNarrowGapsAreRankedByKeyWhenEqual() {
     var index = TextIndex(["z", "a"].map { (slot($0), ["pier"]) })
     // Each goes right before the last one, until there is no room between their ranks.
-    let keys = (0..<200).map { "m" + String(repeating: "a", count: 200 - $0) + "b" } + (0..<200).map { "n" + String(repeating: "b", count: $0) }
+    let keys = (0..<200).flatMap { ["m" + String(repeating: "a", count: $0) + "b", "n" + String(repeating: "b", count: $0)] }
     for key in keys.reversed() + ["0"] { index.insert(slot(key), texts: ["pier"]) }
     let sorted = (keys + ["a", "z", "0"]).map { RecordKey($0) }.sorted().map(\.text)
     #expect(index.keys("pier") == sorted)

@@ -37,10 +37,11 @@ struct TextWorld {
     var tests: [(String) -> Bool] = []
     for (place, word) in words.enumerated() where !words[..<place].contains(word) { tests.append { $0 == word } }
     tests.append { $0.hasPrefix(last) }
-    let weights = tests.map { test in
-      let holders = Double(all.count { $0.words.contains(where: test) })
-      return log1p((Double(all.count) - holders + 0.5) / (holders + 0.5))
-    }
+    // Scores are added from the rarest word on.
+    let holders = tests.map { test in all.count { $0.words.contains(where: test) } }
+    let order = tests.indices.sorted { (holders[$0], $0) < (holders[$1], $1) }
+    tests = order.map { tests[$0] }
+    let weights = order.map { log1p((Double(all.count) - Double(holders[$0]) + 0.5) / (Double(holders[$0]) + 0.5)) }
     var found: [(key: String, score: Double)] = []
     for document in all {
       let frequencies = tests.map { test in Double(document.words.count(where: test)) }

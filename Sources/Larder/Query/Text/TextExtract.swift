@@ -30,7 +30,7 @@ extension TextExtract {
   }
 }
 
-/// A stretch of a text with the matches in it. All offsets are of UTF-8.
+/// A stretch of a text with the matches in it; all offsets are of UTF-8.
 private struct Window {
   private struct Match {
     let range: Range<Int>

@@ -23,26 +23,23 @@ extension TextIndex {
     let ranking = BM25(records: documents.count, words: wordCount)
     let weights = lists.map { ranking.weight(matches: $0.count) }
     var best = BestMatches(documents: SummaryTreeCursor(documents), limit: limit, isIncluded: isIncluded)
+    // The shortest list leads, the next longer ones are asked first; their scores are added in this order.
+    let order = lists.indices.sorted { lists[$0].count < lists[$1].count }
+    let leadWeight = weights[order[0]]
     if lists.count == 1 {
-      lists[0].forEach { posting in
-        let norm = ranking.norm(length: posting.length)
-        best.offer(posting.number, score: BM25.score(weight: weights[0], frequency: posting.frequency, norm: norm))
+      lists[0].forEachBlock { postings in
+        for posting in postings {
+          best.offer(posting.number, score: ranking.score(weight: leadWeight, frequency: posting.frequency, length: posting.length))
+        }
       }
       return best.sorted()
     }
-    // The shortest list leads, the others are asked; scores are added in the order of the words.
-    let lead = lists.indices.min { lists[$0].count < lists[$1].count } ?? 0
-    var cursors = lists.map { PostingCursor($0) }
-    var frequencies = [UInt32](repeating: 0, count: lists.count)
-    lists[lead].forEach { posting in
-      for index in cursors.indices {
-        frequencies[index] = index == lead ? posting.frequency : cursors[index].frequency(posting.number)
-        if frequencies[index] == 0 { return }
-      }
-      let norm = ranking.norm(length: posting.length)
-      var score = 0.0
-      for index in weights.indices { score += BM25.score(weight: weights[index], frequency: frequencies[index], norm: norm) }
-      best.offer(posting.number, score: score)
+    var others = order.dropFirst().map { (cursor: PostingCursor(lists[$0]), weight: weights[$0]) }
+    var block = PostingBlock()
+    lists[order[0]].forEachBlock { postings in
+      block.load(postings, weight: leadWeight, ranking)
+      for index in others.indices { block.keep(&others[index].cursor, weight: others[index].weight, ranking) }
+      for index in 0..<block.count { best.offer(block.postings[index].number, score: block.scores[index]) }
     }
     return best.sorted()
   }
@@ -96,10 +93,11 @@ private struct BestMatches {
   private var documents: SummaryTreeCursor<TextDocument>
   private let limit: Int
   private let isIncluded: ((RecordSlot) -> Bool)?
-  /// The best ones; a heap only if there is a limit.
+  /// A heap only if there is a limit, else all.
   private var heap = Heap<Candidate>()
   private var all: [Candidate] = []
   private var worst = -Double.infinity
+  private var worstRank = UInt64.max
 
   init(documents: SummaryTreeCursor<TextDocument>, limit: Int, isIncluded: ((RecordSlot) -> Bool)?) {
     (self.documents, self.limit, self.isIncluded) = (documents, limit, isIncluded)
@@ -107,16 +105,18 @@ private struct BestMatches {
 
   /// Takes the next record; numbers ascend.
   mutating func offer(_ number: UInt32, score: Double) {
-    guard score >= worst, let document = documents.seek(number), document.number == number else { return }
-    let candidate = Candidate(score: score, document: document)
+    guard score >= worst, documents.move(to: number) else { return }
+    // Of many records with one score most end here.
+    if score == worst, documents.current.rank > worstRank { return }
+    let candidate = Candidate(score: score, document: documents.current)
     if limit == .max {
-      if isIncluded?(document.slot) ?? true { all.append(candidate) }
+      if isIncluded?(candidate.document.slot) ?? true { all.append(candidate) }
       return
     }
     if heap.count == limit, let least = heap.min, candidate < least { return }
-    guard isIncluded?(document.slot) ?? true else { return }
+    guard isIncluded?(candidate.document.slot) ?? true else { return }
     if heap.count < limit { heap.insert(candidate) } else { heap.replaceMin(with: candidate) }
-    if heap.count == limit, let least = heap.min { worst = least.score }
+    if heap.count == limit, let least = heap.min { (worst, worstRank) = (least.score, least.document.rank) }
   }
 
   func sorted() -> [TextMatch] {

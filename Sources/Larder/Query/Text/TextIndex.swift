@@ -32,7 +32,7 @@ struct TextIndex: Sendable {
     return true
   }
 
-  /// Removes the record with a key; `texts` are those it was inserted with. Whether it was there.
+  /// Removes the record with a key, and says whether it was there; `texts` are those it was inserted with.
   @discardableResult mutating func remove(_ key: RecordKey, texts: [String]) -> Bool {
     guard let number = numbers.remove(key)?.number, let document = documents.remove(number) else { return false }
     wordCount -= Int(document.length)

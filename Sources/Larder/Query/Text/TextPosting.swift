@@ -18,6 +18,8 @@ struct TermEntry: SummaryTreeEntry {
   var postings: SummaryTree<TextPosting>
 
   var key: Term { term }
+  /// Few, as copying a leaf counts the references of all its lists.
+  static var leafCapacity: Int { 16 }
 }
 
 /// A record by its number.

@@ -32,18 +32,21 @@ struct TextQuery: Hashable, Sendable {
   }
 }
 
-/// Ranking by Okapi BM25 (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009), k₁ = 1.2, b = 0.75.
+/// Ranking by Okapi BM25, with k₁ = 1.2 and b = 0.75.
 ///
-/// The weight of a word is `ln(1 + (N - n + 0.5) / (n + 0.5))` for n of N records, which is never negative (as Apache Lucene has it).
+/// After S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. The weight of a word is `ln(1 + (N - n + 0.5) / (n + 0.5))` for n of N records, which is never negative (as Apache Lucene has it).
 struct BM25: Sendable {
   private static let k1 = 1.2
   private static let b = 0.75
   private let records: Double
   private let averageLength: Double
+  /// Those of short texts, which are most; a look is faster than a division.
+  private var norms: [Double] = []
 
   init(records: Int, words: Int) {
     self.records = Double(records)
     averageLength = records == 0 ? 1 : Double(words) / Double(records)
+    norms = (0..<256).map { Self.norm(length: $0, average: averageLength) }
   }
 
   func weight(matches: Int) -> Double {
@@ -51,11 +54,16 @@ struct BM25: Sendable {
   }
 
   /// What a length adds to the denominator of each word.
-  func norm(length: UInt32) -> Double {
-    Self.k1 * (1 - Self.b + Self.b * Double(length) / averageLength)
+  private func norm(length: UInt32) -> Double {
+    length < 256 ? norms[Int(length)] : Self.norm(length: length, average: averageLength)
   }
 
-  static func score(weight: Double, frequency: UInt32, norm: Double) -> Double {
-    weight * (Double(frequency) * (k1 + 1)) / (Double(frequency) + norm)
+  private static func norm(length: UInt32, average: Double) -> Double {
+    k1 * (1 - b + b * Double(length) / average)
+  }
+
+  /// What a word adds to the score of a record.
+  func score(weight: Double, frequency: UInt32, length: UInt32) -> Double {
+    weight * (Double(frequency) * (Self.k1 + 1)) / (Double(frequency) + norm(length: length))
   }
 }

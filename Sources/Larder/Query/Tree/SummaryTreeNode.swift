@@ -4,7 +4,7 @@ enum SummaryTreeNode<Entry: SummaryTreeEntry>: Sendable {
   case inner([Child])
 
   /// How many children a node has at most; few, as an edit beside a copy counts the references of all on its path.
-  static var fanOut: Int { 16 }
+  static var fanOut: Int { 8 }
 
   /// A node below another, never empty, with what finds the way to it.
   struct Child: Sendable {
