@@ -3,16 +3,17 @@ internal import Foundation
 extension QueryRun {
   /// The results with what the query has found out about each.
   func matches(_ found: [QueryCandidate<Item>]) -> [Match<Item>] {
-    found.map { candidate in
+    let words = query.words.map { TextQuery($0) }
+    return found.map { candidate in
       Match(
         item: candidate.item, distance: candidate.distance.map(Distance.meters), score: candidate.score,
-        extract: query.words.flatMap { extract(candidate.item, $0) })
+        extract: words.flatMap { extract(candidate.item, $0) })
     }
   }
 
-  private func extract(_ item: Item, _ words: String) -> TextExtract? {
+  private func extract(_ item: Item, _ words: TextQuery) -> TextExtract? {
     for declaration in indexes.declarations {
-      if case .fullText(let texts) = declaration.kind { return TextExtract(of: texts(item), matching: words) }
+      if case .fullText(let texts) = declaration.kind { return TextExtract(of: words, from: texts(item)) }
     }
     return nil
   }

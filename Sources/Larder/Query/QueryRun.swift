@@ -111,8 +111,8 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     case .words(let index):
       guard case .text(let text) = indexes.bodies[index], let words = query.words else { return }
       // Ranked results are wanted whole unless nothing else decides which of them stay.
-      let limit = choice.givesOrder && residual.isEmpty && query.filters.isEmpty && query.box == nil ? query.needed : nil
-      for match in text.search(words, limit: limit) where !visit(match.slot, nil, match.score) { return }
+      let isAll = choice.givesOrder && residual.isEmpty && query.filters.isEmpty && query.box == nil
+      for match in text.search(words, limit: isAll ? query.needed ?? .max : .max) where !visit(match.slot, nil, match.score) { return }
     }
   }
 

@@ -1,7 +1,7 @@
 internal import HeapModule
 
 extension GeoIndex {
-  /// Visits the records by their distance in metres, nearest first, records at the same distance by key, until `visit` returns false.
+  /// Visits the records by their distance in metres, nearest first, records at the same distance by id, until `visit` returns false.
   ///
   /// Only what is visited is found: the search goes through the tree best first, so the first ten of many cost little. Records farther
   /// than `meters` are not visited, those at exactly that distance are. A centre that is no place is near nothing.
@@ -36,7 +36,7 @@ extension GeoIndex {
         }
       case .entry(let place, let slot):
         let distance = GreatCircle.distance(center, place)
-        if distance <= limit { measured.insert(Neighbour(meters: distance, slot: slot)) }
+        if distance <= limit { measured.insert(Neighbour(meters: distance, slot: slot, keys: keys)) }
       }
     }
     while let first = measured.popMin() {
@@ -63,9 +63,10 @@ private struct Candidate: Comparable {
 private struct Neighbour: Comparable {
   let meters: Double
   let slot: RecordSlot
+  let keys: KeyOrder
 
   static func < (left: Neighbour, right: Neighbour) -> Bool {
-    left.meters == right.meters ? left.slot.key < right.slot.key : left.meters < right.meters
+    left.meters == right.meters ? left.keys.isBefore(left.slot.key, right.slot.key) : left.meters < right.meters
   }
   static func == (left: Neighbour, right: Neighbour) -> Bool { left.meters == right.meters && left.slot.key == right.slot.key }
 }

@@ -80,8 +80,12 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       body = .geo(geo)
     case .text(var text):
       body = .absent
-      if let old, let texts = texts(of: old, declaration) { text.remove(old.key, texts: texts) }
-      if let new, let texts = texts(of: new, declaration) { text.insert(new, texts: texts) }
+      let (before, after) = (old.flatMap { texts(of: $0, declaration) }, new.flatMap { texts(of: $0, declaration) })
+      if let new, let after {
+        text.update(new, from: before ?? [], to: after)
+      } else if let old, let before {
+        text.remove(old.key, texts: before)
+      }
       body = .text(text)
     }
   }
@@ -147,10 +151,12 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       let places = ParallelWork.map(slots) { slot in 
         self.place(of: slot, declaration).flatMap { GeoCoordinate(latitude: $0.latitude, longitude: $0.longitude) }.map { ($0, slot) }
       }
-      return .geo(GeoIndex(places.compactMap { $0 }))
+      return .geo(GeoIndex(places.compactMap { $0 }, keys: coder.keys.order))
     case .fullText:
-      let texts = ParallelWork.map(slots) { slot in self.texts(of: slot, declaration).map { (slot, $0) } }
-      return .text(TextIndex(texts.compactMap { $0 }))
+      let portions = ParallelWork.mapChunks(slots) { part in
+        TextPortion(part.compactMap { slot in self.texts(of: slot, declaration).map { (slot, $0) } })
+      }
+      return .text(TextIndex(portions, keys: coder.keys.order))
     }
   }
 }
