@@ -20,8 +20,9 @@ extension LocalRepository {
   /// values. So the buffer holds at most one change per record. A change costs a writer about a microsecond for each reader, and a decode of
   /// the value in the writer's own task while anybody listens.
   ///
-  /// The sequence ends when the store is closed, after what is buffered was delivered, and when the reading task is cancelled. It does not keep
-  /// the store open, and a reader that goes away is forgotten.
+  /// The sequence ends when the store is closed, after what is buffered was delivered, and when the reading task is cancelled. Of a store that
+  /// is closed already it tells what has changed since the revision, and ends. It does not keep the store open, and a reader that goes away is
+  /// forgotten.
   public nonisolated func changes(since revision: Revision? = nil) -> RepositoryChanges<Item> {
     RepositoryChanges(queue, collection, coder, since: revision)
   }

@@ -29,7 +29,7 @@ where Item.ID: Hashable & Codable & Sendable {
     /// What the first `next` throws when the changes since a revision are no longer known.
     public typealias Failure = RepositoryError
 
-    private let feed: ChangeFeed
+    let feed: ChangeFeed
     private var resume: ChangeSource.Resume?
     private let coder: RecordCoder<Item>
 
@@ -107,7 +107,7 @@ final class ChangeSource: Sendable {
     let state = queue.state
     let commit = Revision(state.commit)
     feed.begin(after: commit)
-    guard let since, !state.isClosed else { return Start(feed: feed, resume: nil) }
+    guard let since else { return Start(feed: feed, resume: nil) }
     // Read after the state: a deletion is noted before it is published.
     let (deletions, horizon) = queue.hub.deletions(in: collection, after: since, upTo: commit)
     return Start(
