@@ -29,11 +29,9 @@ let package = Package(
     .target(
       name: "Larder",
       dependencies: [
-      dependencies: [
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),
-      ],
       ],
       swiftSettings: settings
     ),
