@@ -5,9 +5,9 @@ import Testing
 
 /// The order of the records in an ordered index.
 @Suite struct IndexEntryTests {
-  private func entry(_ values: [any IndexableValue], _ key: String, descending: UInt32 = 0) -> IndexEntry {
+  private func entry(_ values: [any IndexableValue], _ key: String, descending: [Bool] = []) -> IndexEntry {
     let slot = RecordSlot(key: RecordKey(key), revision: .zero, schemaVersion: 1, value: Data())
-    return IndexEntry(values: values.map(\.indexValue), slot: slot, descending: descending)
+    return IndexEntry(values: values.map(\.indexValue), slot: slot, order: .init(descending: descending))
   }
 
   private func keys(_ entries: [IndexEntry]) -> String {
@@ -28,7 +28,7 @@ import Testing
 
   @Test func aDescendingColumnIsReversedAndTheOthersAreNot() {
     func sorted(_ columns: [Bool]) -> String {
-      let mask = IndexEntry.mask(descending: columns)
+      let mask = columns
       return keys(
         [("a", 1, "p"), ("a", 2, "q"), ("a", 2, "r"), ("b", 1, "s"), ("b", 3, "t")]
           .map { entry([$0.0, $0.1], $0.2, descending: mask) }.shuffled().sorted())
@@ -40,10 +40,10 @@ import Testing
   }
 
   @Test func onlyTheFirst32ColumnsCanDescend() {
-    #expect(IndexEntry.mask(descending: Array(repeating: false, count: 31) + [true, true]) == 1 << 31)
+    #expect(IndexEntry.Order(descending: Array(repeating: false, count: 31) + [true, true]).descending == 1 << 31)
     func order(_ column: Int) -> Bool {
       func values(_ number: Int) -> [Int] { Array(repeating: 0, count: column) + [number] }
-      return entry(values(1), "a", descending: .max) < entry(values(2), "a", descending: .max)
+      return entry(values(1), "a", descending: Array(repeating: true, count: 32)) < entry(values(2), "a", descending: Array(repeating: true, count: 32))
     }
     #expect(!order(31))
     #expect(order(32))
@@ -59,7 +59,7 @@ import Testing
 
   @Test(arguments: [[false, false], [true, false], [false, true], [true, true]])
   func aPrefixBoundsTheGroupOfItsEntries(_ columns: [Bool]) {
-    let mask = IndexEntry.mask(descending: columns)
+    let mask = columns
     var tree = CountedTree<IndexEntry>(nodeLimit: 4)
     for letter in ["a", "b", "c"] {
       for number in 0..<20 { for key in ["x", "y"] { tree.insert(entry([letter, number], key, descending: mask)) } }

@@ -7,20 +7,26 @@ internal import Foundation
 struct IndexEntry: Sendable {
   let values: [IndexValue]
   let slot: RecordSlot
-  /// The columns that descend, the first one in the lowest bit.
-  ///
-  /// Columns after the 32nd ascend; records of equal values always ascend by key.
-  let descending: UInt32
+  let order: Order
 
-  init(values: [IndexValue], slot: RecordSlot, descending: UInt32 = 0) {
+  init(values: [IndexValue], slot: RecordSlot, order: Order = Order()) {
     self.values = values
     self.slot = slot
-    self.descending = descending
+    self.order = order
   }
 
-  /// The mask of columns whose directions are given in their order.
-  static func mask(descending columns: [Bool]) -> UInt32 {
-    columns.enumerated().reduce(0) { $0 | ($1.element ? 1 << UInt32($1.offset) : 0) }
+  /// How the entries of one index compare.
+  struct Order: Sendable {
+    /// The columns that descend, the first one in the lowest bit.
+    ///
+    /// Columns after the 32nd ascend; records of equal values always ascend by key.
+    let descending: UInt32
+    let keys: KeyOrder
+
+    init(descending columns: [Bool] = [], keys: KeyOrder = .bytes) {
+      descending = columns.enumerated().reduce(0) { $0 | ($1.element ? 1 << UInt32($1.offset) : 0) }
+      self.keys = keys
+    }
   }
 
   /// Where this entry stands, in the order of the index, against the group of entries whose values begin with a prefix.
@@ -30,7 +36,7 @@ struct IndexEntry: Sendable {
     for column in 0..<min(values.count, prefix.count) {
       let order = values[column].compared(to: prefix[column])
       if order == .orderedSame { continue }
-      let isReversed = descending != 0 && descending & (1 << UInt32(column)) != 0
+      let isReversed = self.order.descending != 0 && self.order.descending & (1 << UInt32(column)) != 0
       return isReversed ? (order == .orderedAscending ? .orderedDescending : .orderedAscending) : order
     }
     return values.count < prefix.count ? .orderedAscending : .orderedSame
@@ -46,7 +52,7 @@ extension IndexEntry: Comparable {
     switch left.compared(to: right.values) {
     case .orderedAscending: true
     case .orderedDescending: false
-    case .orderedSame: left.slot.key < right.slot.key
+    case .orderedSame: left.order.keys.isBefore(left.slot.key, right.slot.key)
     }
   }
 }
