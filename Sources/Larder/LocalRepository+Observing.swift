@@ -27,3 +27,22 @@ extension LocalRepository {
     RepositoryChanges(queue, collection, coder, since: revision)
   }
 }
+
+extension LocalRepository {
+  /// The results of a query: the current ones at once, then the newest ones whenever they differ.
+  ///
+  /// ```swift
+  /// for try await best in spots.results(of: Query().sorted(by: \.rating, .reverse).limit(20)) { show(best) }
+  /// ```
+  ///
+  /// Results differ when another record, another order, or another revision of a record is in them; a change outside of them is not told. A
+  /// slow reader gets the newest result only.
+  ///
+  /// The query is not run again for each change: a changed record is tested against it and put where it belongs, away from the writer and
+  /// from the reader's actor. For a query with a limit twice as many results are kept, and it is run again when so many have gone. A query in
+  /// the order of its rank (`matching` without `sorted`) is run again when a record that matches, or did, has changed; that the ranks of
+  /// others shift with the words of all is not told by itself.
+  ///
+  /// The sequence ends when the store is closed, and when the reading task is cancelled. It does not keep the store open.
+  public nonisolated func results(of query: Query<Item>) -> QueryResults<Item> { QueryResults(queue, collection, query) }
+}

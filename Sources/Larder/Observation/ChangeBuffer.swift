@@ -55,6 +55,12 @@ struct ChangeBuffer: Sendable {
     return nil
   }
 
+  /// All that is there, each record once.
+  mutating func takeAll() -> [RecordChange] {
+    defer { self = ChangeBuffer() }
+    return changes.compactMap { $0 }
+  }
+
   /// The index of the group that holds a change.
   private func group(of position: Int) -> Int {
     var (low, high) = (0, groups.count)

@@ -53,9 +53,18 @@ final class ChangeFeed: ChangeObserver {
 
   /// The oldest set that was not taken yet, as soon as there is one; `nil` at the end, and when the task is cancelled.
   nonisolated(nonsending) func next() async -> (revision: Revision, changes: [RecordChange])? {
+    await take { $0.takeFirst() }
+  }
+
+  /// Everything that was not taken yet, as soon as there is something, each record once; `nil` at the end, and when the task is cancelled.
+  nonisolated(nonsending) func nextAll() async -> [RecordChange]? {
+    await take { $0.isEmpty ? nil : $0.takeAll() }
+  }
+
+  private nonisolated(nonsending) func take<Taken: Sendable>(_ take: @Sendable (inout ChangeBuffer) -> Taken?) async -> Taken? {
     while !Task.isCancelled {
-      let (set, isFinished) = state.withLock { state in (state.buffer.takeFirst(), state.isFinished) }
-      if set != nil || isFinished { return set }
+      let (taken, isFinished) = state.withLock { state in (take(&state.buffer), state.isFinished) }
+      if taken != nil || isFinished { return taken }
       await wait()
     }
     return nil
