@@ -29,6 +29,7 @@ let package = Package(
     .target(
       name: "Larder",
       dependencies: [
+        .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),
       ],

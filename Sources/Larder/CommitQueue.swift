@@ -22,7 +22,7 @@ final class CommitQueue: Sendable {
   /// The indexes that have been made, or are being made.
   let indexBuilds = Mutex<[IndexPlace: Task<Void, Never>]>([:])
   /// Who is told what was committed.
-  let hub = ChangeHub()
+  let hub: ChangeHub
 
   private struct Inbox: Sendable {
     var writes: [any AnyQueuedWrite] = []
@@ -31,13 +31,15 @@ final class CommitQueue: Sendable {
   }
 
   private init(
-    executor: StoreExecutor, backend: any StorageBackend, options: StoreOptions, state: StoreState, openReport: OpenReport
+    executor: StoreExecutor, backend: any StorageBackend, options: StoreOptions, state: StoreState, deletions: DeletionLog,
+    openReport: OpenReport
   ) {
     self.executor = executor
     self.backend = backend
     self.options = options
     self.openReport = openReport
     published = Mutex(state)
+    hub = ChangeHub(deletions)
     let replayed = UInt64(openReport.replayedCommits)
     checkpoints.withLock { $0.folded = state.commit - min(state.commit, replayed) }
   }
@@ -53,7 +55,9 @@ final class CommitQueue: Sendable {
       report.undecodable += loader.undecodable
       report.recordCount = state.collections.reduce(0) { $0 + $1.records.count }
       report.duration = .now - start
-      return CommitQueue(executor: executor, backend: backend, options: options, state: state, openReport: report)
+      return CommitQueue(
+        executor: executor, backend: backend, options: options, state: state, deletions: loader.deletionLog(since: report.tombstoneHorizon),
+        openReport: report)
     }
     // Behind the opening, so that it does not wait for it.
     let collections = queue.state.collections
@@ -170,6 +174,7 @@ final class CommitQueue: Sendable {
     if !batch.isEmpty {
       do throws(RepositoryError) {
         try backend.commit(batch.writeBatch(claimed.contains { $0.durability == .durable } ? .durable : .buffered))
+        hub.note(batch.changes)
         publish(batch.applied(to: state))
         checkpoints.withLock { $0.lastWrite = .now }
         announced = batch.changes

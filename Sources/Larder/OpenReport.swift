@@ -6,6 +6,10 @@ public struct OpenReport: Sendable {
   public var storeID: UUID
   /// The newest commit in the store.
   public var commit: Revision
+  /// The newest deletion whose tombstone was forgotten: each later one was handed over.
+  ///
+  /// A reader can resume from this revision on. A backend that forgets tombstones must fill it in; it is ``Revision/zero`` when all are there.
+  public var tombstoneHorizon: Revision
   /// Whether this open created the store.
   public var isNew: Bool
   /// How many records are in the store, over all its collections.
@@ -70,7 +74,8 @@ public struct OpenReport: Sendable {
   /// Makes a report; backends fill in what they found.
   public init(
     storeID: UUID, commit: Revision, isNew: Bool, recordCount: Int = 0, replayedCommits: Int = 0, cutTail: CutTail? = nil,
-    removedTemporaryFiles: [String] = [], undecodable: [UndecodableRecord] = [], duration: Duration = .zero
+    removedTemporaryFiles: [String] = [], undecodable: [UndecodableRecord] = [], duration: Duration = .zero,
+    tombstoneHorizon: Revision = .zero
   ) {
     self.storeID = storeID
     self.commit = commit
@@ -81,6 +86,7 @@ public struct OpenReport: Sendable {
     self.removedTemporaryFiles = removedTemporaryFiles
     self.undecodable = undecodable
     self.duration = duration
+    self.tombstoneHorizon = tombstoneHorizon
   }
 }
 

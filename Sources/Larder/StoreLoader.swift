@@ -4,14 +4,17 @@ struct StoreLoader {
   private var names: [String] = []
   private var slots: [[RecordSlot]] = []
   private var current = -1
+  private var deletions: [DeletionLog.Deletion] = []
   /// The records over a limit.
   private(set) var undecodable: [UndecodableRecord] = []
 
   init(limits: StoreOptions.Limits) { self.limits = limits }
 
   mutating func add(_ record: StoredRecord) {
-    guard let value = record.value else { return }
     if current < 0 || names[current] != record.collection { select(record.collection) }
+    guard let value = record.value else {
+      return deletions.append(.init(collection: current, key: record.key, revision: record.revision))
+    }
     if let error = RecordLimit.violation(of: limits, key: record.key, value: value) {
       undecodable.append(
         UndecodableRecord(
@@ -26,6 +29,11 @@ struct StoreLoader {
 
   func finish(commit: Revision) -> StoreState {
     StoreState(commit: commit.number, names: names, collections: slots.map { CollectionState(RecordMap($0)) })
+  }
+
+  /// The tombstones, which the backend has kept since a commit.
+  func deletionLog(since horizon: Revision) -> DeletionLog {
+    DeletionLog(deletions, horizon: horizon, limit: limits.tombstones)
   }
 
   private mutating func select(_ name: String) {

@@ -50,7 +50,9 @@ final class SQLiteOpening {
       }
       (self.log, self.connection, self.lock) = (log, connection, lock)
       (row, collections) = (reader?.row ?? SQLiteStoreRow(id: UUID()), reader?.collections ?? [])
-      report = OpenReport(storeID: row.id, commit: Revision(row.commit), isNew: isNew, removedTemporaryFiles: removed)
+      report = OpenReport(
+        storeID: row.id, commit: Revision(row.commit), isNew: isNew, removedTemporaryFiles: removed,
+        tombstoneHorizon: Revision(row.tombstonesSince))
       report.replayedCommits = log?.transactions ?? 0
     } catch {
       isLocked = false
@@ -121,7 +123,9 @@ final class SQLiteOpening {
     (lock, connection, reader, log) = (nil, nil, nil, nil)
     let (reader, chunks) = try Self.readBeside(path, fileSystem)
     (row, collections) = (reader.row, reader.collections)
-    report = OpenReport(storeID: row.id, commit: Revision(row.commit), isNew: false, recordCount: reader.recordCount)
+    report = OpenReport(
+      storeID: row.id, commit: Revision(row.commit), isNew: false, recordCount: reader.recordCount,
+      tombstoneHorizon: Revision(row.tombstonesSince))
     readAlready = chunks.reversed()
   }
 

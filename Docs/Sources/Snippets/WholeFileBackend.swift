@@ -38,7 +38,7 @@ public final class WholeFileBackend: StorageBackend {
       state.withLock { $0 = State(contents: contents, options: options, lock: lock) }
       return OpenReport(
         storeID: contents.storeID, commit: Revision(contents.commit), isNew: found == nil,
-        recordCount: contents.records.values.count { $0.value != nil })
+        recordCount: contents.records.values.count { $0.value != nil }, tombstoneHorizon: contents.horizon)
     } catch {
       lock.release()
       throw error

@@ -5,6 +5,8 @@ internal import Larder
 struct Contents: Sendable {
   let storeID: UUID
   var commit: UInt64 = 0
+  /// The newest deletion whose tombstone was forgotten.
+  var horizon = Revision.zero
   var records: [RecordAddress: StoredRecord] = [:]
 
   init(storeID: UUID) { self.storeID = storeID }
@@ -20,12 +22,13 @@ struct Contents: Sendable {
     }
     let store: UUID
     let commit: UInt64
+    let horizon: Revision
     let records: [Record]
   }
 
   func bytes(file: String) throws(RepositoryError) -> Data {
     let form = Form(
-      store: storeID, commit: commit,
+      store: storeID, commit: commit, horizon: horizon,
       records: records.values.sorted { $0.address < $1.address }.map {
         .init(collection: $0.collection, key: $0.key.text, revision: $0.revision, version: $0.schemaVersion, value: $0.value)
       })
@@ -51,6 +54,7 @@ struct Contents: Sendable {
     }
     self.init(storeID: form.store)
     commit = form.commit
+    horizon = form.horizon
     for record in form.records {
       let stored = StoredRecord(
         collection: record.collection, key: RecordKey(record.key), revision: record.revision, schemaVersion: record.version,
@@ -62,6 +66,9 @@ struct Contents: Sendable {
   /// Keeps the newest tombstones only: readers that resume from an older commit must read everything anew.
   mutating func forgetTombstones(beyond limit: Int) {
     let tombstones = records.values.filter { $0.value == nil }.sorted { $0.revision > $1.revision }
-    for tombstone in tombstones.dropFirst(limit) { records[tombstone.address] = nil }
+    for tombstone in tombstones.dropFirst(limit) {
+      records[tombstone.address] = nil
+      horizon = max(horizon, tombstone.revision)
+    }
   }
 }

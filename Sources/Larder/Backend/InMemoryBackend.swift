@@ -11,6 +11,8 @@ public final class InMemoryBackend: StorageBackend {
     var isOpen = false
     var wasOpened = false
     var tombstoneLimit = 0
+    /// The newest deletion that was forgotten.
+    var tombstoneHorizon = Revision.zero
     let storeID = UUID()
 
     /// Keeps the newest tombstones, as many as the limit says.
@@ -18,7 +20,10 @@ public final class InMemoryBackend: StorageBackend {
       let tombstones = records.values.filter { $0.value == nil }
       guard tombstones.count > tombstoneLimit else { return }
       let oldestFirst = tombstones.sorted { $0.revision < $1.revision }
-      for tombstone in oldestFirst.dropLast(tombstoneLimit) { records[tombstone.address] = nil }
+      for tombstone in oldestFirst.dropLast(tombstoneLimit) {
+        records[tombstone.address] = nil
+        tombstoneHorizon = tombstone.revision
+      }
     }
   }
   private let state = Mutex(State())
@@ -48,7 +53,7 @@ public final class InMemoryBackend: StorageBackend {
     for record in opened.records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
     return OpenReport(
       storeID: opened.storeID, commit: opened.commit, isNew: !opened.wasOpened,
-      recordCount: opened.records.values.count { $0.value != nil })
+      recordCount: opened.records.values.count { $0.value != nil }, tombstoneHorizon: opened.tombstoneHorizon)
   }
 
   /// Keeps the batch.

@@ -97,7 +97,8 @@ struct JSONFileRecovery {
       journal: journal, changes: changes, commit: commit)
     let report = OpenReport(
       storeID: header.storeID, commit: Revision(commit), isNew: false,
-      recordCount: 0, replayedCommits: replay?.commitCount ?? 0, cutTail: cut, removedTemporaryFiles: removed)
+      recordCount: 0, replayedCommits: replay?.commitCount ?? 0, cutTail: cut, removedTemporaryFiles: removed,
+      tombstoneHorizon: Revision(header.tombstonesSince))
     return (store, report)
   }
 

@@ -24,6 +24,13 @@ final class ChangeHub: Sendable {
   }
 
   private let seats = Mutex(Seats())
+  private let deletionLog: Mutex<DeletionLog>
+
+  /// Makes a hub that knows these deletions from earlier runs.
+  init(_ deletions: DeletionLog) { deletionLog = Mutex(deletions) }
+
+  // A store that is dropped without closing ends its readers too.
+  deinit { finish() }
 
   /// Adds an observer of a collection; one that comes after the end is told so at once.
   func register(_ observer: any ChangeObserver, for collection: Int) {
@@ -40,7 +47,28 @@ final class ChangeHub: Sendable {
     seats.withLock { seats in seats.byCollection[collection]?.contains { $0.observer != nil } ?? false }
   }
 
-  /// Tells the observers of each collection what was published.
+  /// Notes the deletions of a commit that is durable, before it is published.
+  ///
+  /// So whoever reads a published state, and then asks here, learns of every deletion that led to it. On the executor only.
+  func note(_ changes: [RecordChange]) {
+    let deleted = changes.filter { $0.new == nil }
+    guard !deleted.isEmpty else { return }
+    deletionLog.withLock { log in
+      for change in deleted { log.append(.init(collection: change.collection, key: change.key, revision: change.revision)) }
+    }
+  }
+
+  /// The deletions in a collection after one commit, up to another whose state was published; `nil` when some may have been forgotten.
+  func deletions(
+    in collection: Int, after revision: Revision, upTo commit: Revision
+  ) -> (deletions: [RecordKey: Revision]?, horizon: Revision) {
+    deletionLog.withLock { log in
+      guard revision >= log.horizon else { return (nil, log.horizon) }
+      return (log.deletions(in: collection, after: revision, upTo: commit), log.horizon)
+    }
+  }
+
+  /// Tells the observers of each collection what was published, and noted before with ``note(_:)``.
   ///
   /// On the executor only.
   func announce(_ changes: [RecordChange], commit: Revision) {

@@ -9,6 +9,8 @@ public enum ChangeOrigin: Hashable, Sendable {
   case anotherProcess
   /// A record brought to a newer schema version; its value means the same.
   case migration
+  /// Not known, because nobody listened: in what a feed tells first when it is resumed.
+  case unknown
 }
 
 /// One record's change in one commit, as the store sees it.

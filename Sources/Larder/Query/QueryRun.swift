@@ -129,7 +129,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   }
 
   /// Whether a record's place is where it is asked for; notes its distance.
-  private func place(_ candidate: inout QueryCandidate<Item>) throws(RepositoryError) -> Bool {
+  func place(_ candidate: inout QueryCandidate<Item>) throws(RepositoryError) -> Bool {
     for declaration in indexes.declarations {
       guard case .geo(let read) = declaration.kind else { continue }
       guard let read = read(candidate.item), let place = GeoCoordinate(latitude: read.latitude, longitude: read.longitude) else {

@@ -65,6 +65,30 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     }
     return key
   }
+
+  /// The id of a key that was made here; `nil` where the type's own coding does not lead back.
+  func id(of key: RecordKey) -> ID? {
+    let id: ID?
+    switch ID.self {
+    case is String.Type: id = key.text as? ID
+    case is UUID.Type: id = UUID(uuidString: key.text) as? ID
+    default:
+      // Numbers are their own JSON; other plain keys are what a JSON string holds.
+      id = Self.decoded(Data(key.text.utf8)) ?? Self.decoded(Self.quoted(key.text))
+    }
+    do throws(RepositoryError) {
+      if let id, try self.key(for: id) == key { return id }
+    } catch {}  // what has no key is not the id
+    return nil
+  }
+
+  private static func decoded(_ json: Data) -> ID? {
+    do { return try JSONDecoder().decode(ID.self, from: json) } catch { return nil }
+  }
+
+  private static func quoted(_ text: String) -> Data {
+    do { return try JSONEncoder().encode(text) } catch { return Data() }
+  }
 }
 
 /// Whether ids of a type are plain text or numbers, looking through raw values.

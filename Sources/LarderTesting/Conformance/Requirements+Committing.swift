@@ -68,6 +68,20 @@ extension BackendRequirement {
       for number in 1...15 { trial.forgetTombstone("\(number)") }
       try trial.open(options)
     },
+    BackendRequirement("theHorizonIsTheNewestForgottenDeletion", "opening reports the newest deletion whose tombstone is gone") { trial in
+      let options = StoreOptions(limits: .init(tombstones: 5))
+      var report = try trial.open(options)
+      try trial.require(report.tombstoneHorizon == .zero, "a new store reports the horizon \(report.tombstoneHorizon)")
+      try trial.commit([(1...9).map { .put("\($0)") }])
+      for number in 1...8 { try trial.commit(.delete("\(number)")) }
+      try trial.backend.checkpoint()
+      for number in 1...3 { trial.forgetTombstone("\(number)") }
+      for _ in 1...2 {
+        report = try trial.reopen(options)
+        let horizon = report.tombstoneHorizon.number
+        try trial.require(horizon == 4, "the deletion of commit 4 was the last that was forgotten, and the horizon is \(horizon)")
+      }
+    },
     BackendRequirement("noTombstonesIsALimitToo", "a store that keeps no tombstones still keeps its commit number") { trial in
       let options = StoreOptions(limits: .init(tombstones: 0))
       try trial.open(options)

@@ -16,6 +16,8 @@ final class LogBackend: StorageBackend {
     var commit: UInt64 = 0
     var storeID = UUID()
     var tombstoneLimit = 0
+    /// The newest deletion that was forgotten.
+    var horizon: UInt64 = 0
     var isOpen = false
     var holdsPath = false
     var wasClosed = false
@@ -28,6 +30,7 @@ final class LogBackend: StorageBackend {
   struct Line: Codable, Sendable {
     var storeID: UUID
     var commit: UInt64
+    var horizon: UInt64
     var rows: [Row]
   }
 
@@ -62,7 +65,7 @@ final class LogBackend: StorageBackend {
       state.holdsPath = true
       self.state.withLock { $0 = state }
       try defect?.didOpen(&isNew)
-      if isNew { try append(Line(storeID: state.storeID, commit: 0, rows: [])) }
+      if isNew { try append(Line(storeID: state.storeID, commit: 0, horizon: 0, rows: [])) }
       var records = state.records.values.sorted { $0.address < $1.address }
       defect?.change(&records)
       for record in records { visit(record) }
@@ -70,7 +73,8 @@ final class LogBackend: StorageBackend {
       let commit = defect?.commit(of: records) ?? state.commit
       return OpenReport(
         storeID: storeID, commit: Revision(commit), isNew: isNew, recordCount: records.count { $0.value != nil },
-        replayedCommits: defect == .reportsReplay ? 1 : 0)
+        replayedCommits: defect == .reportsReplay ? 1 : 0,
+        tombstoneHorizon: Revision(defect == .hidesHorizon ? 0 : state.horizon))
     } catch {
       releasePath()
       throw error as? RepositoryError ?? RepositoryError(.inputOutput, file: name, underlying: error)
@@ -133,7 +137,7 @@ final class LogBackend: StorageBackend {
     try Self.files(name) {
       var rows = state.rows
       if defect == .backupIsOld { rows.removeAll { $0.revision == state.commit } }
-      try Self.encode(Line(storeID: state.storeID, commit: state.commit, rows: rows)).write(to: url)
+      try Self.encode(Line(storeID: state.storeID, commit: state.commit, horizon: state.horizon, rows: rows)).write(to: url)
     }
   }
 
@@ -170,7 +174,7 @@ final class LogBackend: StorageBackend {
       for record in records { state.put(record, defect) }
       state.commit = commit
       state.lines += 1
-      return Line(storeID: state.storeID, commit: commit, rows: records.map(Row.init))
+      return Line(storeID: state.storeID, commit: commit, horizon: state.horizon, rows: records.map(Row.init))
     }
     if durability == .buffered, defect == .keepsBufferedInMemory || defect == .closeDropsBuffered {
       state.withLock { $0.unwritten.append(line) }
@@ -193,7 +197,7 @@ final class LogBackend: StorageBackend {
     let line = state.withLock { state in
       change(&state)
       state.lines = 0
-      return Line(storeID: state.storeID, commit: state.commit, rows: state.rows)
+      return Line(storeID: state.storeID, commit: state.commit, horizon: state.horizon, rows: state.rows)
     }
     try Self.files(name) { try Self.encode(line).write(to: file) }
   }
@@ -210,6 +214,7 @@ final class LogBackend: StorageBackend {
       }
       state.storeID = line.storeID
       state.commit = line.commit
+      state.horizon = line.horizon
       for row in line.rows { state.put(row.record, defect) }
     }
     return (state, false)
@@ -239,8 +244,9 @@ extension LogBackend.State {
     let tombstones = records.filter { $0.value.value == nil }.sorted { $0.value.revision < $1.value.revision }
     guard tombstones.count > tombstoneLimit, defect != .closeKeepsAllTombstones else { return }
     let surplus = tombstones.count - tombstoneLimit
-    for (address, _) in defect == .forgetsNewestTombstones ? tombstones.suffix(surplus) : tombstones.prefix(surplus) {
+    for (address, tombstone) in defect == .forgetsNewestTombstones ? tombstones.suffix(surplus) : tombstones.prefix(surplus) {
       records[address] = nil
+      horizon = max(horizon, tombstone.revision.number)
     }
   }
 }

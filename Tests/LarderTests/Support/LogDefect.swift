@@ -6,7 +6,7 @@ enum LogDefect: String, CaseIterable, Sendable {
   case isNeverNew, isAlwaysNew, changesIdentity, cutsVersions, cutsRevisions, reportsReplay, forgetsCommitsWhenEmpty, commitFromRecords
   case replacesForeignFiles, ignoresAccess
   case splitsBatches, keepsPartOfARefusedBatch, acceptsGaps, acceptsRepeats, firstOfABatchHolds, dropsTombstones, tombstonesStick
-  case closeKeepsAllTombstones, forgetsNewestTombstones, handsOutTwice
+  case closeKeepsAllTombstones, forgetsNewestTombstones, handsOutTwice, hidesHorizon
   case mergesCollections, mergesCollectionCases, cutsKeysAtNUL, normalisesKeys, mergesKeyCases, losesTheEmptyKey, losesPaths, cutsLongKeys
   case reencodesValues, takesNullForADeletion, losesLargeValues, losesManyRecords
   case opensTwice, refusedCloseReleases, keepsLockWhenDropped, keepsBufferedInMemory, closeDropsBuffered, secondCloseThrows
@@ -33,8 +33,9 @@ enum LogDefect: String, CaseIterable, Sendable {
     case .firstOfABatchHolds: ["theLastOfOneAddressHolds"]
     case .dropsTombstones: ["tombstonesComeBack"]
     case .tombstonesStick: ["savingAgainRemovesTheTombstone", "theLastOfOneAddressHolds", "collectionsAreApart"]
-    case .closeKeepsAllTombstones: ["tombstonesAreBounded", "noTombstonesIsALimitToo"]
-    case .forgetsNewestTombstones: ["tombstonesAreBounded"]
+    case .closeKeepsAllTombstones: ["tombstonesAreBounded", "noTombstonesIsALimitToo", "theHorizonIsTheNewestForgottenDeletion"]
+    case .forgetsNewestTombstones: ["tombstonesAreBounded", "theHorizonIsTheNewestForgottenDeletion"]
+    case .hidesHorizon: ["theHorizonIsTheNewestForgottenDeletion"]
     case .handsOutTwice: ["everyRecordComesBack"]
     case .mergesCollections: ["collectionsAreApart", "collectionNamesAreApart"]
     case .mergesCollectionCases: ["collectionNamesAreApart"]
@@ -55,7 +56,10 @@ enum LogDefect: String, CaseIterable, Sendable {
     case .flushesWhenClosed: ["closeIsFinal"]
     case .flushDropsBuffered: ["flushKeepsEverything"]
     case .checkpointDropsTombstones:
-      ["checkpointKeepsEverything", "tombstonesAreBounded", "verifyCountsWhatIsThere", "droppingLosesNothing", "tenThousandRecordsAreKept"]
+      [
+        "checkpointKeepsEverything", "tombstonesAreBounded", "verifyCountsWhatIsThere", "droppingLosesNothing", "tenThousandRecordsAreKept",
+        "theHorizonIsTheNewestForgottenDeletion",
+      ]
     case .checkpointKeepsOneCollection: ["checkpointKeepsEverything", "verifyCountsWhatIsThere", "aBackupEqualsTheStore"]
     case .secondCheckpointEmpties: ["checkpointCanBeRepeated", "checkpointKeepsEverything"]
     case .verifyCountsTombstones: ["verifyCountsWhatIsThere"]

@@ -1,0 +1,102 @@
+internal import DequeModule
+
+/// What a reader was not told yet: at most one change of each record, in sets that end at a commit.
+///
+/// Commits stay apart as long as no record changes twice. When one does, all sets from its first change on become one: to move a change from
+/// one set to another would show a state that never was.
+struct ChangeBuffer: Sendable {
+  private struct Group: Sendable {
+    var revision: Revision
+    /// One past the number of its last change.
+    var end: Int
+  }
+
+  /// The changes in the order in which records first changed; `nil` where they cancelled out.
+  private var changes: Deque<RecordChange?> = []
+  /// The number of the first of ``changes``: numbers go on when changes are taken out.
+  private var first = 0
+  private var positions: [RecordKey: Int] = [:]
+  private var groups: Deque<Group> = []
+
+  /// How many records have changed.
+  var count: Int { positions.count }
+  var isEmpty: Bool { positions.isEmpty }
+
+  /// Adds a change that is as new as the newest, or newer.
+  ///
+  /// Cost: constant on average.
+  mutating func add(_ change: RecordChange) {
+    guard let position = positions[change.key], let earlier = changes[position - first] else {
+      if groups.last?.revision != change.revision { groups.append(Group(revision: change.revision, end: first + changes.count)) }
+      positions[change.key] = first + changes.count
+      changes.append(change)
+      groups[groups.count - 1].end += 1
+      return
+    }
+    groups.removeLast(groups.count - group(of: position))
+    groups.append(Group(revision: change.revision, end: first + changes.count))
+    let merged = earlier.followed(by: change)
+    changes[position - first] = merged
+    if merged == nil {
+      positions[change.key] = nil
+      compactIfWorthwhile()
+    }
+  }
+
+  /// The oldest set.
+  mutating func takeFirst() -> (revision: Revision, changes: [RecordChange])? {
+    while let group = groups.popFirst() {
+      let taken = changes.prefix(group.end - first).compactMap { $0 }
+      changes.removeFirst(group.end - first)
+      first = group.end
+      for change in taken { positions[change.key] = nil }
+      if !taken.isEmpty { return (group.revision, taken) }
+    }
+    return nil
+  }
+
+  /// All that is there, each record once.
+  mutating func takeAll() -> [RecordChange] {
+    defer { self = ChangeBuffer() }
+    return changes.compactMap { $0 }
+  }
+
+  /// The index of the group that holds a change.
+  private func group(of position: Int) -> Int {
+    var (low, high) = (0, groups.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if groups[middle].end <= position { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// Closes the gaps of changes that cancelled out, once they are the larger part.
+  private mutating func compactIfWorthwhile() {
+    guard changes.count > 64, positions.count < changes.count / 2 else { return }
+    let old = self
+    self = ChangeBuffer()
+    var next = 0
+    for group in old.groups {
+      for change in old.changes.prefix(group.end - old.first).dropFirst(next) {
+        guard let change else { continue }
+        positions[change.key] = changes.count
+        changes.append(change)
+      }
+      next = group.end - old.first
+      if changes.count > groups.last?.end ?? 0 { groups.append(Group(revision: group.revision, end: changes.count)) }
+    }
+  }
+}
+
+extension RecordChange {
+  /// This change and a later one of the same record as one; `nil` when there is nothing to tell.
+  ///
+  /// The origin is that of the later one, unless that was a migration: then the value is still the one that the earlier change brought.
+  func followed(by later: RecordChange) -> RecordChange? {
+    if old == nil, later.new == nil { return nil }
+    return RecordChange(
+      collection: collection, key: key, revision: later.revision, origin: later.origin == .migration ? origin : later.origin, old: old,
+      new: later.new)
+  }
+}

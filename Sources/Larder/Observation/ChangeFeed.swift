@@ -1,0 +1,94 @@
+internal import Synchronization
+
+/// The place of one reader in the hub: takes what is announced, and wakes the reader.
+///
+/// The reader owns it, the hub holds it weakly.
+final class ChangeFeed: ChangeObserver {
+  private struct State: Sendable {
+    /// What came before it was known from where the reader begins.
+    var early: [RecordChange]? = []
+    var start = Revision.zero
+    var buffer = ChangeBuffer()
+    var isFinished = false
+    var waiters: [CheckedContinuation<Void, Never>] = []
+
+    var isReady: Bool { isFinished || !buffer.isEmpty }
+
+    mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
+      defer { waiters = [] }
+      return waiters
+    }
+  }
+
+  private let state = Mutex(State())
+
+  /// Begins after a commit whose state the reader has, or gets in another way.
+  func begin(after commit: Revision) {
+    state.withLock { state in
+      state.start = commit
+      for change in state.early ?? [] where change.revision > commit { state.buffer.add(change) }
+      state.early = nil
+    }
+  }
+
+  func receive(_ changes: [RecordChange], commit: Revision) {
+    let waiters: [CheckedContinuation<Void, Never>] = state.withLock { state in
+      guard state.early == nil else {
+        state.early? += changes
+        return []
+      }
+      for change in changes where change.revision > state.start { state.buffer.add(change) }
+      return state.isReady ? state.takeWaiters() : []
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  func finish() {
+    let waiters = state.withLock { state in
+      state.isFinished = true
+      return state.takeWaiters()
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  /// The oldest set that was not taken yet, as soon as there is one; `nil` at the end, and when the task is cancelled.
+  nonisolated(nonsending) func next() async -> (revision: Revision, changes: [RecordChange])? {
+    await take { $0.takeFirst() }
+  }
+
+  /// Everything that was not taken yet, as soon as there is something, each record once; `nil` at the end, and when the task is cancelled.
+  nonisolated(nonsending) func nextAll() async -> [RecordChange]? {
+    await take { $0.isEmpty ? nil : $0.takeAll() }
+  }
+
+  private nonisolated(nonsending) func take<Taken: Sendable>(_ take: @Sendable (inout ChangeBuffer) -> Taken?) async -> Taken? {
+    while !Task.isCancelled {
+      let (taken, isFinished) = state.withLock { state in (take(&state.buffer), state.isFinished) }
+      if taken != nil || isFinished { return taken }
+      await wait()
+    }
+    return nil
+  }
+
+  /// Returns when something came, at the end, or when the task is cancelled.
+  private nonisolated(nonsending) func wait() async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        // A cancellation before this point is seen here; a later one finds the continuation.
+        let isOver = state.withLock { state in
+          if state.isReady || Task.isCancelled { return true }
+          state.waiters.append(continuation)
+          return false
+        }
+        if isOver { continuation.resume() }
+      }
+    } onCancel: {
+      for waiter in state.withLock({ $0.takeWaiters() }) { waiter.resume() }
+    }
+  }
+
+  /// How many changes wait for the reader: for tests.
+  var waitingCount: Int { state.withLock { $0.buffer.count } }
+  /// Whether a reader waits: for tests.
+  var isAwaited: Bool { state.withLock { !$0.waiters.isEmpty } }
+}

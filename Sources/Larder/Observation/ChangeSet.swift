@@ -1,0 +1,102 @@
+/// What one commit changed in a repository, or several whose changes were merged because the reader was slow.
+///
+/// Applied in order to the contents at the revision that a reader began from, change sets lead from one committed state to another: after
+/// each, the contents are those of the repository at ``revision``.
+public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
+  /// The newest commit that the set covers.
+  ///
+  /// Store it with what was made of the changes, and give it to ``LocalRepository/changes(since:)`` to go on from there.
+  public let revision: Revision
+  /// What changed, each record once; never empty.
+  public let changes: [Change]
+
+  /// The change of one record.
+  public struct Change: Sendable {
+    /// What happened to a record, between what the reader knew and the set's revision.
+    public enum Kind: Hashable, Sendable {
+      /// There was no such record.
+      case inserted
+      /// There was one, and it was replaced.
+      case updated
+      /// There was one, and it is gone.
+      ///
+      /// A reader that resumes is also told of records that came and went meanwhile.
+      case deleted
+      /// It was inserted or updated while nobody listened, before a feed was resumed; which of the two is not known.
+      case upserted
+    }
+
+    /// The key of the record.
+    public let key: RecordKey
+    /// What happened to the record.
+    public let kind: Kind
+    /// The commit of the change; of merged ones, the last.
+    public let revision: Revision
+    /// Where the change came from.
+    ///
+    /// Of merged ones it is the origin of the last that was not a migration; `.migration` if all were.
+    public let origin: ChangeOrigin
+
+    private let oldSlot: RecordSlot?
+    private let newSlot: RecordSlot?
+    private let coder: RecordCoder<Item>
+  }
+}
+
+extension ChangeSet.Change: Identifiable {
+  /// The id of the record.
+  ///
+  /// It is `nil` only where neither value can be read and the key alone does not tell, as for an id type with a coding of its own.
+  public var id: Item.ID? { new?.id ?? old?.id ?? coder.keys.id(of: key) }
+
+  /// The value before the change.
+  ///
+  /// It is `nil` for a new record, after a resume (see ``Kind/upserted``), and when the value does not decode. Of merged changes it is the
+  /// value before the first. Cost: a decode, unless the record was read before.
+  public var old: Item? { Self.value(oldSlot, coder).item }
+
+  /// The value after the change.
+  ///
+  /// It is `nil` for a deleted record, and when the value does not decode, see ``error``. Of merged changes it is the value after the last.
+  public var new: Item? { Self.value(newSlot, coder).item }
+
+  /// Why ``new`` cannot be read, although the record is there: `.decodingFailed` or `.tooLarge`.
+  public var error: RepositoryError? { Self.value(newSlot, coder).error }
+
+  init(_ change: RecordChange, _ coder: RecordCoder<Item>) {
+    key = change.key
+    kind = change.new == nil ? .deleted : change.old == nil ? .inserted : .updated
+    revision = change.revision
+    origin = change.origin
+    oldSlot = change.old
+    newSlot = change.new
+    self.coder = coder
+  }
+
+  /// A record that is at a revision after the one a reader resumes from.
+  init(resumed slot: RecordSlot, _ coder: RecordCoder<Item>) {
+    key = slot.key
+    kind = .upserted
+    revision = slot.revision
+    origin = .unknown
+    oldSlot = nil
+    newSlot = slot
+    self.coder = coder
+  }
+
+  /// A record that was deleted after the revision that a reader resumes from.
+  init(deleted key: RecordKey, _ revision: Revision, _ coder: RecordCoder<Item>) {
+    self.key = key
+    kind = .deleted
+    self.revision = revision
+    origin = .unknown
+    oldSlot = nil
+    newSlot = nil
+    self.coder = coder
+  }
+
+  private static func value(_ slot: RecordSlot?, _ coder: RecordCoder<Item>) -> (item: Item?, error: RepositoryError?) {
+    guard let slot else { return (nil, nil) }
+    do throws(RepositoryError) { return (try slot.value(coder), nil) } catch { return (nil, error) }
+  }
+}

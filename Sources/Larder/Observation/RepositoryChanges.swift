@@ -1,0 +1,140 @@
+internal import Synchronization
+
+/// The committed changes of a repository in order, for as long as it is open; see ``LocalRepository/changes(since:)``.
+///
+/// The first iterator begins where the sequence was made, so that nothing is lost before its first `next`. Another one begins where it is
+/// made, or at the revision that was given. Iterators do not share anything; each has one reader.
+public struct RepositoryChanges<Item: Codable & Identifiable & Sendable>: AsyncSequence, Sendable
+where Item.ID: Hashable & Codable & Sendable {
+  /// One commit's changes, or several that were merged.
+  public typealias Element = ChangeSet<Item>
+  /// What the first `next` throws when the changes since a revision are no longer known.
+  public typealias Failure = RepositoryError
+
+  private let source: ChangeSource
+  private let coder: RecordCoder<Item>
+
+  init(_ queue: CommitQueue, _ collection: Int, _ coder: RecordCoder<Item>, since: Revision?) {
+    source = ChangeSource(queue, collection, since: since)
+    self.coder = coder
+  }
+
+  /// Begins to listen, unless this is the first iterator, which has listened from the beginning.
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source.take(), coder) }
+
+  /// Gives one change set after the other to one reader.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    /// One commit's changes, or several that were merged.
+    public typealias Element = ChangeSet<Item>
+    /// What the first `next` throws when the changes since a revision are no longer known.
+    public typealias Failure = RepositoryError
+
+    let feed: ChangeFeed
+    private var resume: ChangeSource.Resume?
+    private let coder: RecordCoder<Item>
+
+    init(_ start: ChangeSource.Start, _ coder: RecordCoder<Item>) {
+      (feed, resume) = (start.feed, start.resume)
+      self.coder = coder
+    }
+
+    /// The next change set, as soon as there is one.
+    ///
+    /// It is `nil` when the store was closed and everything was delivered, and when the task is cancelled. A cancelled call loses nothing.
+    /// - Throws: `.unsupported`, from the first call only, when the feed cannot be resumed from its revision: reload everything.
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws(RepositoryError) -> ChangeSet<Item>? {
+      if let resume {
+        if Task.isCancelled { return nil }
+        self.resume = nil
+        let changes = try await resume.changes(coder)
+        if !changes.isEmpty { return ChangeSet(revision: resume.commit, changes: changes) }
+      }
+      guard let set = await feed.next() else { return nil }
+      return ChangeSet(revision: set.revision, changes: set.changes.map { ChangeSet.Change($0, coder) })
+    }
+  }
+}
+
+/// Where the iterators of a sequence begin.
+///
+/// It does not keep the store open.
+final class ChangeSource: Sendable {
+  struct Start: Sendable {
+    let feed: ChangeFeed
+    let resume: Resume?
+  }
+
+  /// What a reader that resumes is told first: taken when it begins, put together when it asks.
+  struct Resume: Sendable {
+    let since: Revision
+    let commit: Revision
+    let records: RecordMap
+    /// The deletions since; `nil` when they are not known any more.
+    let deletions: [RecordKey: Revision]?
+    let horizon: Revision
+  }
+
+  private weak let queue: CommitQueue?
+  private let collection: Int
+  private let since: Revision?
+  /// What the first iterator takes.
+  private let first: Mutex<Start?>
+
+  init(_ queue: CommitQueue, _ collection: Int, since: Revision?) {
+    self.queue = queue
+    self.collection = collection
+    self.since = since
+    first = Mutex(Self.start(queue, collection, since: since))
+  }
+
+  func take() -> Start {
+    let taken = first.withLock { first in
+      defer { first = nil }
+      return first
+    }
+    return taken ?? Self.start(queue, collection, since: since)
+  }
+
+  private static func start(_ queue: CommitQueue?, _ collection: Int, since: Revision?) -> Start {
+    let feed = ChangeFeed()
+    guard let queue else {
+      feed.finish()
+      return Start(feed: feed, resume: nil)
+    }
+    queue.hub.register(feed, for: collection)
+    let state = queue.state
+    let commit = Revision(state.commit)
+    feed.begin(after: commit)
+    guard let since else { return Start(feed: feed, resume: nil) }
+    // Read after the state: a deletion is noted before it is published.
+    let (deletions, horizon) = queue.hub.deletions(in: collection, after: since, upTo: commit)
+    return Start(
+      feed: feed,
+      resume: Resume(
+        since: since, commit: commit, records: state.collections[collection].records, deletions: deletions, horizon: horizon))
+  }
+}
+
+extension ChangeSource.Resume {
+  /// Everything that changed since, in the order of commits.
+  ///
+  /// - Throws: `.unsupported`. Cost: linear in the records, away from the caller's actor.
+  @concurrent func changes<Item>(_ coder: RecordCoder<Item>) async throws(RepositoryError) -> [ChangeSet<Item>.Change] {
+    guard since <= commit else {
+      throw RepositoryError(
+        .unsupported,
+        "revision \(since) is after this store's newest commit \(commit), so it is another store's, or lost; load everything again")
+    }
+    guard let deletions else {
+      throw RepositoryError(
+        .unsupported,
+        "deletions are known since revision \(horizon) only, so the changes since \(since) are not complete; load everything again")
+    }
+    var changes: [ChangeSet<Item>.Change] = []
+    for slot in records.ordered() where slot.revision > since { changes.append(.init(resumed: slot, coder)) }
+    for (key, revision) in deletions where records[key] == nil { changes.append(.init(deleted: key, revision, coder)) }
+    return changes.sorted { $0.revision == $1.revision ? $0.key < $1.key : $0.revision < $1.revision }
+  }
+}
