@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// Turns the records that a backend streams while it opens into the first published state.
 struct StoreLoader {
   private let limits: StoreOptions.Limits
@@ -12,16 +14,22 @@ struct StoreLoader {
   mutating func add(_ record: StoredRecord) {
     guard let value = record.value else { return }
     if current < 0 || names[current] != record.collection { select(record.collection) }
-    if let error = RecordLimit.violation(of: limits, key: record.key, value: value) {
+    let (slot, error) = Self.slot(of: record, value, limits)
+    slots[current].append(slot)
+    if let error {
       undecodable.append(
         UndecodableRecord(
           collection: record.collection, key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, error: error))
-      slots[current].append(
-        RecordSlot(key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, refusedFor: error))
-    } else {
-      slots[current].append(
-        RecordSlot(key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, value: value))
     }
+  }
+
+  /// A stored record in memory, and why its value is refused if it is over a limit.
+  static func slot(of record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
+    let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
+    if let error = RecordLimit.violation(of: limits, key: key, value: value) {
+      return (RecordSlot(key: key, revision: revision, schemaVersion: version, refusedFor: error), error)
+    }
+    return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)
   }
 
   func finish(commit: Revision) -> StoreState {
