@@ -89,6 +89,7 @@ struct SharedBackendTests {
     let (one, two) = (try open(), try open())
     _ = try one.beginCommit(after: .zero, .buffered)
     try one.commit([record("a", "1", at: 1)], at: 1, .buffered)
+    #expect(try two.foreignCommits(after: .zero)?.commit == Revision(1))
     try two.checkpoint()
     #expect(try ForeignDatabase(url).number("SELECT buffered FROM larder_store") == 1)
     try one.close()
