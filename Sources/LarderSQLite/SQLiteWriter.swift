@@ -148,13 +148,7 @@ final class SQLiteWriter {
   ///
   /// Only a failed sync matters: it shows in the next call.
   private func checkpointInPassing() {
-    do {
-      // Beside others a log may never be read to its end by a checkpoint that does not keep them from writing.
-      if sharing != nil, connection.logPageCount >= 4 * Self.checkpointPages { return try checkpointTruncating() }
-      try connection.checkpoint(truncating: false)
-    } catch {
-      _ = poisoned(by: error)
-    }
+    do { try connection.checkpoint(truncating: false) } catch { _ = poisoned(by: error) }
   }
 
   /// Beside others it waits for them no longer than they would notice.
