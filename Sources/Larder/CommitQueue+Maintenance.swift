@@ -29,6 +29,7 @@ extension CommitQueue {
     let start = ContinuousClock.now
     var report = await executor.run { self.backend.verify() }
     if let failure = checkpoints.withLock({ $0.failure }) { report.problems.append(failure) }
+    if let failure = sharing.withLock({ $0.failure }) { report.problems.append(failure) }
     report.duration = .now - start
     return report
   }

@@ -30,12 +30,11 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.schema = schema
     self.ownsStore = ownsStore
     collection = try queue.collection(named: schema.name, of: Item.self)
+    queue.reads(collection, upTo: schema.version)
     coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits)
     let newest = queue.state.collections[collection].records.newestSchemaVersion
     guard newest <= schema.version else {
-      throw RepositoryError(
-        .newerSchema, "the collection \(schema.name) holds records of a newer version",
-        versions: .init(found: newest, supported: schema.version))
+      throw .newerRecords(in: schema.name, found: newest, supported: schema.version)
     }
   }
 
@@ -134,6 +133,13 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   ///
   /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted` when the old file is damaged, `.poisoned`, `.closed`.
   public func checkpoint() async throws(RepositoryError) { try await queue.checkpoint() }
+
+  /// Shows what other processes have committed by now, in a store that is open `.shared` or `.readOnly`.
+  ///
+  /// Happens by itself within ``StoreOptions/pollInterval`` and before every write; for an app that comes to the foreground.
+  ///
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then the repository shows what it did before; `.poisoned`, `.closed`.
+  public func refresh() async throws(RepositoryError) { try await queue.refresh() }
 
   /// Commits what is queued and closes the store: afterwards only its main file remains, and calls throw `.closed`.
   ///

@@ -10,11 +10,17 @@ public enum Durability: Hashable, Sendable {
 public struct StoreOptions: Sendable {
   /// Who else may use the store meanwhile.
   public enum Access: Hashable, Sendable {
-    /// Nobody: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
+    /// Nobody else writes: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
     case exclusive
-    /// Reads beside a writer in another process, and never writes (SQLite only). Shows the state found at open.
+    /// Reads beside writers in other processes, and never writes (SQLite only).
+    ///
+    /// Follows what they commit: a read shows every commit that is older than ``StoreOptions/pollInterval`` and the time of one look at the file.
     case readOnly
-    /// Several processes write (SQLite only).
+    /// Several processes write one store (SQLite only), each of them with this access.
+    ///
+    /// A write always sees what all of them have committed before it: compare-and-set, `insert`, `update` and transactions hold across
+    /// processes. A read is behind as `.readOnly` says; `refresh()` catches up at once. What others commit is announced to observers. One
+    /// process may open the store more than once, as `.shared` each time; they are to each other what processes are.
     case shared
   }
 
@@ -91,12 +97,20 @@ public struct StoreOptions: Sendable {
   public var recovery: Recovery
   /// When indexes are built: when first needed, by default.
   public var indexing: Indexing
+  /// How often a `.shared` or `.readOnly` store looks for what others have committed: every 500 ms by default, at most every 10 ms.
+  ///
+  /// With `nil` it looks only at its own writes and when `refresh()` is called. A look that finds nothing takes some ten microseconds.
+  public var pollInterval: Duration?
+  /// How long a `.shared` store waits for the writes of others before it throws `.locked`: 30 s by default.
+  ///
+  /// Longer waits mean that another process holds the store in the middle of a write, as one that was stopped by a debugger does.
+  public var lockTimeout: Duration
 
   /// Makes options; the defaults are an exclusive, durable store.
   public init(
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
-    indexing: Indexing = .onFirstNeed
+    indexing: Indexing = .onFirstNeed, pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30)
   ) {
     self.access = access
     self.durability = durability
@@ -105,5 +119,7 @@ public struct StoreOptions: Sendable {
     self.keepsPreviousSnapshot = keepsPreviousSnapshot
     self.recovery = recovery
     self.indexing = indexing
+    self.pollInterval = pollInterval
+    self.lockTimeout = lockTimeout
   }
 }

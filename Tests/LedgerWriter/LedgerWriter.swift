@@ -13,14 +13,17 @@ struct Entry: Codable, Identifiable, Sendable {
 }
 
 @main struct LedgerWriter {
-  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP` or `LedgerWriter hold FILE`.
+  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP` or `LedgerWriter hold FILE [ACCESS]`; or counts in one that is shared,
+  /// see ``Counting``.
   static func main() async throws {
     let arguments = CommandLine.arguments
+    if arguments[1] == "count" { return try await Counting.run(arguments) }
     let file = URL(fileURLWithPath: arguments[2])
     let backend: any StorageBackend = file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
+    let access: StoreOptions.Access = arguments[1] == "hold" && arguments.last == "shared" ? .shared : .exclusive
     let entries: LocalRepository<Entry>
     do {
-      entries = try await LocalRepository(backend: backend, schema: .init("entries"), options: .init(checkpoint: .manual))
+      entries = try await LocalRepository(backend: backend, schema: .init("entries"), options: .init(access: access, checkpoint: .manual))
     } catch {
       say("refused \(error.code)")
       exit(1)
@@ -79,7 +82,7 @@ struct Entry: Codable, Identifiable, Sendable {
   }
 
   /// Writes a line with one system call, so that it is out when this returns.
-  private static func say(_ line: String) {
+  static func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     bytes.withUnsafeBytes { _ = Foundation.write(1, $0.baseAddress, $0.count) }
   }
