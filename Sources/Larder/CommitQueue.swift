@@ -21,6 +21,8 @@ final class CommitQueue: Sendable {
   let checkpoints = Mutex(CheckpointState())
   /// Who is told what was committed.
   let hub = ChangeHub()
+  /// The rewrites of older records.
+  let migrations = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
 
   private struct Inbox: Sendable {
     var writes: [any AnyQueuedWrite] = []

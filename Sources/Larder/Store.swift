@@ -32,7 +32,9 @@ public final class Store: Sendable {
   ///
   /// - Throws: `.newerSchema` when a record was written by a newer version, `.unsupported` for a schema that cannot be stored.
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
-    try LocalRepository(queue: queue, schema: schema, ownsStore: false)
+    let repository = try LocalRepository(queue: queue, schema: schema, ownsStore: false)
+    await repository.beginMigration()
+    return repository
   }
 
   /// Runs reads and writes on several repositories as one: all of them or none, with no other write between.
