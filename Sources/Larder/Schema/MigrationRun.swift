@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
@@ -70,7 +71,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
       } catch {
         return end(error)
       }
-      Task.detached(priority: isUrgent ? .userInitiated : .background) { await self.rewrite(old, isUrgent: isUrgent) }
+      Task.detached(executorPreference: isUrgent ? MigrationExecutor.urgent : .lazy) { await self.rewrite(old, isUrgent: isUrgent) }
     }
   }
 
@@ -234,6 +235,21 @@ extension CommitQueue {
   /// Ends all rewrites before their next batch.
   func endMigrations() {
     for run in migrations.withLock({ Array($0.values) }) { run.cancel() }
+  }
+}
+
+/// Threads of its own for migrations: they neither take the cooperative pool's, nor wait until it has nothing better to do.
+final class MigrationExecutor: TaskExecutor {
+  static let lazy = MigrationExecutor(.utility)
+  static let urgent = MigrationExecutor(.userInitiated)
+
+  private let queue: DispatchQueue
+
+  private init(_ qos: DispatchQoS) { queue = DispatchQueue(label: "larder.migration", qos: qos, attributes: .concurrent) }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }
 

@@ -72,9 +72,10 @@ import Testing
   @Test(arguments: MigrationShelf.onDisk) func itWorksBesideAnAppThatHasTheStoreOpen(_ backend: TestBackend) async throws {
     let shelf = try MigrationShelf(backend)
     let places = try await fill(shelf)
-    let before = try shelf.files()
+    // SQLite's readers mark their place in the index of the log.
+    let before = try shelf.files().filter { !$0.key.hasSuffix("-shm") }
     expectReport(try await Store.dryRun(try shelf.place.makeBackend(), schema: Self.schema))
-    #expect(try shelf.files() == before)
+    #expect(try shelf.files().filter { !$0.key.hasSuffix("-shm") } == before)
     try await places.save(Place(id: "3-1", name: "later", count: 0, timeZone: "UTC"))
     try await places.close()
     #expect(try shelf.records().count == 27)

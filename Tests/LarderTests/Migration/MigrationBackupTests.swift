@@ -76,7 +76,7 @@ import Testing
     #expect(try await places.loadAll() == MigrationShelf.expected(first: 5, second: 0))
     #expect(disk.calls(.commit) == 0)
     try await places.close()
-    #expect(try shelf.records() == before)
+    #expect(try shelf.records().mapValues(\.checksum) == before.mapValues(\.checksum))
   }
 
   @Test func memoryHasNothingToCopyAndIsRewritten() async throws {

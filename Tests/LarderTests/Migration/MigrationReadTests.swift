@@ -1,4 +1,5 @@
 import Foundation
+import LarderTesting
 import Synchronization
 import Testing
 
@@ -62,7 +63,7 @@ import Testing
     #expect(progress.failures.first?.error.code == .migrationFailed)
     try await places.close()
     let after = try shelf.records()
-    #expect(after["1-4"] == before["1-4"])
+    #expect(after["1-4"]?.checksum == before["1-4"]?.checksum)
     #expect(after.values.count { $0.schemaVersion == 3 } == 19)
 
     // A step that is mended brings it up.

@@ -96,11 +96,14 @@ import Testing
   @Test(arguments: MigrationShelf.backends) func closingEndsItAndTheNextOpenGoesOn(_ backend: TestBackend) async throws {
     let shelf = try MigrationShelf(backend)
     try await shelf.fill(first: 20, second: 0)
-    let (disk, places) = try await shelf.openFaulty(MigrationShelf.options(batchSize: 4)) { $0.hold(.commit) }
+    let disk = FaultInjectingBackend(try shelf.place.makeBackend())
+    disk.hold(.commit)
+    let store = try await Store.open(disk, options: MigrationShelf.options(batchSize: 4))
+    let places = try await store.repository(MigrationShelf.schema)
     await disk.waitUntilHeld(.commit)
     disk.step(.commit)
     await disk.waitUntilHeld(.commit)
-    let close = Task { try await places.close() }
+    let close = Task { try await store.close() }
     try await until { places.migration.isCancelled }
     disk.release(.commit)
     try await close.value
