@@ -12,7 +12,7 @@ public struct StoreOptions: Sendable {
   public enum Access: Hashable, Sendable {
     /// Nobody: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
     case exclusive
-    /// Reads beside a writer in another process, and never writes (SQLite only). Shows the state found at open.
+    /// Reads beside a writer in another process, and never writes. Shows the state found at open.
     case readOnly
     /// Several processes write (SQLite only).
     case shared
