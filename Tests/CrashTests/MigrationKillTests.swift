@@ -87,7 +87,7 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
     #expect(try await before.loadAll().allSatisfy { $0.count == $0.id * 3 })
     #expect(try await before.count() == count)
     try await before.close()
-    print("\(kind): \(count) records, \(killed) kills, \(resumed) of them amid the rewrite, \(rounds + 1) migrations completed, every record once")
+    print("\(kind): \(count) records, \(killed) kills, \(resumed) of them amid the rewrite, \(rounds + 1) migrations completed, each once")
     #expect(resumed > 0)
   }
 

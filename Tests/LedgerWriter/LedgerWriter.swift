@@ -122,7 +122,9 @@ struct OldPlace: Codable, Identifiable, Sendable {
   var count: Int
 }
 
-/// The record now. Its step adds to the count, so that a record which is migrated twice shows it.
+/// The record now.
+///
+/// Its step adds to the count, so that a record which is migrated twice shows it.
 struct Place: Codable, Identifiable, Equatable, Sendable {
   let id: Int
   var name: String

@@ -1,4 +1,4 @@
-public import Foundation
+internal import Foundation
 
 /// The members of a JSON object, as a migration step changes them.
 ///

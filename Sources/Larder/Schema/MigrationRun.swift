@@ -103,7 +103,9 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   /// How many records are tried, to see whether there is anything to rewrite and so to copy.
   private static var probeCount: Int { 64 }
 
-  /// Copies the store, unless it was done by an earlier run. On the executor only.
+  /// Copies the store, unless it was done by an earlier run.
+  ///
+  /// On the executor only.
   private func backUp(_ queue: CommitQueue, before old: [RecordSlot]) throws(RepositoryError) {
     guard options.backup == .beforeFirstRewrite, queue.backend.name.hasPrefix("/") else { return }
     let fails = old.prefix(Self.probeCount).allSatisfy { slot in

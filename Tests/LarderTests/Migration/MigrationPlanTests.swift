@@ -68,7 +68,8 @@ import Testing
   }
 
   @Test func valuesAreReadAsWhatTheyAre() throws {
-    let object = try JSONObject(json: Data(#" { "s" : "a\u00e9\ud83d\ude00\n\/", "n" : 1.5e3, "i":7, "b":true, "z":null, "a":[], "o":{} } "#.utf8))
+    let json = #" { "s" : "a\u00e9\ud83d\ude00\n\/", "n" : 1.5e3, "i":7, "b":true, "z":null, "a":[], "o":{} } "#
+    let object = try JSONObject(json: Data(json.utf8))
     #expect(object["s"]?.stringValue == "aé😀\n/")
     #expect(object["n"]?.doubleValue == 1500)
     #expect(object["n"]?.intValue == nil)
