@@ -3,6 +3,8 @@ import Larder
 import LarderSQLite
 import Testing
 
+// Run by hand with LARDER_KILLS=50 LARDER_RECORDS=100000, which takes longer than the other suites have.
+
 /// A record as the first version had it; LedgerWriter has the same types, and the step between them.
 private struct OldPlace: Codable, Identifiable, Sendable {
   let id: Int
@@ -19,7 +21,7 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
   init(_ old: OldPlace) { (id, name, count, padding) = (old.id, old.title, old.count + 1, String(repeating: "x", count: old.id % 97)) }
 }
 
-@Suite("A migration that is killed", .serialized, .timeLimit(.minutes(10))) struct MigrationKillTests {
+@Suite("A migration that is killed", .serialized, .timeLimit(.minutes(60))) struct MigrationKillTests {
   /// How often each backend's migration is killed; `LARDER_KILLS` sets another number.
   private var kills: Int { ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) ?? 10 }
   /// How many records there are; `LARDER_RECORDS` sets another number.
@@ -62,6 +64,7 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
       process.waitUntilExit()
       try #require(last?.hasPrefix("failed") != true, "kill \(killed): \(last ?? "")")
       killed += 1
+      if killed % 10 == 0 { print("\(kind): killed \(killed) times, last after: \(last ?? "nothing")") }
       let (migrated, problem) = try await look(at: current.copy(), kind, name, count)
       try #require(problem == nil, "kill \(killed): \(problem ?? "")")
       if migrated > 0, migrated < count { resumed += 1 }
