@@ -38,6 +38,7 @@ extension CommitQueue {
   ///
   /// The second call does nothing.
   func close() async throws(RepositoryError) {
+    endMigrations()
     try await executor.run { () throws(RepositoryError) in
       guard !self.state.isClosed else { return }
       while let writes = self.takeWrites() { self.commit(writes) }

@@ -72,8 +72,9 @@ extension CommitQueue {
     }
     for index in state.collections.indices { state.collections[index].rebaseIfWorthwhile() }
     state.commit = foreign.commit.number
-    publish(state)
     changes.sort { $0.revision < $1.revision }
+    hub.note(foreign, indexes)
+    publish(state)
     if !changes.isEmpty { hub.announce(changes, commit: foreign.commit) }
   }
 

@@ -25,6 +25,8 @@ final class CommitQueue: Sendable {
   let sharing = Mutex(SharingState())
   /// Who is told what was committed.
   let hub: ChangeHub
+  /// The rewrites of older records.
+  let migrations = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
 
   private struct Inbox: Sendable {
     var writes: [any AnyQueuedWrite] = []

@@ -20,6 +20,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   private let duplicates = Mutex<[OpenReport.Duplicate]>([])
   /// Whether closing the repository closes the store, because nobody else has it.
   private let ownsStore: Bool
+  nonisolated let migration: MigrationRun<Item>
 
   /// The store's own serial executor, so that nothing here blocks the cooperative pool.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { queue.executor.asUnownedSerialExecutor() }
@@ -31,7 +32,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.ownsStore = ownsStore
     collection = try queue.collection(named: schema.name, of: Item.self)
     queue.reads(collection, upTo: schema.version)
-    coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits)
+    coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits, migrations: schema.migrations)
+    migration = queue.migration(of: collection, named: schema.name, coder: coder)
     let newest = queue.state.collections[collection].records.newestSchemaVersion
     guard newest <= schema.version else {
       throw .newerRecords(in: schema.name, found: newest, supported: schema.version)
@@ -65,6 +67,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       await queue.abandon()
       throw error
     }
+    await beginMigration()
   }
 
   /// Makes a repository that lives in memory only and is gone with the process.

@@ -35,6 +35,7 @@ public final class Store: Sendable {
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
     let repository = try LocalRepository(queue: queue, schema: schema, ownsStore: false)
     try await repository.prepare()
+    await repository.beginMigration()
     return repository
   }
 

@@ -12,9 +12,10 @@ public struct StoreOptions: Sendable {
   public enum Access: Hashable, Sendable {
     /// Nobody else writes: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
     case exclusive
-    /// Reads beside writers in other processes, and never writes (SQLite only).
+    /// Reads beside writers in other processes, and never writes.
     ///
-    /// Follows what they commit: a read shows every commit that is older than ``StoreOptions/pollInterval`` and the time of one look at the file.
+    /// A SQLite store follows what they commit: a read shows every commit that is older than ``StoreOptions/pollInterval`` and the time of one
+    /// look at the file. A JSON file shows the state found at open.
     case readOnly
     /// Several processes write one store (SQLite only), each of them with this access.
     ///
@@ -83,6 +84,51 @@ public struct StoreOptions: Sendable {
     case strict
   }
 
+  /// How records of an older schema version are brought to the current one; they can be read at once in any case.
+  public struct Migration: Sendable {
+    /// When older records are rewritten.
+    public enum Mode: Hashable, Sendable {
+      /// In the background, in small batches between other writes. The default.
+      case lazy
+      /// Before opening returns, on every core. Opening returns as well when a full disk or a failed record ends it early: see the progress.
+      case eager
+      /// When ``LocalRepository/finishMigration()`` is called; until then only records that are saved anyway.
+      case manual
+    }
+
+    /// Whether the store is copied before a version's first rewrite.
+    public enum Backup: Hashable, Sendable {
+      /// To `<file>-before-<collection>-v<version>`, which is never removed or overwritten by Larder. The default.
+      ///
+      /// If the copy fails, nothing is rewritten. Writes wait while it is made, reads do not.
+      case beforeFirstRewrite
+      /// No copy.
+      case declined
+    }
+
+    /// When older records are rewritten: in the background by default.
+    public var mode: Mode
+    /// Whether the store is copied first: by default it is.
+    public var backup: Backup
+    /// How many records are rewritten by one commit: 256 by default, at least 1.
+    public var batchSize: Int {
+      didSet { batchSize = max(batchSize, 1) }
+    }
+    /// Called after every batch and at the end, on a thread of its own choice; should be quick.
+    public var progress: (@Sendable (MigrationProgress) -> Void)?
+
+    /// Makes a policy.
+    public init(
+      mode: Mode = .lazy, backup: Backup = .beforeFirstRewrite, batchSize: Int = 256,
+      progress: (@Sendable (MigrationProgress) -> Void)? = nil
+    ) {
+      self.mode = mode
+      self.backup = backup
+      self.batchSize = max(batchSize, 1)
+      self.progress = progress
+    }
+  }
+
   /// Who else may use the store meanwhile: nobody by default.
   public var access: Access
   /// What a write survives when the call does not say: power loss by default.
@@ -105,12 +151,15 @@ public struct StoreOptions: Sendable {
   ///
   /// Longer waits mean that another process holds the store in the middle of a write, as one that was stopped by a debugger does.
   public var lockTimeout: Duration
+  /// How records of an older schema version are brought to the current one: in the background, after a copy was made.
+  public var migration: Migration
 
   /// Makes options; the defaults are an exclusive, durable store.
   public init(
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
-    indexing: Indexing = .onFirstNeed, pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30)
+    indexing: Indexing = .onFirstNeed, pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30),
+    migration: Migration = .init()
   ) {
     self.access = access
     self.durability = durability
@@ -121,5 +170,6 @@ public struct StoreOptions: Sendable {
     self.indexing = indexing
     self.pollInterval = pollInterval
     self.lockTimeout = lockTimeout
+    self.migration = migration
   }
 }

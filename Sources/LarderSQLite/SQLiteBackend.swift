@@ -111,6 +111,11 @@ public final class SQLiteBackend: StorageBackend {
     try store.withLock { store throws(RepositoryError) in try store.close() }
   }
 
+  /// Closes a store that was refused after it was opened: the log that was found stays as it is.
+  public func abandon() {
+    store.withLock { $0.abandon() }
+  }
+
   /// Runs a statement on the connection: tests bring about a full disk with it.
   func execute(_ sql: String) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.execute(sql) }

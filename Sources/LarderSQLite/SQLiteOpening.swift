@@ -177,6 +177,9 @@ final class SQLiteOpening {
     }
   }
 
+  /// Whether the store was found with a write-ahead log, as an unclean end leaves it.
+  var foundLog: Bool { log != nil }
+
   /// Gives everything back; the files stay as they were found.
   func abandon() {
     if let connection { Self.leave(connection, keepingLog: keepsLog) }

@@ -16,6 +16,8 @@ final class SQLiteStore {
   private var phase = Phase.unopened
   private var options = StoreOptions()
   private var path: SQLitePath?
+  /// Whether the store was opened with the write-ahead log of an unclean end.
+  private var foundLog = false
 
   init(_ file: URL, _ fileSystem: any FileSystem) {
     self.file = file
@@ -48,6 +50,7 @@ final class SQLiteStore {
     case .readOnly: opening = try SQLiteOpening(readOnly: file, fileSystem)
     }
     path = opening.path
+    foundLog = opening.foundLog
     phase = .opening(opening)
   }
 
@@ -223,6 +226,24 @@ final class SQLiteStore {
       throw error
     }
   }
+
+
+  /// Ends the connection to a store that was refused, before anything was written.
+  ///
+  /// Without a log that was found, SQLite removes the empty one of its own.
+  func abandon() {
+    guard case .writing(let writer, let lock) = phase, writer.poison == nil else { return closeQuietly() }
+    phase = .closed
+    if foundLog {
+      writer.abandon()
+    } else {
+      do { try writer.close() } catch { writer.abandon() }
+    }
+    lock.release()
+  }
+
+  /// The refusal is what the caller must hear.
+  private func closeQuietly() { do { try close() } catch {} }
 
   // MARK: For tests
 

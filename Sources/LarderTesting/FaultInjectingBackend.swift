@@ -200,6 +200,9 @@ public final class FaultInjectingBackend: StorageBackend {
     if let failure { throw failure }
   }
 
+  /// Gives the inner backend up as it is; neither held, failed nor counted.
+  public func abandon() { inner.abandon() }
+
   /// Counts a call, stops it at the gate, and fails it when its time has come.
   /// - Returns: The error to throw when the inner backend has done its part.
   private func begin(_ operation: Operation) throws(RepositoryError) -> RepositoryError? {
