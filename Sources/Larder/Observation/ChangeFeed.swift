@@ -22,6 +22,14 @@ final class ChangeFeed: ChangeObserver {
 
   private let state = Mutex(State())
 
+  /// Forgets what came, for a reader that is about to look at the published state: all that was announced is in it.
+  func restart() {
+    state.withLock { state in
+      state.early = []
+      state.buffer = ChangeBuffer()
+    }
+  }
+
   /// Begins after a commit whose state the reader has, or gets in another way.
   func begin(after commit: Revision) {
     state.withLock { state in

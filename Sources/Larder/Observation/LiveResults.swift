@@ -20,8 +20,6 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
   private struct Following: Sendable {
     /// For testing records; it holds none, so that old ones are not kept alive.
     let tester: QueryRun<Item>
-    /// The commit at which the window was filled.
-    let commit: Revision
     var window: LiveWindow<Item>
     /// Whether the order is by rank, which the changed record alone does not tell.
     let isRanked: Bool
@@ -57,7 +55,6 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     guard let queue, !queue.state.isClosed else { return end() }
     let feed = ChangeFeed()
     queue.hub.register(feed, for: collection)
-    feed.begin(after: .zero)
     self.feed = feed
     try await fill()
   }
@@ -84,8 +81,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     defer { self.following = following }
     var matches: [(key: RecordKey, match: QueryCandidate<Item>?)] = []
     matches.reserveCapacity(changes.count)
-    // What was committed before the query was run is in its results.
-    for change in changes where change.revision > following.commit {
+    for change in changes {
       do throws(RepositoryError) {
         let match = try change.new.flatMap { slot throws(RepositoryError) in try following.tester.liveMatch(slot) }
         if following.isRanked {
@@ -109,17 +105,19 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     wider.skipped = 0
     // Of ranked results no more is needed than is shown: they are not kept up, but run again.
     wider.maximum = isRanked ? prepared.needed : LiveWindow<Item>.capacity(limit: prepared.maximum, offset: prepared.skipped)
-    guard let (run, commit) = try await run(try PreparedQuery(wider)) else { return end() }
+    guard let run = try await run(try PreparedQuery(wider)) else { return end() }
     runCount += 1
     let window = LiveWindow(try run.results(), order: run.order, limit: prepared.maximum, offset: prepared.skipped)
     let tester = try QueryRun(prepared, records: RecordMap(), indexes: IndexSet(run.indexes.declarations, run.indexes.coder))
-    following = Following(tester: tester, commit: commit, window: window, isRanked: isRanked)
+    following = Following(tester: tester, window: window, isRanked: isRanked)
   }
 
-  /// The query, ready to run on one committed state, with its indexes built; `nil` when the store is gone.
-  private func run(_ prepared: PreparedQuery<Item>) async throws(RepositoryError) -> (QueryRun<Item>, Revision)? {
+  /// The query, ready to run on one committed state behind which the feed goes on, with its indexes built; `nil` when the store is gone.
+  private func run(_ prepared: PreparedQuery<Item>) async throws(RepositoryError) -> QueryRun<Item>? {
     while let queue {
+      feed?.restart()
       let (state, commit) = queue.published.withLock { state in (state.collections[collection], Revision(state.commit)) }
+      feed?.begin(after: commit)
       guard let indexes = state.indexes as? IndexSet<Item> else {
         throw RepositoryError(.unsupported, "the collection has no indexes of this type")
       }
@@ -127,7 +125,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       if missing.isEmpty {
         let run = try QueryRun(prepared, records: state.records, indexes: indexes)
         if case .scan = run.choice.access { await ParallelDecoding.touch(run.records, indexes.coder) }
-        return (run, commit)
+        return run
       }
       for index in missing { await queue.buildIndex(index, of: collection, Item.self) }
     }

@@ -6,7 +6,8 @@ extension GeoIndex {
   /// Only what is visited is found: the search goes through the tree best first, so the first ten of many cost little. Records farther
   /// than `meters` are not visited, those at exactly that distance are. A centre that is no place is near nothing.
   func nearest(
-    to latitude: Double, _ longitude: Double, within meters: Double? = nil, _ visit: (RecordSlot, _ meters: Double) -> Bool
+    to latitude: Double, _ longitude: Double, within meters: Double? = nil, keys: KeyOrder = .bytes,
+    _ visit: (RecordSlot, _ meters: Double) -> Bool
   ) {
     guard let center = GeoCoordinate(latitude: latitude, longitude: longitude) else { return }
     let limit = meters ?? .infinity
@@ -36,7 +37,7 @@ extension GeoIndex {
         }
       case .entry(let place, let slot):
         let distance = GreatCircle.distance(center, place)
-        if distance <= limit { measured.insert(Neighbour(meters: distance, slot: slot)) }
+        if distance <= limit { measured.insert(Neighbour(meters: distance, slot: slot, keys: keys)) }
       }
     }
     while let first = measured.popMin() {
@@ -63,9 +64,10 @@ private struct Candidate: Comparable {
 private struct Neighbour: Comparable {
   let meters: Double
   let slot: RecordSlot
+  let keys: KeyOrder
 
   static func < (left: Neighbour, right: Neighbour) -> Bool {
-    left.meters == right.meters ? left.slot.key < right.slot.key : left.meters < right.meters
+    left.meters == right.meters ? left.keys.isBefore(left.slot.key, right.slot.key) : left.meters < right.meters
   }
   static func == (left: Neighbour, right: Neighbour) -> Bool { left.meters == right.meters && left.slot.key == right.slot.key }
 }
