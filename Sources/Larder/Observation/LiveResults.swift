@@ -1,6 +1,9 @@
 internal import Synchronization
 
-/// Follows the results of one query for one reader, on an actor of its own, so that neither writers nor the reader's actor pay for it.
+/// Follows the results of one query for one reader, on an actor of its own, so that the reader's actor does not pay for it.
+///
+/// While the reader waits, the store's executor tests each change for it, which costs less than to wake it; closures of the caller's and
+/// words are never tested there.
 ///
 /// A change is tested against the query and put into the ordered window. The query is run again only when the window is used up, when the
 /// predicate fails for a changed record, or, for a query in the order of its rank, when a record that matches has changed: ranks depend on all
@@ -23,6 +26,17 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     var window: LiveWindow<Item>
     /// Whether the order is by rank, which the changed record alone does not tell.
     let isRanked: Bool
+
+    /// Whether a change matters to the window; `nil` for a query whose test may take long.
+    var filter: ChangeFeed.Filter? {
+      guard tester.query.filters.isEmpty, tester.query.words == nil else { return nil }
+      let (tester, window) = (tester, window)
+      return { change in
+        if window.contains(change.key) { return true }
+        guard let new = change.new else { return false }
+        do throws(RepositoryError) { return try tester.liveMatch(new).map(window.takes) ?? false } catch { return true }
+      }
+    }
   }
 
   init(_ queue: CommitQueue, _ collection: Int, _ query: Query<Item>) {
@@ -37,7 +51,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       if !isOver, feed == nil, !Task.isCancelled { try await begin() }
       while !isOver, let feed, !Task.isCancelled {
         if let items = different() { return items }
-        guard let changes = await feed.nextAll() else { break }
+        guard let changes = await feed.nextAll(passing: following?.filter) else { break }
         if try !follow(changes) { try await fill() }
       }
       if !Task.isCancelled { end() }

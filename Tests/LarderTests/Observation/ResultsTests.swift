@@ -38,7 +38,8 @@ import Testing
 
   @Test func aChangeOutsideOfTheResultIsNotTold() async throws {
     let registers = try await repository()
-    var results = registers.results(of: Query<Register>().where(#Predicate { $0.value > 15 }).sorted(by: \.value).limit(2)).makeAsyncIterator()
+    let query = Query<Register>().where(#Predicate { $0.value > 15 }).sorted(by: \.value).limit(2)
+    var results = registers.results(of: query).makeAsyncIterator()
     let first = try await results.next()
     #expect(first?.map(\.value) == [20, 30])
     try await registers.save(Register(id: 1, value: 11))
