@@ -58,6 +58,7 @@ import Testing
     index.insert(latitude: 10, longitude: 190, slot("a"))
     let place = try #require(GeoCoordinate(latitude: 10, longitude: -170))
     #expect(index.nearest(to: place, within: 0).map(\.key) == ["a"])
+    #expect(index.within(BoundingBox(south: 0, west: -171, north: 20, east: -169)) == ["a"])
     let isRemoved = index.remove(latitude: 10, longitude: -530, key: RecordKey("a"))
     #expect(isRemoved)
   }

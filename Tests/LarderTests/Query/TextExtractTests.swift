@@ -56,18 +56,18 @@ import Testing
     }
   }
 
-  @Test func randomTextsGiveValidOffsets() {
+  @Test func randomTextsGiveValidOffsets() throws {
     let pieces = [
       "pier", "Pie\u{301}r", "👨‍👩‍👧", "🇯", "🇯🇵", "e\u{301}", " ", " ", " ", ", ", "\u{200D}", "ก็", "\r\n", "タ", "ー", "calm", "\u{301}",
     ]
-    for seed in Seeds.list(1, for: "extracts") {
+    for seed in Seeds.list(3, for: "extracts") {
       var random = SeededGenerator(seed)
       for _ in 0..<2_000 {
         let text = (0..<random.int(0..<200)).map { _ in pieces[random.int(0..<pieces.count)] }.joined()
         guard let extract = TextExtract(of: TextQuery("calm pier"), from: [text]) else { continue }
         let (length, highlights) = (extract.text.count, extract.highlights)
-        #expect(highlights.allSatisfy { $0.lowerBound >= 0 && $0.upperBound <= length && !$0.isEmpty }, "LARDER_SEED=\(seed)")
-        #expect(zip(highlights, highlights.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "LARDER_SEED=\(seed)")
+        try #require(highlights.allSatisfy { $0.lowerBound >= 0 && $0.upperBound <= length && !$0.isEmpty }, "LARDER_SEED=\(seed)")
+        try #require(zip(highlights, highlights.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "LARDER_SEED=\(seed)")
       }
     }
   }

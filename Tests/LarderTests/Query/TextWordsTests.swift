@@ -41,19 +41,23 @@ import Testing
   @Test func wordsAreThoseOfTheStandardLibraryWhereTheRulesAgree() throws {
     let alphabet = Array("abZ19éß.,':;_-\" ’·\u{301}\u{200D}\u{AD}яΩאבس٣!\n🇯🏖👍").flatMap(\.unicodeScalars)
     let boundary = try Regex("\\b").wordBoundaryKind(.default)
-    for seed in Seeds.list(1, for: "segmentation") {
+    for seed in Seeds.list(3, for: "segmentation") {
       var random = SeededGenerator(seed)
       for _ in 0..<3_000 {
         var scalars = String.UnicodeScalarView()
-        for _ in 0..<random.int(1..<12) { scalars.append(alphabet[random.int(0..<alphabet.count)]) }
+        for _ in 0..<random.int(1..<12) {
+          let next = alphabet[random.int(0..<alphabet.count)]
+          // The library keeps spaces together (WB3d), which matters only where a joiner and an emoji follow.
+          if next != " " || scalars.last != " " { scalars.append(next) }
+        }
         let text = String(scalars)
         // The library breaks after a quotation mark in Hebrew even where a letter follows (WB7 before WB7a).
-        if text.contains("'"), !scalars.allSatisfy({ !"אב".unicodeScalars.contains($0) }) { continue }
+        if scalars.contains("'"), !scalars.allSatisfy({ !"אב".unicodeScalars.contains($0) }) { continue }
         let cuts = text.matches(of: boundary.matchingSemantics(.unicodeScalar)).map(\.range.lowerBound) + [text.endIndex]
         let expected = zip(cuts, cuts.dropFirst()).map { String(text[$0..<$1]) }.filter { word in
           word.unicodeScalars.contains { $0.properties.isAlphabetic || $0.properties.numericType != nil || $0.value > 0x1F000 }
         }
-        #expect(words(text) == expected, "\(text.debugDescription), LARDER_SEED=\(seed)")
+        try #require(words(text) == expected, "\(text.debugDescription), LARDER_SEED=\(seed)")
       }
     }
   }

@@ -118,7 +118,8 @@ private struct Window {
       }
       offset = next
     }
-    let isCutBefore = (places.first ?? 0) > 0
+    // A mark or a joiner at the start would unite with the sign before it.
+    let isCutBefore = (places.first ?? 0) > 0 && ("…" + cut).count == places.count + 1
     let shift = isCutBefore ? 1 : 0
     var highlights: [Range<Int>] = []
     for match in matches {

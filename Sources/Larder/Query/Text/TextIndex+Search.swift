@@ -34,12 +34,19 @@ extension TextIndex {
       }
       return best.sorted()
     }
-    var others = order.dropFirst().map { (cursor: PostingCursor(lists[$0]), weight: weights[$0]) }
+    var others = order.dropFirst().map { (cursor: PostingCursor(lists[$0]), weight: weights[$0], rest: 0.0) }
+    var rest = 0.0  // what the words after one can add at most
+    for index in others.indices.reversed() {
+      others[index].rest = rest
+      rest += BM25.limit(weight: others[index].weight)
+    }
     var block = PostingBlock()
     lists[order[0]].forEachBlock { postings in
-      block.load(postings, weight: leadWeight, ranking)
-      for index in others.indices { block.keep(&others[index].cursor, weight: others[index].weight, ranking) }
-      for index in 0..<block.count { best.offer(block.postings[index].number, score: block.scores[index]) }
+      block.load(postings, weight: leadWeight, ranking, atLeast: best.least - rest)
+      for index in others.indices {
+        block.keep(&others[index].cursor, weight: others[index].weight, ranking, atLeast: best.least - others[index].rest)
+      }
+      for (posting, score) in zip(block.postings, block.scores) { best.offer(posting.number, score: score) }
     }
     return best.sorted()
   }
@@ -100,6 +107,9 @@ private struct BestMatches {
   private var all: [Candidate] = []
   private var worst = -Double.infinity
   private var worstRank = UInt64.max
+
+  /// A score below which no record is taken, with room for the rounding of sums.
+  var least: Double { worst * (1 - 1e-9) }
 
   init(documents: SummaryTreeCursor<TextDocument>, keys: KeyOrder, limit: Int, isIncluded: ((RecordSlot) -> Bool)?) {
     (self.documents, self.keys, self.limit, self.isIncluded) = (documents, keys, limit, isIncluded)

@@ -62,6 +62,9 @@ struct BM25: Sendable {
     k1 * (1 - b + b * Double(length) / average)
   }
 
+  /// What a word never adds more than.
+  static func limit(weight: Double) -> Double { weight * (k1 + 1) }
+
   /// What a word adds to the score of a record.
   func score(weight: Double, frequency: UInt32, length: UInt32) -> Double {
     weight * (Double(frequency) * (Self.k1 + 1)) / (Double(frequency) + norm(length: length))
