@@ -19,6 +19,8 @@ final class CommitQueue: Sendable {
   /// The type that each collection is read as.
   private let itemTypes = Mutex<[String: ObjectIdentifier]>([:])
   let checkpoints = Mutex(CheckpointState())
+  /// The indexes that have been made, or are being made.
+  let indexBuilds = Mutex<[IndexPlace: Task<Void, Never>]>([:])
   /// Who is told what was committed.
   let hub = ChangeHub()
   /// The rewrites of older records.

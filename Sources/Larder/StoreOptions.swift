@@ -61,6 +61,14 @@ public struct StoreOptions: Sendable {
     public static let manual = Checkpoint(idle: nil, bySize: false)
   }
 
+  /// When the indexes that a schema declares are built; unique ones always when the repository is opened.
+  public enum Indexing: Hashable, Sendable {
+    /// When a query first needs them. The default.
+    case onFirstNeed
+    /// Before opening a repository returns.
+    case eager
+  }
+
   /// What opening does with a last write that is neither whole nor provably torn.
   public enum Recovery: Hashable, Sendable {
     /// Cuts it, keeps the bytes aside in a quarantine file, and reports it as ambiguous. The default.
@@ -128,12 +136,14 @@ public struct StoreOptions: Sendable {
   public var recovery: Recovery
   /// How records of an older schema version are brought to the current one: in the background, after a copy was made.
   public var migration: Migration
+  /// When indexes are built: when first needed, by default.
+  public var indexing: Indexing
 
   /// Makes options; the defaults are an exclusive, durable store.
   public init(
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
-    migration: Migration = .init()
+    migration: Migration = .init(), indexing: Indexing = .onFirstNeed
   ) {
     self.access = access
     self.durability = durability
@@ -142,5 +152,6 @@ public struct StoreOptions: Sendable {
     self.keepsPreviousSnapshot = keepsPreviousSnapshot
     self.recovery = recovery
     self.migration = migration
+    self.indexing = indexing
   }
 }

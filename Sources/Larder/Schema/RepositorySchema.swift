@@ -13,6 +13,8 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// Records of a newer version are refused with `.newerSchema`.
   public let version: Int
 
+  /// The indexes that queries can use; see ``RepositoryIndex``.
+  public let indexes: [RepositoryIndex<Item>]
   /// The steps that bring older records up, in order: each from one version to the next, the last one to ``version``.
   ///
   /// Without any, older records are decoded as they are, which is right for changes that `Codable` bridges.
@@ -22,9 +24,12 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   ///
   /// Steps with a gap, a repeat or a wrong order are refused when a repository is opened, before any file is touched; ``validate()`` tells
   /// a test.
-  public init(_ name: String = "records", version: Int = 1, migrations: [Migration] = []) {
+  public init(
+    _ name: String = "records", version: Int = 1, indexes: [RepositoryIndex<Item>] = [], migrations: [Migration] = []
+  ) {
     self.name = name
     self.version = version
+    self.indexes = indexes
     self.migrations = migrations
   }
 
