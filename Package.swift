@@ -28,7 +28,10 @@ let package = Package(
     ),
     .target(
       name: "Larder",
-      dependencies: [.product(name: "HashTreeCollections", package: "swift-collections")],
+      dependencies: [
+        .product(name: "HashTreeCollections", package: "swift-collections"),
+        .product(name: "HeapModule", package: "swift-collections"),
+      ],
       swiftSettings: settings
     ),
     .target(name: "LarderSQLite", dependencies: ["Larder", "CSQLite"], swiftSettings: settings),

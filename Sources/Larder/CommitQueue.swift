@@ -21,6 +21,8 @@ final class CommitQueue: Sendable {
   let checkpoints = Mutex(CheckpointState())
   /// What is known of the others who write the store.
   let sharing = Mutex(SharingState())
+  /// The indexes that have been made, or are being made.
+  let indexBuilds = Mutex<[IndexPlace: Task<Void, Never>]>([:])
   /// Who is told what was committed.
   let hub = ChangeHub()
 

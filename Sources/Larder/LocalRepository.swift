@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// A typed collection of values on this device: in memory for reading, on disk before a write returns.
 ///
 /// ```swift
@@ -14,6 +16,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated let collection: Int
   nonisolated let schema: RepositorySchema<Item>
   nonisolated let coder: RecordCoder<Item>
+  /// What building the unique indexes found.
+  private let duplicates = Mutex<[OpenReport.Duplicate]>([])
   /// Whether closing the repository closes the store, because nobody else has it.
   private let ownsStore: Bool
 
@@ -34,6 +38,17 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     }
   }
 
+  /// Declares the indexes, and builds those that must be there from the beginning.
+  nonisolated func prepare() async throws(RepositoryError) {
+    try await queue.declare(IndexSet(schema.indexes, coder), for: collection)
+    for (index, declaration) in schema.indexes.enumerated() where declaration.isUnique || queue.options.indexing == .eager {
+      await queue.buildIndex(index, of: collection, Item.self)
+      guard let indexes = queue.state.collections[collection].indexes as? IndexSet<Item> else { continue }
+      let found = indexes.duplicates(index, collection: schema.name)
+      duplicates.withLock { $0 += found }
+    }
+  }
+
   /// Opens the store that a backend keeps, with one repository in it.
   ///
   /// - Throws: what the backend's `open` throws; `.newerSchema` when a record was written by a newer version of the schema; `.unsupported`
@@ -45,6 +60,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     let queue = try await CommitQueue.open(backend, options)
     do throws(RepositoryError) {
       try self.init(queue: queue, schema: schema, ownsStore: true)
+      try await prepare()
     } catch {
       await queue.abandon()
       throw error
@@ -59,7 +75,11 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   }
 
   /// What opening the store found and did.
-  public nonisolated var openReport: OpenReport { queue.openReport }
+  public nonisolated var openReport: OpenReport {
+    var report = queue.openReport
+    report.duplicates = duplicates.withLock { $0 }
+    return report
+  }
 
   // MARK: Reading
 
@@ -93,14 +113,6 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       return RepositorySnapshot(revision: .zero, collection: schema.name, records: records, coder: coder).loadAll()
     }
     return await ParallelDecoding.items(records, coder)
-  }
-
-  /// How many records there are, those that do not decode included.
-  ///
-  /// Cost: none.
-  /// - Throws: `.closed`.
-  public nonisolated(nonsending) func count() async throws(RepositoryError) -> Int {
-    try queue.records(of: collection).count
   }
 
   /// The commit that wrote the record with this id; `nil` when there is none.

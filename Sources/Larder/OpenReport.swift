@@ -22,11 +22,27 @@ public struct OpenReport: Sendable {
   ///
   /// Records decode when they are first touched; ``RepositorySnapshot/undecodable`` also lists those that fail then.
   public var undecodable: [UndecodableRecord]
+  /// Records that a unique index found equal when it was built: they are kept, and saving them unchanged goes through.
+  ///
+  /// Only ``LocalRepository/openReport`` has them, since only its schema says what is unique.
+  public var duplicates: [Duplicate] = []
   /// How long opening took.
   public var duration: Duration
 
   /// Whether opening found everything as a clean close leaves it; replaying a journal is not a loss and stays clean.
   public var isClean: Bool { cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty }
+
+  /// Two records that are equal where a unique index allows only one.
+  public struct Duplicate: Hashable, Sendable {
+    /// The collection that holds them.
+    public let collection: String
+    /// The index, as its declaration prints.
+    public let index: String
+    /// The first of the equal records, by id.
+    public let first: RecordKey
+    /// The other one.
+    public let second: RecordKey
+  }
 
   /// The end of a journal that did not hold a whole commit.
   public struct CutTail: Hashable, Sendable {

@@ -1,4 +1,4 @@
-/// What a view model needs of a repository: reading, saving, deleting.
+/// What a view model needs of a repository: reading, querying, saving, deleting.
 ///
 /// `LocalRepository` conforms, and so can a test's own.
 public protocol Repository<Item>: Sendable {
@@ -9,12 +9,21 @@ public protocol Repository<Item>: Sendable {
   func find(by id: Item.ID) async throws(RepositoryError) -> Item?
   /// All records that can be read.
   func loadAll() async throws(RepositoryError) -> [Item]
-  /// How many records there are.
-  func count() async throws(RepositoryError) -> Int
+  /// The records that meet the query, in its order.
+  func fetch(_ query: Query<Item>) async throws(RepositoryError) -> [Item]
+  /// The first record that meets the query, or `nil` when none does.
+  func first(_ query: Query<Item>) async throws(RepositoryError) -> Item?
+  /// How many records meet the query.
+  func count(_ query: Query<Item>) async throws(RepositoryError) -> Int
   /// Inserts the record, or replaces the one with its id; returns when it is stored.
   @discardableResult func save(_ item: Item) async throws(RepositoryError) -> Revision
   /// Deletes the record with this id; `false` when there was none.
   @discardableResult func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool
+}
+
+extension Repository {
+  /// How many records there are.
+  public func count() async throws(RepositoryError) -> Int { try await count(Query()) }
 }
 
 extension LocalRepository: Repository {

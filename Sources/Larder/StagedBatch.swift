@@ -146,6 +146,16 @@ extension StagedBatch {
     if newest > version { throw .newerRecords(in: names[collection], found: newest, supported: version) }
   }
 
+  /// The indexes of a collection over the staged records, those that are asked for made now if they were not there.
+  func builtIndexes<Item>(_ needed: [Int], of repository: LocalRepository<Item>) -> IndexSet<Item>? {
+    guard var indexes = collections[repository.collection].indexes as? IndexSet<Item> else { return nil }
+    let missing = needed.filter { !indexes.isBuilt($0) }
+    guard !missing.isEmpty else { return indexes }
+    // Kept by nobody: the batch may fail, and a build that is under way elsewhere must find its log.
+    for index in missing { indexes.build(index, from: collections[repository.collection].records) }
+    return indexes
+  }
+
   private mutating func append(
     _ key: RecordKey, schemaVersion: Int, value: Data?, _ collection: Int, old: RecordSlot?, new: RecordSlot?
   ) {

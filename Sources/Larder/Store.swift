@@ -30,9 +30,12 @@ public final class Store: Sendable {
   ///
   /// Repositories of one name share their records.
   ///
-  /// - Throws: `.newerSchema` when a record was written by a newer version, `.unsupported` for a schema that cannot be stored.
+  /// - Throws: `.newerSchema` when a record was written by a newer version, `.unsupported` for a schema that cannot be stored, or that
+  ///   declares other indexes than an open repository of the name.
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
-    try LocalRepository(queue: queue, schema: schema, ownsStore: false)
+    let repository = try LocalRepository(queue: queue, schema: schema, ownsStore: false)
+    try await repository.prepare()
+    return repository
   }
 
   /// Runs reads and writes on several repositories as one: all of them or none, with no other write between.

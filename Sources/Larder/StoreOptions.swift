@@ -67,6 +67,14 @@ public struct StoreOptions: Sendable {
     public static let manual = Checkpoint(idle: nil, bySize: false)
   }
 
+  /// When the indexes that a schema declares are built; unique ones always when the repository is opened.
+  public enum Indexing: Hashable, Sendable {
+    /// When a query first needs them. The default.
+    case onFirstNeed
+    /// Before opening a repository returns.
+    case eager
+  }
+
   /// What opening does with a last write that is neither whole nor provably torn.
   public enum Recovery: Hashable, Sendable {
     /// Cuts it, keeps the bytes aside in a quarantine file, and reports it as ambiguous. The default.
@@ -95,12 +103,14 @@ public struct StoreOptions: Sendable {
   ///
   /// Longer waits mean that another process holds the store in the middle of a write, as one that was stopped by a debugger does.
   public var lockTimeout: Duration
+  /// When indexes are built: when first needed, by default.
+  public var indexing: Indexing
 
   /// Makes options; the defaults are an exclusive, durable store.
   public init(
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
-    pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30)
+    indexing: Indexing = .onFirstNeed, pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30)
   ) {
     self.access = access
     self.durability = durability
@@ -110,5 +120,6 @@ public struct StoreOptions: Sendable {
     self.recovery = recovery
     self.pollInterval = pollInterval
     self.lockTimeout = lockTimeout
+    self.indexing = indexing
   }
 }

@@ -42,6 +42,40 @@ public struct Transaction: ~Copyable {
     return batch.collections[repository.collection].records.count
   }
 
+  /// The records that meet the query, in its order, as the transaction sees them.
+  ///
+  /// Cost: as ``LocalRepository/fetch(_:)``, on the store's executor; an index that no query has needed yet is made here, for this once.
+  /// - Throws: `.unsupported` for a query that cannot be evaluated, or for a repository of another store.
+  public func fetch<Item>(
+    _ query: Query<Item>, in repository: LocalRepository<Item>
+  ) throws(RepositoryError) -> [Item] {
+    try candidates(query, in: repository).map(\.item)
+  }
+
+  /// Deletes all records that meet the query.
+  ///
+  /// - Returns: How many there were.
+  /// - Throws: as ``fetch(_:in:)``.
+  @discardableResult
+  public mutating func delete<Item>(
+    where query: Query<Item>, in repository: LocalRepository<Item>
+  ) throws(RepositoryError) -> Int {
+    let found = try candidates(query, in: repository)
+    for candidate in found {
+      _ = try batch.delete(candidate.slot.key, in: repository.collection, schemaVersion: repository.schema.version)
+    }
+    return found.count
+  }
+
+  private func candidates<Item>(
+    _ query: Query<Item>, in repository: LocalRepository<Item>
+  ) throws(RepositoryError) -> [QueryCandidate<Item>] {
+    try check(repository)
+    let prepared = try PreparedQuery(query)
+    guard let indexes = batch.builtIndexes(QueryPlanner.usable(prepared, repository.schema.indexes), of: repository) else { return [] }
+    return try QueryRun(prepared, records: batch.collections[repository.collection].records, indexes: indexes).results()
+  }
+
   /// Inserts the record, or replaces the one with its id.
   ///
   /// - Throws: `.revisionMismatch`, `.invalidKey`, `.encodingFailed`, `.tooLarge`; `.unsupported` for a repository of another store.

@@ -6,6 +6,8 @@ internal import Foundation
 /// is one of these is its raw value's key; everything else is its JSON with sorted keys. The form is chosen by the type, once.
 struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   private let limit: Int
+  /// The order in which results come whose other values are equal.
+  let order = KeyOrder(of: ID.self)
   private let text: @Sendable (ID) throws -> String
   /// Whether an id might not survive its key, so that a save must try it.
   private let needsRoundTrip: Bool

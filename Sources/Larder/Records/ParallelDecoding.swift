@@ -6,6 +6,19 @@ enum ParallelDecoding {
   /// The values of all records that decode, in key order.
   @concurrent static func items<Item>(_ records: RecordMap, _ coder: RecordCoder<Item>) async -> [Item] {
     let slots = records.ordered()
+    await touch(slots, coder)
+    var items: [Item] = []
+    items.reserveCapacity(slots.count)
+    for slot in slots {
+      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // listed by `snapshot.undecodable`
+    }
+    return items
+  }
+
+  /// Decodes what nobody has touched yet.
+  @concurrent static func touch<Item>(_ records: RecordMap, _ coder: RecordCoder<Item>) async { await touch(records.ordered(), coder) }
+
+  private static func touch<Item>(_ slots: [RecordSlot], _ coder: RecordCoder<Item>) async {
     await withTaskGroup(of: Void.self) { group in
       for start in stride(from: 0, to: slots.count, by: chunk) {
         let part = slots[start..<min(start + chunk, slots.count)]
@@ -13,12 +26,6 @@ enum ParallelDecoding {
         group.addTask { decode(part, coder) }
       }
     }
-    var items: [Item] = []
-    items.reserveCapacity(slots.count)
-    for slot in slots {
-      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // listed by `snapshot.undecodable`
-    }
-    return items
   }
 
   /// Touches the records, which keep their values.

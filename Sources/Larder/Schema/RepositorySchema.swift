@@ -13,10 +13,14 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// Records of a newer version are refused with `.newerSchema`.
   public let version: Int
 
+  /// The indexes that queries can use; see ``RepositoryIndex``.
+  public let indexes: [RepositoryIndex<Item>]
+
   /// Declares a collection.
-  public init(_ name: String = "records", version: Int = 1) {
+  public init(_ name: String = "records", version: Int = 1, indexes: [RepositoryIndex<Item>] = []) {
     self.name = name
     self.version = version
+    self.indexes = indexes
   }
 }
 

@@ -44,6 +44,11 @@ public struct IndexValue: Hashable, Sendable {
   }
 }
 
+extension IndexValue {
+  /// The value of something whose type is known to be indexable only while running; ``null`` for anything else.
+  init(of value: Any) { self = (value as? any IndexableValue)?.indexValue ?? .null }
+}
+
 extension IndexValue: Comparable {
   /// Whether the left value comes first in the one order of all values.
   public static func < (left: IndexValue, right: IndexValue) -> Bool {

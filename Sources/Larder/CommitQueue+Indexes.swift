@@ -1,0 +1,75 @@
+internal import Dispatch
+internal import Synchronization
+
+extension CommitQueue {
+  /// Takes the indexes that a repository declares for a collection.
+  ///
+  /// - Throws: `.unsupported` when another repository of the collection has declared others.
+  func declare<Item>(_ indexes: IndexSet<Item>, for collection: Int) async throws(RepositoryError) {
+    // On the executor, because commits replace the whole state.
+    try await executor.run { () throws(RepositoryError) in
+      let isRefused = self.published.withLock { state in
+        if let present = state.collections[collection].indexes as? IndexSet<Item> {
+          let isSame = zip(present.declarations, indexes.declarations).allSatisfy { $0.isSame(as: $1) }
+          return !(isSame && present.declarations.count == indexes.declarations.count)
+        }
+        state.collections[collection].indexes = indexes
+        return false
+      }
+      if isRefused { throw RepositoryError(.unsupported, "the collection is open with other indexes already") }
+    }
+  }
+
+  /// The records and indexes of a collection at one commit.
+  /// - Throws: `.closed`.
+  func collectionState(_ collection: Int) throws(RepositoryError) -> CollectionState {
+    let (state, isClosed) = published.withLock { state in (state.collections[collection], state.isClosed) }
+    if isClosed { throw RepositoryError(.closed, "the store was closed") }
+    return state
+  }
+
+  /// Makes an index that is not there yet, while writes go on; who asks meanwhile waits for the same.
+  func buildIndex<Item>(_ index: Int, of collection: Int, _ type: Item.Type) async
+  where Item: Codable & Identifiable & Sendable, Item.ID: Hashable & Codable & Sendable {
+    let build = indexBuilds.withLock { builds in
+      let place = IndexPlace(collection: collection, index: index)
+      if let running = builds[place] { return running }
+      let task = Task { await self.makeIndex(index, of: collection, type) }
+      builds[place] = task
+      return task
+    }
+    await build.value
+  }
+
+  private func makeIndex<Item>(_ index: Int, of collection: Int, _ type: Item.Type) async
+  where Item: Codable & Identifiable & Sendable, Item.ID: Hashable & Codable & Sendable {
+    // From here on, the state notes what changes for the index that is being made.
+    let begun: (slots: [RecordSlot], indexes: IndexSet<Item>)? = await executor.run {
+      let begun: (RecordMap, IndexSet<Item>)? = self.published.withLock { state in
+        guard var indexes = state.collections[collection].indexes as? IndexSet<Item>, !indexes.isBuilt(index) else { return nil }
+        indexes.startBuilding(index)
+        state.collections[collection].indexes = indexes
+        return (state.collections[collection].records, indexes)
+      }
+      return begun.map { ($0.0.ordered(), $0.1) }
+    }
+    guard let begun else { return }
+    let body = await withCheckedContinuation { continuation in
+      DispatchQueue.global(qos: .userInitiated).async {
+        continuation.resume(returning: begun.indexes.body(index, over: begun.slots))
+      }
+    }
+    await executor.run {
+      var indexes = self.state.collections[collection].indexes as? IndexSet<Item>
+      indexes?.finishBuilding(index, body)
+      guard let finished = indexes else { return }
+      self.published.withLock { $0.collections[collection].indexes = finished }
+    }
+  }
+}
+
+/// Which index of which collection.
+struct IndexPlace: Hashable, Sendable {
+  let collection: Int
+  let index: Int
+}

@@ -1,0 +1,58 @@
+internal import Foundation
+
+/// How a plan comes by its candidates.
+enum AccessPath: Sendable {
+  /// No record can meet the query.
+  case nothing
+  /// All records, in the order of their keys' bytes.
+  case scan
+  /// Parts of an ordered index.
+  case ordered(index: Int, spans: [IndexSpan], OrderUse)
+  /// Nearest first.
+  case near(index: Int)
+  case box(index: Int)
+  /// Best match first.
+  case words(index: Int)
+
+  /// What an ordered index does for the order of the results.
+  enum OrderUse: Equatable, Sendable {
+    case none
+    /// Entries whose first so many columns are equal belong together; the groups come in the query's order, or in reverse.
+    case groups(columns: Int, isReversed: Bool)
+  }
+}
+
+/// A part of an ordered index: entries that begin with some values, and whose next column lies between bounds.
+struct IndexSpan: Sendable {
+  var prefix: [IndexValue]
+  var lower: Bound?
+  var upper: Bound?
+
+  /// The ranks of the entries in an index, whose columns descend or not.
+  func ranks(in tree: CountedTree<IndexEntry>, isDescending: Bool) -> Range<Int> {
+    let (first, last) = isDescending ? (upper, lower) : (lower, upper)
+    let start: Int
+    if let first {
+      let values = prefix + [first.value]
+      start = tree.rank {
+        first.isInclusive ? $0.compared(to: values) != .orderedAscending : $0.compared(to: values) == .orderedDescending
+      }
+    } else if prefix.isEmpty {
+      start = 0
+    } else {
+      start = tree.rank { $0.compared(to: prefix) != .orderedAscending }
+    }
+    let end: Int
+    if let last {
+      let values = prefix + [last.value]
+      end = tree.rank {
+        last.isInclusive ? $0.compared(to: values) == .orderedDescending : $0.compared(to: values) != .orderedAscending
+      }
+    } else if prefix.isEmpty {
+      end = tree.count
+    } else {
+      end = tree.rank { $0.compared(to: prefix) == .orderedDescending }
+    }
+    return start..<max(start, end)
+  }
+}

@@ -1,0 +1,65 @@
+/// A box on the map, in degrees.
+///
+/// A box whose west is greater than its east crosses the date line: from 170 to -170 is 20 degrees wide. Longitudes beyond ±180 are
+/// wrapped, so from 170 to 190 is the same box; one that is 360 or more wide holds every longitude. If a number is not finite, or south
+/// is greater than north, the box holds nothing.
+public struct BoundingBox: Hashable, Codable, Sendable {
+  /// The least latitude.
+  public var south: Double
+  /// The meridian where the box begins; it extends to the east from there.
+  public var west: Double
+  /// The greatest latitude.
+  public var north: Double
+  /// The meridian where the box ends.
+  public var east: Double
+
+  /// Makes a box of its four sides.
+  public init(south: Double, west: Double, north: Double, east: Double) {
+    (self.south, self.west, self.north, self.east) = (south, west, north, east)
+  }
+
+  /// Whether a place is in the box or on its boundary.
+  ///
+  /// -180 and 180 are the same meridian. At a pole the longitude does not matter. A place that is not one (NaN, infinity, a latitude
+  /// beyond ±90) is in no box.
+  public func contains(latitude: Double, longitude: Double) -> Bool {
+    guard let place = GeoCoordinate(latitude: latitude, longitude: longitude), let ranges = GeoRanges(self) else { return false }
+    return ranges.contains(place)
+  }
+}
+
+/// A box with its longitudes as one or two ranges that do not cross the date line; what a search compares with.
+struct GeoRanges: Sendable {
+  let south: Double
+  let north: Double
+  let longitudes: [ClosedRange<Double>]
+
+  init?(_ box: BoundingBox) {
+    guard box.south.isFinite, box.north.isFinite, box.west.isFinite, box.east.isFinite, box.south <= box.north else { return nil }
+    (south, north) = (box.south, box.north)
+    let (west, east) = (GeoCoordinate.wrapped(box.west), GeoCoordinate.wrapped(box.east))
+    longitudes = box.east - box.west >= 360 ? [-180...180] : west <= east ? [west...east] : [west...180, -180...east]
+  }
+
+  func contains(_ place: GeoCoordinate) -> Bool {
+    guard place.latitude >= south, place.latitude <= north else { return false }
+    return abs(place.latitude) == 90 || longitudes.contains { $0.contains(place.longitude) }
+  }
+
+  func overlaps(_ area: GeoArea) -> Bool {
+    area.north >= south && area.south <= north && longitudes.contains { $0.overlaps(area.west...area.east) }
+  }
+
+  /// The part of an area that is in the box, by angles: 0 to 1.
+  func share(of area: GeoArea) -> Double {
+    let height = share(area.south...area.north, of: south...north)
+    return height * min(1, longitudes.reduce(0) { $0 + share(area.west...area.east, of: $1) })
+  }
+
+  private func share(_ part: ClosedRange<Double>, of whole: ClosedRange<Double>) -> Double {
+    guard part.overlaps(whole) else { return 0 }
+    let common = part.clamped(to: whole)
+    let length = part.upperBound - part.lowerBound
+    return length > 0 ? (common.upperBound - common.lowerBound) / length : 1
+  }
+}

@@ -1,0 +1,82 @@
+// Geo/ holds what places on Earth need: distances, boxes, and the index that finds the nearest records.
+// Invariant: every distance that leaves this folder comes from GreatCircle.distance, so an index and a scan agree to the last bit.
+// Called by the planner, and by apps through the public values.
+internal import Foundation
+
+/// A place that can be indexed: finite, with a latitude of -90 to 90 and a longitude of -180 up to but without 180.
+struct GeoCoordinate: Hashable, Sendable {
+  let latitude: Double
+  let longitude: Double
+
+  /// Takes degrees; a longitude beyond ±180 is wrapped. `nil` for NaN, infinity or a latitude beyond ±90.
+  init?(latitude: Double, longitude: Double) {
+    guard abs(latitude) <= 90, longitude.isFinite else { return nil }
+    self.latitude = latitude
+    self.longitude = Self.wrapped(longitude)
+  }
+
+  /// The longitude of the same meridian in -180 ..< 180; exact.
+  static func wrapped(_ longitude: Double) -> Double {
+    if longitude >= -180, longitude < 180 { return longitude }
+    let turned = longitude.truncatingRemainder(dividingBy: 360)
+    return turned >= 180 ? turned - 360 : turned < -180 ? turned + 360 : turned
+  }
+}
+
+/// Distances on a sphere.
+enum GreatCircle {
+  /// The mean radius R₁ of the Earth in metres: 6 371 008.8 (H. Moritz, "Geodetic Reference System 1980", Journal of Geodesy 74, 2000, for
+  /// the axes 6 378 137 and 6 356 752.3141, of which it is the mean `(2a + b) / 3`).
+  static let earthRadius = 6_371_008.8
+
+  /// The great-circle distance in metres, by the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984).
+  ///
+  /// The haversine `h` alone is inexact near the antipode, where it is close to 1; so `1 - h` is computed by itself, as a sum of terms
+  /// that are not negative, and the angle taken from both.
+  static func distance(_ a: GeoCoordinate, _ b: GeoCoordinate) -> Double {
+    let halfTurn = radians((b.longitude - a.longitude).remainder(dividingBy: 360)) / 2
+    let product = cos(radians(a.latitude)) * cos(radians(b.latitude))
+    let (sinLatitude, sinSum) = (sin(radians(b.latitude - a.latitude) / 2), sin(radians(a.latitude + b.latitude) / 2))
+    let (sinTurn, cosTurn) = (sin(halfTurn), cos(halfTurn))
+    let haversine = sinLatitude * sinLatitude + product * sinTurn * sinTurn
+    let rest = sinSum * sinSum + product * cosTurn * cosTurn
+    return 2 * earthRadius * atan2(haversine.squareRoot(), rest.squareRoot())
+  }
+
+  static func radians(_ degrees: Double) -> Double { degrees * (.pi / 180) }
+
+  /// A distance in metres that no two places are nearer than whose points on the unit sphere have this chord between them.
+  ///
+  /// It is a bound for pruning only: a margin makes up for the rounding of both ways to compute a distance.
+  static func leastDistance(squaredChord: Double) -> Double {
+    let chord = squaredChord.squareRoot() * (1 - 1e-12) - 1e-13
+    return chord <= 0 ? 0 : 2 * earthRadius * asin(min(1, chord / 2)) * (1 - 1e-12)
+  }
+
+  /// The squared chord that places within a distance do not exceed, with the same margin.
+  static func mostSquaredChord(within meters: Double) -> Double {
+    let angle = meters / earthRadius / 2
+    guard angle < .pi / 2 else { return .infinity }
+    let chord = 2 * sin(angle) * (1 + 1e-12) + 1e-12
+    return chord * chord
+  }
+}
+
+/// A point in space; places are points of the unit sphere, where there is no pole and no date line.
+struct SpherePoint: Sendable {
+  var x: Double
+  var y: Double
+  var z: Double
+
+  init(_ place: GeoCoordinate) {
+    let (latitude, longitude) = (GreatCircle.radians(place.latitude), GreatCircle.radians(place.longitude))
+    x = cos(latitude) * cos(longitude)
+    y = cos(latitude) * sin(longitude)
+    z = sin(latitude)
+  }
+
+  func squaredChord(to other: SpherePoint) -> Double {
+    let (dx, dy, dz) = (x - other.x, y - other.y, z - other.z)
+    return dx * dx + dy * dy + dz * dz
+  }
+}

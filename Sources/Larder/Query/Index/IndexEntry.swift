@@ -1,0 +1,66 @@
+internal import Foundation
+
+/// One record in an ordered index: its values, then its key.
+///
+/// Entries are equal if their values and keys are, so that an entry finds the one of an earlier state of the same record. Only entries of
+/// one index are compared with each other: they have the same columns in the same directions.
+struct IndexEntry: Sendable {
+  let values: [IndexValue]
+  let slot: RecordSlot
+  let order: Order
+
+  init(values: [IndexValue], slot: RecordSlot, order: Order = Order()) {
+    self.values = values
+    self.slot = slot
+    self.order = order
+  }
+
+  /// How the entries of one index compare.
+  struct Order: Sendable {
+    /// The columns that descend, the first one in the lowest bit.
+    ///
+    /// Columns after the 32nd ascend; records of equal values always ascend by key.
+    let descending: UInt32
+    let keys: KeyOrder
+
+    init(descending columns: [Bool] = [], keys: KeyOrder = .bytes) {
+      descending = columns.enumerated().reduce(0) { $0 | ($1.element ? 1 << UInt32($1.offset) : 0) }
+      self.keys = keys
+    }
+  }
+
+  /// Where this entry stands, in the order of the index, against the group of entries whose values begin with a prefix.
+  ///
+  /// A monotone predicate for each bound of a range: `!= .orderedAscending` finds the start of the group, `== .orderedDescending` its end.
+  func compared(to prefix: [IndexValue]) -> ComparisonResult {
+    for column in 0..<min(values.count, prefix.count) {
+      let order = values[column].compared(to: prefix[column])
+      if order == .orderedSame { continue }
+      let isReversed = self.order.descending != 0 && self.order.descending & (1 << UInt32(column)) != 0
+      return isReversed ? (order == .orderedAscending ? .orderedDescending : .orderedAscending) : order
+    }
+    return values.count < prefix.count ? .orderedAscending : .orderedSame
+  }
+}
+
+extension IndexEntry: Comparable {
+  static func == (left: IndexEntry, right: IndexEntry) -> Bool {
+    left.values == right.values && left.slot.key == right.slot.key
+  }
+
+  static func < (left: IndexEntry, right: IndexEntry) -> Bool {
+    switch left.compared(to: right.values) {
+    case .orderedAscending: true
+    case .orderedDescending: false
+    case .orderedSame: left.order.keys.isBefore(left.slot.key, right.slot.key)
+    }
+  }
+}
+
+extension IndexValue {
+  /// Both questions, which comes first and whether they are equal, at the cost of little more than one.
+  func compared(to other: IndexValue) -> ComparisonResult {
+    if self == other { return .orderedSame }
+    return self < other ? .orderedAscending : .orderedDescending
+  }
+}

@@ -1,0 +1,156 @@
+/// The declared indexes of a collection, as far as they have been built, over the records of one commit.
+///
+/// A value beside the records: a copy shares everything with the original, and a commit changes its own copy.
+struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes where Item.ID: Hashable & Codable & Sendable {
+  /// An index, or what there is of it.
+  enum Body: Sendable {
+    /// No query has needed it yet.
+    case absent
+    /// It is being made from an earlier state; what changed since will be applied to it.
+    case building([(old: RecordSlot?, new: RecordSlot?)])
+    case ordered(CountedTree<IndexEntry>)
+    case geo(GeoIndex)
+    case text(TextIndex)
+  }
+
+  let declarations: [RepositoryIndex<Item>]
+  let coder: RecordCoder<Item>
+  private(set) var bodies: [Body]
+
+  init(_ declarations: [RepositoryIndex<Item>], _ coder: RecordCoder<Item>) {
+    self.declarations = declarations
+    self.coder = coder
+    bodies = declarations.map { _ in .absent }
+  }
+
+  var needsValues: Bool {
+    bodies.contains { if case .absent = $0 { false } else { true } }
+  }
+
+  /// Whether an index can be used.
+  func isBuilt(_ index: Int) -> Bool {
+    switch bodies[index] {
+    case .absent, .building: false
+    case .ordered, .geo, .text: true
+    }
+  }
+
+  func tree(_ index: Int) -> CountedTree<IndexEntry>? {
+    if case .ordered(let tree) = bodies[index] { tree } else { nil }
+  }
+
+  var hasBuildInProgress: Bool {
+    bodies.contains { if case .building = $0 { true } else { false } }
+  }
+
+  // MARK: Following commits
+
+  mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) {
+    guard needsValues else { return }
+    for index in bodies.indices {
+      // Taken out of the array while it is changed, so that it has one owner and changes in place.
+      var body = Body.absent
+      swap(&body, &bodies[index])
+      change(&body, declarations[index], old, new)
+      swap(&body, &bodies[index])
+    }
+  }
+
+  private func change(_ body: inout Body, _ declaration: RepositoryIndex<Item>, _ old: RecordSlot?, _ new: RecordSlot?) {
+    switch body {
+    case .absent:
+      return
+    case .building(var log):
+      body = .absent
+      log.append((old, new))
+      body = .building(log)
+    case .ordered(var tree):
+      body = .absent
+      if let entry = old.flatMap({ entry(for: $0, declaration) }) { tree.remove(entry) }
+      if let entry = new.flatMap({ entry(for: $0, declaration) }) { tree.insert(entry) }
+      body = .ordered(tree)
+    case .geo(var geo):
+      body = .absent
+      if let old, let place = place(of: old, declaration) {
+        geo.remove(latitude: place.latitude, longitude: place.longitude, key: old.key)
+      }
+      if let new, let place = place(of: new, declaration) {
+        geo.insert(latitude: place.latitude, longitude: place.longitude, new)
+      }
+      body = .geo(geo)
+    case .text(var text):
+      body = .absent
+      if let old, let texts = texts(of: old, declaration) { text.remove(old.key, texts: texts) }
+      if let new, let texts = texts(of: new, declaration) { text.insert(new, texts: texts) }
+      body = .text(text)
+    }
+  }
+
+  // MARK: What an index reads of a record
+
+  /// The value of a record, or `nil` when it does not decode, and then it is in no index.
+  func item(_ slot: RecordSlot) -> Item? {
+    do throws(RepositoryError) { return try slot.value(coder) } catch { return nil }  // listed by `undecodable`
+  }
+
+  func entry(for slot: RecordSlot, _ declaration: RepositoryIndex<Item>) -> IndexEntry? {
+    item(slot).map { item in
+      IndexEntry(values: declaration.columns.map { $0.value(item) }, slot: slot, order: entryOrder(declaration))
+    }
+  }
+
+  /// How the entries of an index compare.
+  func entryOrder(_ declaration: RepositoryIndex<Item>) -> IndexEntry.Order {
+    IndexEntry.Order(descending: declaration.columns.map(\.isDescending), keys: coder.keys.order)
+  }
+
+  private func place(of slot: RecordSlot, _ declaration: RepositoryIndex<Item>) -> (latitude: Double, longitude: Double)? {
+    guard case .geo(let place) = declaration.kind else { return nil }
+    return item(slot).flatMap(place)
+  }
+
+  private func texts(of slot: RecordSlot, _ declaration: RepositoryIndex<Item>) -> [String]? {
+    guard case .fullText(let texts) = declaration.kind else { return nil }
+    return item(slot).map(texts)
+  }
+
+  // MARK: Building
+
+  /// Begins to note what changes, for an index that is about to be made from the present records.
+  mutating func startBuilding(_ index: Int) {
+    if case .absent = bodies[index] { bodies[index] = .building([]) }
+  }
+
+  /// Puts a made index in place, after what has changed since it was begun.
+  mutating func finishBuilding(_ index: Int, _ made: Body) {
+    guard case .building(let log) = bodies[index] else { return }
+    var body = made
+    for (old, new) in log { change(&body, declarations[index], old, new) }
+    bodies[index] = body
+  }
+
+  /// Makes an index of records at once, on this thread and as many others as there are cores.
+  mutating func build(_ index: Int, from records: RecordMap) {
+    if !isBuilt(index) { bodies[index] = body(index, over: records.ordered()) }
+  }
+
+  /// An index over these records.
+  ///
+  /// Cost: decodes what was not touched yet, reads, and sorts. Blocks: not for the cooperative pool.
+  func body(_ index: Int, over slots: [RecordSlot]) -> Body {
+    let declaration = declarations[index]
+    switch declaration.kind {
+    case .ordered:
+      let entries = ParallelWork.map(slots) { slot in self.entry(for: slot, declaration) }
+      return .ordered(CountedTree(sorted: ParallelWork.sorted(entries.compactMap { $0 })))
+    case .geo:
+      let places = ParallelWork.map(slots) { slot in 
+        self.place(of: slot, declaration).flatMap { GeoCoordinate(latitude: $0.latitude, longitude: $0.longitude) }.map { ($0, slot) }
+      }
+      return .geo(GeoIndex(places.compactMap { $0 }))
+    case .fullText:
+      let texts = ParallelWork.map(slots) { slot in self.texts(of: slot, declaration).map { (slot, $0) } }
+      return .text(TextIndex(texts.compactMap { $0 }))
+    }
+  }
+}

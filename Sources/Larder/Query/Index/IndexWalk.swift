@@ -1,0 +1,90 @@
+internal import Foundation
+
+/// Walks a part of an ordered index in the order of a query.
+///
+/// Entries whose first columns are equal form a group. Groups come in the order of the index or in reverse; within a group the id decides,
+/// as it does among the equals of the query.
+struct IndexWalk {
+  let tree: CountedTree<IndexEntry>
+  /// How many columns the index has.
+  let columns: Int
+  let keys: KeyOrder
+
+  /// Visits the entries of the ranks; `false` when the body has enough.
+  ///
+  /// - Parameter start: The values of the first group that matters, when the groups before it were visited earlier.
+  func visit(_ ranks: Range<Int>, _ use: AccessPath.OrderUse, from start: [IndexValue]?, _ body: (RecordSlot) -> Bool) -> Bool {
+    guard case .groups(let grouped, let isReversed) = use else { return forward(ranks, body) }
+    let ranks = start.map { self.ranks(ranks, from: $0, isReversed) } ?? ranks
+    if grouped < columns { return wholeGroups(ranks, grouped, isReversed, body) }
+    return isReversed ? groupsReversed(ranks, body) : forward(ranks, body)
+  }
+
+  private func ranks(_ ranks: Range<Int>, from start: [IndexValue], _ isReversed: Bool) -> Range<Int> {
+    if isReversed {
+      let end = tree.rank { $0.compared(to: start) == .orderedDescending }
+      return ranks.lowerBound..<max(ranks.lowerBound, min(ranks.upperBound, end))
+    }
+    let first = tree.rank { $0.compared(to: start) != .orderedAscending }
+    return min(ranks.upperBound, max(ranks.lowerBound, first))..<ranks.upperBound
+  }
+
+  private func forward(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
+    var wantsMore = true
+    tree.forEach(in: ranks) { entry in
+      wantsMore = body(entry.slot)
+      return wantsMore
+    }
+    return wantsMore
+  }
+
+  /// Groups of fewer columns than the index has: each is gathered and sorted by id.
+  private func wholeGroups(_ ranks: Range<Int>, _ grouped: Int, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
+    var group: [RecordSlot] = []
+    var values: ArraySlice<IndexValue> = []
+    var wantsMore = true
+    func flush() {
+      group.sort { keys.isBefore($0.key, $1.key) }
+      for slot in group where wantsMore { wantsMore = body(slot) }
+      group.removeAll(keepingCapacity: true)
+    }
+    tree.forEach(in: ranks, reversed: isReversed) { entry in
+      if entry.values[..<grouped] != values {
+        flush()
+        values = entry.values[..<grouped]
+      }
+      if wantsMore { group.append(entry.slot) }
+      return wantsMore
+    }
+    flush()
+    return wantsMore
+  }
+
+  /// The groups from the last to the first, each forwards.
+  private func groupsReversed(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
+    var end = ranks.upperBound
+    while end > ranks.lowerBound {
+      var group: [IndexEntry] = []
+      var wantsMore = true
+      var visited = 0
+      // Most groups are small, and one way through the tree serves many of them.
+      tree.forEach(in: ranks.lowerBound..<end, reversed: true) { entry in
+        if let last = group.last, last.values != entry.values {
+          for member in group.reversed() where wantsMore { wantsMore = body(member.slot) }
+          visited += group.count
+          group.removeAll(keepingCapacity: true)
+        }
+        group.append(entry)
+        return wantsMore && group.count < 64
+      }
+      guard wantsMore else { return false }
+      guard let last = group.last else { return true }
+      end -= visited
+      // The beginning of a large group, or of the range, was not seen yet: go to it, and forwards from there.
+      let start = max(ranks.lowerBound, tree.rank { $0.compared(to: last.values) != .orderedAscending })
+      guard forward(start..<end, body) else { return false }
+      end = start
+    }
+    return true
+  }
+}

@@ -1,0 +1,110 @@
+/// An index that a schema declares: the same on every backend, kept in memory beside the records.
+///
+/// ```swift
+/// indexes: [.ordered(\.country, \.name), .unique(\.slug), .geo(\.latitude, \.longitude), .fullText(\.name, \.notes)]
+/// ```
+///
+/// An index is built when a query first needs it, or at open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``; a unique one
+/// always at open. From then on every commit keeps it up, and a query sees records and indexes of one commit. Cost: memory for the keys,
+/// and for each write a few microseconds per index. What is declared is not stored: indexes may be added and removed at any time.
+public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable {
+  enum Kind: Sendable {
+    case ordered(isUnique: Bool)
+    case geo(@Sendable (Item) -> (latitude: Double, longitude: Double)?)
+    case fullText(@Sendable (Item) -> [String])
+  }
+
+  let kind: Kind
+  /// The values that an ordered index compares, first things first; of the others, the properties that they read.
+  let columns: [IndexColumn<Item>]
+
+  /// An index that finds equal values and ranges of the first column, of the second among equals of the first, and so on, and that gives
+  /// records in this order or the reverse.
+  public static func ordered<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
+    var list: [IndexColumn<Item>] = []
+    repeat list.append(.ascending(each columns))
+    return Self(kind: .ordered(isUnique: false), columns: list)
+  }
+
+  /// An ordered index with a direction for each column, for queries that sort by several columns in different directions.
+  public static func ordered(_ columns: IndexColumn<Item>...) -> Self {
+    Self(kind: .ordered(isUnique: false), columns: columns)
+  }
+
+  /// An ordered index in which no two records may have the same values.
+  ///
+  /// A write that would make two equal throws `.uniqueViolation` and changes nothing; a transaction is judged as a whole, at its end. Values
+  /// that are `nil` are not equal to each other. Records that are equal already when the index is declared are reported in
+  /// ``OpenReport/duplicates``; they stay, and only new violations are refused.
+  public static func unique<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
+    var list: [IndexColumn<Item>] = []
+    repeat list.append(.ascending(each columns))
+    return Self(kind: .ordered(isUnique: true), columns: list)
+  }
+
+  /// An index of places on Earth, in degrees.
+  ///
+  /// Needed by `near` and `within`. A record whose latitude is not between -90 and 90, or whose coordinates are not finite, is not in it;
+  /// longitudes are taken around the globe.
+  public static func geo(
+    _ latitude: any KeyPath<Item, Double> & Sendable, _ longitude: any KeyPath<Item, Double> & Sendable
+  ) -> Self {
+    Self(
+      kind: .geo { ($0[keyPath: latitude], $0[keyPath: longitude]) }, columns: [.ascending(latitude), .ascending(longitude)])
+  }
+
+  /// An index of places on Earth, in degrees, in which records without a place are left out.
+  public static func geo(
+    _ latitude: any KeyPath<Item, Double?> & Sendable, _ longitude: any KeyPath<Item, Double?> & Sendable
+  ) -> Self {
+    let place: @Sendable (Item) -> (latitude: Double, longitude: Double)? = { item in
+      guard let latitude = item[keyPath: latitude], let longitude = item[keyPath: longitude] else { return nil }
+      return (latitude, longitude)
+    }
+    return Self(kind: .geo(place), columns: [.ascending(latitude), .ascending(longitude)])
+  }
+
+  /// An index of the words of one or several texts.
+  ///
+  /// Needed by `matching`. Words are found by the rules of Unicode, without regard to case and diacritics.
+  public static func fullText<each Text: SearchableText>(_ texts: repeat any KeyPath<Item, each Text> & Sendable) -> Self {
+    var columns: [IndexColumn<Item>] = []
+    var readers: [@Sendable (Item) -> [String]] = []
+    repeat add(each texts, to: &columns, &readers)
+    let all = readers
+    return Self(kind: .fullText { item in all.flatMap { $0(item) } }, columns: columns)
+  }
+
+  private static func add<Text: SearchableText>(
+    _ text: any KeyPath<Item, Text> & Sendable, to columns: inout [IndexColumn<Item>], _ readers: inout [@Sendable (Item) -> [String]]
+  ) {
+    columns.append(IndexColumn(keyPath: text, isDescending: false) { _ in .null })
+    readers.append { $0[keyPath: text].searchableTexts }
+  }
+}
+
+extension RepositoryIndex: CustomStringConvertible {
+  /// The kind of index and the names of its properties, as in `ordered(country, name)`.
+  public var description: String {
+    let names = columns.map(\.description).joined(separator: ", ")
+    return switch kind {
+    case .ordered(let isUnique): "\(isUnique ? "unique" : "ordered")(\(names))"
+    case .geo: "geo(\(names))"
+    case .fullText: "fullText(\(names))"
+    }
+  }
+
+  var isUnique: Bool { if case .ordered(isUnique: true) = kind { true } else { false } }
+
+  /// Whether both declare the same.
+  func isSame(as other: Self) -> Bool {
+    let isSameKind =
+      switch (kind, other.kind) {
+      case (.ordered(let isUnique), .ordered(let otherIsUnique)): isUnique == otherIsUnique
+      case (.geo, .geo), (.fullText, .fullText): true
+      default: false
+      }
+    return isSameKind && columns.count == other.columns.count
+      && zip(columns, other.columns).allSatisfy { $0.keyPath == $1.keyPath && $0.isDescending == $1.isDescending }
+  }
+}

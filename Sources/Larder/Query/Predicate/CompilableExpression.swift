@@ -1,0 +1,60 @@
+import Foundation
+
+/// A kind of expression that we evaluate ourselves, as a closure over an environment that holds the bound variables.
+protocol CompilableExpression<Output>: StandardPredicateExpression {
+  /// Makes the closure.
+  ///
+  /// - Throws: `.unsupported`, naming the construct, if it could trap and cannot be checked.
+  func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output>
+}
+
+/// A conjunction, whose operands are planned one by one.
+protocol SplittableExpression: StandardPredicateExpression {
+  var operands: (any StandardPredicateExpression<Bool>, any StandardPredicateExpression<Bool>) { get }
+}
+
+/// A condition that may be a constraint on one key path.
+protocol AnalyzableExpression: StandardPredicateExpression {
+  func finding<Item>(in scope: Scope<Item>) -> Finding?
+}
+
+/// An expression as a closure.
+struct Compiled<Environment, Output>: Sendable {
+  let run: @Sendable (Environment) throws -> Output
+  /// Where the value lies in the environment, if it is read from there and nothing else is done.
+  var place: Place<Environment, Output>?
+
+  init(place: Place<Environment, Output>? = nil, _ run: @escaping @Sendable (Environment) throws -> Output) {
+    self.place = place
+    self.run = run
+  }
+}
+
+extension Scope {
+  /// Compiles an expression of a known kind, or leaves it to Foundation if nothing in it can trap.
+  func compile<E: StandardPredicateExpression>(_ expression: E) throws(RepositoryError) -> Compiled<Environment, E.Output> {
+    if let known = expression as? any CompilableExpression<E.Output> { return try known.compile(in: self) }
+    if let construct = TrapScan.construct(in: expression) {
+      throw RepositoryError(.unsupported, "a predicate has \(construct) inside an expression of a kind that cannot be checked")
+    }
+    let bind = self.bind
+    return Compiled { environment in
+      var bindings = PredicateBindings()
+      bind(environment, &bindings)
+      return try expression.evaluate(bindings)
+    }
+  }
+
+  func compile(expression: any StandardPredicateExpression<Bool>) throws(RepositoryError) -> Compiled<Environment, Bool> {
+    try compile(expression)
+  }
+
+  /// The value of an expression without variables; nothing if it has some or throws.
+  func constant<E: StandardPredicateExpression>(_ expression: E) -> E.Output? {
+    do {
+      return try Scope<Void>().compile(expression).run(())
+    } catch {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,53 @@
+// What lives here: Foundation's `#Predicate`, turned into closures that never trap and into conjuncts that a plan can look up in indexes.
+//
+// The invariant: for every record the closures say what Foundation's `evaluate` says; where that would trap, or throw, they throw
+// `RepositoryError.Code.unsupported`. A conjunct's constraint holds for every record that the conjunct lets through (and if it is exact, for
+// no other). Key paths into computed properties run the code that the properties have: what they do, traps included, is their author's.
+//
+// `Query` calls it once per predicate and fetch; the planner reads the conjuncts.
+import Foundation
+
+/// A predicate ready to run and to plan with.
+struct CompiledPredicate<Item>: Sendable {
+  /// Says whether the predicate holds for a record, or throws `.unsupported` with the reason; the reason never holds values.
+  let evaluate: @Sendable (Item) throws(RepositoryError) -> Bool
+  /// The parts that must all hold, in the order written.
+  ///
+  /// Evaluated in this order up to the first that is false, they are the predicate. A part that an index answers may be taken out: parts
+  /// with a constraint never throw, so an index takes errors away but adds none.
+  let conjuncts: [Conjunct<Item>]
+
+  /// Compiles a predicate.
+  ///
+  /// - Throws: `.unsupported`, naming the construct, if a part could trap and cannot be checked.
+  init(_ predicate: Predicate<Item>) throws(RepositoryError) {
+    let scope = Scope(item: predicate.variable)
+    evaluate = Self.reporting(try scope.compile(expression: predicate.expression).run)
+    conjuncts = try Self.split(predicate.expression, in: scope)
+  }
+
+  private static func split(
+    _ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>
+  ) throws(RepositoryError) -> [Conjunct<Item>] {
+    if let (left, right) = (expression as? any SplittableExpression)?.operands {
+      return try split(left, in: scope) + split(right, in: scope)
+    }
+    let finding = (expression as? any AnalyzableExpression)?.finding(in: scope)
+    if finding?.constraint == .always { return [] }
+    let run = reporting(try scope.compile(expression: expression).run)
+    return [Conjunct(constraint: finding?.constraint ?? .residual, isExact: finding?.isExact ?? false, evaluate: run)]
+  }
+
+  /// Makes every error one of ours.
+  private static func reporting(_ run: @escaping @Sendable (Item) throws -> Bool) -> @Sendable (Item) throws(RepositoryError) -> Bool {
+    { (item) throws(RepositoryError) -> Bool in
+      do {
+        return try run(item)
+      } catch let error as RepositoryError {
+        throw error
+      } catch {
+        throw RepositoryError(.unsupported, "a predicate cannot be evaluated for a record", underlying: error)
+      }
+    }
+  }
+}

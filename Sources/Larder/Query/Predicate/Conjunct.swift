@@ -1,0 +1,53 @@
+/// One of the parts of a predicate that must all hold.
+struct Conjunct<Item>: Sendable {
+  /// What the part asks of one key path, if it is as simple as that.
+  let constraint: Constraint
+  /// Whether the records that meet the constraint are just those for which the part holds.
+  ///
+  /// Otherwise the constraint lets through more, and `evaluate` must be asked about each. Never true of a residual.
+  let isExact: Bool
+  /// Says whether the part holds for a record; never throws unless the part is a residual.
+  let evaluate: @Sendable (Item) throws(RepositoryError) -> Bool
+}
+
+/// A key path from the item; equal to the key path that an index declares.
+typealias ItemPath = any AnyKeyPath & Sendable
+
+/// What a conjunct asks of the index value at one key path.
+enum Constraint: Equatable, Sendable {
+  /// One value; `nil` is ``IndexValue/null``.
+  case equal(ItemPath, IndexValue)
+  /// Values between the bounds; a missing bound is open.
+  ///
+  /// Ranges of `Double`, `Float` and `Date` have both bounds, so that they leave out what is not a number. With `orNotANumber` a record
+  /// whose value is ``IndexValue/notANumber`` meets it too: dates that are not a number are neither before nor after another, so `<=` and
+  /// `>=` hold for them.
+  case range(ItemPath, lower: Bound?, upper: Bound?, orNotANumber: Bool)
+  /// Any of some values, at least two, without repetition, in order.
+  case oneOf(ItemPath, [IndexValue])
+  /// No record meets it.
+  case never
+  /// Every record meets it; never the constraint of a conjunct, which is left out instead.
+  case always
+  /// No index can answer it.
+  case residual
+
+  static func == (left: Constraint, right: Constraint) -> Bool {
+    switch (left, right) {
+    case (.equal(let path, let value), .equal(let otherPath, let otherValue)): same(path, otherPath) && value == otherValue
+    case (.range(let path, let lower, let upper, let orNaN), .range(let otherPath, let otherLower, let otherUpper, let otherOrNaN)):
+      same(path, otherPath) && lower == otherLower && upper == otherUpper && orNaN == otherOrNaN
+    case (.oneOf(let path, let values), .oneOf(let otherPath, let otherValues)): same(path, otherPath) && values == otherValues
+    case (.never, .never), (.always, .always), (.residual, .residual): true
+    default: false
+    }
+  }
+
+  static func same(_ left: AnyKeyPath, _ right: AnyKeyPath) -> Bool { left == right }
+}
+
+/// One end of a range of index values.
+struct Bound: Hashable, Sendable {
+  let value: IndexValue
+  let isInclusive: Bool
+}

@@ -1,0 +1,119 @@
+import Foundation
+
+/// What a condition asks of one key path, and whether that is all it asks.
+struct Finding {
+  let constraint: Constraint
+  let isExact: Bool
+
+  init(_ constraint: Constraint, isExact: Bool = true) {
+    self.constraint = constraint
+    self.isExact = isExact
+  }
+}
+
+/// A type as its index values stand for it.
+struct IndexedType {
+  /// Whether values are equal just if their index values are.
+  ///
+  /// Known of the types that Larder makes indexable; others promise no more than that equal values have equal index values.
+  let isExact: Bool
+  /// Whether `<` is the order of the index values.
+  let isOrdered: Bool
+  /// Whether there are values that are not a number.
+  let isReal: Bool
+  private let isDate: Bool
+  private let type: any IndexableValue.Type
+
+  init?(_ type: Any.Type) {
+    guard let indexable = type as? any IndexableValue.Type else { return nil }
+    self.type = indexable
+    let ownType = (type as? any OptionalType.Type)?.wrapped ?? type
+    isDate = ownType == Date.self
+    isReal = [Double.self, Float.self, Date.self].contains { $0 == ownType }
+    let isOwn = Self.ordered.contains { $0 == ownType }
+    isExact = isReal || isOwn || ownType == Bool.self
+    isOrdered = (isReal || isOwn) && ownType == type
+  }
+
+  private static let ordered: [Any.Type] = [
+    Int.self, Int8.self, Int16.self, Int32.self, Int64.self, UInt.self, UInt8.self, UInt16.self, UInt32.self, UInt64.self,
+    String.self, UUID.self,
+  ]
+
+  /// The index value of a value of the type.
+  func indexValue<Value>(_ value: Value) -> IndexValue? { type.indexValue(of: value) }
+
+  /// The condition that a value at the path equals one of some values.
+  func oneOf(_ path: ItemPath, _ values: [IndexValue]) -> Finding {
+    // What is not a number equals nothing, not even itself. Types that are not ours may see it otherwise.
+    let values = isExact ? values.filter { $0 != .notANumber } : values
+    return Finding(.oneOf(path, among: values), isExact: isExact)
+  }
+
+  /// The condition that a value at the path lies between bounds.
+  func range(_ path: ItemPath, lower: Bound?, upper: Bound?) -> Finding? {
+    guard isOrdered else { return nil }
+    let isNumber = { (bound: Bound?) in bound?.value != .notANumber }
+    if isDate {
+      // For dates `a <= b` is `!(b < a)`, so what is not a number lies within every inclusive bound, and everything within it.
+      let bounds = [lower, upper].compactMap { $0 }
+      let isInclusive = bounds.allSatisfy(\.isInclusive)
+      if !bounds.allSatisfy({ $0.isInclusive || isNumber($0) }) { return Finding(.never) }
+      let (lower, upper) = (isNumber(lower) ? lower : nil, isNumber(upper) ? upper : nil)
+      if isInclusive && lower == nil && upper == nil { return Finding(.always) }
+      return range(path, realLower: lower, realUpper: upper, orNotANumber: isInclusive)
+    }
+    guard isNumber(lower), isNumber(upper) else { return Finding(.never) }
+    if isReal { return range(path, realLower: lower, realUpper: upper, orNotANumber: false) }
+    return Self.isEmpty(lower, upper) ? Finding(.never) : Finding(.range(path, lower: lower, upper: upper, orNotANumber: false))
+  }
+
+  private func range(_ path: ItemPath, realLower: Bound?, realUpper: Bound?, orNotANumber: Bool) -> Finding? {
+    let lower = realLower ?? Bound(value: IndexValue(-Double.infinity), isInclusive: true)
+    let upper = realUpper ?? Bound(value: IndexValue(Double.infinity), isInclusive: true)
+    if Self.isEmpty(lower, upper) { return orNotANumber ? nil : Finding(.never) }
+    return Finding(.range(path, lower: lower, upper: upper, orNotANumber: orNotANumber))
+  }
+
+  private static func isEmpty(_ lower: Bound?, _ upper: Bound?) -> Bool {
+    guard let lower, let upper else { return false }
+    return lower.value > upper.value || (lower.value == upper.value && !(lower.isInclusive && upper.isInclusive))
+  }
+}
+
+extension Constraint {
+  /// One of some values, however many and in whatever order.
+  static func oneOf(_ path: ItemPath, among values: [IndexValue]) -> Constraint {
+    let values = Set(values).sorted()
+    return switch values.count {
+    case 0: .never
+    case 1: .equal(path, values[0])
+    default: .oneOf(path, values)
+    }
+  }
+}
+
+extension Scope {
+  /// The key path that an expression reads from the item and nothing else.
+  func path<E: StandardPredicateExpression>(of expression: E) -> ItemPath? {
+    do {
+      guard let place = try compile(expression).place, !place.isAll else { return nil }
+      return place.path
+    } catch {
+      return nil
+    }
+  }
+}
+
+/// An optional, whatever it wraps.
+protocol OptionalType {
+  static var wrapped: Any.Type { get }
+}
+extension Optional: OptionalType {
+  static var wrapped: Any.Type { Wrapped.self }
+}
+
+extension IndexableValue {
+  /// The index value of a value that generic code does not know to be of this type.
+  fileprivate static func indexValue<Value>(of value: Value) -> IndexValue? { recast(value, to: Self.self)?.indexValue }
+}

@@ -1,0 +1,66 @@
+import Foundation
+
+/// The variables that an expression can name, and where they lie in its environment: the item, or the item and, around it, the elements that
+/// the closures of `contains(where:)` and the like are about.
+struct Scope<Environment>: Sendable {
+  private let slots: [any VariableSlot<Environment>]
+
+  /// The empty scope, in which only constants can be compiled.
+  init() { slots = [] }
+
+  /// The scope of the item itself.
+  init(item variable: PredicateExpressions.Variable<Environment>) {
+    slots = [Slot<Environment, Environment>(variable: variable, place: Place(path: \.self, isAll: true))]
+  }
+
+  private init(slots: [any VariableSlot<Environment>]) { self.slots = slots }
+
+  /// The scope inside a closure that takes one element more.
+  func nested<Element>(_ variable: PredicateExpressions.Variable<Element>) -> Scope<Nested<Environment, Element>> {
+    let outer = slots.compactMap { $0.moved(into: Element.self) }
+    let own = Slot<Nested<Environment, Element>, Element>(variable: variable, place: Place(path: \.element))
+    return Scope<Nested<Environment, Element>>(slots: outer + [own])
+  }
+
+  /// Where a variable lies.
+  func place<Value>(of variable: PredicateExpressions.Variable<Value>) throws(RepositoryError) -> Place<Environment, Value> {
+    for slot in slots where slot.id == variable.key {
+      if let slot = slot as? Slot<Environment, Value> { return slot.place }
+    }
+    throw RepositoryError(.unsupported, "a predicate names a variable that is not bound")
+  }
+
+  /// Hands every variable to Foundation.
+  func bind(_ environment: Environment, _ bindings: inout PredicateBindings) {
+    for slot in slots { slot.bind(environment, &bindings) }
+  }
+}
+
+/// An environment and, in it, an element.
+struct Nested<Outer, Element> {
+  let outer: Outer
+  let element: Element
+}
+
+private protocol VariableSlot<Environment>: Sendable {
+  associatedtype Environment
+  var id: PredicateExpressions.VariableID { get }
+  func moved<Element>(into: Element.Type) -> (any VariableSlot<Nested<Environment, Element>>)?
+  func bind(_ environment: Environment, _ bindings: inout PredicateBindings)
+}
+
+private struct Slot<Environment, Value>: VariableSlot {
+  let variable: PredicateExpressions.Variable<Value>
+  let place: Place<Environment, Value>
+
+  var id: PredicateExpressions.VariableID { variable.key }
+
+  func moved<Element>(into: Element.Type) -> (any VariableSlot<Nested<Environment, Element>>)? {
+    let outer = Place<Nested<Environment, Element>, Environment>(path: \.outer)
+    return outer.appending(place).map { Slot<Nested<Environment, Element>, Value>(variable: variable, place: $0) }
+  }
+
+  func bind(_ environment: Environment, _ bindings: inout PredicateBindings) {
+    bindings[variable] = environment[keyPath: place.path as KeyPath<Environment, Value>]
+  }
+}

@@ -1,0 +1,109 @@
+import Foundation
+
+/// The search for what could trap in an expression that only Foundation can evaluate.
+///
+/// It looks through the stored properties, so that it finds expressions inside kinds that we do not know, and inside constants that are
+/// expressions or predicates themselves.
+enum TrapScan {
+  /// The name of the first construct that could trap, if there is one.
+  static func construct(in value: Any) -> String? {
+    if let found = (value as? any TrappingExpression)?.trap { return found }
+    guard mayHoldExpressions(value) else { return nil }
+    for child in Mirror(reflecting: value).children {
+      if let found = construct(in: child.value) { return found }
+    }
+    return nil
+  }
+
+  /// Whether to look inside: into expressions and what holds them, not into text, numbers and the elements of constants.
+  private static func mayHoldExpressions(_ value: Any) -> Bool {
+    switch value {
+    case is any PredicateExpression, is any ExpressionHolder, is [any PredicateExpression]: true
+    default: Mirror(reflecting: value).displayStyle == .tuple
+    }
+  }
+}
+
+/// A kind of expression whose evaluation by Foundation can trap.
+protocol TrappingExpression {
+  /// The name of the construct, if it can trap with the types it has here.
+  var trap: String? { get }
+}
+
+private protocol ExpressionHolder {}
+extension Predicate: ExpressionHolder {}
+extension Expression: ExpressionHolder {}
+
+extension PredicateExpressions.Arithmetic: TrappingExpression {
+  var trap: String? { Output.self is any FixedWidthInteger.Type ? "integer arithmetic" : nil }
+}
+extension PredicateExpressions.UnaryMinus: TrappingExpression {
+  var trap: String? { Output.self is any FixedWidthInteger.Type ? "an integer with a minus sign" : nil }
+}
+extension PredicateExpressions.IntDivision: TrappingExpression {
+  var trap: String? { "a division of integers" }
+}
+extension PredicateExpressions.IntRemainder: TrappingExpression {
+  var trap: String? { "a remainder of integers" }
+}
+extension PredicateExpressions.ClosedRange: TrappingExpression {
+  var trap: String? { "a closed range" }
+}
+extension PredicateExpressions.Range: TrappingExpression {
+  var trap: String? { "a range" }
+}
+extension PredicateExpressions.CollectionIndexSubscript: TrappingExpression {
+  var trap: String? { Index.Output.self == Int.self ? nil : "a subscript whose index is not an integer" }
+}
+extension PredicateExpressions.CollectionRangeSubscript: TrappingExpression {
+  var trap: String? { Wrapped.Output.Index.self == Int.self ? nil : "a subscript whose index is not an integer" }
+}
+extension PredicateExpressions.SequenceContains: TrappingExpression {
+  var trap: String? { endless(LHS.Output.self) }
+}
+extension PredicateExpressions.SequenceContainsWhere: TrappingExpression {
+  var trap: String? { endless(LHS.Output.self) }
+}
+extension PredicateExpressions.SequenceAllSatisfy: TrappingExpression {
+  var trap: String? { endless(LHS.Output.self) }
+}
+extension PredicateExpressions.Filter: TrappingExpression {
+  var trap: String? { endless(LHS.Output.self) }
+}
+extension PredicateExpressions.SequenceStartsWith: TrappingExpression {
+  var trap: String? { endless(Base.Output.self) }
+}
+extension PredicateExpressions.SequenceMaximum: TrappingExpression {
+  var trap: String? { endless(Elements.Output.self) }
+}
+extension PredicateExpressions.SequenceMinimum: TrappingExpression {
+  var trap: String? { endless(Elements.Output.self) }
+}
+extension PredicateExpressions.KeyPath: TrappingExpression {
+  /// Properties of the standard library that trap or, in optimized builds, are undefined.
+  var trap: String? {
+    if (Root.Output.self as? any TrapsWhenUnwrapped.Type)?.unwrapping == keyPath { return "unsafelyUnwrapped" }
+    if Root.Output.self is any TrapsWhenCounted.Type, Output.self == Int.self { return "a count of the integers of a range" }
+    return nil
+  }
+}
+
+private protocol TrapsWhenUnwrapped {
+  static var unwrapping: AnyKeyPath { get }
+}
+extension Optional: TrapsWhenUnwrapped {
+  static var unwrapping: AnyKeyPath { \Wrapped?.unsafelyUnwrapped }
+}
+
+/// A range of integers can hold more of them than an `Int` counts.
+private protocol TrapsWhenCounted {}
+extension Range: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedInteger {}
+extension ClosedRange: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedInteger {}
+
+/// Whoever walks through `5...` traps where the integers end.
+private func endless(_ sequence: Any.Type) -> String? {
+  sequence is any EndlessSequence.Type ? "a walk through a range without an end" : nil
+}
+
+protocol EndlessSequence {}
+extension PartialRangeFrom: EndlessSequence {}

@@ -1,0 +1,97 @@
+// Query/ is what an app asks of a repository: the Query value, the plan that is made for it, the indexes that the plan uses, and the
+// run of the plan. Invariant: a query sees the records and the indexes of exactly one commit, and gives the same on every backend,
+// whatever is indexed. Called by LocalRepository and Transaction.
+
+public import Foundation
+
+/// What is asked of a repository: which records, in which order, how many.
+///
+/// ```swift
+/// let best = Query<Spot>().where(#Predicate { $0.country == "JP" && $0.rating >= 4 }).sorted(by: \.rating, .reverse).limit(20)
+/// ```
+///
+/// Conditions add up: a record must meet all of them. A query is a value and does nothing by itself; ``LocalRepository/explain(_:)`` tells
+/// how it will be answered. Without an order of its own it gives `near` by distance, `matching` by rank, and everything else by id.
+public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
+  /// Compiled once, when given, so that a query that is asked often pays once.
+  var predicates: [Result<CompiledPredicate<Item>, RepositoryError>] = []
+  var filters: [@Sendable (Item) -> Bool] = []
+  var near: (latitude: Double, longitude: Double, within: Distance?)?
+  var box: BoundingBox?
+  var words: String?
+  var order: [SortColumn<Item>] = []
+  var maximum: Int?
+  var skipped = 0
+
+  /// Asks for all records.
+  public init() {}
+
+  /// Asks for records for which the predicate holds.
+  ///
+  /// A declared index is used where it can be: for equality, ranges, `contains` over constants, conjunctions of these, and order. A predicate
+  /// never traps: where one cannot be evaluated (an overflow, a subscript out of range), the fetch throws `.unsupported` with the reason.
+  public func `where`(_ predicate: Predicate<Item>) -> Self {
+    changed { query in
+      do throws(RepositoryError) {
+        query.predicates.append(.success(try CompiledPredicate(predicate)))
+      } catch {
+        query.predicates.append(.failure(error))
+      }
+    }
+  }
+
+  /// Asks for records for which the closure returns `true`.
+  ///
+  /// It is called for each record that meets the other conditions, and no index can help: prefer `where` when a predicate can say it.
+  public func filter(_ isIncluded: @escaping @Sendable (Item) -> Bool) -> Self { changed { $0.filters.append(isIncluded) } }
+
+  /// Asks for records near a place, nearest first; needs a `.geo` index.
+  ///
+  /// Distances are great circles on a sphere with Earth's mean radius. Without `within` it asks for all of them, and a limit makes it the
+  /// k nearest.
+  /// - Parameters:
+  ///   - latitude: Degrees north, from -90 to 90.
+  ///   - longitude: Degrees east; whole turns are taken off.
+  ///   - within: The greatest distance, included.
+  public func near(latitude: Double, longitude: Double, within: Distance? = nil) -> Self {
+    changed { $0.near = (latitude, longitude, within) }
+  }
+
+  /// Asks for records whose place is in a box, edges included; needs a `.geo` index.
+  public func within(_ box: BoundingBox) -> Self { changed { $0.box = box } }
+
+  /// Asks for records that have all these words, the best match first; needs a `.fullText` index.
+  ///
+  /// The last word may be the beginning of one. Case and diacritics make no difference. An empty text matches nothing.
+  public func matching(_ words: String) -> Self { changed { $0.words = words } }
+
+  /// Asks for an order; the next call orders what is equal in this one, and at last the id decides.
+  ///
+  /// Texts order as Swift's `String` does, a NaN comes last; for a type that is ``IndexableValue`` too, its index value decides.
+  public func sorted<Value: Comparable & Sendable>(
+    by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
+  ) -> Self {
+    changed { $0.order.append(SortColumn(keyPath, order)) }
+  }
+
+  /// Asks for an order by an optional property, in which `nil` is less than everything.
+  public func sorted<Value: Comparable & Sendable>(
+    by keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder = .forward
+  ) -> Self {
+    changed { $0.order.append(SortColumn(keyPath, order)) }
+  }
+
+  /// Asks for at most so many records; a negative number makes the fetch throw `.unsupported`.
+  public func limit(_ count: Int) -> Self { changed { $0.maximum = count } }
+
+  /// Asks to leave out so many records at the beginning; a negative number makes the fetch throw `.unsupported`.
+  ///
+  /// Records come and go between two fetches: prefer ``LocalRepository/page(_:after:limit:)`` for paging.
+  public func offset(_ count: Int) -> Self { changed { $0.skipped = count } }
+
+  private func changed(_ change: (inout Self) -> Void) -> Self {
+    var query = self
+    change(&query)
+    return query
+  }
+}

@@ -1,0 +1,219 @@
+/// Chooses how a query is answered: the way that looks at the fewest records, by the counts that the indexes know exactly.
+struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable & Codable & Sendable {
+  let query: PreparedQuery<Item>
+  let indexes: IndexSet<Item>
+  let recordCount: Int
+
+  /// A way to answer, and what it is expected to cost.
+  struct Choice {
+    var access: AccessPath
+    /// The conjuncts that the access path answers by itself.
+    var covered: Set<Int> = []
+    /// How many records the access path leads to, at most.
+    var reach: Int
+    /// How many records will be looked at, as far as can be told.
+    var estimate: Int
+    var givesOrder = false
+  }
+
+  /// The indexes that could help, and must be built before a plan is made.
+  static func usable(_ query: PreparedQuery<Item>, _ declarations: [RepositoryIndex<Item>]) -> [Int] {
+    declarations.indices.filter { index in
+      switch declarations[index].kind {
+      case .ordered:
+        guard let first = declarations[index].columns.first?.keyPath else { return false }
+        if query.order.first.map({ $0.keyPath == first }) ?? false { return true }
+        return query.conjuncts.contains { $0.constraint.path.map { $0 == first } ?? false }
+      case .geo: return query.near != nil || query.box != nil
+      case .fullText: return query.words != nil
+      }
+    }
+  }
+
+  /// - Throws: `.unsupported` when a needed index is not declared.
+  func plan() throws(RepositoryError) -> Choice {
+    if query.isImpossible { return Choice(access: .nothing, covered: Set(query.conjuncts.indices), reach: 0, estimate: 0, givesOrder: true) }
+    var choices = orderedChoices()
+    if let words = query.words {
+      // Words are found by their index only; what else is asked is checked.
+      let index = try declared("fullText", for: "matching") { if case .fullText = $0.kind { true } else { false } }
+      guard case .text(let text) = indexes.bodies[index] else { return scan(selectivity: 1) }
+      let reach = text.estimate(words)
+      return Choice(access: .words(index: index), reach: reach, estimate: reach, givesOrder: query.order.isEmpty && query.near == nil)
+    }
+    if query.near != nil || query.box != nil {
+      let index = try declared("geo", for: query.near == nil ? "within" : "near") { if case .geo = $0.kind { true } else { false } }
+      if case .geo(let geo) = indexes.bodies[index] { choices += geoChoices(index, geo) }
+      return best(of: choices) ?? scan(selectivity: 1)
+    }
+    let least = choices.map(\.reach).min() ?? recordCount
+    choices.append(scan(selectivity: recordCount == 0 ? 1 : Double(least) / Double(recordCount)))
+    return best(of: choices) ?? scan(selectivity: 1)
+  }
+
+  private func best(of choices: [Choice]) -> Choice? {
+    choices.min { left, right in
+      if left.estimate != right.estimate { return left.estimate < right.estimate }
+      if left.givesOrder != right.givesOrder { return left.givesOrder }
+      return left.covered.count > right.covered.count
+    }
+  }
+
+  private func declared(_ kind: String, for use: String, _ fits: (RepositoryIndex<Item>) -> Bool) throws(RepositoryError) -> Int {
+    guard let index = indexes.declarations.firstIndex(where: fits) else {
+      throw RepositoryError(.unsupported, "\(use) needs a .\(kind) index, and the schema declares none")
+    }
+    return index
+  }
+
+  // MARK: Scan and places
+
+  private var hasResidual: Bool { !query.filters.isEmpty || query.near != nil || query.box != nil || query.words != nil }
+
+  private func scan(selectivity: Double) -> Choice {
+    // The records lie in the order of their keys' bytes.
+    let givesOrder = query.order.isEmpty && indexes.coder.keys.order.isOfBytes && query.near == nil && query.words == nil
+    var estimate = recordCount
+    if givesOrder, let needed = query.needed, selectivity > 0 {
+      estimate = min(estimate, Self.clamped(Double(needed) / selectivity))
+    }
+    return Choice(access: .scan, reach: recordCount, estimate: estimate, givesOrder: givesOrder)
+  }
+
+  private func geoChoices(_ index: Int, _ geo: GeoIndex) -> [Choice] {
+    var choices: [Choice] = []
+    let isPlain = query.conjuncts.isEmpty && query.filters.isEmpty
+    if let near = query.near {
+      let reach =
+        near.within.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
+      let givesOrder = query.order.isEmpty
+      let estimate = givesOrder && isPlain && query.box == nil ? min(reach, query.needed ?? reach) : reach
+      choices.append(Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder))
+    }
+    if let box = query.box {
+      let reach = geo.estimate(box)
+      choices.append(Choice(access: .box(index: index), reach: reach, estimate: reach))
+    }
+    return choices
+  }
+
+  // MARK: Ordered indexes
+
+  private func orderedChoices() -> [Choice] {
+    indexes.declarations.indices.compactMap { index in
+      guard let tree = indexes.tree(index) else { return nil }
+      return choice(index, tree, indexes.declarations[index].columns)
+    }
+  }
+
+  private func choice(_ index: Int, _ tree: CountedTree<IndexEntry>, _ columns: [IndexColumn<Item>]) -> Choice? {
+    var covered: Set<Int> = []
+    var spans = [IndexSpan(prefix: [])]
+    var next = 0
+    var isOneSpan = true
+    prefix: while next < columns.count {
+      let asked = constraints(on: columns[next].keyPath)
+      if let (conjunct, value) = asked.equal {
+        note(conjunct, in: &covered)
+        for span in spans.indices { spans[span].prefix.append(value) }
+      } else if let (conjunct, values) = asked.oneOf, isOneSpan {
+        note(conjunct, in: &covered)
+        spans = values.map { IndexSpan(prefix: spans[0].prefix + [$0]) }
+        isOneSpan = spans.count == 1
+      } else {
+        for range in asked.ranges {
+          // What is not a number lies apart from the range. There is hardly ever any, and then the range is all.
+          guard !range.orNotANumber || spans.allSatisfy({ !$0.hasNotANumber(in: tree) }) else { continue }
+          note(range.conjunct, in: &covered)
+          for span in spans.indices { spans[span].narrow(range.lower, range.upper) }
+        }
+        break prefix
+      }
+      next += 1
+    }
+    let bound = next < columns.count && (spans[0].lower != nil || spans[0].upper != nil)
+    let order = isOneSpan ? orderUse(columns, equal: next) : .none
+    guard next > 0 || bound || order != .none else { return nil }
+
+    let isDescending = next < columns.count && columns[next].isDescending
+    let reach = spans.reduce(0) { $0 + $1.ranks(in: tree, isDescending: isDescending).count }
+    var estimate = reach
+    if order != .none, let needed = query.needed, reach > 0 {
+      let isExact = covered.count == query.conjuncts.count && !hasResidual
+      // Nothing is known of what the rest lets through: as if every tenth did.
+      estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
+    }
+    return Choice(
+      access: .ordered(index: index, spans: spans, order), covered: covered, reach: reach, estimate: estimate,
+      givesOrder: order != .none)
+  }
+
+  private func note(_ conjunct: Int, in covered: inout Set<Int>) {
+    if query.conjuncts[conjunct].isExact { covered.insert(conjunct) }
+  }
+
+  private struct Asked {
+    var equal: (Int, IndexValue)?
+    var oneOf: (Int, [IndexValue])?
+    var ranges: [(conjunct: Int, lower: Bound?, upper: Bound?, orNotANumber: Bool)] = []
+  }
+
+  /// What the conjuncts ask of one property.
+  private func constraints(on keyPath: AnyKeyPath) -> Asked {
+    var asked = Asked()
+    for (position, conjunct) in query.conjuncts.enumerated() where conjunct.constraint.path.map({ $0 == keyPath }) ?? false {
+      switch conjunct.constraint {
+      case .equal(_, let value): asked.equal = asked.equal ?? (position, value)
+      case .oneOf(_, let values): asked.oneOf = asked.oneOf ?? (position, values)
+      case .range(_, let lower, let upper, let orNotANumber): asked.ranges.append((position, lower, upper, orNotANumber))
+      case .never, .always, .residual: continue
+      }
+    }
+    return asked
+  }
+
+  /// Whether the columns after the equal ones are in the query's order, or the reverse of it.
+  private func orderUse(_ columns: [IndexColumn<Item>], equal: Int) -> AccessPath.OrderUse {
+    if query.order.isEmpty {
+      // By id, then: an index orders equal values by it.
+      let isFree = query.near == nil && query.words == nil
+      return isFree && equal == columns.count ? .groups(columns: equal, isReversed: false) : .none
+    }
+    let fixed = columns[..<equal].map(\.keyPath)
+    let wanted = query.order.filter { column in !fixed.contains { $0 == column.keyPath } }
+    let rest = columns[equal...]
+    guard wanted.count <= rest.count, zip(wanted, rest).allSatisfy({ $0.keyPath == $1.keyPath }) else { return .none }
+    let turned = zip(wanted, rest).map { $0.isReversed != $1.isDescending }
+    guard Set(turned).count <= 1 else { return .none }
+    return .groups(columns: equal + wanted.count, isReversed: turned.first ?? false)
+  }
+
+  private static func clamped(_ number: Double) -> Int { number < 1e15 ? Int(number.rounded(.up)) : Int.max }
+}
+
+extension IndexSpan {
+  /// Whether the column behind the prefix has values that are not numbers.
+  func hasNotANumber(in tree: CountedTree<IndexEntry>) -> Bool {
+    !IndexSpan(prefix: prefix + [.notANumber]).ranks(in: tree, isDescending: false).isEmpty
+  }
+
+  /// Leaves only what is also between these bounds.
+  mutating func narrow(_ lower: Bound?, _ upper: Bound?) {
+    if let lower, self.lower.map({ ($0.value, $0.isInclusive ? 0 : 1) < (lower.value, lower.isInclusive ? 0 : 1) }) ?? true {
+      self.lower = lower
+    }
+    if let upper, self.upper.map({ (upper.value, upper.isInclusive ? 1 : 0) < ($0.value, $0.isInclusive ? 1 : 0) }) ?? true {
+      self.upper = upper
+    }
+  }
+}
+
+extension Constraint {
+  /// The property that is asked about, if there is one.
+  var path: AnyKeyPath? {
+    switch self {
+    case .equal(let path, _), .range(let path, _, _, _), .oneOf(let path, _): path
+    case .never, .always, .residual: nil
+    }
+  }
+}

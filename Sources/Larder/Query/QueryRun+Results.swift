@@ -1,0 +1,94 @@
+internal import Foundation
+
+extension QueryRun {
+  /// The results with what the query has found out about each.
+  func matches(_ found: [QueryCandidate<Item>]) -> [Match<Item>] {
+    found.map { candidate in
+      Match(
+        item: candidate.item, distance: candidate.distance.map(Distance.meters), score: candidate.score,
+        extract: query.words.flatMap { extract(candidate.item, $0) })
+    }
+  }
+
+  private func extract(_ item: Item, _ words: String) -> TextExtract? {
+    for declaration in indexes.declarations {
+      if case .fullText(let texts) = declaration.kind { return TextExtract(of: texts(item), matching: words) }
+    }
+    return nil
+  }
+
+  /// How many results have each value of a property.
+  func grouped<Value: Hashable & IndexableValue>(
+    by keyPath: any KeyPath<Item, Value> & Sendable
+  ) throws(RepositoryError) -> [Value: Int] {
+    var counts: [Value: Int] = [:]
+    if case .scan = choice.access, isPlain, query.maximum == nil, query.skipped == 0, let tree = tree(beginningWith: keyPath) {
+      var start = 0
+      while start < tree.count {
+        let entry = tree.element(at: start)
+        let end = tree.rank { $0.compared(to: [entry.values[0]]) == .orderedDescending }
+        if let item = indexes.item(entry.slot) { counts[item[keyPath: keyPath], default: 0] += end - start }
+        start = max(end, start + 1)
+      }
+    } else {
+      for candidate in try results() { counts[candidate.item[keyPath: keyPath], default: 0] += 1 }
+    }
+    return counts
+  }
+
+  private func tree(beginningWith keyPath: AnyKeyPath) -> CountedTree<IndexEntry>? {
+    for (index, declaration) in indexes.declarations.enumerated() where declaration.columns.first?.keyPath == keyPath {
+      if let tree = indexes.tree(index) { return tree }
+    }
+    return nil
+  }
+
+  /// The plan, with what running it looks at if that is not too much.
+  func explained() throws(RepositoryError) -> QueryPlan {
+    var examined: Int?
+    if choice.estimate <= 10_000 {
+      var count = 0
+      _ = try results(after: nil, examined: &count)
+      examined = count
+    }
+    var checked = residual.map { $0.constraint.path.map { "\($0.propertyName)" } ?? "predicate" }
+    checked += query.filters.map { _ in "filter" }
+    if query.near?.within != nil, !isNearAccess { checked.append("distance") }
+    if query.box != nil, !isBoxAccess { checked.append("box") }
+    return QueryPlan(
+      access: planAccess, conditions: conditions, residual: checked,
+      order: query.order.isEmpty && query.near == nil && query.words == nil ? .id : (choice.givesOrder ? .index : .sorted),
+      estimatedRows: choice.estimate, examinedRows: examined, refusal: nil)
+  }
+
+  private var isNearAccess: Bool { if case .near = choice.access { true } else { false } }
+  private var isBoxAccess: Bool { if case .box = choice.access { true } else { false } }
+
+  private var planAccess: QueryPlan.Access {
+    switch choice.access {
+    case .nothing: .nothing
+    case .scan: .scan
+    case .ordered(let index, _, _), .near(let index), .box(let index), .words(let index): .index("\(indexes.declarations[index])")
+    }
+  }
+
+  /// What the access path answers, in words without values.
+  private var conditions: [String] {
+    switch choice.access {
+    case .nothing, .scan: return []
+    case .near: return ["nearest first"]
+    case .box: return ["in a box"]
+    case .words: return ["matching words"]
+    case .ordered(let index, let spans, _):
+      let columns = indexes.declarations[index].columns
+      guard let span = spans.first else { return [] }
+      var conditions = columns.prefix(span.prefix.count).map { "\($0.keyPath.propertyName) =" }
+      if spans.count > 1, !conditions.isEmpty { conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)" }
+      if span.lower != nil || span.upper != nil, columns.indices.contains(span.prefix.count) {
+        let bounds = (span.lower == nil ? "" : " >") + (span.upper == nil ? "" : " <")
+        conditions.append(columns[span.prefix.count].keyPath.propertyName + bounds)
+      }
+      return conditions
+    }
+  }
+}

@@ -1,0 +1,146 @@
+/// Answers a query at one commit: prepares, plans, and walks the records that the plan leads to.
+struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
+  let query: PreparedQuery<Item>
+  let records: RecordMap
+  let indexes: IndexSet<Item>
+  let choice: QueryPlanner<Item>.Choice
+  let order: ResultOrder<Item>
+  /// The conditions that the access path does not answer by itself.
+  let residual: [Conjunct<Item>]
+
+  /// - Throws: `.unsupported` when an index that the query needs is not declared.
+  init(_ query: PreparedQuery<Item>, records: RecordMap, indexes: IndexSet<Item>) throws(RepositoryError) {
+    let choice = try QueryPlanner(query: query, indexes: indexes, recordCount: records.count).plan()
+    self.query = query
+    self.records = records
+    self.indexes = indexes
+    self.choice = choice
+    order = ResultOrder(columns: query.order, keys: indexes.coder.keys.order)
+    residual = query.conjuncts.enumerated().filter { !choice.covered.contains($0.offset) }.map(\.element)
+  }
+
+  /// The results in their order, from the query's offset, at most as many as its limit; after a cursor, if one is given.
+  func results(after cursor: PageCursor? = nil) throws(RepositoryError) -> [QueryCandidate<Item>] {
+    var examined = 0
+    return try results(after: cursor, examined: &examined)
+  }
+
+  func results(after cursor: PageCursor?, examined: inout Int) throws(RepositoryError) -> [QueryCandidate<Item>] {
+    var found = ResultCollector(order: order, needed: query.needed, arrivesInOrder: choice.givesOrder)
+    var seen = 0
+    try forEachMatch(from: cursor, examined: &seen) { (candidate) throws(RepositoryError) -> Bool in
+      if let cursor, try !cursor.isBefore(candidate, order) { return true }
+      return found.add(candidate)
+    }
+    examined += seen
+    return found.finish(skipping: query.skipped)
+  }
+
+  /// How many records meet the query, its offset and limit taken into account.
+  func count() throws(RepositoryError) -> Int {
+    let all: Int
+    if case .ordered(let index, let spans, _) = choice.access, isPlain, let tree = indexes.tree(index) {
+      all = spans.reduce(0) { $0 + ranks($1, index, tree).count }
+    } else if case .scan = choice.access, isPlain {
+      all = records.count
+    } else {
+      var matches = 0
+      var examined = 0
+      try forEachMatch(from: nil, examined: &examined) { (_) throws(RepositoryError) -> Bool in
+        matches += 1
+        return true
+      }
+      all = matches
+    }
+    return min(max(all - query.skipped, 0), query.maximum ?? .max)
+  }
+
+  /// Whether the access path leads to just the records that are asked for.
+  var isPlain: Bool {
+    residual.isEmpty && query.filters.isEmpty && query.near == nil && query.box == nil && query.words == nil
+  }
+
+  func ranks(_ span: IndexSpan, _ index: Int, _ tree: CountedTree<IndexEntry>) -> Range<Int> {
+    let columns = indexes.declarations[index].columns
+    return span.ranks(in: tree, isDescending: columns.indices.contains(span.prefix.count) && columns[span.prefix.count].isDescending)
+  }
+
+  // MARK: Walking
+
+  /// Visits the records that meet the query, as the access path gives them, until the body has enough.
+  func forEachMatch(
+    from cursor: PageCursor?, examined: inout Int, _ body: (QueryCandidate<Item>) throws(RepositoryError) -> Bool
+  ) throws(RepositoryError) {
+    var failure: RepositoryError?
+    var count = 0
+    // Walkers take closures that do not throw, so that they need not be generic over the error.
+    let visit = { (slot: RecordSlot, distance: Double?, score: Double?) -> Bool in
+      count += 1
+      do throws(RepositoryError) {
+        guard let candidate = try self.match(slot, distance, score) else { return true }
+        return try body(candidate)
+      } catch {
+        failure = error
+        return false
+      }
+    }
+    walk(from: cursor, visit)
+    examined += count
+    if let failure { throw failure }
+  }
+
+  private func walk(from cursor: PageCursor?, _ visit: (RecordSlot, Double?, Double?) -> Bool) {
+    switch choice.access {
+    case .nothing:
+      return
+    case .scan:
+      for slot in records.ordered() where !visit(slot, nil, nil) { return }
+    case .ordered(let index, let spans, let use):
+      guard let tree = indexes.tree(index) else { return }
+      let walk = IndexWalk(tree: tree, columns: indexes.declarations[index].columns.count, keys: order.keys)
+      for span in spans {
+        let cursorValues = cursor.map { $0.values(after: span.prefix, query.order, indexes.declarations[index].columns) }
+        if !walk.visit(ranks(span, index, tree), use, from: cursorValues ?? nil, { visit($0, nil, nil) }) { return }
+      }
+    case .near(let index):
+      guard case .geo(let geo) = indexes.bodies[index], let near = query.near else { return }
+      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters) { visit($0, $1, nil) }
+    case .box(let index):
+      guard case .geo(let geo) = indexes.bodies[index], let box = query.box else { return }
+      geo.within(box) { visit($0, nil, nil) }
+    case .words(let index):
+      guard case .text(let text) = indexes.bodies[index], let words = query.words else { return }
+      // Ranked results are wanted whole unless nothing else decides which of them stay.
+      let limit = choice.givesOrder && residual.isEmpty && query.filters.isEmpty && query.box == nil ? query.needed : nil
+      for match in text.search(words, limit: limit) where !visit(match.slot, nil, match.score) { return }
+    }
+  }
+
+  /// The record as a candidate if it meets what the access path has not answered.
+  private func match(_ slot: RecordSlot, _ distance: Double?, _ score: Double?) throws(RepositoryError) -> QueryCandidate<Item>? {
+    guard let item = indexes.item(slot) else { return nil }
+    for conjunct in residual where try !conjunct.evaluate(item) { return nil }
+    var candidate = QueryCandidate(slot: slot, item: item, distance: distance, score: score)
+    if query.near != nil || query.box != nil {
+      guard try place(&candidate) else { return nil }
+    }
+    for filter in query.filters where !filter(item) { return nil }
+    return candidate
+  }
+
+  /// Whether a record's place is where it is asked for; notes its distance.
+  private func place(_ candidate: inout QueryCandidate<Item>) throws(RepositoryError) -> Bool {
+    for declaration in indexes.declarations {
+      guard case .geo(let read) = declaration.kind else { continue }
+      guard let read = read(candidate.item), let place = GeoCoordinate(latitude: read.latitude, longitude: read.longitude) else {
+        return false
+      }
+      if let box = query.box, !box.contains(latitude: place.latitude, longitude: place.longitude) { return false }
+      guard let near = query.near, let center = GeoCoordinate(latitude: near.latitude, longitude: near.longitude) else { return true }
+      let distance = candidate.distance ?? GreatCircle.distance(center, place)
+      candidate.distance = distance
+      return near.within.map { distance <= $0.meters } ?? true
+    }
+    return false
+  }
+}

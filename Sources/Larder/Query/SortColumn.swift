@@ -1,0 +1,53 @@
+internal import Foundation
+
+/// One property that a query sorts by.
+struct SortColumn<Item>: Sendable {
+  let keyPath: any PartialKeyPath<Item> & Sendable
+  let isReversed: Bool
+  /// The value that decides, where the type can be indexed; cursors and indexes need it.
+  let value: (@Sendable (Item) -> IndexValue)?
+  private let isLess: @Sendable (Item, Item) -> Bool
+
+  init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
+    self.keyPath = keyPath
+    isReversed = order == .reverse
+    value = Self.value(at: keyPath, isIndexable: Value.self is any IndexableValue.Type)
+    let isLess = Self.order(of: Value.self)
+    self.isLess = { isLess($0[keyPath: keyPath], $1[keyPath: keyPath]) }
+  }
+
+  init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder) {
+    self.keyPath = keyPath
+    isReversed = order == .reverse
+    value = Self.value(at: keyPath, isIndexable: Value.self is any IndexableValue.Type)
+    let isLess = Self.order(of: Value.self)
+    self.isLess = { left, right in
+      guard let right = right[keyPath: keyPath] else { return false }
+      guard let left = left[keyPath: keyPath] else { return true }
+      return isLess(left, right)
+    }
+  }
+
+  private static func value<Value>(
+    at keyPath: any KeyPath<Item, Value> & Sendable, isIndexable: Bool
+  ) -> (@Sendable (Item) -> IndexValue)? {
+    guard isIndexable else { return nil }
+    return { IndexValue(of: $0[keyPath: keyPath]) }
+  }
+
+  /// The order of a type's values, total also where `<` is not: what does not equal itself, a NaN, comes last.
+  private static func order<Value: Comparable & Sendable>(of type: Value.Type) -> @Sendable (Value, Value) -> Bool {
+    guard type == Double.self || type == Float.self || type == Date.self else { return { $0 < $1 } }
+    return { left, right in left == left && (right != right || left < right) }
+  }
+
+  /// Whether, and which way, the column tells two items apart: negative when `left` comes first.
+  func compare(_ left: Item, _ right: Item) -> Int {
+    if isLess(left, right) { return isReversed ? 1 : -1 }
+    return isLess(right, left) ? (isReversed ? -1 : 1) : 0
+  }
+}
+
+extension SortColumn: CustomStringConvertible {
+  var description: String { keyPath.propertyName + (isReversed ? " desc" : "") }
+}

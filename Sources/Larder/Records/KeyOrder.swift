@@ -1,0 +1,34 @@
+/// The order of the ids of a type, as far as their keys show it: integers by number, everything else by the bytes of the key.
+enum KeyOrder: Sendable {
+  case bytes
+  case numbers
+
+  var isOfBytes: Bool { if case .bytes = self { true } else { false } }
+
+  /// The order for a type of ids, looking through raw values.
+  init(of type: Any.Type) {
+    if type is any FixedWidthInteger.Type {
+      self = .numbers
+    } else if let type = type as? any RawRepresentable.Type {
+      self = Self.rawOrder(of: type)
+    } else {
+      self = .bytes
+    }
+  }
+
+  private static func rawOrder<Value: RawRepresentable>(of type: Value.Type) -> KeyOrder { KeyOrder(of: Value.RawValue.self) }
+
+  /// Whether the left key comes first.
+  func isBefore(_ left: RecordKey, _ right: RecordKey) -> Bool {
+    guard case .numbers = self else { return left < right }
+    // Decimal digits without leading zeros: the longer number is the greater one, unless both are negative.
+    let (isLeftNegative, isRightNegative) = (left.isNegative, right.isNegative)
+    if isLeftNegative != isRightNegative { return isLeftNegative }
+    let (first, second) = isLeftNegative ? (right, left) : (left, right)
+    return first.byteCount == second.byteCount ? first < second : first.byteCount < second.byteCount
+  }
+}
+
+extension RecordKey {
+  fileprivate var isNegative: Bool { text.utf8.first == 0x2D }
+}

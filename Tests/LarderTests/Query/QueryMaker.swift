@@ -1,0 +1,144 @@
+import Foundation
+
+@testable import Larder
+
+/// A random query, and what it means, said in plain Swift.
+struct QueryMaker: Sendable {
+  private(set) var query = Query<Thing>()
+  private(set) var text = ""
+  private var conditions: [@Sendable (Thing) -> Bool] = []
+  private var orders: [@Sendable (Thing, Thing) -> Int] = []
+  private var near: (latitude: Double, longitude: Double)?
+  private var limit: Int?
+  private var offset = 0
+
+  static let indexes: [RepositoryIndex<Thing>] = [
+    .ordered(\.country), .ordered(\.rating), .ordered(\.country, \.rating), .ordered(\.kind, \.day), .ordered(\.height),
+    .ordered(\.score, \.rating), .ordered(.ascending(\.country), .descending(\.rating)), .ordered(.descending(\.day)),
+    .ordered(\.isOpen, \.kind, \.rating), .ordered(\.rating, \.day), .unique(\.id), .geo(\.latitude, \.longitude),
+    .fullText(\.notes),
+  ]
+
+  static func indexes(using random: inout SeededGenerator) -> [RepositoryIndex<Thing>] {
+    indexes.filter { _ in random.chance(45) }
+  }
+
+  init(using random: inout SeededGenerator, indexes: [RepositoryIndex<Thing>]) {
+    for _ in 0..<random.int(0..<4) { addPredicate(using: &random) }
+    if random.chance(15) { add("filter", query.filter { $0.tags.contains("tide") }) { $0.tags.contains("tide") } }
+    if indexes.contains(where: { if case .geo = $0.kind { true } else { false } }) { addPlace(using: &random) }
+    for _ in 0..<random.int(0..<3) { addOrder(using: &random) }
+    if random.chance(50) {
+      let count = random.int(0..<12)
+      (limit, query, text) = (count, query.limit(count), text + " limit \(count)")
+    }
+    if random.chance(20) {
+      let count = random.int(0..<5)
+      (offset, query, text) = (count, query.offset(count), text + " offset \(count)")
+    }
+  }
+
+  private mutating func add(_ name: String, _ query: Query<Thing>, _ holds: @escaping @Sendable (Thing) -> Bool) {
+    self.query = query
+    text += " \(name)"
+    conditions.append(holds)
+  }
+
+  private mutating func addPredicate(using random: inout SeededGenerator) {
+    let other = Thing.random(0, using: &random)
+    let (country, kind, rating, height, score, day) = (other.country, other.kind, other.rating, other.height, other.score, other.day)
+    switch random.int(0..<14) {
+    case 0: add("country = \(country)", query.where(#Predicate { $0.country == country })) { $0.country == country }
+    case 1: add("rating >= \(rating)", query.where(#Predicate { $0.rating >= rating })) { $0.rating >= rating }
+    case 2:
+      add("country = and rating <", query.where(#Predicate { $0.country == country && $0.rating < rating })) {
+        $0.country == country && $0.rating < rating
+      }
+    case 3: add("kind = \(kind)", query.where(#Predicate { $0.kind == kind })) { $0.kind == kind }
+    case 4: add("height <= \(height)", query.where(#Predicate { $0.height <= height })) { $0.height <= height }
+    case 5: add("score = \(String(describing: score))", query.where(#Predicate { $0.score == score })) { $0.score == score }
+    case 6: add("score nil", query.where(#Predicate { $0.score == nil })) { $0.score == nil }
+    case 7:
+      let days = [day, day.addingTimeInterval(86_400), day.addingTimeInterval(86_400 * 3)]
+      add("day in", query.where(#Predicate { days.contains($0.day) })) { days.contains($0.day) }
+    case 8:
+      let countries = [country, "NO"]
+      add("country in", query.where(#Predicate { countries.contains($0.country) && $0.isOpen })) {
+        countries.contains($0.country) && $0.isOpen
+      }
+    case 9: add("country >", query.where(#Predicate { $0.country > country })) { $0.country > country }
+    case 10:
+      add("or", query.where(#Predicate { $0.rating == rating || $0.height == height })) { $0.rating == rating || $0.height == height }
+    case 11: add("not", query.where(#Predicate { !($0.rating == rating) && !$0.isOpen })) { $0.rating != rating && !$0.isOpen }
+    case 12:
+      let range = min(rating, 3)...max(rating, 3)
+      add("rating in \(range)", query.where(#Predicate { range.contains($0.rating) })) { range.contains($0.rating) }
+    default:
+      add("day between", query.where(#Predicate { $0.day >= day && $0.kind == kind && day > $0.day })) {
+        $0.day >= day && $0.kind == kind && day > $0.day
+      }
+    }
+  }
+
+  private mutating func addPlace(using random: inout SeededGenerator) {
+    let other = Thing.random(0, using: &random)
+    if random.chance(30) {
+      let (latitude, longitude) = (other.latitude, other.longitude)
+      let radius = random.chance(50) ? Double(random.int(0..<20_000)) : nil
+      near = (latitude, longitude)
+      let nearby = query.near(latitude: latitude, longitude: longitude, within: radius.map { .kilometers($0) })
+      let greatest = radius.map { $0 * 1_000 } ?? .infinity
+      add("near \(latitude) \(longitude) within \(greatest)", nearby) { Self.distance(latitude, longitude, $0) <= greatest }
+    }
+    if random.chance(20) {
+      let box = BoundingBox(
+        south: min(other.latitude, 10), west: other.longitude, north: max(other.latitude, 10), east: Double(random.int(-180..<180)))
+      add("within \(box)", query.within(box)) { box.contains(latitude: $0.latitude, longitude: $0.longitude) }
+    }
+  }
+
+  private static func distance(_ latitude: Double, _ longitude: Double, _ thing: Thing) -> Double {
+    guard let here = GeoCoordinate(latitude: latitude, longitude: longitude),
+      let there = GeoCoordinate(latitude: thing.latitude, longitude: thing.longitude)
+    else { return .infinity }
+    return GreatCircle.distance(here, there)
+  }
+
+  private mutating func addOrder(using random: inout SeededGenerator) {
+    let isReversed = random.chance(50)
+    let order: SortOrder = isReversed ? .reverse : .forward
+    func compare<Value: Comparable & SendableMetatype>(_ value: @escaping @Sendable (Thing) -> Value) -> @Sendable (Thing, Thing) -> Int {
+      { left, right in
+        let (left, right) = isReversed ? (value(right), value(left)) : (value(left), value(right))
+        return left < right ? -1 : right < left ? 1 : 0
+      }
+    }
+    text += " sorted \(order)"
+    switch random.int(0..<6) {
+    case 0: (query, orders) = (query.sorted(by: \.country, order), orders + [compare(\.country)])
+    case 1: (query, orders) = (query.sorted(by: \.rating, order), orders + [compare(\.rating)])
+    case 2: (query, orders) = (query.sorted(by: \.day, order), orders + [compare(\.day)])
+    case 3: (query, orders) = (query.sorted(by: \.height, order), orders + [compare(\.height)])
+    case 4: (query, orders) = (query.sorted(by: \.score, order), orders + [compare { $0.score ?? Int.min }])
+    default: (query, orders) = (query.sorted(by: \.id, order), orders + [compare(\.id)])
+    }
+  }
+
+  /// What the query means, by looking at everything.
+  func answer(_ things: some Sequence<Thing>, ignoringLimits: Bool = false) -> [Thing] {
+    let matching = things.filter { thing in conditions.allSatisfy { $0(thing) } }
+    let sorted = matching.sorted { left, right in
+      for order in orders {
+        let result = order(left, right)
+        if result != 0 { return result < 0 }
+      }
+      if orders.isEmpty, let near {
+        let distances = (Self.distance(near.latitude, near.longitude, left), Self.distance(near.latitude, near.longitude, right))
+        if distances.0 != distances.1 { return distances.0 < distances.1 }
+      }
+      return left.id < right.id
+    }
+    if ignoringLimits { return sorted }
+    return Array(sorted.dropFirst(offset).prefix(limit ?? .max))
+  }
+}
