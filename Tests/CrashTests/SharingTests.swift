@@ -38,11 +38,19 @@ struct Counter: Codable, Identifiable, Sendable {
     var longest: [Substring] = []
     for process in processes {
       while let line = process.nextLine() {
-        if line == "done" { done += 1 } else if line.hasPrefix("longest ") { longest.append(line.dropFirst(8)) } else { Issue.record("\(line)") }
+        if line == "done" {
+          done += 1
+        } else if line.hasPrefix("longest ") {
+          longest.append(line.dropFirst(8))
+        } else {
+          Issue.record("\(line)")
+        }
       }
       process.waitUntilExit()
     }
-    print("8 processes of \(tasks) tasks: \(done) increments in \(ContinuousClock.now - start), one took at most \(longest.sorted().last ?? "")")
+    print(
+      "8 processes of \(tasks) tasks: \(done) increments in \(ContinuousClock.now - start), one took at most \(longest.sorted().last ?? "")"
+    )
     #expect(done == 8 * increments)
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["counters.sqlite"])
     let counters = try await open(.exclusive)

@@ -19,7 +19,8 @@ final class Heard: ChangeObserver {
 
   func receive(_ changes: [RecordChange], commit: Revision) {
     for change in changes {
-      continuation.yield("\(change.revision) \(change.key.text) \(change.origin)\(change.new == nil ? " deleted" : "")\(change.old == nil ? " new" : "")")
+      let kind = change.new == nil ? " deleted" : change.old == nil ? " new" : ""
+      continuation.yield("\(change.revision) \(change.key.text) \(change.origin)\(kind)")
     }
   }
 
@@ -53,7 +54,9 @@ struct SharedStoreTests {
     return try await LocalRepository(sqliteFile: url, schema: .init("piers", version: version), options: options)
   }
 
-  private func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path).sorted() }
+  private func names() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: url.deletingLastPathComponent().path).sorted()
+  }
 
   @Test func aRefreshShowsWhatOthersSavedAndDeleted() async throws {
     let (one, two) = (try await open(), try await open())
@@ -194,7 +197,8 @@ struct SharedStoreTests {
     try await two.close()
     try await one.close()
     let told = await heard.all()
-    #expect(Set(told.map { $0.split(separator: " ").dropFirst().joined(separator: " ") }) == Set((0..<6).map { "\($0) anotherProcess deleted" } + ["9 anotherProcess"]))
+    let gone = (0..<6).map { "\($0) anotherProcess deleted" }
+    #expect(Set(told.map { $0.split(separator: " ").dropFirst().joined(separator: " ") }) == Set(gone + ["9 anotherProcess"]))
     #expect(told.count == 7)
   }
 

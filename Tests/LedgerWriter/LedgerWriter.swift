@@ -17,7 +17,15 @@ struct Entry: Codable, Identifiable, Sendable {
   /// see ``Counting``; or migrates one, see `migrate`.
   static func main() async throws {
     let arguments = CommandLine.arguments
-    if arguments[1] == "count" { return try await Counting.run(arguments) }
+    if arguments[1] == "count" {
+      do {
+        try await Counting.run(arguments)
+      } catch {
+        say("failed \(error)")
+        exit(1)
+      }
+      return
+    }
     let file = URL(fileURLWithPath: arguments[2])
     let backend: any StorageBackend = file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
     if arguments[1] == "migrate" { return try await migrate(backend) }

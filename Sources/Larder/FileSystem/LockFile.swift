@@ -70,7 +70,8 @@ enum LockFile {
 
   struct Note {
     var process: pid_t?
-    var use: Use
+    /// `nil` where nothing can be read: whoever has just taken the lock has not written yet.
+    var use: Use?
 
     /// Who is in the way, in words.
     var holder: String {
@@ -84,8 +85,8 @@ enum LockFile {
   /// An exclusive lock does not depend on it. A shared one does, so the caller learns which error there was, if any.
   @discardableResult
   static func write(_ use: Use, to descriptor: Int32) -> Int32? {
-    guard ftruncate(descriptor, 0) == 0 else { return errno }
     let text = use == .exclusive ? "\(getpid())\n" : "\(getpid()) \(use.rawValue)\n"
+    guard ftruncate(descriptor, 0) == 0 else { return errno }
     return Array(text.utf8).withUnsafeBytes { bytes in
       SystemCall.writeAll(bytes, at: 0) { piece, offset in
         SystemCall.uninterrupted { pwrite(descriptor, piece.baseAddress, piece.count, off_t(offset)) }
@@ -93,14 +94,14 @@ enum LockFile {
     }
   }
 
-  /// Reads what is written there; what is cut short or unknown counts as an exclusive lock.
+  /// Reads what is written there.
   static func note(in descriptor: Int32) -> Note {
     var bytes = [UInt8](repeating: 0, count: 32)
     let count = bytes.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, 0) }
-    guard count > 0, let end = bytes.prefix(count).firstIndex(of: UInt8(ascii: "\n")) else { return Note(process: nil, use: .exclusive) }
+    guard count > 0, let end = bytes.prefix(count).firstIndex(of: UInt8(ascii: "\n")) else { return Note(process: nil, use: nil) }
     let words = String(decoding: bytes[..<end], as: UTF8.self).split(separator: " ")
-    let use = words.count == 2 ? Use(rawValue: String(words[1])) : nil
-    return Note(process: words.first.flatMap { pid_t($0) }, use: use ?? .exclusive)
+    return Note(
+      process: words.first.flatMap { pid_t($0) }, use: words.count == 1 ? .exclusive : words.last.flatMap { Use(rawValue: String($0)) })
   }
 }
 

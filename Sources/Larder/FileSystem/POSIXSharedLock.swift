@@ -114,7 +114,8 @@ final class POSIXSharedLock: HeldSharedLock {
   private struct Patience {
     private let path: String
     private let deadline: ContinuousClock.Instant
-    private var exclusiveCount = 0
+    /// Since when the file has named an exclusive holder.
+    private var exclusiveSince: ContinuousClock.Instant?
 
     init(_ path: String, _ timeout: Duration) {
       self.path = path
@@ -123,10 +124,12 @@ final class POSIXSharedLock: HeldSharedLock {
 
     /// Waits a moment for one who is alone to let others in.
     ///
-    /// One who holds the lock exclusively will not, but what the file says may be older than the lock: it is looked at more than once.
+    /// One who holds the lock exclusively will not, but what the file says may be older than the lock: it must say so for a while.
     mutating func wait(_ note: LockFile.Note) throws(RepositoryError) {
-      if note.use == .exclusive { exclusiveCount += 1 }
-      if exclusiveCount == 5 || .now >= deadline { throw RepositoryError(.locked, note.holder, file: path) }
+      let now = ContinuousClock.now
+      exclusiveSince = note.use == .exclusive ? exclusiveSince ?? now : nil
+      let isExclusive = exclusiveSince.map { now - $0 >= .milliseconds(250) } ?? false
+      if isExclusive || now >= deadline { throw RepositoryError(.locked, note.holder, file: path) }
       usleep(2_000)
     }
   }

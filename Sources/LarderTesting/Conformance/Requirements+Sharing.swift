@@ -5,7 +5,8 @@ extension BackendRequirement {
   /// Several writers of one store: two backends that are open `.shared` stand for two processes.
   static let sharing: [BackendRequirement] = [
     BackendRequirement(
-      "sharersAreTogetherAndAlone", "shared opens are open together, and exclude exclusive ones", needs: [.sharing]
+      "sharersAreTogetherAndAlone", "shared opens are open together, and exclude exclusive ones",
+      needs: [.sharing]
     ) { trial in
       let (one, two) = try trial.openShared()
       try trial.requireError(.alreadyOpen, .locked, from: "an exclusive open beside shared ones") {
@@ -24,7 +25,8 @@ extension BackendRequirement {
       try alone.close()
     },
     BackendRequirement(
-      "aCommitBeginsWithWhatOthersDid", "beginCommit tells all that others committed after a revision, tombstones included", needs: [.sharing]
+      "aCommitBeginsWithWhatOthersDid", "beginCommit tells all that others committed after a revision, tombstones included",
+      needs: [.sharing]
     ) { trial in
       let (one, two) = try trial.openShared()
       try trial.commit(.put("a"), .put("b"), to: one, knowing: 0, expecting: [:])
@@ -34,7 +36,8 @@ extension BackendRequirement {
       try trial.end(one, two)
     },
     BackendRequirement(
-      "othersCommitsAreTold", "foreignCommits tells what others committed after a revision, and nothing when there is nothing", needs: [.sharing]
+      "othersCommitsAreTold", "foreignCommits tells what others committed after a revision, and nothing when there is nothing",
+      needs: [.sharing]
     ) { trial in
       let (one, two) = try trial.openShared()
       try trial.require(two.foreignCommits(after: .zero) == nil, "an empty store tells of commits")
@@ -46,7 +49,8 @@ extension BackendRequirement {
       try trial.end(one, two)
     },
     BackendRequirement(
-      "aCancelledCommitLeavesNothing", "after cancelCommit, or a commit that throws, others may commit and nothing was written", needs: [.sharing]
+      "aCancelledCommitLeavesNothing", "after cancelCommit, or a commit that throws, others may commit and nothing was written",
+      needs: [.sharing]
     ) { trial in
       let (one, two) = try trial.openShared()
       _ = try one.beginCommit(after: .zero, .durable)
@@ -59,7 +63,8 @@ extension BackendRequirement {
       try trial.end(one, two)
     },
     BackendRequirement(
-      "forgottenTombstonesAreMadeGood", "who may have missed tombstones that were forgotten is told which records there are", needs: [.sharing]
+      "forgottenTombstonesAreMadeGood", "who may have missed tombstones that were forgotten is told which records there are",
+      needs: [.sharing]
     ) { trial in
       let (one, two) = try trial.openShared(.init(access: .shared, limits: .init(tombstones: 1)))
       try trial.commit(.put("a"), .put("b"), .put("c"), .put("d"), to: one, knowing: 0, expecting: [:])
