@@ -23,6 +23,8 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
     bodies = declarations.map { _ in .absent }
   }
 
+  var areDeclared: Bool { true }
+
   var needsValues: Bool {
     bodies.contains { if case .absent = $0 { false } else { true } }
   }
