@@ -32,7 +32,9 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
 
   /// - Throws: `.unsupported` when a needed index is not declared.
   func plan() throws(RepositoryError) -> Choice {
-    if query.isImpossible { return Choice(access: .nothing, covered: Set(query.conjuncts.indices), reach: 0, estimate: 0, givesOrder: true) }
+    if query.isImpossible {
+      return Choice(access: .nothing, covered: Set(query.conjuncts.indices), reach: 0, estimate: 0, givesOrder: true)
+    }
     var choices = orderedChoices()
     if let words = query.words {
       // Words are found by their index only; what else is asked is checked.

@@ -84,7 +84,9 @@ extension QueryRun {
       let columns = indexes.declarations[index].columns
       guard let span = spans.first else { return [] }
       var conditions = columns.prefix(span.prefix.count).map { "\($0.keyPath.propertyName) =" }
-      if spans.count > 1, !conditions.isEmpty { conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)" }
+      if spans.count > 1, !conditions.isEmpty {
+        conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)"
+      }
       if span.lower != nil || span.upper != nil, columns.indices.contains(span.prefix.count) {
         let bounds = (span.lower == nil ? "" : " >") + (span.upper == nil ? "" : " <")
         conditions.append(columns[span.prefix.count].keyPath.propertyName + bounds)

@@ -150,7 +150,7 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       let entries = ParallelWork.map(slots) { slot in self.entry(for: slot, declaration) }
       return .ordered(CountedTree(sorted: ParallelWork.sorted(entries.compactMap { $0 })))
     case .geo:
-      let places = ParallelWork.map(slots) { slot in 
+      let places = ParallelWork.map(slots) { slot in
         self.place(of: slot, declaration).flatMap { GeoCoordinate(latitude: $0.latitude, longitude: $0.longitude) }.map { ($0, slot) }
       }
       return .geo(GeoIndex(places.compactMap { $0 }, keys: coder.keys.order))
