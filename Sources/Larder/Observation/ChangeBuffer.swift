@@ -21,6 +21,7 @@ struct ChangeBuffer: Sendable {
   /// How many records have changed.
   var count: Int { positions.count }
   var isEmpty: Bool { positions.isEmpty }
+  func contains(_ key: RecordKey) -> Bool { positions[key] != nil }
 
   /// Adds a change that is as new as the newest, or newer.
   ///

@@ -9,6 +9,8 @@ final class ChangeFeed: ChangeObserver {
     var early: [RecordChange]? = []
     var start = Revision.zero
     var buffer = ChangeBuffer()
+    /// What a waiting reader wants to be woken for.
+    var filter: Filter?
     var isFinished = false
     var waiters: [CheckedContinuation<Void, Never>] = []
 
@@ -20,7 +22,19 @@ final class ChangeFeed: ChangeObserver {
     }
   }
 
+  /// Whether a change matters to a reader, who has nothing else before it; called on the store's executor.
+  typealias Filter = @Sendable (RecordChange) -> Bool
+
   private let state = Mutex(State())
+
+  /// Forgets what came, for a reader that is about to look at the published state: all that was announced is in it.
+  func restart() {
+    state.withLock { state in
+      state.early = []
+      state.buffer = ChangeBuffer()
+      state.filter = nil
+    }
+  }
 
   /// Begins after a commit whose state the reader has, or gets in another way.
   func begin(after commit: Revision) {
@@ -37,7 +51,11 @@ final class ChangeFeed: ChangeObserver {
         state.early? += changes
         return []
       }
-      for change in changes where change.revision > state.start { state.buffer.add(change) }
+      for change in changes where change.revision > state.start {
+        // What matters not may still take back what is buffered.
+        if let filter = state.filter, !state.buffer.contains(change.key), !filter(change) { continue }
+        state.buffer.add(change)
+      }
       return state.isReady ? state.takeWaiters() : []
     }
     for waiter in waiters { waiter.resume() }
@@ -53,17 +71,26 @@ final class ChangeFeed: ChangeObserver {
 
   /// The oldest set that was not taken yet, as soon as there is one; `nil` at the end, and when the task is cancelled.
   nonisolated(nonsending) func next() async -> (revision: Revision, changes: [RecordChange])? {
-    await take { $0.takeFirst() }
+    await take(nil) { $0.takeFirst() }
   }
 
   /// Everything that was not taken yet, as soon as there is something, each record once; `nil` at the end, and when the task is cancelled.
-  nonisolated(nonsending) func nextAll() async -> [RecordChange]? {
-    await take { $0.isEmpty ? nil : $0.takeAll() }
+  ///
+  /// While the reader waits, changes that do not pass the filter are left out: to wake it for them would cost a writer more than the filter.
+  nonisolated(nonsending) func nextAll(passing filter: Filter?) async -> [RecordChange]? {
+    await take(filter) { $0.isEmpty ? nil : $0.takeAll() }
   }
 
-  private nonisolated(nonsending) func take<Taken: Sendable>(_ take: @Sendable (inout ChangeBuffer) -> Taken?) async -> Taken? {
+  private nonisolated(nonsending) func take<Taken: Sendable>(
+    _ filter: Filter?, _ take: @Sendable (inout ChangeBuffer) -> Taken?
+  ) async -> Taken? {
     while !Task.isCancelled {
-      let (taken, isFinished) = state.withLock { state in (take(&state.buffer), state.isFinished) }
+      let (taken, isFinished) = state.withLock { state in
+        let taken = take(&state.buffer)
+        // What the reader has taken changes what matters to it: until it waits again, everything does.
+        state.filter = taken == nil ? filter : nil
+        return (taken, state.isFinished)
+      }
       if taken != nil || isFinished { return taken }
       await wait()
     }

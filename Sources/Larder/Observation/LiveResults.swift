@@ -1,6 +1,9 @@
 internal import Synchronization
 
-/// Follows the results of one query for one reader, on an actor of its own, so that neither writers nor the reader's actor pay for it.
+/// Follows the results of one query for one reader, on an actor of its own, so that the reader's actor does not pay for it.
+///
+/// While the reader waits, the store's executor tests each change for it, which costs less than to wake it; closures of the caller's and
+/// words are never tested there.
 ///
 /// A change is tested against the query and put into the ordered window. The query is run again only when the window is used up, when the
 /// predicate fails for a changed record, or, for a query in the order of its rank, when a record that matches has changed: ranks depend on all
@@ -20,11 +23,20 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
   private struct Following: Sendable {
     /// For testing records; it holds none, so that old ones are not kept alive.
     let tester: QueryRun<Item>
-    /// The commit at which the window was filled.
-    let commit: Revision
     var window: LiveWindow<Item>
     /// Whether the order is by rank, which the changed record alone does not tell.
     let isRanked: Bool
+
+    /// Whether a change matters to the window; `nil` for a query whose test may take long.
+    var filter: ChangeFeed.Filter? {
+      guard tester.query.filters.isEmpty, tester.query.words == nil else { return nil }
+      let (tester, window) = (tester, window)
+      return { change in
+        if window.contains(change.key) { return true }
+        guard let new = change.new else { return false }
+        do throws(RepositoryError) { return try tester.liveMatch(new).map(window.takes) ?? false } catch { return true }
+      }
+    }
   }
 
   init(_ queue: CommitQueue, _ collection: Int, _ query: Query<Item>) {
@@ -39,7 +51,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       if !isOver, feed == nil, !Task.isCancelled { try await begin() }
       while !isOver, let feed, !Task.isCancelled {
         if let items = different() { return items }
-        guard let changes = await feed.nextAll() else { break }
+        guard let changes = await feed.nextAll(passing: following?.filter) else { break }
         if try !follow(changes) { try await fill() }
       }
       if !Task.isCancelled { end() }
@@ -57,7 +69,6 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     guard let queue, !queue.state.isClosed else { return end() }
     let feed = ChangeFeed()
     queue.hub.register(feed, for: collection)
-    feed.begin(after: .zero)
     self.feed = feed
     try await fill()
   }
@@ -84,8 +95,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     defer { self.following = following }
     var matches: [(key: RecordKey, match: QueryCandidate<Item>?)] = []
     matches.reserveCapacity(changes.count)
-    // What was committed before the query was run is in its results.
-    for change in changes where change.revision > following.commit {
+    for change in changes {
       do throws(RepositoryError) {
         let match = try change.new.flatMap { slot throws(RepositoryError) in try following.tester.liveMatch(slot) }
         if following.isRanked {
@@ -109,17 +119,19 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     wider.skipped = 0
     // Of ranked results no more is needed than is shown: they are not kept up, but run again.
     wider.maximum = isRanked ? prepared.needed : LiveWindow<Item>.capacity(limit: prepared.maximum, offset: prepared.skipped)
-    guard let (run, commit) = try await run(try PreparedQuery(wider)) else { return end() }
+    guard let run = try await run(try PreparedQuery(wider)) else { return end() }
     runCount += 1
     let window = LiveWindow(try run.results(), order: run.order, limit: prepared.maximum, offset: prepared.skipped)
     let tester = try QueryRun(prepared, records: RecordMap(), indexes: IndexSet(run.indexes.declarations, run.indexes.coder))
-    following = Following(tester: tester, commit: commit, window: window, isRanked: isRanked)
+    following = Following(tester: tester, window: window, isRanked: isRanked)
   }
 
-  /// The query, ready to run on one committed state, with its indexes built; `nil` when the store is gone.
-  private func run(_ prepared: PreparedQuery<Item>) async throws(RepositoryError) -> (QueryRun<Item>, Revision)? {
+  /// The query, ready to run on one committed state behind which the feed goes on, with its indexes built; `nil` when the store is gone.
+  private func run(_ prepared: PreparedQuery<Item>) async throws(RepositoryError) -> QueryRun<Item>? {
     while let queue {
+      feed?.restart()
       let (state, commit) = queue.published.withLock { state in (state.collections[collection], Revision(state.commit)) }
+      feed?.begin(after: commit)
       guard let indexes = state.indexes as? IndexSet<Item> else {
         throw RepositoryError(.unsupported, "the collection has no indexes of this type")
       }
@@ -127,7 +139,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       if missing.isEmpty {
         let run = try QueryRun(prepared, records: state.records, indexes: indexes)
         if case .scan = run.choice.access { await ParallelDecoding.touch(run.records, indexes.coder) }
-        return (run, commit)
+        return run
       }
       for index in missing { await queue.buildIndex(index, of: collection, Item.self) }
     }

@@ -33,6 +33,11 @@ struct LiveWindow<Item: Sendable>: Sendable {
 
   func contains(_ key: RecordKey) -> Bool { byKey[key] != nil }
 
+  /// Whether a match that is not in the window would get into it.
+  func takes(_ match: QueryCandidate<Item>) -> Bool {
+    capacity != 0 && !(bar.map { order.isBefore($0, match) } ?? false)
+  }
+
   /// Whether the window may hold too few: matches behind the bar would have to be shown.
   var isUsedUp: Bool { bar != nil && entries.count < shown.upperBound }
 
@@ -51,7 +56,7 @@ struct LiveWindow<Item: Sendable>: Sendable {
     for (key, match) in changes {
       if let old = byKey.removeValue(forKey: key) { removed.append(old) }
       guard let match else { continue }
-      if let bar, order.isBefore(bar, match) { continue }
+      guard takes(match) else { continue }
       byKey[key] = match
       inserted.append(match)
     }

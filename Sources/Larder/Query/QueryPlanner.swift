@@ -140,8 +140,13 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
     var estimate = reach
     if order != .none, let needed = query.needed, reach > 0 {
       let isExact = covered.count == query.conjuncts.count && !hasResidual
-      // Nothing is known of what the rest lets through: as if every tenth did.
-      estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
+      if case .groups(let grouped, _) = order, grouped < columns.count {
+        // Whole groups are gathered; of one group that is all.
+        if grouped > next { estimate = min(reach, Self.clamped(Double(needed) * 10)) }
+      } else {
+        // Nothing is known of what the rest lets through: as if every tenth did.
+        estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
+      }
     }
     return Choice(
       access: .ordered(index: index, spans: spans, order), covered: covered, reach: reach, estimate: estimate,

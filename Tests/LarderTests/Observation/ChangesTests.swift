@@ -105,6 +105,7 @@ import Testing
     try await registers.save(contentsOf: [Register(id: 1, value: 0), Register(id: 2, value: 0)])
     var changes = registers.changes().makeAsyncIterator()
     for value in 1...500 { try await registers.save(Register(id: 1, value: value)) }
+    try await registers.flush()  // behind the announcement of the last
     #expect(changes.feed.waitingCount == 1)
     try await registers.delete(2)
     let sets = try await [changes.next(), changes.next()].compactMap { $0.map(Told.init) }
@@ -120,6 +121,7 @@ import Testing
       try await registers.save(Register(id: id, value: 2))
       try await registers.delete(id)
     }
+    try await registers.flush()  // behind the announcement of the last
     #expect(changes.feed.waitingCount == 0)
     try await registers.update(1) { $0.value = 9 }
     try await registers.delete(1)
@@ -200,6 +202,7 @@ import Testing
     #expect(set == nil)
     #expect(feed.value?.isAwaited == false)
     try await registers.save(Register(id: 1, value: 1))
+    try await registers.flush()  // behind the announcement
     #expect(feed.value?.waitingCount == 1, "what comes later is still there")
     let early = Task {
       withUnsafeCurrentTask { $0?.cancel() }

@@ -45,7 +45,7 @@ import Testing
       let revisions = things.snapshot
       for index in readers.indices where random.chance(70) {
         let expected = readers[index].maker.answer(all)
-        // A result that is the same is not told, so the reader only asks for one that differs.
+        // A result that is the same is not told, so the reader only asks for one that differs; the newest comes first.
         let shown = readers[index].shown
         if shown != expected { readers[index].shown = try #require(try await readers[index].iterator.next()) }
         let found = readers[index].shown
@@ -63,7 +63,7 @@ import Testing
   /// A few single writes, a batch, or everything anew; several tasks at once.
   private func write(to things: LocalRepository<Thing>, using random: inout SeededGenerator) async throws {
     if random.chance(10) {
-      return try await things.replaceAll(with: (0..<random.int(0..<120)).map { Thing.random($0, using: &random) })
+      try await things.replaceAll(with: (0..<random.int(0..<120)).map { Thing.random($0, using: &random) })
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<random.int(1..<12) {
@@ -73,5 +73,6 @@ import Testing
       }
       try await group.waitForAll()
     }
+    try await things.flush()  // behind the announcement of all that
   }
 }
