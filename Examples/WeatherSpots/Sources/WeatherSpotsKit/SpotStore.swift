@@ -18,12 +18,13 @@ public struct SpotStore: Sendable {
   ///   - file: A name that ends in `.json` or `.sqlite`.
   ///   - migration: When spots of an older version are rewritten. They are read in any case; a command that lives for some milliseconds
   ///     had better not begin with it, so it is `.manual`, and `weather-spots migrate` does it.
-  /// - Throws: What opening throws; `.unsupported` for another name.
+  /// - Throws: What opening throws; `.locked` when another program keeps the store to itself for more than ten seconds; `.unsupported` for
+  ///   another name.
   public init(file: URL, migration: StoreOptions.Migration = .init(mode: .manual)) async throws(RepositoryError) {
     let access: StoreOptions.Access = Self.isShared(file) ? .shared : .exclusive
     try await self.init(
       backend: Self.backend(file),
-      options: StoreOptions(access: access, pollInterval: .milliseconds(100), migration: migration))
+      options: StoreOptions(access: access, pollInterval: .milliseconds(100), lockTimeout: .seconds(10), migration: migration))
   }
 
   /// Opens the store that a backend keeps.
