@@ -23,7 +23,7 @@ extension LocalRepository {
   /// Cost: two searches where an index answers the whole query, none for all records; otherwise as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {
-    try await answer(query) { (run) throws(RepositoryError) in try run.count() }
+    try await answer(query, isCount: true) { (run) throws(RepositoryError) in try run.count() }
   }
 
   /// The records that meet the query, with what the query has found out about each: distance, rank, highlighted text.
@@ -64,7 +64,8 @@ extension LocalRepository {
   public nonisolated(nonsending) func min<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
-    try await first(query.ordered(by: keyPath, .forward))?[keyPath: keyPath]
+    if query.maximum == nil, query.skipped == 0 { return try await first(query.ordered(by: keyPath, .forward))?[keyPath: keyPath] }
+    return try await fetch(query).map { $0[keyPath: keyPath] }.min()
   }
 
   /// The greatest value of a property among the records that meet the query, or `nil` when none does.
@@ -74,7 +75,8 @@ extension LocalRepository {
   public nonisolated(nonsending) func max<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
-    try await first(query.ordered(by: keyPath, .reverse))?[keyPath: keyPath]
+    if query.maximum == nil, query.skipped == 0 { return try await first(query.ordered(by: keyPath, .reverse))?[keyPath: keyPath] }
+    return try await fetch(query).map { $0[keyPath: keyPath] }.max()
   }
 
   /// How many of the records that meet the query have each value of a property.
@@ -110,19 +112,21 @@ extension LocalRepository {
   /// - Throws: as ``fetch(_:)``, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func delete(where query: Query<Item>) async throws(RepositoryError) -> Int {
-    try await repositoryErrors { try await self.transaction { transaction in try transaction.delete(where: query, in: self) } }
+    // Sees to the indexes, which the transaction would otherwise have to make on the store's executor.
+    _ = try await readyRun(PreparedQuery(query))
+    return try await repositoryErrors { try await self.transaction { transaction in try transaction.delete(where: query, in: self) } }
   }
 
   // MARK: Running
 
   /// Prepares a query, sees to its indexes, and runs it: here when it is small, away from the caller's actor when it is not.
   private nonisolated(nonsending) func answer<Output: Sendable>(
-    _ query: Query<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil,
+    _ query: Query<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil, isCount: Bool = false,
     _ body: @escaping @Sendable (QueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
     let prepared = try PreparedQuery(query)
     let run = try await readyRun(prepared, alsoUses: keyPath)
-    if run.choice.estimate <= ParallelDecoding.chunk { return try body(run) }
+    if isCount && run.isPlain || run.choice.bound <= ParallelDecoding.chunk { return try body(run) }
     return try await Self.runElsewhere(run, body)
   }
 

@@ -14,6 +14,11 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
     /// How many records will be looked at, as far as can be told.
     var estimate: Int
     var givesOrder = false
+    /// Whether no more than ``estimate`` will be looked at, rather than probably not.
+    var isCertain = false
+
+    /// How many records may be looked at.
+    var bound: Int { isCertain ? estimate : reach }
   }
 
   /// The indexes that could help, and must be built before a plan is made.
@@ -33,7 +38,7 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
   /// - Throws: `.unsupported` when a needed index is not declared.
   func plan() throws(RepositoryError) -> Choice {
     if query.isImpossible {
-      return Choice(access: .nothing, covered: Set(query.conjuncts.indices), reach: 0, estimate: 0, givesOrder: true)
+      return Choice(access: .nothing, covered: Set(query.conjuncts.indices), reach: 0, estimate: 0, givesOrder: true, isCertain: true)
     }
     var choices = orderedChoices()
     if let words = query.words {
@@ -90,7 +95,8 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
         near.within.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
       let givesOrder = query.order.isEmpty
       let estimate = givesOrder && isPlain && query.box == nil ? min(reach, query.needed ?? reach) : reach
-      choices.append(Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder))
+      choices.append(
+        Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder, isCertain: estimate < reach))
     }
     if let box = query.box {
       let reach = geo.estimate(box)
@@ -140,6 +146,7 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
     let isDescending = next < columns.count && columns[next].isDescending
     let reach = spans.reduce(0) { $0 + $1.ranks(in: tree, isDescending: isDescending).count }
     var estimate = reach
+    var isCertain = false
     if order != .none, let needed = query.needed, reach > 0 {
       let isExact = covered.count == query.conjuncts.count && !hasResidual
       if case .groups(let grouped, _) = order, grouped < columns.count {
@@ -148,11 +155,12 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
       } else {
         // Nothing is known of what the rest lets through: as if every tenth did.
         estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
+        isCertain = isExact
       }
     }
     return Choice(
       access: .ordered(index: index, spans: spans, order), covered: covered, reach: reach, estimate: estimate,
-      givesOrder: order != .none)
+      givesOrder: order != .none, isCertain: isCertain)
   }
 
   private func note(_ conjunct: Int, in covered: inout Set<Int>) {

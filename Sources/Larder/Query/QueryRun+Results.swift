@@ -47,7 +47,7 @@ extension QueryRun {
   /// The plan, with what running it looks at if that is not too much.
   func explained() throws(RepositoryError) -> QueryPlan {
     var examined: Int?
-    if choice.estimate <= 10_000 {
+    if choice.bound <= 10_000 {
       var count = 0
       _ = try results(after: nil, examined: &count)
       examined = count

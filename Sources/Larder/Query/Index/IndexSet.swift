@@ -25,6 +25,8 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
 
   var areDeclared: Bool { true }
 
+  var areUnique: Bool { declarations.contains(where: \.isUnique) }
+
   var needsValues: Bool {
     bodies.contains { if case .absent = $0 { false } else { true } }
   }
@@ -39,10 +41,6 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
 
   func tree(_ index: Int) -> CountedTree<IndexEntry>? {
     if case .ordered(let tree) = bodies[index] { tree } else { nil }
-  }
-
-  var hasBuildInProgress: Bool {
-    bodies.contains { if case .building = $0 { true } else { false } }
   }
 
   // MARK: Following commits
