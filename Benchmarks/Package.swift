@@ -5,12 +5,16 @@ let package = Package(
   name: "larder-benchmarks",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "larder", path: "..")
+    .package(name: "larder", path: ".."),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   ],
   targets: [
     .executableTarget(
       name: "larder-bench",
-      dependencies: [.product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder")]
+      dependencies: [
+        .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]
     )
   ],
   swiftLanguageModes: [.v6]

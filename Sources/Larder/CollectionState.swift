@@ -30,6 +30,8 @@ struct CollectionState: Sendable {
 
 /// The indexes of a collection, whatever its type: an immutable value beside the records of the same commit.
 protocol CollectionIndexes: Sendable {
+  /// Whether a repository has said which indexes there are, even if none.
+  var areDeclared: Bool { get }
   /// Whether a written value will be asked for, so that it is better decoded by the writer's own task.
   var needsValues: Bool { get }
   /// Follows a change of one record.
@@ -38,8 +40,9 @@ protocol CollectionIndexes: Sendable {
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError?
 }
 
-/// The indexes of a collection for which none were declared.
+/// What stands for the indexes of a collection that no repository has been made for.
 struct NoIndexes: CollectionIndexes {
+  var areDeclared: Bool { false }
   var needsValues: Bool { false }
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) {}
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? { nil }

@@ -29,6 +29,7 @@ extension CommitQueue {
     let start = ContinuousClock.now
     var report = await executor.run { self.backend.verify() }
     if let failure = checkpoints.withLock({ $0.failure }) { report.problems.append(failure) }
+    if let failure = sharing.withLock({ $0.failure }) { report.problems.append(failure) }
     report.duration = .now - start
     return report
   }
@@ -37,6 +38,7 @@ extension CommitQueue {
   ///
   /// The second call does nothing.
   func close() async throws(RepositoryError) {
+    endMigrations()
     try await executor.run { () throws(RepositoryError) in
       guard !self.state.isClosed else { return }
       while let writes = self.takeWrites() { self.commit(writes) }

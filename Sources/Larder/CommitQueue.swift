@@ -21,8 +21,12 @@ final class CommitQueue: Sendable {
   let checkpoints = Mutex(CheckpointState())
   /// The indexes that have been made, or are being made.
   let indexBuilds = Mutex<[IndexPlace: Task<Void, Never>]>([:])
+  /// What is known of the others who write the store.
+  let sharing = Mutex(SharingState())
   /// Who is told what was committed.
   let hub: ChangeHub
+  /// The rewrites of older records.
+  let migrations = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
 
   private struct Inbox: Sendable {
     var writes: [any AnyQueuedWrite] = []
@@ -63,6 +67,7 @@ final class CommitQueue: Sendable {
     let collections = queue.state.collections
     executor.queue.async { for collection in collections { collection.records.index() } }
     queue.scheduleIdleCheckpoint()
+    queue.schedulePoll()
     return queue
   }
 
@@ -79,7 +84,12 @@ final class CommitQueue: Sendable {
       return types[name].map { $0 == ObjectIdentifier(type) } ?? true
     }
     guard isSameType else { throw RepositoryError(.unsupported, "the collection \(name) is open as another type") }
-    return published.withLock { state in
+    return collection(named: name)
+  }
+
+  /// The index of a collection, made when it is new.
+  func collection(named name: String) -> Int {
+    published.withLock { state in
       if let index = state.names.firstIndex(of: name) { return index }
       state.names.append(name)
       state.collections.append(CollectionState())
@@ -155,13 +165,14 @@ final class CommitQueue: Sendable {
   ///
   /// On the executor only.
   func commit(_ writes: [any AnyQueuedWrite]) {
-    let state = self.state
     do throws(RepositoryError) {
-      try state.checkWritable()
+      try self.state.checkWritable()
+      try beginSharedCommit(writes)
     } catch {
       for write in writes where write.claim() { write.finish(error) }
       return
     }
+    let state = self.state
     var batch = StagedBatch(state)
     var claimed: [any AnyQueuedWrite] = []
     claimed.reserveCapacity(writes.count)
@@ -182,21 +193,26 @@ final class CommitQueue: Sendable {
         failure = error
         notePoison(error)
       }
+    } else if options.access == .shared {
+      backend.cancelCommit()
     }
     for write in claimed { write.finish(failure) }
     if !announced.isEmpty { hub.announce(announced, commit: Revision(self.state.commit)) }
   }
 
   /// On the executor only.
-  private func publish(_ state: StoreState) {
+  func publish(_ state: StoreState) {
     // The old state goes back to the caller, so that what only it has kept alive is not released under the lock.
     _ = published.withLock { current in
       let old = current
-      // A collection may have been declared since the state was taken; it is empty, and stays.
-      let declared = current.names.dropFirst(state.names.count)
+      // A collection may have been added since the state was taken; it is empty, and stays. So do indexes that were declared: none of them
+      // has been built, since only the executor begins that.
       current = state
-      current.names += declared
-      current.collections += declared.map { _ in CollectionState() }
+      current.names += old.names.dropFirst(state.names.count)
+      current.collections += old.collections.dropFirst(state.collections.count)
+      for index in state.collections.indices where !state.collections[index].indexes.areDeclared {
+        current.collections[index].indexes = old.collections[index].indexes
+      }
       return old
     }
   }

@@ -137,7 +137,11 @@ extension LocalRepository {
       var needed = QueryPlanner.usable(query, indexes.declarations)
       if let keyPath {
         needed += indexes.declarations.indices.filter { index in
-          if case .ordered = indexes.declarations[index].kind { indexes.declarations[index].columns.first?.keyPath == keyPath } else { false }
+          if case .ordered = indexes.declarations[index].kind {
+            indexes.declarations[index].columns.first?.keyPath == keyPath
+          } else {
+            false
+          }
         }
       }
       let missing = needed.filter { !indexes.isBuilt($0) }

@@ -85,7 +85,7 @@ extension LocalRepository {
     let records = try await ParallelEncoding.records(Array(items), coder, decoding: queue.needsValues(of: collection))
     let (collection, version) = (collection, schema.version)
     try await repositoryErrors {
-      try await self.queue.write(nil) { batch in batch.replaceAll(in: collection, with: records, schemaVersion: version) }
+      try await self.queue.write(nil) { batch in try batch.replaceAll(in: collection, with: records, schemaVersion: version) }
     }
   }
 

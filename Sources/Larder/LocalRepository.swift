@@ -20,6 +20,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   private let duplicates = Mutex<[OpenReport.Duplicate]>([])
   /// Whether closing the repository closes the store, because nobody else has it.
   private let ownsStore: Bool
+  nonisolated let migration: MigrationRun<Item>
 
   /// The store's own serial executor, so that nothing here blocks the cooperative pool.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { queue.executor.asUnownedSerialExecutor() }
@@ -30,18 +31,18 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.schema = schema
     self.ownsStore = ownsStore
     collection = try queue.collection(named: schema.name, of: Item.self)
-    coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits)
+    queue.reads(collection, upTo: schema.version)
+    coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits, migrations: schema.migrations)
+    migration = queue.migration(of: collection, named: schema.name, coder: coder)
     let newest = queue.state.collections[collection].records.newestSchemaVersion
     guard newest <= schema.version else {
-      throw RepositoryError(
-        .newerSchema, "the collection \(schema.name) holds records of a newer version",
-        versions: .init(found: newest, supported: schema.version))
+      throw .newerRecords(in: schema.name, found: newest, supported: schema.version)
     }
   }
 
   /// Declares the indexes, and builds those that must be there from the beginning.
   nonisolated func prepare() async throws(RepositoryError) {
-    try await queue.declare(IndexSet(schema.indexes, coder), for: collection)
+    try queue.declare(IndexSet(schema.indexes, coder), for: collection)
     for (index, declaration) in schema.indexes.enumerated() where declaration.isUnique || queue.options.indexing == .eager {
       await queue.buildIndex(index, of: collection, Item.self)
       guard let indexes = queue.state.collections[collection].indexes as? IndexSet<Item> else { continue }
@@ -66,6 +67,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       await queue.abandon()
       throw error
     }
+    await beginMigration()
   }
 
   /// Makes a repository that lives in memory only and is gone with the process.
@@ -134,6 +136,13 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   ///
   /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted` when the old file is damaged, `.poisoned`, `.closed`.
   public func checkpoint() async throws(RepositoryError) { try await queue.checkpoint() }
+
+  /// Shows what other processes have committed by now, in a store that is open `.shared` or `.readOnly`.
+  ///
+  /// Happens by itself within ``StoreOptions/pollInterval`` and before every write; for an app that comes to the foreground.
+  ///
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then the repository shows what it did before; `.poisoned`, `.closed`.
+  public func refresh() async throws(RepositoryError) { try await queue.refresh() }
 
   /// Commits what is queued and closes the store: afterwards only its main file remains, and calls throw `.closed`.
   ///

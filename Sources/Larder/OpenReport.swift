@@ -100,6 +100,6 @@ public struct UndecodableRecord: Sendable {
   public let revision: Revision
   /// The schema version that wrote it.
   public let schemaVersion: Int
-  /// Why it does not decode: `.decodingFailed` or `.tooLarge`.
+  /// Why it cannot be read: `.decodingFailed`, `.migrationFailed` or `.tooLarge`.
   public let error: RepositoryError
 }

@@ -102,6 +102,7 @@ enum Expectation: Sendable {
 extension StagedBatch {
   /// Puts a record in place.
   mutating func upsert(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
+    try checkVersion(record.schemaVersion, of: collection)
     try expecting.check(collections[collection].records[record.key], key: record.key)
     let slot = record.slot(at: revision)
     let old = collections[collection].upsert(slot)
@@ -112,6 +113,7 @@ extension StagedBatch {
   mutating func delete(
     _ key: RecordKey, in collection: Int, schemaVersion: Int, expecting: Expectation = .anything
   ) throws(RepositoryError) -> Bool {
+    try checkVersion(schemaVersion, of: collection)
     try expecting.check(collections[collection].records[key], key: key)
     guard let old = collections[collection].remove(key) else { return false }
     append(key, schemaVersion: schemaVersion, value: nil, collection, old: old, new: nil)
@@ -119,7 +121,10 @@ extension StagedBatch {
   }
 
   /// Puts these records in the place of all records of a collection; of two with one key the last one holds.
-  mutating func replaceAll(in collection: Int, with replacements: [EncodedRecord], schemaVersion: Int) {
+  mutating func replaceAll(
+    in collection: Int, with replacements: [EncodedRecord], schemaVersion: Int
+  ) throws(RepositoryError) {
+    try checkVersion(schemaVersion, of: collection)
     var last: [RecordKey: EncodedRecord] = [:]
     for record in replacements { last[record.key] = record }
     for slot in collections[collection].records.ordered() where last[slot.key] == nil {
@@ -141,6 +146,14 @@ extension StagedBatch {
     // Kept by nobody: the batch may fail, and a build that is under way elsewhere must find its log.
     for index in missing { indexes.build(index, from: collections[repository.collection].records) }
     return indexes
+  }
+
+  /// Refuses to write an older version into a collection to which another process has brought a newer one: it could not be read back there
+  /// without a step that nobody has written.
+  /// - Throws: `.newerSchema`.
+  private func checkVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
+    let newest = collections[collection].records.newestSchemaVersion
+    if newest > version { throw .newerRecords(in: names[collection], found: newest, supported: version) }
   }
 
   private mutating func append(

@@ -35,6 +35,7 @@ public final class Store: Sendable {
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
     let repository = try LocalRepository(queue: queue, schema: schema, ownsStore: false)
     try await repository.prepare()
+    await repository.beginMigration()
     return repository
   }
 
@@ -62,7 +63,16 @@ public final class Store: Sendable {
   /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted`, `.poisoned`, `.closed`.
   public func checkpoint() async throws(RepositoryError) { try await queue.checkpoint() }
 
-  /// Reads everything back from storage and compares every checksum, changing nothing; also tells of a failed automatic checkpoint.
+  /// Shows what other processes have committed by now, in a store that is open `.shared` or `.readOnly`.
+  ///
+  /// Happens by itself within ``StoreOptions/pollInterval`` and before every write.
+  ///
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then the store shows what it did before; `.poisoned`, `.closed`.
+  public func refresh() async throws(RepositoryError) { try await queue.refresh() }
+
+  /// Reads everything back from storage and compares every checksum, changing nothing.
+  ///
+  /// Also tells of a failed automatic checkpoint, and of a failed look for what other processes have committed.
   ///
   /// Cost: reads all files; writes wait meanwhile, reads do not.
   public func verify() async -> VerifyReport { await queue.verify() }

@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// Turns the records that a backend streams while it opens into the first published state.
 struct StoreLoader {
   private let limits: StoreOptions.Limits
@@ -15,16 +17,22 @@ struct StoreLoader {
     guard let value = record.value else {
       return deletions.append(.init(collection: current, key: record.key, revision: record.revision))
     }
-    if let error = RecordLimit.violation(of: limits, key: record.key, value: value) {
+    let (slot, error) = Self.slot(of: record, value, limits)
+    slots[current].append(slot)
+    if let error {
       undecodable.append(
         UndecodableRecord(
           collection: record.collection, key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, error: error))
-      slots[current].append(
-        RecordSlot(key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, refusedFor: error))
-    } else {
-      slots[current].append(
-        RecordSlot(key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, value: value))
     }
+  }
+
+  /// A stored record in memory, and why its value is refused if it is over a limit.
+  static func slot(of record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
+    let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
+    if let error = RecordLimit.violation(of: limits, key: key, value: value) {
+      return (RecordSlot(key: key, revision: revision, schemaVersion: version, refusedFor: error), error)
+    }
+    return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)
   }
 
   func finish(commit: Revision) -> StoreState {

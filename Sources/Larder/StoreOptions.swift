@@ -10,11 +10,18 @@ public enum Durability: Hashable, Sendable {
 public struct StoreOptions: Sendable {
   /// Who else may use the store meanwhile.
   public enum Access: Hashable, Sendable {
-    /// Nobody: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
+    /// Nobody else writes: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
     case exclusive
-    /// Reads beside a writer in another process, and never writes (SQLite only). Shows the state found at open.
+    /// Reads beside writers in other processes, and never writes.
+    ///
+    /// A SQLite store follows what they commit: a read shows every commit that is older than ``StoreOptions/pollInterval`` and the time of one
+    /// look at the file. A JSON file shows the state found at open.
     case readOnly
-    /// Several processes write (SQLite only).
+    /// Several processes write one store (SQLite only), each of them with this access.
+    ///
+    /// A write always sees what all of them have committed before it: compare-and-set, `insert`, `update` and transactions hold across
+    /// processes. A read is behind as `.readOnly` says; `refresh()` catches up at once. What others commit is announced to observers. One
+    /// process may open the store more than once, as `.shared` each time; they are to each other what processes are.
     case shared
   }
 
@@ -77,6 +84,51 @@ public struct StoreOptions: Sendable {
     case strict
   }
 
+  /// How records of an older schema version are brought to the current one; they can be read at once in any case.
+  public struct Migration: Sendable {
+    /// When older records are rewritten.
+    public enum Mode: Hashable, Sendable {
+      /// In the background, in small batches between other writes. The default.
+      case lazy
+      /// Before opening returns, on every core. Opening returns as well when a full disk or a failed record ends it early: see the progress.
+      case eager
+      /// When ``LocalRepository/finishMigration()`` is called; until then only records that are saved anyway.
+      case manual
+    }
+
+    /// Whether the store is copied before a version's first rewrite.
+    public enum Backup: Hashable, Sendable {
+      /// To `<file>-before-<collection>-v<version>`, which is never removed or overwritten by Larder. The default.
+      ///
+      /// If the copy fails, nothing is rewritten. Writes wait while it is made, reads do not.
+      case beforeFirstRewrite
+      /// No copy.
+      case declined
+    }
+
+    /// When older records are rewritten: in the background by default.
+    public var mode: Mode
+    /// Whether the store is copied first: by default it is.
+    public var backup: Backup
+    /// How many records are rewritten by one commit: 256 by default, at least 1.
+    public var batchSize: Int {
+      didSet { batchSize = max(batchSize, 1) }
+    }
+    /// Called after every batch and at the end, on a thread of its own choice; should be quick.
+    public var progress: (@Sendable (MigrationProgress) -> Void)?
+
+    /// Makes a policy.
+    public init(
+      mode: Mode = .lazy, backup: Backup = .beforeFirstRewrite, batchSize: Int = 256,
+      progress: (@Sendable (MigrationProgress) -> Void)? = nil
+    ) {
+      self.mode = mode
+      self.backup = backup
+      self.batchSize = max(batchSize, 1)
+      self.progress = progress
+    }
+  }
+
   /// Who else may use the store meanwhile: nobody by default.
   public var access: Access
   /// What a write survives when the call does not say: power loss by default.
@@ -91,12 +143,23 @@ public struct StoreOptions: Sendable {
   public var recovery: Recovery
   /// When indexes are built: when first needed, by default.
   public var indexing: Indexing
+  /// How often a `.shared` or `.readOnly` store looks for what others have committed: every 500 ms by default, at most every 10 ms.
+  ///
+  /// With `nil` it looks only at its own writes and when `refresh()` is called. A look that finds nothing takes some ten microseconds.
+  public var pollInterval: Duration?
+  /// How long a `.shared` store waits for the writes of others before it throws `.locked`: 30 s by default.
+  ///
+  /// Longer waits mean that another process holds the store in the middle of a write, as one that was stopped by a debugger does.
+  public var lockTimeout: Duration
+  /// How records of an older schema version are brought to the current one: in the background, after a copy was made.
+  public var migration: Migration
 
   /// Makes options; the defaults are an exclusive, durable store.
   public init(
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
-    indexing: Indexing = .onFirstNeed
+    indexing: Indexing = .onFirstNeed, pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30),
+    migration: Migration = .init()
   ) {
     self.access = access
     self.durability = durability
@@ -105,5 +168,8 @@ public struct StoreOptions: Sendable {
     self.keepsPreviousSnapshot = keepsPreviousSnapshot
     self.recovery = recovery
     self.indexing = indexing
+    self.pollInterval = pollInterval
+    self.lockTimeout = lockTimeout
+    self.migration = migration
   }
 }

@@ -135,7 +135,9 @@ public struct Transaction: ~Copyable {
     _ item: Item, in repository: LocalRepository<Item>, _ expectation: Expectation
   ) throws(RepositoryError) -> Revision {
     try check(repository)
-    try batch.upsert(repository.coder.encode(item, decoding: batch.collections[repository.collection].indexes.needsValues), in: repository.collection, expecting: expectation)
+    try batch.upsert(
+      repository.coder.encode(item, decoding: batch.collections[repository.collection].indexes.needsValues), in: repository.collection,
+      expecting: expectation)
     return batch.revision
   }
 

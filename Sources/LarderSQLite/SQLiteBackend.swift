@@ -17,7 +17,8 @@ internal import Synchronization
 /// Collections need names that differ in more than the case of their letters and do not start with `sqlite_` or `larder_`: `.unsupported`.
 /// Values are at most 1,000,000,000 bytes, the limit of common builds of SQLite: `.tooLarge`.
 ///
-/// `StoreOptions.Access.readOnly` reads beside a writer, without the lock; writes throw `.unsupported`. `.shared` is not supported yet.
+/// `StoreOptions.Access.readOnly` reads beside writers, without the lock; writes throw `.unsupported`. With `.shared` several processes write,
+/// each commit under SQLite's write lock; an index by revision, which each table then gets, tells each what the others have done.
 public final class SQLiteBackend: StorageBackend {
   /// The path of the database.
   public let name: String
@@ -59,6 +60,26 @@ public final class SQLiteBackend: StorageBackend {
     try store.withLock { store throws(RepositoryError) in try store.write(batch) }
   }
 
+  /// Takes SQLite's write lock, and reads what others have committed since; see `StorageBackend.beginCommit(after:_:)`.
+  ///
+  /// Cost: some ten microseconds, and what has changed.
+  /// - Throws: `.locked` when others hold the lock for longer than `StoreOptions.lockTimeout`, `.dataMissing`, `.corrupted`, `.inputOutput`,
+  ///   `.poisoned`.
+  public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
+    try store.withLock { store throws(RepositoryError) in try store.beginCommit(after: revision, durability) }
+  }
+
+  /// Gives the write lock back.
+  public func cancelCommit() {
+    store.withLock { $0.cancelCommit() }
+  }
+
+  /// Looks at `PRAGMA data_version`, and reads by revision when others have committed; a read-only store looks at the commit number in the file.
+  /// - Throws: `.corrupted`, `.inputOutput`, `.dataMissing`, `.locked`, `.poisoned`, `.closed`.
+  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
+    try store.withLock { store throws(RepositoryError) in try store.foreignCommits(after: revision) }
+  }
+
   /// Syncs the write-ahead log if a buffered commit is in it.
   /// - Throws: `.outcomeUnknown` or `.poisoned`.
   public func flush() throws(RepositoryError) {
@@ -82,12 +103,17 @@ public final class SQLiteBackend: StorageBackend {
     try store.withLock { store throws(RepositoryError) in try store.backup(to: url) }
   }
 
-  /// Empties the write-ahead log into the database and closes it.
+  /// Empties the write-ahead log into the database and closes it; a shared store leaves the log to those who still have it open.
   ///
   /// Releases the lock even when it throws; the second call does nothing.
   /// - Throws: `.full`, `.inputOutput` or `.outcomeUnknown` when the log could not be folded: the next open does it.
   public func close() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.close() }
+  }
+
+  /// Closes a store that was refused after it was opened: the log that was found stays as it is.
+  public func abandon() {
+    store.withLock { $0.abandon() }
   }
 
   /// Runs a statement on the connection: tests bring about a full disk with it.

@@ -15,6 +15,8 @@ final class SQLiteConnection {
   private(set) var handle: OpaquePointer?
   /// The length of the write-ahead log in pages after the last commit; SQLite fills it in.
   private let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+  /// Until when others are waited for, as ``SQLiteWait`` counts; SQLite reads it.
+  private let waitsUntil = UnsafeMutablePointer<Int64>.allocate(capacity: 1)
 
   /// Opens the file; `nil` when there is none.
   ///
@@ -22,6 +24,7 @@ final class SQLiteConnection {
   init?(path: String, _ mode: Mode) throws(RepositoryError) {
     self.path = path
     logPages.initialize(to: 0)
+    waitsUntil.initialize(to: 0)
     var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI
     flags |= mode == .readWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
     let result = sqlite3_open_v2(Self.uri(path, immutable: mode == .immutable), &handle, flags, nil)
@@ -49,6 +52,7 @@ final class SQLiteConnection {
     keepLogOnClose()
     sqlite3_close_v2(handle)
     logPages.deallocate()
+    waitsUntil.deallocate()
   }
 
   private static func uri(_ path: String, immutable: Bool) -> String {
@@ -80,11 +84,27 @@ final class SQLiteConnection {
       (SQLITE_LIMIT_VARIABLE_NUMBER, 16), (SQLITE_LIMIT_TRIGGER_DEPTH, 1),
     ]
     for (limit, value) in limits { sqlite3_limit(handle, limit, value) }
-    // Only a foreign tool can hold a lock for long: stores exclude each other with their lock file.
+    // Only a foreign tool can hold a lock for long: exclusive stores exclude each other with their lock file.
     sqlite3_busy_timeout(handle, 2_000)
     for pragma in ["cell_size_check = ON", "mmap_size = 0", "trusted_schema = OFF", "temp_store = MEMORY"] {
       try execute("PRAGMA \(pragma)", while: .opening)
     }
+  }
+
+  /// Runs a body that waits for other writers at most so long, in short steps.
+  ///
+  /// SQLite's own handler sleeps longer the longer it has waited, so that who waits is overtaken by who comes.
+  func waiting<Result>(_ timeout: Duration, _ body: () throws(RepositoryError) -> Result) throws(RepositoryError) -> Result {
+    waitsUntil.pointee = SQLiteWait.now + SQLiteWait.nanoseconds(timeout)
+    sqlite3_busy_handler(
+      handle,
+      { context, count in
+        guard let deadline = context?.load(as: Int64.self), SQLiteWait.now < deadline else { return 0 }
+        SQLiteWait.pause(after: count)
+        return 1
+      }, waitsUntil)
+    defer { sqlite3_busy_timeout(handle, 2_000) }
+    return try body()
   }
 
   /// Runs a statement of this module's own text once.

@@ -31,6 +31,15 @@ enum SQLiteLayout {
     """
   }
 
+  /// Indexes by revision, made by `.shared` stores, in which each process asks what the others have committed since its last look.
+  ///
+  /// Nothing depends on them but that cost, so they are no part of the format: a file may have all, some or none of them.
+  static func createRevisionIndex(_ name: String) -> String {
+    "CREATE INDEX IF NOT EXISTS \(quoted(revisionIndex(name))) ON \(quoted(name)) (revision)"
+  }
+
+  static func revisionIndex(_ name: String) -> String { "larder_revisions_\(name)" }
+
   /// A collection's name as an identifier of SQL.
   ///
   /// Only names that passed ``isCollectionName(_:)`` get here, so there is no quote in it.

@@ -17,6 +17,9 @@ final class SQLiteOpening {
   /// What a read-only opening has read already.
   private var readAlready: [[StoredRecord]] = []
   private let log: SQLiteLog?
+  /// Whether a log was there before, which a refusal must leave there.
+  private let keepsLog: Bool
+  private let lockTimeout: Duration
   private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
 
@@ -28,14 +31,18 @@ final class SQLiteOpening {
     self.fileSystem = fileSystem
     let path = try SQLitePath(file) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
     self.path = path
-    let lock = try fileSystem.lock(path.lock)
+    let shared = options.access == .shared ? try fileSystem.lockShared(path.lock, waiting: options.lockTimeout) : nil
+    let lock: any HeldLock = if let shared { shared } else { try fileSystem.lock(path.lock) }
+    lockTimeout = options.lockTimeout
+    // Who finds others there leaves to them what they have done: creating, and judging the log.
+    let isAlone = shared?.isAlone ?? true
     var isLocked = true
     defer { if !isLocked { lock.release() } }
     do throws(RepositoryError) {
-      let removed = try SQLiteDraft.removeLeftovers(of: path, fileSystem)
+      let removed = isAlone ? try SQLiteDraft.removeLeftovers(of: path, fileSystem) : []
       let isNew = try Self.preflight(path, fileSystem)
-      if isNew { try SQLiteDraft.create(path, fileSystem) }
-      let log = isNew ? nil : try Self.inspectLog(path, fileSystem)
+      if isNew && isAlone { try SQLiteDraft.create(path, fileSystem) }
+      let log = isNew || !isAlone ? nil : try Self.inspectLog(path, fileSystem)
       guard let connection = try SQLiteConnection(path: path.main, .readWrite) else {
         throw RepositoryError(.dataMissing, "the file went away while it was opened", file: path.main)
       }
@@ -45,9 +52,10 @@ final class SQLiteOpening {
         try Self.judge(log, path, isBuffered: reader.row.isBuffered, options.recovery)
         self.reader = reader
       } catch {
-        Self.leave(connection, keepingLog: log != nil)
+        Self.leave(connection, keepingLog: log != nil || !isAlone)
         throw error
       }
+      keepsLog = log != nil || !isAlone
       (self.log, self.connection, self.lock) = (log, connection, lock)
       (row, collections) = (reader?.row ?? SQLiteStoreRow(id: UUID()), reader?.collections ?? [])
       report = OpenReport(
@@ -121,52 +129,13 @@ final class SQLiteOpening {
     self.fileSystem = fileSystem
     path = try SQLitePath(file, makeDirectory: nil)
     (lock, connection, reader, log) = (nil, nil, nil, nil)
-    let (reader, chunks) = try Self.readBeside(path, fileSystem)
+    (keepsLog, lockTimeout) = (false, .zero)
+    let (reader, chunks) = try SQLiteBeside(path, fileSystem).readAll()
     (row, collections) = (reader.row, reader.collections)
     report = OpenReport(
       storeID: row.id, commit: Revision(row.commit), isNew: false, recordCount: reader.recordCount,
       tombstoneHorizon: Revision(row.tombstonesSince))
     readAlready = chunks.reversed()
-  }
-
-  /// Reads everything, all problems included if they are not to stop it.
-  static func readBeside(
-    _ path: SQLitePath, _ fileSystem: any FileSystem, stopsAtDamage: Bool = true
-  ) throws(RepositoryError) -> (SQLiteReader, [[StoredRecord]]) {
-    // Without a log nobody writes the file, and SQLite can read it without making files of its own. A writer that comes and folds
-    // its log into the file meanwhile is noticed by what is read, or by its log; then all is read again, in a proper transaction if
-    // there is a log now. Damage that is met twice without a log is damage.
-    var attempt = 1
-    while try !hasLog(path, fileSystem) {
-      do throws(RepositoryError) {
-        let result = try read(path, .immutable, stopsAtDamage)
-        if try !hasLog(path, fileSystem), result.0.problems.isEmpty || attempt == 2 { return result }
-      } catch {
-        let isAlone = try !hasLog(path, fileSystem)
-        if error.code != .corrupted || (attempt == 2 && isAlone) { throw error }
-      }
-      attempt += 1
-    }
-    return try read(path, .readOnly, stopsAtDamage)
-  }
-
-  private static func hasLog(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
-    guard let file = try fileSystem.open(path.log, writable: false) else { return false }
-    return try file.size() > 0
-  }
-
-  private static func read(
-    _ path: SQLitePath, _ mode: SQLiteConnection.Mode, _ stopsAtDamage: Bool
-  ) throws(RepositoryError) -> (SQLiteReader, [[StoredRecord]]) {
-    guard let connection = try SQLiteConnection(path: path.main, mode) else {
-      throw RepositoryError(.dataMissing, "there is no such file", file: path.main)
-    }
-    let (bytes, size) = try connection.header()
-    try SQLiteLayout.check(header: bytes, size: size, file: path.main)
-    let reader = try SQLiteReader(connection, stopsAtDamage: stopsAtDamage)
-    var chunks: [[StoredRecord]] = []
-    while let chunk = try reader.next() { chunks.append(chunk) }
-    return (reader, chunks)
   }
 
   // MARK: The steps
@@ -187,9 +156,13 @@ final class SQLiteOpening {
       throw RepositoryError(.unsupported, "this file system has no shared memory for SQLite's write-ahead log", file: path.main)
     }
     for pragma in SQLiteDraft.pragmas { try connection.execute("PRAGMA \(pragma)") }
-    let writer = try SQLiteWriter(connection, row: row, collections: collections)
+    let shared = lock as? any HeldSharedLock
+    if shared != nil { try SQLiteSharing.createIndexes(for: collections, on: connection, waiting: lockTimeout) }
+    let sharing = shared == nil ? nil : SQLiteSharing(connection, lockTimeout)
+    let writer = try SQLiteWriter(connection, row: row, collections: collections, sharing: sharing)
     // What the log still holds beyond its last commit must not be found a second time.
     if report.cutTail != nil { try foldAway(connection) }
+    try shared?.share()
     return (writer, lock)
   }
 
@@ -204,9 +177,12 @@ final class SQLiteOpening {
     }
   }
 
+  /// Whether the store was found with a write-ahead log, as an unclean end leaves it.
+  var foundLog: Bool { log != nil }
+
   /// Gives everything back; the files stay as they were found.
   func abandon() {
-    if let connection { Self.leave(connection, keepingLog: log != nil) }
+    if let connection { Self.leave(connection, keepingLog: keepsLog) }
     lock?.release()
   }
 

@@ -16,6 +16,8 @@ final class SQLiteStore {
   private var phase = Phase.unopened
   private var options = StoreOptions()
   private var path: SQLitePath?
+  /// Whether the store was opened with the write-ahead log of an unclean end.
+  private var foundLog = false
 
   init(_ file: URL, _ fileSystem: any FileSystem) {
     self.file = file
@@ -44,11 +46,11 @@ final class SQLiteStore {
     self.options = options
     let opening: SQLiteOpening
     switch options.access {
-    case .exclusive: opening = try SQLiteOpening(file, options, fileSystem)
+    case .exclusive, .shared: opening = try SQLiteOpening(file, options, fileSystem)
     case .readOnly: opening = try SQLiteOpening(readOnly: file, fileSystem)
-    case .shared: throw RepositoryError(.unsupported, "several writers are not supported yet", file: name)
     }
     path = opening.path
+    foundLog = opening.foundLog
     phase = .opening(opening)
   }
 
@@ -77,6 +79,21 @@ final class SQLiteStore {
     try writer.write(batch)
   }
 
+  func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
+    guard let writer = try writer() else { throw RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
+    return try writer.beginCommit(after: revision, durability)
+  }
+
+  func cancelCommit() {
+    if case .writing(let writer, _) = phase { writer.cancelCommit() }
+  }
+
+  func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
+    if let writer = try writer() { return try writer.foreignCommits(after: revision) }
+    guard let path else { return nil }
+    return try SQLiteBeside(path, fileSystem).commits(after: revision)
+  }
+
   func flush() throws(RepositoryError) { try writer()?.flush() }
 
   func checkpoint() throws(RepositoryError) { try writer()?.checkpoint(keeping: options.limits.tombstones) }
@@ -103,7 +120,7 @@ final class SQLiteStore {
         while try reader.next() != nil {}
         report.problems = try Self.integrityProblems(writer.connection)
       } else if let path {
-        reader = try SQLiteOpening.readBeside(path, fileSystem, stopsAtDamage: false).0
+        reader = try SQLiteBeside(path, fileSystem).readAll(stopsAtDamage: false).0
       } else {
         throw RepositoryError(.closed, "the store is not open", file: name)
       }
@@ -176,6 +193,7 @@ final class SQLiteStore {
     defer { lock.release() }
     // After a failed sync the log is left for the next open to judge.
     if writer.poison != nil { return writer.abandon() }
+    if let shared = lock as? any HeldSharedLock { return try closeShared(writer, shared) }
     do {
       try writer.checkpoint(keeping: options.limits.tombstones)
       try writer.close()
@@ -184,6 +202,47 @@ final class SQLiteStore {
       throw error
     }
   }
+
+  /// Leaves the log to the others, or folds it if nobody else has the store open.
+  ///
+  /// The connection goes before it is found out whether there are others, so that the one who is last is the only one.
+  private func closeShared(_ writer: SQLiteWriter, _ lock: any HeldSharedLock) throws(RepositoryError) {
+    do {
+      try writer.flush()
+    } catch {
+      writer.abandon()
+      throw error
+    }
+    writer.abandon()
+    guard lock.reclaim(), let connection = try SQLiteConnection(path: writer.connection.path, .readWrite) else { return }
+    for pragma in SQLiteDraft.pragmas { try connection.execute("PRAGMA \(pragma)") }
+    let collections = try SQLiteLayout.collections(on: connection)
+    let last = try SQLiteWriter(connection, row: SQLiteStoreRow(on: connection), collections: collections)
+    do {
+      try last.checkpoint(keeping: options.limits.tombstones)
+      try last.close()
+    } catch {
+      last.abandon()
+      throw error
+    }
+  }
+
+  /// Ends the connection to a store that was refused, before anything was written.
+  ///
+  /// Without a log that was found, SQLite removes the empty one of its own.
+  func abandon() {
+    guard case .writing(let writer, let lock) = phase, writer.poison == nil else { return closeQuietly() }
+    phase = .closed
+    if foundLog {
+      writer.abandon()
+    } else {
+      do { try writer.close() } catch { writer.abandon() }
+    }
+    lock.release()
+  }
+
+  /// The refusal is what the caller must hear.
+  private func closeQuietly() { do { try close() } catch {} }
 
   // MARK: For tests
 

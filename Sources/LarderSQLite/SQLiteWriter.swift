@@ -6,21 +6,23 @@ internal import Larder
 /// Invariant: `row` and `tables` are what the file holds as of the last commit; they change only after COMMIT has succeeded.
 final class SQLiteWriter {
   let connection: SQLiteConnection
-  private(set) var row: SQLiteStoreRow
+  var row: SQLiteStoreRow
   /// The failed sync after which nothing more is written.
   private(set) var poison: RepositoryError?
+  /// What it takes to write beside others; `nil` for an exclusive store.
+  let sharing: SQLiteSharing?
 
   /// The collections that have a table.
-  private var collections: Set<String>
+  var collections: Set<String>
   /// The tables that were used so far.
   private var tables: [String: SQLiteTable] = [:]
   /// The collections that the current transaction has made.
   private var created: [String] = []
   /// The names of the tables without case, as SQLite compares them.
-  private var foldedNames: Set<String>
+  var foldedNames: Set<String>
   private var synchronous: Durability?
   private var hasUnsynced = false
-  private let begin: SQLiteStatement
+  let begin: SQLiteStatement
   private let commit: SQLiteStatement
   private let updateRow: SQLiteStatement
   private let tombstones: SQLiteTombstones
@@ -28,9 +30,12 @@ final class SQLiteWriter {
   /// Pages of the log after which a commit folds them into the database.
   static let checkpointPages = 1_000
 
-  init(_ connection: SQLiteConnection, row: SQLiteStoreRow, collections: [String]) throws(RepositoryError) {
+  init(
+    _ connection: SQLiteConnection, row: SQLiteStoreRow, collections: [String], sharing: SQLiteSharing? = nil
+  ) throws(RepositoryError) {
     self.connection = connection
     self.row = row
+    self.sharing = sharing
     foldedNames = try Self.objectNames(on: connection)
     begin = try connection.prepare("BEGIN IMMEDIATE")
     commit = try connection.prepare("COMMIT")
@@ -40,7 +45,7 @@ final class SQLiteWriter {
   }
 
   /// Every name that a new table could collide with, indexes included.
-  private static func objectNames(on connection: SQLiteConnection) throws(RepositoryError) -> Set<String> {
+  static func objectNames(on connection: SQLiteConnection) throws(RepositoryError) -> Set<String> {
     let statement = try connection.prepare("SELECT name FROM sqlite_schema")
     var names: Set<String> = []
     while try statement.step() { names.insert(SQLiteLayout.folded(try statement.text(0))) }
@@ -53,19 +58,30 @@ final class SQLiteWriter {
   /// Writes a batch in one transaction: all or none.
   func write(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse()
-    guard batch.commits.lowerBound == row.commit + 1, batch.commits.upperBound <= UInt64(Int64.max) else {
-      throw RepositoryError(.unsupported, "the batch does not start one above the newest commit", file: connection.path)
+    if sharing == nil {
+      try checkOrder(batch, after: row)
+      try connection.checkPresence()
     }
-    try connection.checkPresence()
-    // The first buffered commit after a checkpoint is synced all the same: it says, durably, that later ones may be missing.
-    let durability = batch.durability == .buffered && row.isBuffered ? Durability.buffered : .durable
-    try transaction(durability) { next throws(RepositoryError) in
+    try transaction(durability(of: batch.durability)) { next throws(RepositoryError) in
+      try self.checkOrder(batch, after: next)
       for record in batch.records { try self.apply(record, to: &next) }
       next.commit = batch.commits.upperBound
       if batch.durability == .buffered { next.isBuffered = true }
     }
     if connection.logPageCount >= Self.checkpointPages { checkpointInPassing() }
   }
+
+  private func checkOrder(_ batch: WriteBatch, after row: SQLiteStoreRow) throws(RepositoryError) {
+    guard batch.commits.lowerBound == row.commit + 1, batch.commits.upperBound <= UInt64(Int64.max) else {
+      throw RepositoryError(.unsupported, "the batch does not start one above the newest commit", file: connection.path)
+    }
+  }
+
+  /// How a batch is committed.
+  ///
+  /// The first buffered commit after a checkpoint is synced all the same: it says, durably, that later ones may be missing. The mark stays for
+  /// as long as any process has the store open, so a row that is behind others' commits errs on the safe side.
+  func durability(of wish: Durability) -> Durability { wish == .buffered && row.isBuffered ? .buffered : .durable }
 
   /// Makes buffered commits durable.
   func flush() throws(RepositoryError) {
@@ -86,14 +102,15 @@ final class SQLiteWriter {
       try transaction(.durable) { next throws(RepositoryError) in try self.prune(keeping: tombstoneLimit, &next) }
     }
     do {
-      try connection.checkpoint(truncating: true)
+      try checkpointTruncating()
     } catch {
       // A reader that is still busy keeps part of the log in use; nothing is lost, and the next checkpoint goes on.
       if error.code == .locked { return try flush() }
       throw poisoned(by: error)
     }
     hasUnsynced = false
-    if row.isBuffered {
+    // Beside others the mark stays: they may have written buffered commits since.
+    if row.isBuffered && sharing == nil {
       try transaction(.durable) { next throws(RepositoryError) in next.isBuffered = false }
       do { try connection.checkpoint(truncating: true) } catch { if error.code != .locked { throw poisoned(by: error) } }
     }
@@ -110,11 +127,12 @@ final class SQLiteWriter {
   func close() throws(RepositoryError) {
     for statement in [begin, commit, updateRow] { try statement.finalize() }
     try tombstones.finalize()
+    try sharing?.reader.finalize()
     for table in tables.values { try table.finalize() }
     try connection.close()
   }
 
-  private func checkUse() throws(RepositoryError) {
+  func checkUse() throws(RepositoryError) {
     if let poison {
       throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", file: connection.path, underlying: poison)
     }
@@ -133,19 +151,20 @@ final class SQLiteWriter {
     do { try connection.checkpoint(truncating: false) } catch { _ = poisoned(by: error) }
   }
 
+  /// Beside others it waits for them no longer than they would notice.
+  private func checkpointTruncating() throws(RepositoryError) {
+    guard sharing != nil else { return try connection.checkpoint(truncating: true) }
+    try connection.waiting(.milliseconds(500)) { () throws(RepositoryError) in try connection.checkpoint(truncating: true) }
+  }
+
   // MARK: Transactions
 
   private func transaction(
     _ durability: Durability, _ body: (inout SQLiteStoreRow) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
-    if synchronous != durability {
-      try connection.execute("PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
-      synchronous = durability
-    }
+    if !connection.isInTransaction { try beginTransaction(durability) }
     var next = row
-    created = []
     do {
-      try begin.run()
       try body(&next)
       try next.bind(to: updateRow)
       try updateRow.run()
@@ -155,11 +174,28 @@ final class SQLiteWriter {
       throw poisoned(by: error)
     }
     row = next
-    hasUnsynced = durability == .buffered
+    hasUnsynced = synchronous == .buffered
+  }
+
+  func beginTransaction(_ durability: Durability) throws(RepositoryError) {
+    if synchronous != durability {
+      try connection.execute("PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
+      synchronous = durability
+    }
+    created = []
+    do {
+      guard let sharing else { return try begin.run() }
+      try connection.checkPresence()
+      try connection.waiting(sharing.lockTimeout) { () throws(RepositoryError) in try begin.run() }
+      try followOthers(sharing)
+    } catch {
+      rollBack()
+      throw poisoned(by: error)
+    }
   }
 
   /// Undoes everything of a transaction, unless SQLite has done so already.
-  private func rollBack() {
+  func rollBack() {
     for name in created {
       tables[name] = nil
       collections.remove(name)
@@ -210,6 +246,7 @@ final class SQLiteWriter {
     if !collections.contains(name) {
       guard SQLiteLayout.isCollectionName(name), !foldedNames.contains(SQLiteLayout.folded(name)) else { throw unusable(name) }
       try connection.execute(SQLiteLayout.createCollection(name))
+      if sharing != nil { try connection.execute(SQLiteLayout.createRevisionIndex(name)) }
       created.append(name)
       collections.insert(name)
       foldedNames.insert(SQLiteLayout.folded(name))

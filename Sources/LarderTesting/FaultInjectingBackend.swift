@@ -136,10 +136,31 @@ public final class FaultInjectingBackend: StorageBackend {
 
   /// Commits to the inner backend and records the batch, once the gate and the faults let it.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
-    let failure = try begin(.commit)
+    let failure: RepositoryError?
+    do throws(RepositoryError) {
+      failure = try begin(.commit)
+    } catch {
+      inner.cancelCommit()
+      throw error
+    }
     try inner.commit(batch)
     state.withLock { $0.batches.append(batch) }
     if let failure { throw failure }
+  }
+
+  /// Begins a commit of the inner backend; not counted, stopped or failed.
+  public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
+    try inner.beginCommit(after: revision, durability)
+  }
+
+  /// Gives up a commit of the inner backend.
+  ///
+  /// A fault that stops `commit` before the inner backend calls this too, as a backend that fails does.
+  public func cancelCommit() { inner.cancelCommit() }
+
+  /// Asks the inner backend what others have committed; not counted, stopped or failed.
+  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
+    try inner.foreignCommits(after: revision)
   }
 
   /// Flushes the inner backend, once the gate and the faults let it.
@@ -178,6 +199,9 @@ public final class FaultInjectingBackend: StorageBackend {
     try inner.close()
     if let failure { throw failure }
   }
+
+  /// Gives the inner backend up as it is; neither held, failed nor counted.
+  public func abandon() { inner.abandon() }
 
   /// Counts a call, stops it at the gate, and fails it when its time has come.
   /// - Returns: The error to throw when the inner backend has done its part.

@@ -46,6 +46,10 @@ final class RecordingFileSystem: FileSystem {
   }
 
   func entries(of directory: String) throws(RepositoryError) -> [String]? { try real.entries(of: directory) }
+  func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
+    try real.lockShared(path, waiting: timeout)
+  }
+
   func lock(_ path: String) throws(RepositoryError) -> any HeldLock { try real.lock(path) }
 }
 

@@ -225,11 +225,6 @@ struct SQLiteBackendTests {
     #expect(try directory.contents() == before)
   }
 
-  @Test func severalWritersAreNotSupportedYet() throws {
-    #expect(code { _ = try readBack(url, StoreOptions(access: .shared)) } == .unsupported)
-    #expect(try directory.contents().isEmpty)
-  }
-
   @Test func aBackupIsAStoreOfItsOwn() throws {
     let backend = SQLiteBackend(file: url)
     let id = try backend.openAll().report.storeID

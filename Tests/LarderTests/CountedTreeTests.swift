@@ -5,7 +5,7 @@ import Testing
 /// The sorted set behind ordered indexes, against a sorted array that does the same.
 @Suite(.timeLimit(.minutes(10))) struct CountedTreeTests {
   @Test func aTreeDoesWhatASortedArrayDoes() {
-    for seed in Seeds.list(300, for: "counted tree") {
+    for seed in Seeds.list(100, for: "counted tree") {
       var run = TreeRun(seed)
       if let difference = run.difference(steps: 400) {
         Issue.record("\(difference) with node limit \(run.limit); replay with LARDER_SEED=\(seed)")
@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test(arguments: [3, 4, 5, 6, 7, 8, 16, 47]) func loadingSortedElementsEqualsInsertingThem(_ limit: Int) {
-    for count in Array(0...300) + [1_000, 2_303, 2_304, 2_305, 5_000] {
+    for count in Array(0...150) + [1_000, 1_295, 1_296, 3_000] {
       let elements = (0..<count).map { $0 * 2 }
       var loaded = CountedTree(sorted: elements, nodeLimit: limit)
       var inserted = CountedTree<Int>(nodeLimit: limit)
@@ -32,7 +32,7 @@ import Testing
 
   @Test(arguments: [3, 4, 47]) func aTreeCanBeEmptiedInAnyOrderAndFilledAgain(_ limit: Int) {
     var random = SeededGenerator(7)
-    let all = Array(0..<2_000)
+    let all = Array(0..<600)
     var tree = CountedTree<Int>(nodeLimit: limit)
     for order in [all, all.reversed(), all.shuffled(using: &random)] {
       for element in order {
@@ -145,7 +145,7 @@ private struct TreeRun {
     var removals = 50
     for step in 0..<steps {
       if step % 100 == 0 { removals = random.int(0..<100) }  // so that trees grow and shrink for a while
-      if let difference = change(removals) ?? read() ?? tree.defect() { return "step \(step): \(difference)" }
+      if let difference = change(removals) ?? read() ?? (step % 8 == 0 ? tree.defect() : nil) { return "step \(step): \(difference)" }
       if random.chance(3) { copies.append((tree, model)) }
     }
     for (index, copy) in copies.enumerated() where copy.tree.elements() != copy.model || copy.tree.defect() != nil {

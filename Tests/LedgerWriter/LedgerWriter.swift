@@ -13,14 +13,26 @@ struct Entry: Codable, Identifiable, Sendable {
 }
 
 @main struct LedgerWriter {
-  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP` or `LedgerWriter hold FILE`.
+  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP` or `LedgerWriter hold FILE [ACCESS]`; or counts in one that is shared,
+  /// see ``Counting``; or migrates one, see `migrate`.
   static func main() async throws {
     let arguments = CommandLine.arguments
+    if arguments[1] == "count" {
+      do {
+        try await Counting.run(arguments)
+      } catch {
+        say("failed \(error)")
+        exit(1)
+      }
+      return
+    }
     let file = URL(fileURLWithPath: arguments[2])
     let backend: any StorageBackend = file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
+    if arguments[1] == "migrate" { return try await migrate(backend) }
+    let access: StoreOptions.Access = arguments[1] == "hold" && arguments.last == "shared" ? .shared : .exclusive
     let entries: LocalRepository<Entry>
     do {
-      entries = try await LocalRepository(backend: backend, schema: .init("entries"), options: .init(checkpoint: .manual))
+      entries = try await LocalRepository(backend: backend, schema: .init("entries"), options: .init(access: access, checkpoint: .manual))
     } catch {
       say("refused \(error.code)")
       exit(1)
@@ -42,6 +54,35 @@ struct Entry: Codable, Identifiable, Sendable {
           }
         }
       }
+    }
+  }
+
+  /// Opens a store of old records, says "rewritten COUNT" after every batch and "finished TOTAL" at the end, and checks meanwhile what is read.
+  private static func migrate(_ backend: any StorageBackend) async throws {
+    let options = StoreOptions(migration: .init(progress: { progress in say("rewritten \(progress.done)") }))
+    do {
+      let places = try await LocalRepository<Place>(backend: backend, schema: Place.schema, options: options)
+      say("open")
+      let count = try await places.count()
+      let reads = Task {
+        var random = SplitMix64(state: UInt64(count))
+        var number = 0
+        while !Task.isCancelled {
+          number = Int(random.next() % UInt64(count))
+          let place = try await places.find(by: number)
+          if place != Place(migrated: number) { say("failed read of \(number): \(String(describing: place))") }
+          await Task.yield()
+        }
+      }
+      try await places.finishMigration()
+      reads.cancel()
+      try await reads.value
+      let total = places.migrationProgress.total
+      try await places.close()
+      say("finished \(total)")
+    } catch {
+      say("failed \(error)")
+      exit(1)
     }
   }
 
@@ -79,10 +120,35 @@ struct Entry: Codable, Identifiable, Sendable {
   }
 
   /// Writes a line with one system call, so that it is out when this returns.
-  private static func say(_ line: String) {
+  static func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     bytes.withUnsafeBytes { _ = Foundation.write(1, $0.baseAddress, $0.count) }
   }
+}
+
+/// A record as the first version had it.
+struct OldPlace: Codable, Identifiable, Sendable {
+  let id: Int
+  var title: String
+  var count: Int
+}
+
+/// The record now.
+///
+/// Its step adds to the count, so that a record which is migrated twice shows it.
+struct Place: Codable, Identifiable, Equatable, Sendable {
+  let id: Int
+  var name: String
+  var count: Int
+  var padding: String
+
+  init(_ old: OldPlace) { (id, name, count, padding) = (old.id, old.title, old.count + 1, String(repeating: "x", count: old.id % 97)) }
+
+  /// What the record with this number must be.
+  init(migrated number: Int) { self.init(OldPlace(id: number, title: "place \(number)", count: number * 3)) }
+
+  static let schema = RepositorySchema<Place>(
+    "places", version: 2, migrations: [.init(from: 1, OldPlace.self, to: Place.self) { Place($0) }])
 }
 
 /// The generator of Steele, Lea and Flood (2014), which replays from its seed.

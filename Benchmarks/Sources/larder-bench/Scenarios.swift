@@ -4,6 +4,8 @@ import Larder
 /// One scenario: measures on one backend and says what it found, as ratios within the run.
 struct Scenario: Sendable {
   let name: String
+  /// Where it is worth measuring; what happens in memory alone is the same on all of them.
+  var backends = Backend.onDisk
   let run: @Sendable (Backend) async throws -> String
 }
 
@@ -16,7 +18,7 @@ extension Duration {
 func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 func text(_ value: Double) -> String { String(format: "%.2f", value) }
 
-let scenarios = [
+let storingScenarios = [
   Scenario(name: "save at 100,000 records : save at 1,000") { backend in
     try await withDirectory { small in
       try await withDirectory { large in

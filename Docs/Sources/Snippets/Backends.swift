@@ -27,6 +27,14 @@ func options(url: URL) async throws {
   print(spots)
 }
 
+func sharing(url: URL) async throws {
+  let app = try await LocalRepository<Spot>(sqliteFile: url, options: .init(access: .shared))  // writes; so may others
+  let widget = try await LocalRepository<Spot>(sqliteFile: url, options: .init(access: .readOnly, pollInterval: .seconds(2)))
+  try await widget.refresh()  // shows now what the app has committed
+
+  print(app)
+}
+
 func verifying(url: URL, copy: URL) async throws {
   let store = try await Store.open(JSONFileBackend(file: url))
   let report = await store.verify()  // reads everything back, changes nothing

@@ -9,6 +9,7 @@ public final class InMemoryBackend: StorageBackend {
     var records: [RecordAddress: StoredRecord] = [:]
     var commit = Revision.zero
     var isOpen = false
+    var isReadOnly = false
     var wasOpened = false
     var tombstoneLimit = 0
     /// The newest deletion that was forgotten.
@@ -38,14 +39,15 @@ public final class InMemoryBackend: StorageBackend {
 
   /// Hands over what earlier commits put in, in the order of addresses.
   ///
-  /// - Throws: `.unsupported` for access that is not exclusive, `.alreadyOpen`.
+  /// - Throws: `.unsupported` for shared access, `.alreadyOpen`.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    guard options.access == .exclusive else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
+    guard options.access != .shared else { throw RepositoryError(.unsupported, "memory is not shared", file: name) }
     let opened: State? = state.withLock { state in
       guard !state.isOpen else { return nil }
       let found = state
       state.isOpen = true
-      state.wasOpened = true
+      state.isReadOnly = options.access == .readOnly
+      state.wasOpened = state.wasOpened || !state.isReadOnly
       state.tombstoneLimit = options.limits.tombstones
       return found
     }
@@ -62,6 +64,7 @@ public final class InMemoryBackend: StorageBackend {
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     let failure: RepositoryError? = state.withLock { state in
       guard state.isOpen else { return RepositoryError(.closed, file: name) }
+      guard !state.isReadOnly else { return RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
       guard batch.commits.lowerBound == state.commit.number + 1 else { return .notConsecutive(batch, after: state.commit, file: name) }
       for record in batch.records { state.records[record.address] = record }
       state.commit = Revision(batch.commits.upperBound)
@@ -76,7 +79,7 @@ public final class InMemoryBackend: StorageBackend {
   /// Does nothing: there is no journal to fold.
   public func checkpoint() throws(RepositoryError) {
     try checkOpen()
-    state.withLock { $0.forgetOldTombstones() }
+    state.withLock { if !$0.isReadOnly { $0.forgetOldTombstones() } }
   }
 
   private func checkOpen() throws(RepositoryError) {
@@ -102,7 +105,7 @@ public final class InMemoryBackend: StorageBackend {
   /// Ends the use of the store; the contents stay for the next open.
   public func close() throws(RepositoryError) {
     state.withLock { state in
-      state.forgetOldTombstones()
+      if !state.isReadOnly { state.forgetOldTombstones() }
       state.isOpen = false
     }
   }

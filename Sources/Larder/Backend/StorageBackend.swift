@@ -30,6 +30,27 @@ public protocol StorageBackend: Sendable {
   ///   cannot keep.
   func commit(_ batch: WriteBatch) throws(RepositoryError)
 
+  /// Begins a commit of a store that is open `.shared`: keeps all others from committing, and tells what they committed since a revision.
+  ///
+  /// Called before every `commit` of such a store, and only of such a store. The writes are staged against what is told here, so nobody may
+  /// commit between. What follows on the same backend is `commit`, or `cancelCommit` when there is nothing to write; both let the others go
+  /// on, also when they fail. May wait, at most ``StoreOptions/lockTimeout``.
+  /// - Parameters:
+  ///   - revision: The newest commit that the store knows.
+  ///   - durability: What the batch that follows must survive at most.
+  /// - Returns: What others committed after the revision; `nil` when they committed nothing.
+  /// - Throws: `.locked` when others do not let go in time; otherwise as `commit`, with nothing begun.
+  func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits?
+
+  /// Gives up a commit that was begun: nothing was written, and others may commit.
+  func cancelCommit()
+
+  /// Tells what others committed since a revision, as of one moment; `nil` when they committed nothing.
+  ///
+  /// Called at intervals for a store that is open `.shared` or `.readOnly`, so it must be cheap when there is nothing new.
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing`, `.locked`, `.closed` or `.poisoned`; the store keeps what it has.
+  func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits?
+
   /// Makes every earlier buffered commit survive power loss.
   /// - Throws: `.outcomeUnknown` or `.poisoned`, as `commit` does.
   func flush() throws(RepositoryError)
@@ -61,6 +82,15 @@ public protocol StorageBackend: Sendable {
 extension StorageBackend {
   /// Whether a checkpoint would pay now.
   public var wantsCheckpoint: Bool { false }
+
+  /// Begins nothing: for a backend that refuses `.shared` when it is opened.
+  public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? { nil }
+
+  /// Does nothing.
+  public func cancelCommit() {}
+
+  /// Tells of nothing: for a backend that nobody else writes to.
+  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? { nil }
 
   /// Closes the backend.
   public func abandon() {

@@ -26,6 +26,19 @@ public protocol FileSystem: Sendable {
   /// Takes the exclusive lock that this file stands for, creating the file; never waits.
   /// - Throws: `.alreadyOpen` when this process holds it, `.locked` when another one does.
   func lock(_ path: String) throws(RepositoryError) -> any HeldLock
+  /// Takes part in the lock that this file stands for, creating the file: with others who do so too, and with nobody who calls ``lock(_:)``.
+  ///
+  /// Waits, at most as long as it is told, while another one who takes part is alone with it.
+  /// - Throws: `.alreadyOpen` when this process holds it by ``lock(_:)``, `.locked` when another one does; `.unsupported` where locks cannot
+  ///   be shared, as by default.
+  func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock
+}
+
+extension FileSystem {
+  /// Refuses: a file system of one's own need not have locks that can be shared.
+  public func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
+    throw RepositoryError(.unsupported, "this file system has no locks that can be shared", file: path)
+  }
 }
 
 /// A file that is open; closed when it is released, at the latest.
@@ -52,4 +65,17 @@ public protocol OpenFile: AnyObject, Sendable {
 public protocol HeldLock: AnyObject, Sendable {
   /// Gives the lock up and removes its file. The second call does nothing.
   func release()
+}
+
+/// A part in a lock that others may hold too.
+///
+/// Whoever finds nobody else begins alone, prepares what the lock guards, and then lets the others in.
+public protocol HeldSharedLock: HeldLock {
+  /// Whether nobody else takes part, nor can, until ``share()`` or `release`.
+  var isAlone: Bool { get }
+  /// Lets others take part.
+  /// - Throws: `.locked` when somebody took the lock for himself in this moment.
+  func share() throws(RepositoryError)
+  /// Becomes alone again if nobody else takes part; else gives the part up, and only `release` may follow.
+  func reclaim() -> Bool
 }

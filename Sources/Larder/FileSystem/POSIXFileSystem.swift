@@ -131,6 +131,12 @@ public struct POSIXFileSystem: FileSystem {
     return try POSIXLock.acquire(path)
   }
 
+  /// Takes part in the lock with `flock`; the file says what the one who is alone with it is doing.
+  public func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
+    try Self.check(path)
+    return try POSIXSharedLock.acquire(path, waiting: timeout)
+  }
+
   /// Makes one directory durably, or finds the one that is there: 1 or 0.
   private func makeDirectory(_ path: String) throws(RepositoryError) -> CallOutcome {
     switch SystemCall.uninterrupted({ Int(mkdir(path, 0o700)) }) {

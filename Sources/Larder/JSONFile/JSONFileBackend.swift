@@ -22,6 +22,7 @@ public final class JSONFileBackend: StorageBackend {
   private enum Phase: Sendable {
     case new
     case open(JSONFileStore)
+    case reading
     case closed
   }
 
@@ -60,13 +61,24 @@ public final class JSONFileBackend: StorageBackend {
 
   /// Creates the store, or recovers it from whatever a crash has left, and hands over every record.
   ///
+  /// With `access: .readOnly` nothing is created, locked or changed: what is on disk is read, also beside a writer.
+  ///
   /// - Throws: as ``StorageBackend/open(_:_:)``; in every case the files are left as they were.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    guard options.access == .exclusive else {
-      throw RepositoryError(.unsupported, "a JSON file belongs to one process; use SQLite to share a store", file: name)
+    guard options.access != .shared else {
+      throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
     }
     guard isFileURL else { throw RepositoryError(.unsupported, "not the URL of a file", file: name) }
-    if case .open = phase.withLock({ $0 }) { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
+    switch phase.withLock({ $0 }) {
+    case .open, .reading: throw RepositoryError(.alreadyOpen, "the backend is open", file: name)
+    case .new, .closed: break
+    }
+    if options.access == .readOnly {
+      let (records, report) = try JSONFileReading(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options).run()
+      for record in records { visit(record) }
+      phase.withLock { $0 = .reading }
+      return report
+    }
     let recovery = JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
     let (store, report) = try recovery.run(visit)
     phase.withLock { $0 = .open(store) }
@@ -103,7 +115,11 @@ public final class JSONFileBackend: StorageBackend {
 
   /// Reads document and journal back, compares every checksum, and changes nothing.
   public func verify() -> VerifyReport {
-    guard case .open(let store) = phase.withLock({ $0 }) else {
+    let phase = phase.withLock { $0 }
+    if case .reading = phase {
+      return JSONFileReading(paths: paths, fileSystem: fileSystem, tuning: tuning, options: StoreOptions(access: .readOnly)).verify()
+    }
+    guard case .open(let store) = phase else {
       return VerifyReport(problems: [RepositoryError(.closed, "the store was closed", file: name)])
     }
     return store.verify()
@@ -120,14 +136,14 @@ public final class JSONFileBackend: StorageBackend {
   ///
   /// - Throws: what prevented a clean close; the journal then stays, and the next open replays it.
   public func close() throws(RepositoryError) {
-    guard case .open(var store) = phase.withLock({ $0 }) else { return }
+    guard case .open(var store) = phase.withLock({ $0 }) else { return phase.withLock { $0 = .closed } }
     phase.withLock { $0 = .closed }
     try store.close()
   }
 
   /// Gives up the lock; the journal stays, so that the files are as they were found.
   public func abandon() {
-    guard case .open(let store) = phase.withLock({ $0 }) else { return }
+    guard case .open(let store) = phase.withLock({ $0 }) else { return phase.withLock { $0 = .closed } }
     phase.withLock { $0 = .closed }
     store.abandon()
   }
@@ -138,7 +154,9 @@ public final class JSONFileBackend: StorageBackend {
   private func withStore(
     _ operation: (inout JSONFileStore) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
-    guard case .open(var store) = phase.withLock({ $0 }) else { throw RepositoryError(.closed, "the store was closed", file: name) }
+    let open = phase.withLock { $0 }
+    if case .reading = open { throw RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
+    guard case .open(var store) = open else { throw RepositoryError(.closed, "the store was closed", file: name) }
     phase.withLock { $0 = .new }  // so that the state is held once, and grows in place
     defer { phase.withLock { [store] in $0 = .open(store) } }
     try operation(&store)

@@ -102,7 +102,7 @@ struct JSONFileRecovery {
     return (store, report)
   }
 
-  private struct Replay {
+  struct Replay {
     let contents: JournalReader.Contents
     let changes: [RecordAddress: StoredRecord]
     /// How many commits the snapshot did not have.
@@ -112,7 +112,7 @@ struct JSONFileRecovery {
   }
 
   /// Reads the journal and keeps what the snapshot does not have yet.
-  private func replay(_ data: Data, over header: SnapshotHeader) throws(RepositoryError) -> Replay {
+  func replay(_ data: Data, over header: SnapshotHeader) throws(RepositoryError) -> Replay {
     let reader = JournalReader(data: data, file: paths.journal, comparesChecksums: tuning.comparesChecksums)
     var changes: [RecordAddress: StoredRecord] = [:]
     let contents = try reader.read { record throws(RepositoryError) in

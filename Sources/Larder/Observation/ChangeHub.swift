@@ -58,6 +58,21 @@ final class ChangeHub: Sendable {
     }
   }
 
+  /// Notes what others have deleted, before it is published: also records that came and went before anybody here saw them.
+  ///
+  /// On the executor only.
+  func note(_ foreign: ForeignCommits, _ collections: [String: Int]) {
+    // Where tombstones are missing, nobody can tell any more what went away since.
+    guard foreign.addresses == nil else { return deletionLog.withLock { $0.forget(upTo: foreign.commit) } }
+    let tombstones = foreign.records.filter { $0.value == nil }.sorted { $0.revision < $1.revision }
+    deletionLog.withLock { log in
+      for record in tombstones {
+        guard let collection = collections[record.collection] else { continue }
+        log.append(.init(collection: collection, key: record.key, revision: record.revision))
+      }
+    }
+  }
+
   /// The deletions in a collection after one commit, up to another whose state was published; `nil` when some may have been forgotten.
   func deletions(
     in collection: Int, after revision: Revision, upTo commit: Revision

@@ -30,6 +30,12 @@ struct DeletionLog: Sendable {
     while deletions.count > limit, let oldest = deletions.popFirst() { horizon = max(horizon, oldest.revision) }
   }
 
+  /// Gives up what is known up to a commit.
+  mutating func forget(upTo commit: Revision) {
+    deletions.removeAll()
+    horizon = max(horizon, commit)
+  }
+
   /// The last deletion of each key of a collection after a commit, up to and with another.
   ///
   /// Only for a revision that is not before ``horizon``. Cost: linear in the deletions since.

@@ -5,7 +5,7 @@
 public enum ChangeOrigin: Hashable, Sendable {
   /// A write of this process.
   case thisProcess
-  /// A write of another process that has the same store open.
+  /// A write of another process that has the same store open, or of this one through another opening of it.
   case anotherProcess
   /// A record brought to a newer schema version; its value means the same.
   case migration

@@ -12,7 +12,7 @@ struct PreparedQuery<Item: Codable & Identifiable & Sendable>: Sendable where It
   /// - Throws: `.unsupported` for a predicate, a place or a number that cannot be.
   init(_ query: Query<Item>) throws(RepositoryError) {
     var conjuncts: [Conjunct<Item>] = []
-    for predicate in query.predicates { conjuncts += try CompiledPredicate(predicate).conjuncts }
+    for predicate in query.predicates { conjuncts += try predicate.get().conjuncts }
     self.conjuncts = conjuncts
     filters = query.filters
     near = query.near

@@ -13,7 +13,8 @@ public import Foundation
 /// Conditions add up: a record must meet all of them. A query is a value and does nothing by itself; ``LocalRepository/explain(_:)`` tells
 /// how it will be answered. Without an order of its own it gives `near` by distance, `matching` by rank, and everything else by id.
 public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
-  var predicates: [Predicate<Item>] = []
+  /// Compiled once, when given, so that a query that is asked often pays once.
+  var predicates: [Result<CompiledPredicate<Item>, RepositoryError>] = []
   var filters: [@Sendable (Item) -> Bool] = []
   var near: (latitude: Double, longitude: Double, within: Distance?)?
   var box: BoundingBox?
@@ -29,7 +30,15 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   ///
   /// A declared index is used where it can be: for equality, ranges, `contains` over constants, conjunctions of these, and order. A predicate
   /// never traps: where one cannot be evaluated (an overflow, a subscript out of range), the fetch throws `.unsupported` with the reason.
-  public func `where`(_ predicate: Predicate<Item>) -> Self { changed { $0.predicates.append(predicate) } }
+  public func `where`(_ predicate: Predicate<Item>) -> Self {
+    changed { query in
+      do throws(RepositoryError) {
+        query.predicates.append(.success(try CompiledPredicate(predicate)))
+      } catch {
+        query.predicates.append(.failure(error))
+      }
+    }
+  }
 
   /// Asks for records for which the closure returns `true`.
   ///

@@ -32,7 +32,9 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
 
   /// - Throws: `.unsupported` when a needed index is not declared.
   func plan() throws(RepositoryError) -> Choice {
-    if query.isImpossible { return Choice(access: .nothing, covered: Set(query.conjuncts.indices), reach: 0, estimate: 0, givesOrder: true) }
+    if query.isImpossible {
+      return Choice(access: .nothing, covered: Set(query.conjuncts.indices), reach: 0, estimate: 0, givesOrder: true)
+    }
     var choices = orderedChoices()
     if let words = query.words {
       // Words are found by their index only; what else is asked is checked.
@@ -121,9 +123,11 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
         spans = values.map { IndexSpan(prefix: spans[0].prefix + [$0]) }
         isOneSpan = spans.count == 1
       } else {
-        for (conjunct, bounds) in asked.ranges {
-          note(conjunct, in: &covered)
-          for span in spans.indices { spans[span].narrow(bounds.lower, bounds.upper) }
+        for range in asked.ranges {
+          // What is not a number lies apart from the range. There is hardly ever any, and then the range is all.
+          guard !range.orNotANumber || spans.allSatisfy({ !$0.hasNotANumber(in: tree) }) else { continue }
+          note(range.conjunct, in: &covered)
+          for span in spans.indices { spans[span].narrow(range.lower, range.upper) }
         }
         break prefix
       }
@@ -138,8 +142,13 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
     var estimate = reach
     if order != .none, let needed = query.needed, reach > 0 {
       let isExact = covered.count == query.conjuncts.count && !hasResidual
-      // Nothing is known of what the rest lets through: as if every tenth did.
-      estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
+      if case .groups(let grouped, _) = order, grouped < columns.count {
+        // Whole groups are gathered; of one group that is all.
+        if grouped > next { estimate = min(reach, Self.clamped(Double(needed) * 10)) }
+      } else {
+        // Nothing is known of what the rest lets through: as if every tenth did.
+        estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
+      }
     }
     return Choice(
       access: .ordered(index: index, spans: spans, order), covered: covered, reach: reach, estimate: estimate,
@@ -153,7 +162,7 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
   private struct Asked {
     var equal: (Int, IndexValue)?
     var oneOf: (Int, [IndexValue])?
-    var ranges: [(Int, (lower: Bound?, upper: Bound?))] = []
+    var ranges: [(conjunct: Int, lower: Bound?, upper: Bound?, orNotANumber: Bool)] = []
   }
 
   /// What the conjuncts ask of one property.
@@ -163,7 +172,7 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
       switch conjunct.constraint {
       case .equal(_, let value): asked.equal = asked.equal ?? (position, value)
       case .oneOf(_, let values): asked.oneOf = asked.oneOf ?? (position, values)
-      case .range(_, let lower, let upper): asked.ranges.append((position, (lower, upper)))
+      case .range(_, let lower, let upper, let orNotANumber): asked.ranges.append((position, lower, upper, orNotANumber))
       case .never, .always, .residual: continue
       }
     }
@@ -190,6 +199,11 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
 }
 
 extension IndexSpan {
+  /// Whether the column behind the prefix has values that are not numbers.
+  func hasNotANumber(in tree: CountedTree<IndexEntry>) -> Bool {
+    !IndexSpan(prefix: prefix + [.notANumber]).ranks(in: tree, isDescending: false).isEmpty
+  }
+
   /// Leaves only what is also between these bounds.
   mutating func narrow(_ lower: Bound?, _ upper: Bound?) {
     if let lower, self.lower.map({ ($0.value, $0.isInclusive ? 0 : 1) < (lower.value, lower.isInclusive ? 0 : 1) }) ?? true {
@@ -205,7 +219,7 @@ extension Constraint {
   /// The property that is asked about, if there is one.
   var path: AnyKeyPath? {
     switch self {
-    case .equal(let path, _), .range(let path, _, _), .oneOf(let path, _): path
+    case .equal(let path, _), .range(let path, _, _, _), .oneOf(let path, _): path
     case .never, .always, .residual: nil
     }
   }

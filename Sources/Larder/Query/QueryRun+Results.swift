@@ -3,16 +3,17 @@ internal import Foundation
 extension QueryRun {
   /// The results with what the query has found out about each.
   func matches(_ found: [QueryCandidate<Item>]) -> [Match<Item>] {
-    found.map { candidate in
+    let words = query.words.map { TextQuery($0) }
+    return found.map { candidate in
       Match(
         item: candidate.item, distance: candidate.distance.map(Distance.meters), score: candidate.score,
-        extract: query.words.flatMap { extract(candidate.item, $0) })
+        extract: words.flatMap { extract(candidate.item, $0) })
     }
   }
 
-  private func extract(_ item: Item, _ words: String) -> TextExtract? {
+  private func extract(_ item: Item, _ words: TextQuery) -> TextExtract? {
     for declaration in indexes.declarations {
-      if case .fullText(let texts) = declaration.kind { return TextExtract(of: texts(item), matching: words) }
+      if case .fullText(let texts) = declaration.kind { return TextExtract(of: words, from: texts(item)) }
     }
     return nil
   }
@@ -83,7 +84,9 @@ extension QueryRun {
       let columns = indexes.declarations[index].columns
       guard let span = spans.first else { return [] }
       var conditions = columns.prefix(span.prefix.count).map { "\($0.keyPath.propertyName) =" }
-      if spans.count > 1, !conditions.isEmpty { conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)" }
+      if spans.count > 1, !conditions.isEmpty {
+        conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)"
+      }
       if span.lower != nil || span.upper != nil, columns.indices.contains(span.prefix.count) {
         let bounds = (span.lower == nil ? "" : " >") + (span.upper == nil ? "" : " <")
         conditions.append(columns[span.prefix.count].keyPath.propertyName + bounds)

@@ -99,8 +99,11 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
       guard let tree = indexes.tree(index) else { return }
       let walk = IndexWalk(tree: tree, columns: indexes.declarations[index].columns.count, keys: order.keys)
       for span in spans {
-        let cursorValues = cursor.map { $0.values(after: span.prefix, query.order, indexes.declarations[index].columns) }
-        if !walk.visit(ranks(span, index, tree), use, from: cursorValues ?? nil, { visit($0, nil, nil) }) { return }
+        let start = cursor.map { cursor in
+          let values = cursor.values(after: span.prefix, query.order, indexes.declarations[index].columns)
+          return IndexWalk.Start(values: values, key: RecordKey(cursor.key))
+        }
+        if !walk.visit(ranks(span, index, tree), use, from: start, { visit($0, nil, nil) }) { return }
       }
     case .near(let index):
       guard case .geo(let geo) = indexes.bodies[index], let near = query.near else { return }
@@ -111,8 +114,8 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     case .words(let index):
       guard case .text(let text) = indexes.bodies[index], let words = query.words else { return }
       // Ranked results are wanted whole unless nothing else decides which of them stay.
-      let limit = choice.givesOrder && residual.isEmpty && query.filters.isEmpty && query.box == nil ? query.needed : nil
-      for match in text.search(words, limit: limit) where !visit(match.slot, nil, match.score) { return }
+      let isAll = choice.givesOrder && residual.isEmpty && query.filters.isEmpty && query.box == nil
+      for match in text.search(words, limit: isAll ? query.needed ?? .max : .max) where !visit(match.slot, nil, match.score) { return }
     }
   }
 

@@ -29,6 +29,15 @@ enum KeyOrder: Sendable {
   }
 }
 
+/// A key that compares in the order of its ids.
+struct OrderedKey: Comparable, Sendable {
+  let key: RecordKey
+  let order: KeyOrder
+
+  static func == (left: OrderedKey, right: OrderedKey) -> Bool { left.key == right.key }
+  static func < (left: OrderedKey, right: OrderedKey) -> Bool { left.order.isBefore(left.key, right.key) }
+}
+
 extension RecordKey {
   fileprivate var isNegative: Bool { text.utf8.first == 0x2D }
 }

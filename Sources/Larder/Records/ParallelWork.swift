@@ -10,37 +10,36 @@ enum ParallelWork {
   static func map<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (Element) -> Output
   ) -> [Output] {
-    guard elements.count > chunk else { return elements.map(transform) }
-    let parts = Mutex<[Int: [Output]]>([:])
+    let parts = mapChunks(elements) { $0.map(transform) }
+    return parts.count == 1 ? parts[0] : Array(parts.joined())
+  }
+
+  /// What the transform makes of each stretch of elements, in order; of none, nothing.
+  static func mapChunks<Element: Sendable, Output: Sendable>(
+    _ elements: [Element], _ transform: @Sendable (ArraySlice<Element>) -> Output
+  ) -> [Output] {
+    guard elements.count > chunk else { return elements.isEmpty ? [] : [transform(elements[...])] }
+    let parts = Mutex<[Int: Output]>([:])
     let pieces = (elements.count + chunk - 1) / chunk
     DispatchQueue.concurrentPerform(iterations: pieces) { piece in
-      let part = elements[(piece * chunk)..<min((piece + 1) * chunk, elements.count)].map(transform)
+      let part = transform(elements[(piece * chunk)..<min((piece + 1) * chunk, elements.count)])
       parts.withLock { $0[piece] = part }
     }
     let done = parts.withLock { $0 }
-    var outputs: [Output] = []
-    outputs.reserveCapacity(elements.count)
-    for piece in 0..<pieces { outputs += done[piece] ?? [] }
-    return outputs
+    return (0..<pieces).compactMap { done[$0] }
   }
 
   /// The elements in order: halves are sorted at the same time, then merged.
   static func sorted<Element: Comparable & Sendable>(_ elements: [Element]) -> [Element] {
     guard elements.count > chunk * 4 else { return elements.sorted() }
     let middle = elements.count / 2
-    let halves = map(ofTwo: [Array(elements[..<middle]), Array(elements[middle...])]) { $0.sorted() }
-    return merged(halves[0], halves[1])
-  }
-
-  private static func map<Element: Sendable>(
-    ofTwo halves: [[Element]], _ transform: @Sendable ([Element]) -> [Element]
-  ) -> [[Element]] {
-    let done = Mutex(halves)
+    let halves = Mutex([elements[..<middle], elements[middle...]].map { Array($0) })
     DispatchQueue.concurrentPerform(iterations: 2) { half in
-      let result = transform(halves[half])
-      done.withLock { $0[half] = result }
+      let sorted = halves.withLock { $0[half] }.sorted()
+      halves.withLock { $0[half] = sorted }
     }
-    return done.withLock { $0 }
+    let sorted = halves.withLock { $0 }
+    return merged(sorted[0], sorted[1])
   }
 
   private static func merged<Element: Comparable>(_ left: [Element], _ right: [Element]) -> [Element] {

@@ -11,12 +11,15 @@ final class RecordBase: Sendable {
   let isSorted: Bool
   /// The newest schema version among the slots; 0 when there are none.
   let newestSchemaVersion: Int
+  /// The oldest schema version among the slots; the largest number when there are none.
+  let oldestSchemaVersion: Int
   /// Position + 1 of a slot, 0 where there is none; the size is a power of two, at least twice the number of slots.
   private let table: Mutex<[UInt32]?>
 
   /// Takes the slots; of two with one key the newer revision stays.
   init(_ slots: [RecordSlot]) {
     newestSchemaVersion = slots.reduce(0) { max($0, $1.schemaVersion) }
+    oldestSchemaVersion = slots.reduce(.max) { min($0, $1.schemaVersion) }
     isSorted = zip(slots, slots.dropFirst()).allSatisfy { $0.key < $1.key }
     if isSorted {
       self.slots = slots

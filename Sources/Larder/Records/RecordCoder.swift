@@ -9,9 +9,11 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   private let encoder: JSONEncoder
   private let decoder = JSONDecoder()
   private let hasTriedRoundTrip = Atomic(false)
+  private let plan: MigrationPlan
 
-  init(schemaVersion: Int, limits: StoreOptions.Limits) {
+  init(schemaVersion: Int, limits: StoreOptions.Limits, migrations: [Migration] = []) {
     self.schemaVersion = schemaVersion
+    plan = MigrationPlan(version: schemaVersion, steps: migrations)
     self.limits = limits
     keys = KeyCoder(limit: limits.keyBytes)
     encoder = JSONEncoder()
@@ -51,6 +53,22 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
       throw RepositoryError(.decodingFailed, "the decoded value has another id than its key; is `id` coded?", keyHash: key.hash)
     }
     return item
+  }
+
+  /// The value of bytes that an older version wrote, and what it is stored as from now on.
+  ///
+  /// The result is decoded from its new encoding, so that memory never shows something that the next launch will not.
+  /// - Throws: `.migrationFailed`.
+  func migrate(_ value: Data, key: RecordKey, from version: Int) throws(RepositoryError) -> (item: Item, value: Data) {
+    let migrated = try plan.migrate(value, from: version, key: key)
+    do throws(RepositoryError) {
+      if let error = RecordLimit.violation(of: limits, key: key, value: migrated) { throw error }
+      return (try decode(migrated, key: key), migrated)
+    } catch {
+      throw RepositoryError(
+        .migrationFailed, "from version \(version) to \(schemaVersion), the result cannot be used: \(error.message)", keyHash: key.hash,
+        underlying: error.underlying ?? error)
+    }
   }
 }
 

@@ -14,10 +14,13 @@ struct RecordMap: Sendable {
     base = slots.isEmpty ? .empty : RecordBase(slots)
     count = base.slots.count
     newestSchemaVersion = base.newestSchemaVersion
+    oldestSchemaVersion = base.oldestSchemaVersion
   }
 
   /// The newest schema version that any record has had since the collection was opened; 0 when there was none.
   private(set) var newestSchemaVersion: Int
+  /// No record is of an older schema version than this; the largest number when there was none.
+  private(set) var oldestSchemaVersion: Int
 
   subscript(key: RecordKey) -> RecordSlot? {
     if !overlay.isEmpty, let change = overlay[key] { return change }
@@ -29,6 +32,7 @@ struct RecordMap: Sendable {
     if self[slot.key] == nil { count += 1 }
     overlay[slot.key] = .some(slot)
     newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
+    oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
   }
 
   /// Takes the record of a key out, if there is one.

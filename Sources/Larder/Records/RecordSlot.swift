@@ -14,6 +14,8 @@ final class RecordSlot: Sendable {
   private enum Content: Sendable {
     case encoded(Data)
     case decoded(any Sendable)
+    /// The value of an older version brought up, and the bytes that will be stored for it.
+    case migrated(any Sendable, Data)
     case undecodable(RepositoryError)
   }
 
@@ -38,17 +40,19 @@ final class RecordSlot: Sendable {
   }
 
   /// The value, decoded at the first call.
-  /// - Throws: `.decodingFailed`, or `.tooLarge` for a record over a limit.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, or `.tooLarge` for a record over a limit.
   func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item {
     let content = content.withLock { $0 }
     switch content {
-    case .decoded(let value):
+    case .decoded(let value), .migrated(let value, _):
       guard let item = value as? Item else {
         throw RepositoryError(.decodingFailed, "the collection is read as another type", keyHash: key.hash)
       }
       return item
     case .undecodable(let error):
       throw error
+    case .encoded where schemaVersion < coder.schemaVersion:
+      return try migrated(coder).item
     case .encoded(let data):
       // Decoded outside the lock: two readers may both do it, and both get the same value.
       do throws(RepositoryError) {
@@ -57,6 +61,33 @@ final class RecordSlot: Sendable {
         return item
       } catch {
         self.content.withLock { $0 = .undecodable(error) }
+        throw error
+      }
+    }
+  }
+  /// The value of an older version, brought up at the first call, and the bytes to store for it.
+  /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit.
+  func migrated<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (item: Item, value: Data) {
+    let content = content.withLock { $0 }
+    switch content {
+    case .undecodable(let error): throw error
+    case .migrated(let value, let data):
+      if let item = value as? Item { return (item, data) }
+      throw RepositoryError(.decodingFailed, "the collection is read as another type", keyHash: key.hash)
+    case .decoded:
+      throw RepositoryError(.unsupported, "the record was written by a repository of an older version that is open too", keyHash: key.hash)
+    case .encoded(let data):
+      do throws(RepositoryError) {
+        let result = try coder.migrate(data, key: key, from: schemaVersion)
+        // Two readers may both do it; the first result is what everybody sees and what is stored.
+        let first: Content = self.content.withLock { content in
+          if case .encoded = content { content = .migrated(result.item, result.value) }
+          return content
+        }
+        if case .migrated(let value, let data) = first, let item = value as? Item { return (item, data) }
+        return result
+      } catch {
+        self.content.withLock { if case .encoded = $0 { $0 = .undecodable(error) } }
         throw error
       }
     }

@@ -1,4 +1,4 @@
-// Schema/ holds what an app declares of a collection: its name and its version.
+// Schema/ holds what an app declares of a collection: its name, its version, and the steps from older versions; and what is done with them.
 // Invariant: a schema is a plain value; whether it fits a store is decided when a repository is opened. Called by Store.
 
 /// What an app declares of a collection: its name in the store, and the version of its records.
@@ -15,13 +15,28 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
 
   /// The indexes that queries can use; see ``RepositoryIndex``.
   public let indexes: [RepositoryIndex<Item>]
+  /// The steps that bring older records up, in order: each from one version to the next, the last one to ``version``.
+  ///
+  /// Without any, older records are decoded as they are, which is right for changes that `Codable` bridges.
+  public let migrations: [Migration]
 
   /// Declares a collection.
-  public init(_ name: String = "records", version: Int = 1, indexes: [RepositoryIndex<Item>] = []) {
+  ///
+  /// Steps with a gap, a repeat or a wrong order are refused when a repository is opened, before any file is touched; ``validate()`` tells
+  /// a test.
+  public init(
+    _ name: String = "records", version: Int = 1, indexes: [RepositoryIndex<Item>] = [], migrations: [Migration] = []
+  ) {
     self.name = name
     self.version = version
     self.indexes = indexes
+    self.migrations = migrations
   }
+
+  /// Checks what opening a repository checks: the name, the version, and the steps.
+  ///
+  /// - Throws: `.unsupported`; for migrations the message names the step that is missing, doubled or misplaced.
+  public func validate() throws(RepositoryError) { try check() }
 }
 
 extension RepositorySchema {
@@ -33,6 +48,7 @@ extension RepositorySchema {
     guard version >= 1, version <= Int(Int32.max) else {
       throw RepositoryError(.unsupported, "a schema version is a number from 1")
     }
+    if let defect = MigrationPlan(version: version, steps: migrations).defect { throw defect }
   }
 }
 

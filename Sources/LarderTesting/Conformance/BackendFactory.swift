@@ -8,6 +8,8 @@ public struct BackendCapability: Hashable, Sendable, CustomStringConvertible {
 
   /// Can write a copy of the store to a new file.
   public static let backup = BackendCapability(description: "backup")
+  /// Serves `StoreOptions.Access.shared`; not assumed unless said.
+  public static let sharing = BackendCapability(description: "sharing")
   /// Each backend that a place makes is a handle of its own: dropping it ends its use of the place, as a crash of the process would.
   public static let handles = BackendCapability(description: "handles")
 }
@@ -25,7 +27,7 @@ public struct BackendFactory: Sendable {
   /// Describes a kind of backend.
   ///
   /// - Parameters:
-  ///   - capabilities: What it can do: everything unless given.
+  ///   - capabilities: What it can do: `backup` and `handles` unless given.
   ///   - place: Makes a new, empty place; called once for each check.
   public init(
     capabilities: Set<BackendCapability> = [.backup, .handles], place: @escaping @Sendable () throws -> BackendPlace
@@ -39,7 +41,7 @@ public struct BackendFactory: Sendable {
   /// Each place is a new directory under the system's temporary directory, removed after the check.
   /// - Parameters:
   ///   - name: The name of the main file.
-  ///   - capabilities: What the backend can do: everything unless given.
+  ///   - capabilities: What the backend can do: `backup` and `handles` unless given.
   ///   - makeBackend: Makes a backend for a file that may or may not exist.
   public static func file(
     named name: String, capabilities: Set<BackendCapability> = [.backup, .handles],

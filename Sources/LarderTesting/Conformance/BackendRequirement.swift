@@ -35,7 +35,7 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// All rules; new ones may be added.
-  public static let all: [BackendRequirement] = opening + committing + addressing + keeping + lifetime + upkeep
+  public static let all: [BackendRequirement] = opening + committing + addressing + keeping + lifetime + upkeep + sharing
 
   /// Whether the rule applies to a kind of backend, which depends on its capabilities.
   public func applies(to factory: BackendFactory) -> Bool { needs.isSubset(of: factory.capabilities) }

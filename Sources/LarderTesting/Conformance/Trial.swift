@@ -77,9 +77,9 @@ final class Trial {
   }
 
   /// Commits one batch, in which each group is a commit of its own.
-  func commit(_ groups: [[Write]], _ durability: Durability = .durable) throws {
+  func commit(_ groups: [[Write]], _ durability: Durability = .durable, to other: (any StorageBackend)? = nil) throws {
     let batch = batch(groups, from: commit + 1, durability)
-    try backend.commit(batch)
+    try (other ?? backend).commit(batch)
     for record in batch.records { expected[record.address] = record }
     commit = batch.commits.upperBound
   }

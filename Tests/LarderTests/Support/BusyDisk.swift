@@ -9,9 +9,11 @@ struct BusyDisk<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable
   let backend: FaultInjectingBackend
   let items: LocalRepository<Item>
 
-  init(_ type: Item.Type = Item.self, options: StoreOptions = StoreOptions(checkpoint: .manual)) async throws {
+  init(
+    _ type: Item.Type = Item.self, schema: RepositorySchema<Item> = .init(), options: StoreOptions = StoreOptions(checkpoint: .manual)
+  ) async throws {
     backend = FaultInjectingBackend(InMemoryBackend())
-    items = try await LocalRepository<Item>(backend: backend, options: options)
+    items = try await LocalRepository<Item>(backend: backend, schema: schema, options: options)
   }
 
   /// Starts a write, and returns when its commit is stopped at the disk.

@@ -20,6 +20,7 @@ enum TestBackend: String, CaseIterable, Sendable, CustomTestStringConvertible {
         let backend = InMemoryBackend()
         return BackendPlace { backend }
       }
+    case .sqlite: .file(named: "store.sqlite", capabilities: [.backup, .handles, .sharing]) { backend($0) }
     default: .file(named: "store.\(rawValue)") { backend($0) }
     }
   }

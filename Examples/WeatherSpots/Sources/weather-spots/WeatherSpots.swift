@@ -29,13 +29,16 @@ struct WeatherSpots: AsyncParsableCommand {
         77  the store may not be opened: permissions
       """,
     version: "0.1.0",
-    subcommands: [Import.self, Add.self, List.self, Show.self, Remove.self, Export.self, Forecast.self, Verify.self]
+    subcommands: [
+      Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Remove.self, Watch.self, Export.self, Forecast.self,
+      Verify.self, Migrate.self,
+    ]
   )
 
   @OptionGroup var globals: Globals
 
-  /// Lets a negative number stand as a value: the parser would take -33.9 for an option.
+  /// Lets a negative number, or a point that begins with one, stand as a value: the parser would take -33.9 for an option.
   static func main() async {
-    await main(CommandLine.arguments.dropFirst().map { $0.hasPrefix("-") && Double($0) != nil ? " \($0)" : $0 })
+    await main(CommandLine.arguments.dropFirst().map { $0.prefixMatch(of: /-\.?[0-9]/) != nil ? " \($0)" : $0 })
   }
 }

@@ -1,7 +1,7 @@
 internal import HeapModule
 
 extension GeoIndex {
-  /// Visits the records by their distance in metres, nearest first, records at the same distance by key, until `visit` returns false.
+  /// Visits the records by their distance in metres, nearest first, records at the same distance by id, until `visit` returns false.
   ///
   /// Only what is visited is found: the search goes through the tree best first, so the first ten of many cost little. Records farther
   /// than `meters` are not visited, those at exactly that distance are. A centre that is no place is near nothing.

@@ -1,14 +1,17 @@
-/// Where the records are: finds the nearest ones, and those in a box. A copy costs O(1), an edit O(log n).
+/// Where the records are: finds the nearest ones, and those in a box.
 ///
-/// Places that are none (NaN, infinity, a latitude beyond ±90) are not indexed: inserting and removing them does nothing. Longitudes beyond
-/// ±180 are wrapped.
+/// A copy costs O(1), an edit O(log n). Places that are none (NaN, infinity, a latitude beyond ±90) are not indexed: inserting and
+/// removing them does nothing. Longitudes beyond ±180 are wrapped.
 struct GeoIndex: Sendable {
   private(set) var tree: SummaryTree<GeoEntry>
+  /// The order of records at one distance.
+  let keys: KeyOrder
 
   /// Makes the index of many records at once: O(n log n).
   ///
   /// Of several entries with the same cell and key only the last is kept; a key belongs in the index once.
-  init(_ entries: [(GeoCoordinate, RecordSlot)] = []) {
+  init(_ entries: [(GeoCoordinate, RecordSlot)] = [], keys: KeyOrder = .bytes) {
+    self.keys = keys
     let sorted = entries.map { GeoEntry($0, $1) }.sorted { $0.key < $1.key }  // a stable sort
     var unique: [GeoEntry] = []
     unique.reserveCapacity(sorted.count)

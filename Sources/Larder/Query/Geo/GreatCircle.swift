@@ -8,7 +8,9 @@ struct GeoCoordinate: Hashable, Sendable {
   let latitude: Double
   let longitude: Double
 
-  /// Takes degrees; a longitude beyond ±180 is wrapped. `nil` for NaN, infinity or a latitude beyond ±90.
+  /// Takes degrees; a longitude beyond ±180 is wrapped.
+  ///
+  /// `nil` for NaN, infinity or a latitude beyond ±90.
   init?(latitude: Double, longitude: Double) {
     guard abs(latitude) <= 90, longitude.isFinite else { return nil }
     self.latitude = latitude
@@ -25,13 +27,15 @@ struct GeoCoordinate: Hashable, Sendable {
 
 /// Distances on a sphere.
 enum GreatCircle {
-  /// The mean radius R₁ of the Earth in metres: 6 371 008.8 (H. Moritz, "Geodetic Reference System 1980", Journal of Geodesy 74, 2000, for
-  /// the axes 6 378 137 and 6 356 752.3141, of which it is the mean `(2a + b) / 3`).
+  /// The mean radius R₁ of the Earth in metres.
+  ///
+  /// It is the mean `(2a + b) / 3` of the axes 6 378 137 and 6 356 752.3141 (H. Moritz, "Geodetic Reference System 1980", Journal of
+  /// Geodesy 74, 2000).
   static let earthRadius = 6_371_008.8
 
-  /// The great-circle distance in metres, by the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984).
+  /// The great-circle distance in metres.
   ///
-  /// The haversine `h` alone is inexact near the antipode, where it is close to 1; so `1 - h` is computed by itself, as a sum of terms
+  /// By the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984). The haversine `h` alone is inexact near the antipode, where it is close to 1; so `1 - h` is computed by itself, as a sum of terms
   /// that are not negative, and the angle taken from both.
   static func distance(_ a: GeoCoordinate, _ b: GeoCoordinate) -> Double {
     let halfTurn = radians((b.longitude - a.longitude).remainder(dividingBy: 360)) / 2

@@ -23,6 +23,8 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
     bodies = declarations.map { _ in .absent }
   }
 
+  var areDeclared: Bool { true }
+
   var needsValues: Bool {
     bodies.contains { if case .absent = $0 { false } else { true } }
   }
@@ -80,8 +82,12 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       body = .geo(geo)
     case .text(var text):
       body = .absent
-      if let old, let texts = texts(of: old, declaration) { text.remove(old.key, texts: texts) }
-      if let new, let texts = texts(of: new, declaration) { text.insert(new, texts: texts) }
+      let (before, after) = (old.flatMap { texts(of: $0, declaration) }, new.flatMap { texts(of: $0, declaration) })
+      if let new, let after {
+        text.update(new, from: before ?? [], to: after)
+      } else if let old, let before {
+        text.remove(old.key, texts: before)
+      }
       body = .text(text)
     }
   }
@@ -144,13 +150,15 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       let entries = ParallelWork.map(slots) { slot in self.entry(for: slot, declaration) }
       return .ordered(CountedTree(sorted: ParallelWork.sorted(entries.compactMap { $0 })))
     case .geo:
-      let places = ParallelWork.map(slots) { slot in 
+      let places = ParallelWork.map(slots) { slot in
         self.place(of: slot, declaration).flatMap { GeoCoordinate(latitude: $0.latitude, longitude: $0.longitude) }.map { ($0, slot) }
       }
-      return .geo(GeoIndex(places.compactMap { $0 }))
+      return .geo(GeoIndex(places.compactMap { $0 }, keys: coder.keys.order))
     case .fullText:
-      let texts = ParallelWork.map(slots) { slot in self.texts(of: slot, declaration).map { (slot, $0) } }
-      return .text(TextIndex(texts.compactMap { $0 }))
+      let portions = ParallelWork.mapChunks(slots) { part in
+        TextPortion(part.compactMap { slot in self.texts(of: slot, declaration).map { (slot, $0) } })
+      }
+      return .text(TextIndex(portions, keys: coder.keys.order))
     }
   }
 }

@@ -12,12 +12,35 @@ struct IndexWalk {
 
   /// Visits the entries of the ranks; `false` when the body has enough.
   ///
-  /// - Parameter start: The values of the first group that matters, when the groups before it were visited earlier.
-  func visit(_ ranks: Range<Int>, _ use: AccessPath.OrderUse, from start: [IndexValue]?, _ body: (RecordSlot) -> Bool) -> Bool {
+  /// - Parameter start: Where to begin, when what comes before was visited earlier; what comes just before may be visited again.
+  func visit(_ ranks: Range<Int>, _ use: AccessPath.OrderUse, from start: Start?, _ body: (RecordSlot) -> Bool) -> Bool {
     guard case .groups(let grouped, let isReversed) = use else { return forward(ranks, body) }
-    let ranks = start.map { self.ranks(ranks, from: $0, isReversed) } ?? ranks
+    if grouped == columns, let start, start.values.count == columns { return entries(ranks, from: start, isReversed, body) }
+    let ranks = start.map { self.ranks(ranks, from: $0.values, isReversed) } ?? ranks
     if grouped < columns { return wholeGroups(ranks, grouped, isReversed, body) }
     return isReversed ? groupsReversed(ranks, body) : forward(ranks, body)
+  }
+
+  /// A place in the order of a query: the values of a group, and a key in it.
+  struct Start {
+    let values: [IndexValue]
+    let key: RecordKey
+  }
+
+  /// Begins in the middle of a group, which may be most of the index.
+  private func entries(_ ranks: Range<Int>, from start: Start, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
+    let place = tree.rank { entry in
+      switch entry.compared(to: start.values) {
+      case .orderedAscending: false
+      case .orderedDescending: true
+      case .orderedSame: !keys.isBefore(entry.slot.key, start.key)
+      }
+    }
+    guard isReversed else { return forward((place..<tree.count).clamped(to: ranks), body) }
+    let groupStart = tree.rank { $0.compared(to: start.values) != .orderedAscending }
+    let groupEnd = tree.rank { $0.compared(to: start.values) == .orderedDescending }
+    guard forward((place..<groupEnd).clamped(to: ranks), body) else { return false }
+    return groupsReversed((0..<groupStart).clamped(to: ranks), body)
   }
 
   private func ranks(_ ranks: Range<Int>, from start: [IndexValue], _ isReversed: Bool) -> Range<Int> {

@@ -42,7 +42,8 @@ where RangeExpression: StandardPredicateExpression, Element: StandardPredicateEx
   }
 }
 
-extension PredicateExpressions.SequenceContains: AnalyzableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
+extension PredicateExpressions.SequenceContains: AnalyzableExpression
+where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
     guard let path = scope.path(of: element), let all = scope.constant(sequence) else { return nil }
     if let range = all as? any ConstantRange { return range.finding(path) }
@@ -63,7 +64,9 @@ where Base: StandardPredicateExpression, Prefix: StandardPredicateExpression {
     var end = String(prefix.unicodeScalars.dropLast())
     end.unicodeScalars.append(Unicode.Scalar(UInt8(last.value + 1)))
     return Finding(
-      .range(path, lower: Bound(value: IndexValue(prefix), isInclusive: true), upper: Bound(value: IndexValue(end), isInclusive: false)),
+      .range(
+        path, lower: Bound(value: IndexValue(prefix), isInclusive: true), upper: Bound(value: IndexValue(end), isInclusive: false),
+        orNotANumber: false),
       isExact: false)
   }
 }

@@ -19,8 +19,10 @@ enum Constraint: Equatable, Sendable {
   case equal(ItemPath, IndexValue)
   /// Values between the bounds; a missing bound is open.
   ///
-  /// Ranges of `Double`, `Float` and `Date` have both bounds, so that they leave out what is not a number.
-  case range(ItemPath, lower: Bound?, upper: Bound?)
+  /// Ranges of `Double`, `Float` and `Date` have both bounds, so that they leave out what is not a number. With `orNotANumber` a record
+  /// whose value is ``IndexValue/notANumber`` meets it too: dates that are not a number are neither before nor after another, so `<=` and
+  /// `>=` hold for them.
+  case range(ItemPath, lower: Bound?, upper: Bound?, orNotANumber: Bool)
   /// Any of some values, at least two, without repetition, in order.
   case oneOf(ItemPath, [IndexValue])
   /// No record meets it.
@@ -33,8 +35,8 @@ enum Constraint: Equatable, Sendable {
   static func == (left: Constraint, right: Constraint) -> Bool {
     switch (left, right) {
     case (.equal(let path, let value), .equal(let otherPath, let otherValue)): same(path, otherPath) && value == otherValue
-    case (.range(let path, let lower, let upper), .range(let otherPath, let otherLower, let otherUpper)):
-      same(path, otherPath) && lower == otherLower && upper == otherUpper
+    case (.range(let path, let lower, let upper, let orNaN), .range(let otherPath, let otherLower, let otherUpper, let otherOrNaN)):
+      same(path, otherPath) && lower == otherLower && upper == otherUpper && orNaN == otherOrNaN
     case (.oneOf(let path, let values), .oneOf(let otherPath, let otherValues)): same(path, otherPath) && values == otherValues
     case (.never, .never), (.always, .always), (.residual, .residual): true
     default: false

@@ -43,7 +43,8 @@ extension PredicateExpressions.IntRemainder: CompilableExpression where LHS: Sta
   }
 }
 
-extension PredicateExpressions.FloatDivision: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
+extension PredicateExpressions.FloatDivision: CompilableExpression
+where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)
     return Compiled { try left($0) / right($0) }

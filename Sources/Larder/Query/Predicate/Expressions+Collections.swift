@@ -84,7 +84,8 @@ where RangeExpression: StandardPredicateExpression, Element: StandardPredicateEx
 }
 
 private let indexOutOfRange = RepositoryError(.unsupported, "a subscript in a predicate is out of range for a record")
-private let reversedRange = RepositoryError(.unsupported, "a range in a predicate ends before it begins for a record, or has no number as its bound")
+private let reversedRange = RepositoryError(
+  .unsupported, "a range in a predicate is reversed for a record, or has a bound that is not a number")
 
 /// Indices of other types belong to one collection: another may trap on them, even between its ends.
 private func requireIntegerIndex(_ type: Any.Type) throws(RepositoryError) {

@@ -1,6 +1,7 @@
 import Foundation
 
-extension PredicateExpressions.OptionalFlatMap: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
+extension PredicateExpressions.OptionalFlatMap: CompilableExpression
+where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     let run = try scope.compile(wrapped).run
     let inner = try scope.nested(variable).compile(transform).run

@@ -1,6 +1,7 @@
 import Foundation
 
-extension PredicateExpressions.SequenceContains: CompilableExpression where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
+extension PredicateExpressions.SequenceContains: CompilableExpression
+where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (all, one) = (try scope.compile(finite: sequence), try scope.compile(element).run)
     return Compiled { try all($0).contains(one($0)) }

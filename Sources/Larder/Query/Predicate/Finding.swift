@@ -21,12 +21,14 @@ struct IndexedType {
   let isOrdered: Bool
   /// Whether there are values that are not a number.
   let isReal: Bool
+  private let isDate: Bool
   private let type: any IndexableValue.Type
 
   init?(_ type: Any.Type) {
     guard let indexable = type as? any IndexableValue.Type else { return nil }
     self.type = indexable
     let ownType = (type as? any OptionalType.Type)?.wrapped ?? type
+    isDate = ownType == Date.self
     isReal = [Double.self, Float.self, Date.self].contains { $0 == ownType }
     let isOwn = Self.ordered.contains { $0 == ownType }
     isExact = isReal || isOwn || ownType == Bool.self
@@ -51,14 +53,31 @@ struct IndexedType {
   /// The condition that a value at the path lies between bounds.
   func range(_ path: ItemPath, lower: Bound?, upper: Bound?) -> Finding? {
     guard isOrdered else { return nil }
-    let lower = lower ?? (isReal ? Bound(value: IndexValue(-Double.infinity), isInclusive: true) : nil)
-    let upper = upper ?? (isReal ? Bound(value: IndexValue(Double.infinity), isInclusive: true) : nil)
-    if lower?.value == .notANumber || upper?.value == .notANumber { return Finding(.never) }
-    if let lower, let upper {
-      if lower.value > upper.value { return Finding(.never) }
-      if lower.value == upper.value && !(lower.isInclusive && upper.isInclusive) { return Finding(.never) }
+    let isNumber = { (bound: Bound?) in bound?.value != .notANumber }
+    if isDate {
+      // For dates `a <= b` is `!(b < a)`, so what is not a number lies within every inclusive bound, and everything within it.
+      let bounds = [lower, upper].compactMap { $0 }
+      let isInclusive = bounds.allSatisfy(\.isInclusive)
+      if !bounds.allSatisfy({ $0.isInclusive || isNumber($0) }) { return Finding(.never) }
+      let (lower, upper) = (isNumber(lower) ? lower : nil, isNumber(upper) ? upper : nil)
+      if isInclusive && lower == nil && upper == nil { return Finding(.always) }
+      return range(path, realLower: lower, realUpper: upper, orNotANumber: isInclusive)
     }
-    return Finding(.range(path, lower: lower, upper: upper))
+    guard isNumber(lower), isNumber(upper) else { return Finding(.never) }
+    if isReal { return range(path, realLower: lower, realUpper: upper, orNotANumber: false) }
+    return Self.isEmpty(lower, upper) ? Finding(.never) : Finding(.range(path, lower: lower, upper: upper, orNotANumber: false))
+  }
+
+  private func range(_ path: ItemPath, realLower: Bound?, realUpper: Bound?, orNotANumber: Bool) -> Finding? {
+    let lower = realLower ?? Bound(value: IndexValue(-Double.infinity), isInclusive: true)
+    let upper = realUpper ?? Bound(value: IndexValue(Double.infinity), isInclusive: true)
+    if Self.isEmpty(lower, upper) { return orNotANumber ? nil : Finding(.never) }
+    return Finding(.range(path, lower: lower, upper: upper, orNotANumber: orNotANumber))
+  }
+
+  private static func isEmpty(_ lower: Bound?, _ upper: Bound?) -> Bool {
+    guard let lower, let upper else { return false }
+    return lower.value > upper.value || (lower.value == upper.value && !(lower.isInclusive && upper.isInclusive))
   }
 }
 

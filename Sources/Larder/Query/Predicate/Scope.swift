@@ -64,4 +64,3 @@ private struct Slot<Environment, Value>: VariableSlot {
     bindings[variable] = environment[keyPath: place.path as KeyPath<Environment, Value>]
   }
 }
-

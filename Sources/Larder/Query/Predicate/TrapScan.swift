@@ -18,7 +18,7 @@ enum TrapScan {
   /// Whether to look inside: into expressions and what holds them, not into text, numbers and the elements of constants.
   private static func mayHoldExpressions(_ value: Any) -> Bool {
     switch value {
-    case is any PredicateExpression, is any ExpressionHolder: true
+    case is any PredicateExpression, is any ExpressionHolder, is [any PredicateExpression]: true
     default: Mirror(reflecting: value).displayStyle == .tuple
     }
   }
@@ -101,7 +101,9 @@ extension Range: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedI
 extension ClosedRange: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedInteger {}
 
 /// Whoever walks through `5...` traps where the integers end.
-private func endless(_ sequence: Any.Type) -> String? { sequence is any EndlessSequence.Type ? "a walk through a range without an end" : nil }
+private func endless(_ sequence: Any.Type) -> String? {
+  sequence is any EndlessSequence.Type ? "a walk through a range without an end" : nil
+}
 
 protocol EndlessSequence {}
 extension PartialRangeFrom: EndlessSequence {}

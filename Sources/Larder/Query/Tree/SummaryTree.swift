@@ -11,8 +11,8 @@ protocol SummaryTreeEntry: Sendable {
 }
 
 extension SummaryTreeEntry {
-  /// How many entries a leaf holds: about two kilobytes, which one edit may have to copy.
-  static var leafCapacity: Int { Swift.max(16, Swift.min(256, 2_048 / Swift.max(1, MemoryLayout<Self>.stride))) }
+  /// How many entries a leaf holds: about a kilobyte, which one edit may have to copy.
+  static var leafCapacity: Int { Swift.max(16, Swift.min(256, 1_024 / Swift.max(1, MemoryLayout<Self>.stride))) }
 }
 
 /// What is known of all entries below a node without looking at them, such as the box around them.
@@ -39,7 +39,7 @@ struct SummaryTree<Entry: SummaryTreeEntry>: Sendable {
     count = 0
   }
 
-  /// Makes a tree of entries that are in strictly ascending order. O(n).
+  /// Makes a tree of entries that are in strictly ascending order, in O(n).
   init(sorted entries: [Entry]) {
     count = entries.count
     // Not filled, so that the first insertions do not split every leaf.
@@ -88,6 +88,8 @@ struct SummaryTree<Entry: SummaryTreeEntry>: Sendable {
 
   /// Visits the leaves in order.
   func forEachLeaf(_ visit: ([Entry]) -> Void) { root.forEachLeaf(visit) }
+
+  var first: Entry? { root.first }
 
   /// The leaf that holds the first entry at or after a key.
   func leaf(atOrAfter key: Entry.Key) -> [Entry]? { root.leaf(atOrAfter: key) }

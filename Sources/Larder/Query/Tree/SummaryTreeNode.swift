@@ -3,9 +3,10 @@ enum SummaryTreeNode<Entry: SummaryTreeEntry>: Sendable {
   case leaf([Entry])
   case inner([Child])
 
-  static var fanOut: Int { 32 }
+  /// How many children a node has at most; few, as an edit beside a copy counts the references of all on its path.
+  static var fanOut: Int { 8 }
 
-  /// A node below another, with what finds the way to it. It is never empty.
+  /// A node below another, never empty, with what finds the way to it.
   struct Child: Sendable {
     var first: Entry.Key
     var count: Int

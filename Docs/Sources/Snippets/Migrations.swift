@@ -1,0 +1,66 @@
+import Foundation
+import Larder
+import LarderSQLite
+
+struct PierV1: Codable, Sendable {
+  let id: UUID
+  var title: String
+}
+
+struct PierV2: Codable, Sendable {
+  let id: UUID
+  var name: String
+
+  init(_ old: PierV1) {
+    id = old.id
+    name = old.title
+  }
+}
+
+struct Pier: Codable, Identifiable, Sendable {
+  let id: UUID
+  var name: String
+  var timeZone: String
+}
+
+enum Piers {
+  static let schema = RepositorySchema<Pier>(
+    "piers", version: 3,
+    migrations: [
+      .init(from: 1, PierV1.self, to: PierV2.self) { PierV2($0) },
+      .init(from: 2) { object in object["timeZone"] = "UTC" },
+    ])
+}
+
+func openPiers(url: URL) async throws {
+  let piers = try await LocalRepository<Pier>(sqliteFile: url, schema: Piers.schema)
+  let all = try await piers.loadAll()  // complete at once, whatever version the records are stored at
+
+  print(all.count)
+}
+
+func openPiersEagerly(url: URL) async throws {
+  let options = StoreOptions(
+    migration: .init(mode: .eager, progress: { progress in print("\(progress.done) of \(progress.total)") }))
+  let piers = try await LocalRepository<Pier>(sqliteFile: url, schema: Piers.schema, options: options)
+  let progress = piers.migrationProgress
+  if progress.phase == .stopped { print(progress.error?.code ?? .unsupported) }
+
+  print(progress.backupFile ?? "no copy")
+}
+
+func whatFailed(piers: LocalRepository<Pier>) async throws {
+  try await piers.finishMigration()
+  for failure in piers.migrationProgress.failures {
+    print("record #\(failure.key.hash) of version \(failure.schemaVersion): \(failure.error)")
+  }
+}
+
+func tryPiers(url: URL) async throws {
+  let report = try await Store.dryRun(SQLiteBackend(file: url), schema: Piers.schema)
+  for version in report.versions {
+    print("version \(version.version): \(version.count) records, \(version.failureCount) fail, \(version.duration)")
+  }
+
+  for failure in report.failures { print(failure.error) }
+}

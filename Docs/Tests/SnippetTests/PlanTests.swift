@@ -1,0 +1,8 @@
+import Larder
+import Testing
+
+@testable import Snippets
+
+@Test func theMigrationPlanIsComplete() throws {
+  try Piers.schema.validate()
+}

@@ -1,0 +1,111 @@
+internal import Foundation
+
+/// A word as the index compares it: folded text, equal and ordered by its bytes.
+struct Term: Hashable, Comparable, Sendable {
+  let text: String
+
+  static func == (left: Term, right: Term) -> Bool {
+    left.compare(right) { $0.elementsEqualBytes($1) }
+  }
+
+  static func < (left: Term, right: Term) -> Bool {
+    left.compare(right) { $0.lexicographicallyPrecedes($1) }
+  }
+
+  private func compare(_ other: Term, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Bool) -> Bool {
+    withBytes { left in other.withBytes { right in body(left, right) } }
+  }
+
+  private func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    if let result = text.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
+    return Array(text.utf8).withUnsafeBytes(body)
+  }
+
+  func hash(into hasher: inout Hasher) {
+    withBytes { hasher.combine(bytes: $0) }
+  }
+
+  func hasPrefix(_ prefix: Term) -> Bool { text.utf8.starts(with: prefix.text.utf8) }
+}
+
+/// Makes one word of its spellings: in capitals or not, with accents or without, wide or narrow.
+///
+/// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"), its letters are set in capitals and then small, and
+/// marks are dropped that a search does without: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic, variation
+/// selectors, joiners, soft hyphens. Vowel and tone signs of other scripts are letters and stay, as does the voicing of kana. A few
+/// letters that do not decompose become those that people type instead, after CLDR's transform Latin-ASCII: "ß" is "ss", "ø" is "o",
+/// "æ" is "ae"; so do typographic apostrophes. "İ" and "ı" are "i". There are no rules of one language: "ä" is "a", never "ae".
+struct TextFolding {
+  /// Words beyond ASCII that were folded before; texts repeat them.
+  private var known: [Term: Term] = [:]
+
+  /// Visits the words of a text that are not empty when folded, with their UTF-8 offsets.
+  mutating func words(in text: String, _ visit: (Term, Range<Int>) -> Void) {
+    WordSegmentation.words(in: text.utf8) { range, bytes in
+      let word = Self.lowercased(bytes) ?? folded(Term(text: String(decoding: bytes, as: UTF8.self)))
+      if !word.text.isEmpty { visit(word, range) }
+    }
+  }
+
+  /// The word in small letters if it is ASCII, which most are.
+  private static func lowercased(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Term? {
+    var isASCII = true
+    let text = String(unsafeUninitializedCapacity: bytes.count) { buffer in
+      for (offset, byte) in bytes.enumerated() {
+        guard byte < 0x80 else {
+          isASCII = false
+          return 0
+        }
+        buffer[offset] = byte &- 0x41 < 26 ? byte | 0x20 : byte
+      }
+      return bytes.count
+    }
+    return isASCII ? Term(text: text) : nil
+  }
+
+  private mutating func folded(_ word: Term) -> Term {
+    if let folded = known[word] { return folded }
+    var scalars = String.UnicodeScalarView()
+    for scalar in word.text.decomposedStringWithCompatibilityMapping.unicodeScalars where !Self.isDropped(scalar.value) {
+      if let letters = Self.plain(scalar.value) {
+        scalars.append(contentsOf: letters.unicodeScalars)
+      } else {
+        for capital in scalar.properties.uppercaseMapping.unicodeScalars {
+          scalars.append(contentsOf: capital.properties.lowercaseMapping.unicodeScalars)
+        }
+      }
+    }
+    let folded = Term(text: String(scalars))
+    if known.count >= 10_000 { known.removeAll(keepingCapacity: true) }
+    known[word] = folded
+    return folded
+  }
+
+  private static func isDropped(_ code: UInt32) -> Bool {
+    switch code {
+    case 0..<0xAD: false
+    case 0xAD, 0x0300...0x036F, 0x0483...0x0489: true
+    case 0x0591...0x05BD, 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7: true
+    case 0x0610...0x061A, 0x061C, 0x0640, 0x064B...0x065F, 0x0670, 0x06D6...0x06DC, 0x06DF...0x06E4, 0x06E7, 0x06E8, 0x06EA...0x06ED: true
+    case 0x1AB0...0x1AFF, 0x1DC0...0x1DFF, 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x2064, 0x20D0...0x20FF: true
+    case 0xFE00...0xFE0F, 0xFE20...0xFE2F, 0xFEFF: true
+    default: false
+    }
+  }
+
+  private static func plain(_ code: UInt32) -> String? {
+    switch code {
+    case 0x00DF, 0x1E9E: "ss"
+    case 0x00C6, 0x00E6: "ae"
+    case 0x0152, 0x0153: "oe"
+    case 0x00D8, 0x00F8: "o"
+    case 0x00D0, 0x00F0, 0x0110, 0x0111: "d"
+    case 0x00DE, 0x00FE: "th"
+    case 0x0126, 0x0127: "h"
+    case 0x0141, 0x0142: "l"
+    case 0x0166, 0x0167: "t"
+    case 0x02BC, 0x2018, 0x2019: "'"
+    default: nil
+    }
+  }
+}

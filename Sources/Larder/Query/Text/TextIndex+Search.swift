@@ -1,0 +1,137 @@
+internal import HeapModule
+
+/// A record that a search found.
+struct TextMatch: Sendable {
+  let slot: RecordSlot
+  let score: Double
+}
+
+extension TextIndex {
+  /// The records that hold all words, best first, those with equal scores by key.
+  ///
+  /// A word matches if it is equal when folded; the last word of the query also matches any word that begins with it, and counts like
+  /// one word in all these spellings. No words match nothing.
+  /// - Parameters:
+  ///   - limit: how many to return at most; with few, the search costs little more than reading the words' lists.
+  ///   - isIncluded: asked only about records that would be among the best.
+  func search(_ text: String, limit: Int = .max, where isIncluded: ((RecordSlot) -> Bool)? = nil) -> [TextMatch] {
+    search(TextQuery(text), limit: limit, where: isIncluded)
+  }
+
+  func search(_ query: TextQuery, limit: Int = .max, where isIncluded: ((RecordSlot) -> Bool)? = nil) -> [TextMatch] {
+    guard limit > 0, let lists = lists(for: query), !lists.contains(where: \.isEmpty) else { return [] }
+    let ranking = BM25(records: documents.count, words: wordCount)
+    let weights = lists.map { ranking.weight(matches: $0.count) }
+    var best = BestMatches(documents: SummaryTreeCursor(documents), keys: keys, limit: limit, isIncluded: isIncluded)
+    // The shortest list leads, the next longer ones are asked first; their scores are added in this order.
+    let order = lists.indices.sorted { lists[$0].count < lists[$1].count }
+    let leadWeight = weights[order[0]]
+    if lists.count == 1 {
+      lists[0].forEachBlock { postings in
+        for posting in postings {
+          best.offer(posting.number, score: ranking.score(weight: leadWeight, frequency: posting.frequency, length: posting.length))
+        }
+      }
+      return best.sorted()
+    }
+    var others = order.dropFirst().map { (cursor: PostingCursor(lists[$0]), weight: weights[$0], rest: 0.0) }
+    var rest = 0.0  // what the words after one can add at most
+    for index in others.indices.reversed() {
+      others[index].rest = rest
+      rest += BM25.limit(weight: others[index].weight)
+    }
+    var block = PostingBlock()
+    lists[order[0]].forEachBlock { postings in
+      block.load(postings, weight: leadWeight, ranking, atLeast: best.least - rest)
+      for index in others.indices {
+        block.keep(&others[index].cursor, weight: others[index].weight, ranking, atLeast: best.least - others[index].rest)
+      }
+      for (posting, score) in zip(block.postings, block.scores) { best.offer(posting.number, score: score) }
+    }
+    return best.sorted()
+  }
+
+  /// About how many records a search finds: never fewer than it does, unless very many words begin with the last.
+  func estimate(_ text: String) -> Int {
+    let query = TextQuery(text)
+    guard let prefix = query.prefix else { return 0 }
+    var least = documents.count
+    for word in query.words { least = min(least, terms.find(word)?.postings.count ?? 0) }
+    var sum = 0
+    var budget = 1_000
+    terms.forEach(from: prefix) { entry in
+      guard entry.term.hasPrefix(prefix) else { return false }
+      sum += entry.postings.count
+      budget -= 1
+      return sum < least && budget > 0
+    }
+    return min(least, sum)
+  }
+
+  /// The lists of the words in the order of the query, the last word's at the end; `nil` for no words.
+  private func lists(for query: TextQuery) -> [PostingList]? {
+    guard let prefix = query.prefix else { return nil }
+    var lists = query.words.map { PostingList.tree(terms.find($0)?.postings ?? SummaryTree()) }
+    if lists.contains(where: \.isEmpty) { return lists }
+    var spellings: [SummaryTree<TextPosting>] = []
+    terms.forEach(from: prefix) { entry in
+      guard entry.term.hasPrefix(prefix) else { return false }
+      spellings.append(entry.postings)
+      return true
+    }
+    lists.append(PostingList(union: spellings, numbers: Int(nextNumber)))
+    return lists
+  }
+}
+
+/// The best records so far.
+private struct BestMatches {
+  private struct Candidate: Comparable {
+    let score: Double
+    let document: TextDocument
+    let keys: KeyOrder
+
+    /// Whether it is the worse one.
+    static func < (left: Candidate, right: Candidate) -> Bool {
+      left.score == right.score ? right.document.precedes(left.document, left.keys) : left.score < right.score
+    }
+    static func == (left: Candidate, right: Candidate) -> Bool { left.document.number == right.document.number }
+  }
+
+  private var documents: SummaryTreeCursor<TextDocument>
+  private let keys: KeyOrder
+  private let limit: Int
+  private let isIncluded: ((RecordSlot) -> Bool)?
+  /// A heap only if there is a limit, else all.
+  private var heap = Heap<Candidate>()
+  private var all: [Candidate] = []
+  private var worst = -Double.infinity
+  private var worstRank = UInt64.max
+
+  /// A score below which no record is taken, with room for the rounding of sums.
+  var least: Double { worst * (1 - 1e-9) }
+
+  init(documents: SummaryTreeCursor<TextDocument>, keys: KeyOrder, limit: Int, isIncluded: ((RecordSlot) -> Bool)?) {
+    (self.documents, self.keys, self.limit, self.isIncluded) = (documents, keys, limit, isIncluded)
+  }
+
+  /// Takes the next record; numbers ascend.
+  mutating func offer(_ number: UInt32, score: Double) {
+    guard score >= worst, documents.move(to: number) else { return }
+    // Of many records with one score most end here.
+    if score == worst, documents.current.rank > worstRank { return }
+    let candidate = Candidate(score: score, document: documents.current, keys: keys)
+    if limit == .max {
+      if isIncluded?(candidate.document.slot) ?? true { all.append(candidate) }
+      return
+    }
+    if heap.count == limit, let least = heap.min, candidate < least { return }
+    guard isIncluded?(candidate.document.slot) ?? true else { return }
+    if heap.count < limit { heap.insert(candidate) } else { heap.replaceMin(with: candidate) }
+    if heap.count == limit, let least = heap.min { (worst, worstRank) = (least.score, least.document.rank) }
+  }
+
+  func sorted() -> [TextMatch] {
+    (limit == .max ? all : Array(heap.unordered)).sorted(by: >).map { TextMatch(slot: $0.document.slot, score: $0.score) }
+  }
+}

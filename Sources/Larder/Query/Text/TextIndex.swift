@@ -1,0 +1,144 @@
+/// Which records hold which words: finds those that hold all words of a query, best first.
+///
+/// A copy costs O(1); adding or removing a record O(log n) for each of its words. A record may have several texts, which count as one.
+/// Records without a word are not in the index.
+struct TextIndex: Sendable {
+  var terms = SummaryTree<TermEntry>()
+  var documents = SummaryTree<TextDocument>()
+  var numbers = SummaryTree<TextNumber>()
+  var wordCount = 0
+  var nextNumber: UInt32 = 0
+  private var free = SummaryTree<FreeNumber>()
+
+  /// The order of records with equal scores.
+  let keys: KeyOrder
+
+  init(keys: KeyOrder = .bytes) { self.keys = keys }
+
+  /// Makes the index of many records, whose keys are all different, at once.
+  init(_ records: some Sequence<(RecordSlot, [String])>, keys: KeyOrder = .bytes) {
+    self.init([TextPortion(records)], keys: keys)
+  }
+
+  private func ordered(_ key: RecordKey) -> OrderedKey { OrderedKey(key: key, order: keys) }
+
+  /// How many records are in the index.
+  var count: Int { documents.count }
+
+  /// Adds a record; if its key is in the index already, nothing happens and the result is false.
+  @discardableResult mutating func insert(_ slot: RecordSlot, texts: [String]) -> Bool {
+    guard numbers.find(ordered(slot.key)) == nil else { return false }
+    let (frequencies, length) = Self.count(texts)
+    guard length > 0 else { return true }
+    let number = takeNumber()
+    let rank = rank(of: slot.key)
+    numbers.insert(TextNumber(key: ordered(slot.key), number: number, rank: rank))
+    documents.insert(TextDocument(number: number, length: length, rank: rank, slot: slot))
+    wordCount += Int(length)
+    for (term, frequency) in frequencies { add(TextPosting(number: number, frequency: frequency, length: length), to: term) }
+    return true
+  }
+
+  /// Removes the record with a key, and says whether it was there; `texts` are those it was inserted with.
+  @discardableResult mutating func remove(_ key: RecordKey, texts: [String]) -> Bool {
+    guard let number = numbers.remove(ordered(key))?.number, let document = documents.remove(number) else { return false }
+    wordCount -= Int(document.length)
+    free.insert(FreeNumber(key: number))
+    var left = document.length
+    for (term, _) in Self.count(texts).frequencies { left -= removePosting(of: number, from: term) }
+    if left > 0 { sweep(number) }
+    return true
+  }
+
+  /// Puts a new version of a record in place of the old one, which had `old` as its texts; adds it if it is not there.
+  mutating func update(_ slot: RecordSlot, from old: [String], to new: [String]) {
+    guard let number = numbers.find(ordered(slot.key))?.number, let document = documents.find(number) else {
+      insert(slot, texts: new)
+      return
+    }
+    if old == new {
+      documents.update(number) { $0.slot = slot }
+      return
+    }
+    let (before, oldLength) = Self.count(old)
+    let (after, length) = Self.count(new)
+    guard length > 0, oldLength == document.length else {
+      remove(slot.key, texts: old)
+      insert(slot, texts: new)
+      return
+    }
+    documents.update(number) { ($0.slot, $0.length) = (slot, length) }
+    wordCount += Int(length) - Int(oldLength)
+    for term in before.keys where after[term] == nil { _ = removePosting(of: number, from: term) }
+    for (term, frequency) in after where length != oldLength || before[term] != frequency {
+      add(TextPosting(number: number, frequency: frequency, length: length), to: term)
+    }
+  }
+
+  private mutating func add(_ posting: TextPosting, to term: Term) {
+    if !terms.update(term, { $0.postings.insert(posting) }) {
+      terms.insert(TermEntry(term: term, postings: SummaryTree(sorted: [posting])))
+    }
+  }
+
+  /// Removes the posting, and says how often the term was there.
+  private mutating func removePosting(of number: UInt32, from term: Term) -> UInt32 {
+    var frequency: UInt32 = 0
+    var isEmpty = false
+    terms.update(term) { entry in
+      frequency = entry.postings.remove(number)?.frequency ?? 0
+      isEmpty = entry.postings.isEmpty
+    }
+    if isEmpty { terms.remove(term) }
+    return frequency
+  }
+
+  /// Removes a number from wherever it is left, for a caller that gave other texts than before: the number will be used again.
+  private mutating func sweep(_ number: UInt32) {
+    var holders: [Term] = []
+    terms.forEachLeaf { leaf in
+      for entry in leaf where entry.postings.find(number) != nil { holders.append(entry.term) }
+    }
+    for term in holders { _ = removePosting(of: number, from: term) }
+  }
+
+  private static func count(_ texts: [String]) -> (frequencies: [Term: UInt32], length: UInt32) {
+    var folding = TextFolding()
+    var frequencies: [Term: UInt32] = [:]
+    var length: UInt32 = 0
+    for text in texts {
+      folding.words(in: text) { term, _ in
+        frequencies[term, default: 0] += 1
+        length += 1
+      }
+    }
+    return (frequencies, length)
+  }
+
+  private mutating func takeNumber() -> UInt32 {
+    if let number = free.first?.key {
+      free.remove(number)
+      return number
+    }
+    defer { nextNumber += 1 }
+    return nextNumber
+  }
+}
+
+extension TextIndex {
+  static var firstRank: UInt64 { 1 << 62 }
+  /// The room between ranks at first: 2⁴⁰, less for more than four million records.
+  static func rankStep(count: Int) -> UInt64 { min(1 << 40, (1 << 62) / UInt64(max(1, count))) }
+
+  /// A rank between those beside a key; the same as one of them if there is no room left.
+  private func rank(of key: RecordKey) -> UInt64 {
+    // Keys often ascend: a short step leaves room for the next.
+    let stride: UInt64 = 1 << 24
+    switch numbers.neighbours(of: ordered(key)) {
+    case (nil, nil): return Self.firstRank
+    case (let before?, nil): return before.rank + min(stride, (.max - before.rank) / 2)
+    case (nil, let after?): return after.rank - min(stride, after.rank / 2)
+    case (let before?, let after?): return before.rank + min(stride, (after.rank - before.rank) / 2)
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/// That a word is in a record: how often, and how many words the record has, which ranking needs for each.
+struct TextPosting: SummaryTreeEntry {
+  typealias Summary = NoSummary<TextPosting>
+
+  /// The number of the record in the index; small, and given again after a removal.
+  var number: UInt32
+  var frequency: UInt32
+  var length: UInt32
+
+  var key: UInt32 { number }
+}
+
+/// A word with the records that hold it.
+struct TermEntry: SummaryTreeEntry {
+  typealias Summary = NoSummary<TermEntry>
+
+  let term: Term
+  var postings: SummaryTree<TextPosting>
+
+  var key: Term { term }
+  /// Few, as copying a leaf counts the references of all its lists.
+  static var leafCapacity: Int { 16 }
+}
+
+/// A record by its number.
+struct TextDocument: SummaryTreeEntry {
+  typealias Summary = NoSummary<TextDocument>
+
+  let number: UInt32
+  var length: UInt32
+  /// Ascends with the keys of the records, though records may share one; compares faster than keys.
+  var rank: UInt64
+  var slot: RecordSlot
+
+  var key: UInt32 { number }
+
+  /// Whether its key comes first.
+  func precedes(_ other: TextDocument, _ keys: KeyOrder) -> Bool {
+    rank == other.rank ? keys.isBefore(slot.key, other.slot.key) : rank < other.rank
+  }
+}
+
+/// The number of a record by its key.
+struct TextNumber: SummaryTreeEntry {
+  typealias Summary = NoSummary<TextNumber>
+
+  let key: OrderedKey
+  let number: UInt32
+  let rank: UInt64
+}
+
+/// A number that no record has any more.
+struct FreeNumber: SummaryTreeEntry {
+  typealias Summary = NoSummary<FreeNumber>
+
+  let key: UInt32
+}

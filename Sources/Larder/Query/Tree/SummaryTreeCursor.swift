@@ -1,0 +1,37 @@
+/// A place in a tree that moves forward: cheap for a sequence of ascending keys.
+struct SummaryTreeCursor<Entry: SummaryTreeEntry> {
+  private let tree: SummaryTree<Entry>
+  private var leaf: [Entry] = []
+  private var index = 0
+
+  /// Where it is, after ``move(to:)`` said that there is something.
+  var current: Entry { leaf[index] }
+
+  init(_ tree: SummaryTree<Entry>) { self.tree = tree }
+
+  /// Goes to the first entry at or after a key, and says whether it has that key; no key may be before the one asked for last.
+  mutating func move(to key: Entry.Key) -> Bool {
+    if leaf.isEmpty || leaf[leaf.count - 1].key < key {
+      guard let next = tree.leaf(atOrAfter: key) else { return false }
+      leaf = next
+      index = SummaryTreeNode.place(of: key, in: leaf)
+    } else {
+      // Some single steps, as lists of common words go, then steps that double, and halves between the last two.
+      let near = min(index + 6, leaf.count)
+      while index < near, leaf[index].key < key { index += 1 }
+      if index < near { return leaf[index].key == key }
+      var (low, step) = (index, 1)
+      while low + step < leaf.count, leaf[low + step].key < key {
+        low += step
+        step *= 2
+      }
+      var high = min(low + step, leaf.count - 1)
+      while low < high {
+        let middle = (low + high) / 2
+        if leaf[middle].key < key { low = middle + 1 } else { high = middle }
+      }
+      index = low
+    }
+    return leaf[index].key == key
+  }
+}

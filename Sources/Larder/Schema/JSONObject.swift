@@ -1,0 +1,64 @@
+internal import Foundation
+
+/// The members of a JSON object, as a migration step changes them.
+///
+/// Members that a step does not touch keep their values exactly, numbers digit by digit. Names are equal only if their bytes are. There is no
+/// order: records are stored with their names sorted.
+public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
+  private var members: [RecordKey: JSONValue] = [:]
+
+  /// Makes an object without members.
+  public init() {}
+
+  /// Makes an object; of two members with one name the last one holds.
+  public init(dictionaryLiteral members: (String, JSONValue)...) { self.init(members) }
+
+  init(_ members: [(String, JSONValue)]) {
+    for (name, value) in members { self.members[RecordKey(name)] = value }
+  }
+
+  /// The value of a member; `nil` when there is no such member, and setting `nil` takes it out.
+  ///
+  /// A member that is there and null is ``JSONValue/null``.
+  public subscript(name: String) -> JSONValue? {
+    get { members[RecordKey(name)] }
+    set { members[RecordKey(name)] = newValue }
+    _modify { yield &members[RecordKey(name)] }
+  }
+
+  /// The names of all members, in the order of their bytes.
+  public var names: [String] { members.keys.sorted().map(\.text) }
+
+  /// How many members there are.
+  public var count: Int { members.count }
+
+  /// Gives a member another name; does nothing when there is no such member, and replaces one that has the new name.
+  public mutating func rename(_ name: String, to newName: String) {
+    guard let value = members.removeValue(forKey: RecordKey(name)) else { return }
+    members[RecordKey(newName)] = value
+  }
+
+  /// The members in the order of their names' bytes.
+  var sorted: [(name: String, value: JSONValue)] {
+    members.sorted { $0.key < $1.key }.map { ($0.key.text, $0.value) }
+  }
+}
+
+extension JSONObject {
+  /// Reads an object.
+  /// - Throws: `.decodingFailed` for what is not one JSON object.
+  init(json: Data) throws(RepositoryError) {
+    var reader = JSONReader(Array(json))
+    guard case .object(let object)? = reader.value(depth: 0), reader.isAtEnd else {
+      throw RepositoryError(.decodingFailed, "the record is not a JSON object", offset: UInt64(reader.position))
+    }
+    self = object
+  }
+
+  /// The object as one line of JSON, names sorted.
+  var json: Data {
+    var writer = JSONWriter()
+    writer.write(.object(self))
+    return Data(writer.bytes)
+  }
+}

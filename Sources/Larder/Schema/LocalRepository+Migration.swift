@@ -1,0 +1,33 @@
+extension LocalRepository {
+  /// How far older records have been brought to the schema's version.
+  ///
+  /// Reads need not wait for it: a record that was not rewritten yet is brought up when it is read.
+  public nonisolated var migrationProgress: MigrationProgress { migration.progress }
+
+  /// Rewrites the older records that are left, or waits until that is done.
+  ///
+  /// Needed only with ``StoreOptions/Migration/Mode/manual``, in tests, and to go on after a stop (`.full`, once there is space again). Records
+  /// that cannot be brought up do not make it throw: ``MigrationProgress/failures`` lists them. Cancelling the task does not end the wait.
+  /// - Throws: what has stopped it: `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` in a store opened
+  ///   read-only.
+  public nonisolated func finishMigration() async throws(RepositoryError) {
+    guard migrationProgress.phase != .notNeeded else { return }
+    guard queue.options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
+    migration.start(isUrgent: true)
+    await migration.finish()
+    if migrationProgress.phase == .waiting { throw RepositoryError(.closed, "the store was closed") }
+    if let error = migrationProgress.error { throw error }
+  }
+
+  /// Begins what the options ask for; with `.eager`, waits for its end.
+  nonisolated func beginMigration() async {
+    guard queue.options.access != .readOnly else { return }
+    switch queue.options.migration.mode {
+    case .manual: return
+    case .lazy: migration.start(isUrgent: false)
+    case .eager:
+      migration.start(isUrgent: true)
+      await migration.finish()
+    }
+  }
+}

@@ -1,0 +1,92 @@
+internal import Foundation
+internal import Larder
+
+/// Reads a store beside its writers, if there are any, without the lock; writes nothing.
+struct SQLiteBeside {
+  private let path: SQLitePath
+  private let fileSystem: any FileSystem
+
+  init(_ path: SQLitePath, _ fileSystem: any FileSystem) {
+    self.path = path
+    self.fileSystem = fileSystem
+  }
+
+  /// Reads everything, all problems included if they are not to stop it.
+  func readAll(stopsAtDamage: Bool = true) throws(RepositoryError) -> (SQLiteReader, [[StoredRecord]]) {
+    try read { connection, _ throws(RepositoryError) in
+      let reader = try SQLiteReader(connection, stopsAtDamage: stopsAtDamage)
+      var chunks: [[StoredRecord]] = []
+      while let chunk = try reader.next() { chunks.append(chunk) }
+      return ((reader, chunks), reader.problems.isEmpty)
+    }
+  }
+
+  /// What was committed after a revision; `nil` when nothing was.
+  func commits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
+    try read { connection, mode throws(RepositoryError) in
+      try connection.execute("BEGIN", while: .reading)
+      let row = try SQLiteStoreRow(on: connection)
+      if row.commit == revision.number { return (nil, true) }
+      if mode == .readOnly {
+        let reader = SQLiteForeignReader(connection)
+        _ = try reader.newCollections()
+        return (try reader.read(after: revision, row: row), true)
+      }
+      // Without a log there is no transaction to read in: only all of the file together shows whether it is of one piece.
+      try connection.execute("COMMIT", while: .reading)
+      return (try Self.everything(after: revision, on: connection), true)
+    }
+  }
+
+  private static func everything(after revision: Revision, on connection: SQLiteConnection) throws(RepositoryError) -> ForeignCommits {
+    let reader = try SQLiteReader(connection)
+    guard reader.row.commit >= revision.number else { throw connection.damaged("the store has gone back to an earlier commit") }
+    var records: [StoredRecord] = []
+    var addresses: Set<RecordAddress> = []
+    while let chunk = try reader.next() {
+      for record in chunk {
+        if record.value != nil { addresses.insert(record.address) }
+        if record.revision > revision { records.append(record) }
+      }
+    }
+    return ForeignCommits(commit: Revision(reader.row.commit), records: records, addresses: addresses)
+  }
+
+  /// Runs a body on a connection; it returns whether what it read is sound.
+  ///
+  /// Without a log nobody writes the file, and SQLite can read it without making files of its own. A writer that comes and folds its log into
+  /// the file meanwhile is noticed by what is read, or by its log; then all is read again, in a proper transaction if there is a log
+  /// now. Damage that is met twice without a log is damage.
+  private func read<Result>(
+    _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
+  ) throws(RepositoryError) -> Result {
+    var attempt = 1
+    while try !hasLog() {
+      do throws(RepositoryError) {
+        let (result, isSound) = try read(.immutable, body)
+        if try !hasLog(), isSound || attempt == 2 { return result }
+      } catch {
+        let isAlone = try !hasLog()
+        if error.code != .corrupted || (attempt == 2 && isAlone) { throw error }
+      }
+      attempt += 1
+    }
+    return try read(.readOnly, body).0
+  }
+
+  private func hasLog() throws(RepositoryError) -> Bool {
+    guard let file = try fileSystem.open(path.log, writable: false) else { return false }
+    return try file.size() > 0
+  }
+
+  private func read<Result>(
+    _ mode: SQLiteConnection.Mode, _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
+  ) throws(RepositoryError) -> (Result, isSound: Bool) {
+    guard let connection = try SQLiteConnection(path: path.main, mode) else {
+      throw RepositoryError(.dataMissing, "there is no such file", file: path.main)
+    }
+    let (bytes, size) = try connection.header()
+    try SQLiteLayout.check(header: bytes, size: size, file: path.main)
+    return try body(connection, mode)
+  }
+}
