@@ -34,7 +34,7 @@ run near 48.0,-4.0 --limit 5
 run near 48.0,-4.0 --limit 5 --explain
 
 heading "Words, an order, and pages"
-run search cruz harb
+run search bar harb
 run list --country US --limit 3 2>"$work/more"
 sed 's/^weather-spots: //' "$work/more"
 run list --country US --limit 3 --page "$(sed 's/.*--page //' "$work/more")"
@@ -68,7 +68,7 @@ else
   read -r url <&3
   api=(--api "$url")
 fi
-nearest() { "$bin/weather-spots" list --near 48.0,-4.0 --limit 3 --json --store "$store" | tr '{' '\n' | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
+nearest() { "$bin/weather-spots" near 48.0,-4.0 --limit 3 --json --store "$store" | tr '{' '\n' | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
 forecasts() { nearest | while IFS= read -r spot; do run forecast "$spot" ${api[@]+"${api[@]}"}; done; }
 forecasts
 
