@@ -32,6 +32,8 @@ struct CollectionState: Sendable {
 protocol CollectionIndexes: Sendable {
   /// Whether a written value will be asked for, so that it is better decoded by the writer's own task.
   var needsValues: Bool { get }
+  /// What queries are planned with; `nil` when nothing was declared.
+  var table: IndexTable? { get }
   /// Follows a change of one record.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?)
   /// Why a record may not be as it is now, when it was `old` before the write that is being staged.
@@ -41,6 +43,7 @@ protocol CollectionIndexes: Sendable {
 /// The indexes of a collection for which none were declared.
 struct NoIndexes: CollectionIndexes {
   var needsValues: Bool { false }
+  var table: IndexTable? { nil }
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) {}
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? { nil }
 }

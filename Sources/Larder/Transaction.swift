@@ -72,7 +72,7 @@ public struct Transaction: ~Copyable {
   ) throws(RepositoryError) -> [QueryCandidate<Item>] {
     try check(repository)
     let prepared = try PreparedQuery(query)
-    guard let indexes = batch.builtIndexes(QueryPlanner.usable(prepared, repository.schema.indexes), of: repository) else { return [] }
+    guard let indexes = batch.builtIndexes(QueryPlanner.usable(prepared.shape, repository.schema.indexes.map { IndexShape($0) }), of: repository) else { return [] }
     return try QueryRun(prepared, records: batch.collections[repository.collection].records, indexes: indexes).results()
   }
 
