@@ -36,6 +36,8 @@ protocol CollectionIndexes: Sendable {
   var needsValues: Bool { get }
   /// Whether some records may be forbidden beside others.
   var areUnique: Bool { get }
+  /// What queries are planned with; `nil` when nothing was declared.
+  var table: IndexTable? { get }
   /// Follows a change of one record.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?)
   /// Why a record may not be as it is now, when it was `old` before the write that is being staged.
@@ -47,6 +49,7 @@ struct NoIndexes: CollectionIndexes {
   var areDeclared: Bool { false }
   var areUnique: Bool { false }
   var needsValues: Bool { false }
+  var table: IndexTable? { nil }
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) {}
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? { nil }
 }

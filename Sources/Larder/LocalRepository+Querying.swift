@@ -8,14 +8,16 @@ extension LocalRepository {
   /// - Throws: `.unsupported` when the query cannot be evaluated (a needed index is not declared, a predicate overflows, a negative limit),
   ///   with the reason; `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
-    try await answer(query) { (run) throws(RepositoryError) in try run.results().map(\.item) }
+    try query.shape.check()
+    if let answer = try DirectAnswer(query.shape, try queue.collectionState(collection)) { return try answer.items(coder) }
+    return try await answer(query) { (run) throws(RepositoryError) in try run.results().map { $0.item } }
   }
 
   /// The first record that meets the query, or `nil` when none does.
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
-    try await answer(query.limit(Swift.min(query.maximum ?? 1, 1))) { (run) throws(RepositoryError) in try run.results().first?.item }
+    try await answer(query.limit(Swift.min(query.shape.maximum ?? 1, 1))) { (run) throws(RepositoryError) in try run.results().first?.item }
   }
 
   /// How many records meet the query, those that do not decode included when it asks for all.
@@ -44,7 +46,7 @@ extension LocalRepository {
   public nonisolated(nonsending) func page(
     _ query: Query<Item>, after cursor: PageCursor? = nil, limit: Int
   ) async throws(RepositoryError) -> Page<Item> {
-    guard query.maximum == nil, query.skipped == 0, limit >= 1, limit < Int.max else {
+    guard query.shape.maximum == nil, query.shape.skipped == 0, limit >= 1, limit < Int.max else {
       throw RepositoryError(.unsupported, "a page has a limit of its own, from 1; the query must have none, and no offset")
     }
     return try await answer(query.limit(limit + 1)) { (run) throws(RepositoryError) -> Page<Item> in
@@ -53,7 +55,7 @@ extension LocalRepository {
       let shown = found.prefix(limit)
       var next: PageCursor?
       if found.count > limit, let last = shown.last { next = try PageCursor(last, run.query) }
-      return Page(items: shown.map(\.item), next: next)
+      return Page(items: shown.map { $0.item }, next: next)
     }
   }
 
@@ -99,7 +101,7 @@ extension LocalRepository {
       let prepared = try PreparedQuery(query)
       let state = queue.state.collections[collection]
       guard var indexes = state.indexes as? IndexSet<Item> else { throw RepositoryError(.closed) }
-      for index in QueryPlanner.usable(prepared, indexes.declarations) { indexes.build(index, from: state.records) }
+      for index in QueryPlanner.usable(prepared.shape, indexes.shapes) { indexes.build(index, from: state.records) }
       return try QueryRun(prepared, records: state.records, indexes: indexes).explained()
     } catch {
       return QueryPlan(refusal: error)
@@ -138,7 +140,7 @@ extension LocalRepository {
       guard let indexes = state.indexes as? IndexSet<Item> else {
         throw RepositoryError(.unsupported, "the collection has no indexes of this type")
       }
-      var needed = QueryPlanner.usable(query, indexes.declarations)
+      var needed = QueryPlanner.usable(query.shape, indexes.shapes)
       if let keyPath {
         needed += indexes.declarations.indices.filter { index in
           if case .ordered = indexes.declarations[index].kind {

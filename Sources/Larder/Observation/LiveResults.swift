@@ -116,9 +116,9 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     let prepared = try PreparedQuery(query)
     let isRanked = prepared.words != nil && prepared.order.isEmpty
     var wider = query
-    wider.skipped = 0
+    wider.shape.skipped = 0
     // Of ranked results no more is needed than is shown: they are not kept up, but run again.
-    wider.maximum = isRanked ? prepared.needed : LiveWindow<Item>.capacity(limit: prepared.maximum, offset: prepared.skipped)
+    wider.shape.maximum = isRanked ? prepared.needed : LiveWindow<Item>.capacity(limit: prepared.maximum, offset: prepared.skipped)
     guard let run = try await run(try PreparedQuery(wider)) else { return end() }
     runCount += 1
     let window = LiveWindow(try run.results(), order: run.order, limit: prepared.maximum, offset: prepared.skipped)
@@ -135,7 +135,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       guard let indexes = state.indexes as? IndexSet<Item> else {
         throw RepositoryError(.unsupported, "the collection has no indexes of this type")
       }
-      let missing = QueryPlanner.usable(prepared, indexes.declarations).filter { !indexes.isBuilt($0) }
+      let missing = QueryPlanner.usable(prepared.shape, indexes.shapes).filter { !indexes.isBuilt($0) }
       if missing.isEmpty {
         let run = try QueryRun(prepared, records: state.records, indexes: indexes)
         if case .scan = run.choice.access { await ParallelDecoding.touch(run.records, indexes.coder) }
