@@ -30,6 +30,26 @@ import Testing
     }
   }
 
+  @Test(arguments: [false, true])
+  func aPageInAGroupOfEqualsLooksAtItsOwnRecordsOnly(isReversed: Bool) async throws {
+    let schema = RepositorySchema<Thing>("things", indexes: [.ordered(\.country)])
+    let things = try await LocalRepository(inMemory: schema)
+    var random = SeededGenerator(1)
+    try await things.save(
+      contentsOf: (0..<1_000).map { number in
+        var thing = Thing.random(number, using: &random)
+        thing.country = number < 900 ? "JP" : "NO"
+        return thing
+      })
+    let query = Query<Thing>().sorted(by: \.country, isReversed ? .reverse : .forward)
+    let cursor = try #require(try await things.page(query, limit: 700).next)
+    let run = try await things.readyRun(try PreparedQuery(query.limit(11)))
+    var examined = 0
+    let found = try run.results(after: cursor, examined: &examined)
+    #expect(found.map(\.item.id) == (isReversed ? Array(100..<111) : Array(200..<211)))
+    #expect(examined <= 12)
+  }
+
   @Test func whatStaysIsSeenOnceWhateverComesAndGoes() async throws {
     for seed in Seeds.list(100, for: "pages with writes") {
       var random = SeededGenerator(seed)
