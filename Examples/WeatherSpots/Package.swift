@@ -60,9 +60,10 @@ let package = Package(
       name: "WeatherSpotsCommandTests",
       dependencies: [
         "WeatherSpotsKit", "StandInServer", "weather-spots", "weather-spots-server",
-        .product(name: "Larder", package: "larder"),
+        .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
         .product(name: "Subprocess", package: "swift-subprocess"),
       ],
+      resources: [.copy("Fixtures")],
       swiftSettings: settings
     ),
   ],

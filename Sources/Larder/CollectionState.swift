@@ -30,8 +30,12 @@ struct CollectionState: Sendable {
 
 /// The indexes of a collection, whatever its type: an immutable value beside the records of the same commit.
 protocol CollectionIndexes: Sendable {
+  /// Whether a repository has said which indexes there are, even if none.
+  var areDeclared: Bool { get }
   /// Whether a written value will be asked for, so that it is better decoded by the writer's own task.
   var needsValues: Bool { get }
+  /// Whether some records may be forbidden beside others.
+  var areUnique: Bool { get }
   /// What queries are planned with; `nil` when nothing was declared.
   var table: IndexTable? { get }
   /// Follows a change of one record.
@@ -40,8 +44,10 @@ protocol CollectionIndexes: Sendable {
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError?
 }
 
-/// The indexes of a collection for which none were declared.
+/// What stands for the indexes of a collection that no repository has been made for.
 struct NoIndexes: CollectionIndexes {
+  var areDeclared: Bool { false }
+  var areUnique: Bool { false }
   var needsValues: Bool { false }
   var table: IndexTable? { nil }
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) {}

@@ -5,19 +5,16 @@ extension CommitQueue {
   /// Takes the indexes that a repository declares for a collection.
   ///
   /// - Throws: `.unsupported` when another repository of the collection has declared others.
-  func declare<Item>(_ indexes: IndexSet<Item>, for collection: Int) async throws(RepositoryError) {
-    // On the executor, because commits replace the whole state.
-    try await executor.run { () throws(RepositoryError) in
-      let isRefused = self.published.withLock { state in
-        if let present = state.collections[collection].indexes as? IndexSet<Item> {
-          let isSame = zip(present.declarations, indexes.declarations).allSatisfy { $0.isSame(as: $1) }
-          return !(isSame && present.declarations.count == indexes.declarations.count)
-        }
-        state.collections[collection].indexes = indexes
-        return false
+  func declare<Item>(_ indexes: IndexSet<Item>, for collection: Int) throws(RepositoryError) {
+    let isRefused = published.withLock { state in
+      if let present = state.collections[collection].indexes as? IndexSet<Item> {
+        let isSame = zip(present.declarations, indexes.declarations).allSatisfy { $0.isSame(as: $1) }
+        return !(isSame && present.declarations.count == indexes.declarations.count)
       }
-      if isRefused { throw RepositoryError(.unsupported, "the collection is open with other indexes already") }
+      state.collections[collection].indexes = indexes
+      return false
     }
+    if isRefused { throw RepositoryError(.unsupported, "the collection is open with other indexes already") }
   }
 
   /// The records and indexes of a collection at one commit.

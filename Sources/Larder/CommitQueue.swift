@@ -205,11 +205,14 @@ final class CommitQueue: Sendable {
     // The old state goes back to the caller, so that what only it has kept alive is not released under the lock.
     _ = published.withLock { current in
       let old = current
-      // A collection may have been declared since the state was taken; it is empty, and stays.
-      let declared = current.names.dropFirst(state.names.count)
+      // A collection may have been added since the state was taken; it is empty, and stays. So do indexes that were declared: none of them
+      // has been built, since only the executor begins that.
       current = state
-      current.names += declared
-      current.collections += declared.map { _ in CollectionState() }
+      current.names += old.names.dropFirst(state.names.count)
+      current.collections += old.collections.dropFirst(state.collections.count)
+      for index in state.collections.indices where !state.collections[index].indexes.areDeclared {
+        current.collections[index].indexes = old.collections[index].indexes
+      }
       return old
     }
   }

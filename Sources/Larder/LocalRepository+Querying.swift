@@ -66,7 +66,8 @@ extension LocalRepository {
   public nonisolated(nonsending) func min<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
-    try await first(query.ordered(by: keyPath, .forward))?[keyPath: keyPath]
+    if query.maximum == nil, query.skipped == 0 { return try await first(query.ordered(by: keyPath, .forward))?[keyPath: keyPath] }
+    return try await fetch(query).map { $0[keyPath: keyPath] }.min()
   }
 
   /// The greatest value of a property among the records that meet the query, or `nil` when none does.
@@ -76,7 +77,8 @@ extension LocalRepository {
   public nonisolated(nonsending) func max<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
-    try await first(query.ordered(by: keyPath, .reverse))?[keyPath: keyPath]
+    if query.maximum == nil, query.skipped == 0 { return try await first(query.ordered(by: keyPath, .reverse))?[keyPath: keyPath] }
+    return try await fetch(query).map { $0[keyPath: keyPath] }.max()
   }
 
   /// How many of the records that meet the query have each value of a property.
@@ -87,7 +89,9 @@ extension LocalRepository {
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
   ) async throws(RepositoryError) -> [Value: Int] {
-    try await answer(query, alsoUses: keyPath, isQuick: { $0.isGroupedByIndex(keyPath) }) { (run) throws(RepositoryError) in try run.grouped(by: keyPath) }
+    try await answer(query, alsoUses: keyPath, isQuick: { $0.isGroupedByIndex(keyPath) }) { (run) throws(RepositoryError) in
+      try run.grouped(by: keyPath)
+    }
   }
 
   /// How the query would be answered now: which index, what is checked record by record, and how many records that concerns.
@@ -112,7 +116,9 @@ extension LocalRepository {
   /// - Throws: as ``fetch(_:)``, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func delete(where query: Query<Item>) async throws(RepositoryError) -> Int {
-    try await repositoryErrors { try await self.transaction { transaction in try transaction.delete(where: query, in: self) } }
+    // Sees to the indexes, which the transaction would otherwise have to make on the store's executor.
+    _ = try await readyRun(PreparedQuery(query))
+    return try await repositoryErrors { try await self.transaction { transaction in try transaction.delete(where: query, in: self) } }
   }
 
   // MARK: Running
@@ -124,7 +130,7 @@ extension LocalRepository {
   ) async throws(RepositoryError) -> Output {
     let prepared = try PreparedQuery(query)
     let run = try await readyRun(prepared, alsoUses: keyPath)
-    if run.choice.estimate <= ParallelDecoding.chunk || isQuick(run) { return try body(run) }
+    if run.choice.bound <= ParallelDecoding.chunk || isQuick(run) { return try body(run) }
     return try await Self.runElsewhere(run, body)
   }
 
@@ -139,7 +145,11 @@ extension LocalRepository {
       var needed = QueryPlanner.usable(query.shape, indexes.shapes)
       if let keyPath {
         needed += indexes.declarations.indices.filter { index in
-          if case .ordered = indexes.declarations[index].kind { indexes.declarations[index].columns.first?.keyPath == keyPath } else { false }
+          if case .ordered = indexes.declarations[index].kind {
+            indexes.declarations[index].columns.first?.keyPath == keyPath
+          } else {
+            false
+          }
         }
       }
       let missing = needed.filter { !indexes.isBuilt($0) }

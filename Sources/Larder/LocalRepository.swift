@@ -42,7 +42,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Declares the indexes, and builds those that must be there from the beginning.
   nonisolated func prepare() async throws(RepositoryError) {
-    try await queue.declare(IndexSet(schema.indexes, coder), for: collection)
+    try queue.declare(IndexSet(schema.indexes, coder), for: collection)
     for (index, declaration) in schema.indexes.enumerated() where declaration.isUnique || queue.options.indexing == .eager {
       await queue.buildIndex(index, of: collection, Item.self)
       guard let indexes = queue.state.collections[collection].indexes as? IndexSet<Item> else { continue }

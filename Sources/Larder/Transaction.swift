@@ -72,7 +72,10 @@ public struct Transaction: ~Copyable {
   ) throws(RepositoryError) -> [QueryCandidate<Item>] {
     try check(repository)
     let prepared = try PreparedQuery(query)
-    guard let indexes = batch.builtIndexes(QueryPlanner.usable(prepared.shape, repository.schema.indexes.map { IndexShape($0) }), of: repository) else { return [] }
+    let usable = QueryPlanner.usable(prepared.shape, repository.schema.indexes.map { IndexShape($0) })
+    guard let indexes = batch.builtIndexes(usable, of: repository) else {
+      throw RepositoryError(.unsupported, "the collection has no indexes of this type")
+    }
     return try QueryRun(prepared, records: batch.collections[repository.collection].records, indexes: indexes).results()
   }
 
@@ -135,7 +138,9 @@ public struct Transaction: ~Copyable {
     _ item: Item, in repository: LocalRepository<Item>, _ expectation: Expectation
   ) throws(RepositoryError) -> Revision {
     try check(repository)
-    try batch.upsert(repository.coder.encode(item, decoding: batch.collections[repository.collection].indexes.needsValues), in: repository.collection, expecting: expectation)
+    try batch.upsert(
+      repository.coder.encode(item, decoding: batch.collections[repository.collection].indexes.needsValues), in: repository.collection,
+      expecting: expectation)
     return batch.revision
   }
 

@@ -227,7 +227,6 @@ final class SQLiteStore {
     }
   }
 
-
   /// Ends the connection to a store that was refused, before anything was written.
   ///
   /// Without a log that was found, SQLite removes the empty one of its own.

@@ -43,7 +43,8 @@ import Testing
     #expect(IndexEntry.Order(descending: Array(repeating: false, count: 31) + [true, true]).descending == 1 << 31)
     func order(_ column: Int) -> Bool {
       func values(_ number: Int) -> [Int] { Array(repeating: 0, count: column) + [number] }
-      return entry(values(1), "a", descending: Array(repeating: true, count: 32)) < entry(values(2), "a", descending: Array(repeating: true, count: 32))
+      return entry(values(1), "a", descending: Array(repeating: true, count: 32))
+        < entry(values(2), "a", descending: Array(repeating: true, count: 32))
     }
     #expect(!order(31))
     #expect(order(32))

@@ -49,7 +49,7 @@ func follow(_ spots: LocalRepository<Spot>, show: ([Spot]) -> Void) async throws
 
 // MARK: Changes
 
-func mirror(_ spots: LocalRepository<Spot>, to index: SearchIndex) async throws {
+func mirror(_ spots: LocalRepository<Spot>, to index: any SearchIndex) async throws {
   while !Task.isCancelled {
     do {
       for try await set in spots.changes(since: index.revision) {

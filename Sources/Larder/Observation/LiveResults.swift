@@ -166,16 +166,15 @@ extension QueryRun {
     if query.near != nil || query.box != nil {
       guard try place(&candidate) else { return nil }
     }
-    if let words = query.words, !hasWords(words, slot, item) { return nil }
+    if let words = query.words, !hasWords(words, item) { return nil }
     for filter in query.filters where !filter(item) { return nil }
     return candidate
   }
 
-  /// Whether a record alone has the words: asked of an index over nothing else.
-  private func hasWords(_ words: String, _ slot: RecordSlot, _ item: Item) -> Bool {
+  /// Whether a record has the words.
+  private func hasWords(_ words: String, _ item: Item) -> Bool {
     for declaration in indexes.declarations {
-      guard case .fullText(let texts) = declaration.kind else { continue }
-      return !TextIndex([(slot, texts(item))]).search(words, limit: 1).isEmpty
+      if case .fullText(let texts) = declaration.kind { return TextQuery(words).matches(texts(item)) }
     }
     return false
   }

@@ -45,8 +45,11 @@ struct ResultOrder<Item: Sendable>: Sendable {
       if order != 0 { return order < 0 }
     }
     if columns.isEmpty {
-      if let first = left.distance, let second = right.distance, first != second { return first < second }
-      if let first = left.score, let second = right.score, first != second { return first > second }
+      if let first = left.distance, let second = right.distance {
+        if first != second { return first < second }
+      } else if let first = left.score, let second = right.score, first != second {
+        return first > second
+      }
     }
     return keys.isBefore(left.slot.key, right.slot.key)
   }

@@ -16,6 +16,11 @@ struct QueryPlanner {
     /// How many records will be looked at, as far as can be told.
     var estimate: Int
     var givesOrder = false
+    /// Whether no more than ``estimate`` will be looked at, rather than probably not.
+    var isCertain = false
+
+    /// How many records may be looked at.
+    var bound: Int { isCertain ? estimate : reach }
   }
 
   /// The indexes that could help, and must be built before a plan is made.
@@ -34,7 +39,10 @@ struct QueryPlanner {
 
   /// - Throws: `.unsupported` when a needed index is not declared.
   func plan() throws(RepositoryError) -> Choice {
-    if query.isImpossible { return Choice(access: .nothing, covered: Array(query.conditions.indices), reach: 0, estimate: 0, givesOrder: true) }
+    if query.isImpossible {
+      return Choice(
+        access: .nothing, covered: Array(query.conditions.indices), reach: 0, estimate: 0, givesOrder: true, isCertain: true)
+    }
     var choices = orderedChoices()
     if let words = query.words {
       // Words are found by their index only; what else is asked is checked.
@@ -90,7 +98,8 @@ struct QueryPlanner {
         near.within.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
       let givesOrder = query.order.isEmpty
       let estimate = givesOrder && isPlain && query.box == nil ? min(reach, query.needed ?? reach) : reach
-      choices.append(Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder))
+      choices.append(
+        Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder, isCertain: estimate < reach))
     }
     if let box = query.box {
       let reach = geo.estimate(box)
@@ -141,6 +150,7 @@ struct QueryPlanner {
     let ranks = spans.map { $0.ranks(in: tree, isDescending: isDescending) }
     let reach = ranks.reduce(0) { $0 + $1.count }
     var estimate = reach
+    var isCertain = false
     if order != .none, let needed = query.needed, reach > 0 {
       let isExact = covered.count == query.conditions.count && !hasResidual
       if case .groups(let grouped, _) = order, grouped < columns.count {
@@ -149,11 +159,12 @@ struct QueryPlanner {
       } else {
         // Nothing is known of what the rest lets through: as if every tenth did.
         estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
+        isCertain = isExact
       }
     }
     return Choice(
       access: .ordered(index: index, spans: spans, order), covered: covered, ranks: ranks, reach: reach, estimate: estimate,
-      givesOrder: order != .none)
+      givesOrder: order != .none, isCertain: isCertain)
   }
 
   private func note(_ conjunct: Int, in covered: inout [Int]) {

@@ -53,7 +53,7 @@ extension QueryRun {
   /// The plan, with what running it looks at if that is not too much.
   func explained() throws(RepositoryError) -> QueryPlan {
     var examined: Int?
-    if choice.estimate <= 10_000 {
+    if choice.bound <= 10_000 {
       var count = 0
       _ = try results(after: nil, examined: &count)
       examined = count
@@ -90,7 +90,9 @@ extension QueryRun {
       let columns = indexes.declarations[index].columns
       guard let span = spans.first else { return [] }
       var conditions = columns.prefix(span.prefix.count).map { "\($0.keyPath.propertyName) =" }
-      if spans.count > 1, !conditions.isEmpty { conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)" }
+      if spans.count > 1, !conditions.isEmpty {
+        conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)"
+      }
       if span.lower != nil || span.upper != nil, columns.indices.contains(span.prefix.count) {
         let bounds = (span.lower == nil ? "" : " >") + (span.upper == nil ? "" : " <")
         conditions.append(columns[span.prefix.count].keyPath.propertyName + bounds)

@@ -11,7 +11,9 @@ enum ParallelEncoding {
       for start in stride(from: 0, to: items.count, by: chunk) {
         let part = items[start..<min(start + chunk, items.count)]
         group.addTask {
-          do throws(RepositoryError) { return (start, .success(try encode(part, coder, decoding))) } catch { return (start, .failure(error)) }
+          do throws(RepositoryError) { return (start, .success(try encode(part, coder, decoding))) } catch {
+            return (start, .failure(error))
+          }
         }
       }
       var parts: [(Int, Result<[EncodedRecord], RepositoryError>)] = []

@@ -162,6 +162,24 @@ import Testing
     }
   }
 
+  @Test func aFilteredChangeStillTakesBackWhatIsBuffered() async throws {
+    let feed = ChangeFeed()
+    feed.begin(after: .zero)
+    let slots = (1...3).map { RecordSlot(key: RecordKey("a"), revision: Revision($0), schemaVersion: 1, value: .init()) }
+    func change(_ old: RecordSlot?, _ new: RecordSlot, key: String = "a") -> RecordChange {
+      RecordChange(collection: 0, key: RecordKey(key), revision: new.revision, origin: .thisProcess, old: old, new: new)
+    }
+    let reader = Task { await feed.nextAll(passing: { $0.revision.number == 2 }) }
+    try await until { feed.isAwaited }
+    feed.receive([change(nil, slots[0])], commit: Revision(1))
+    #expect(feed.isAwaited && feed.waitingCount == 0, "it does not matter to who waits")
+    feed.receive([change(slots[0], slots[1]), change(slots[1], slots[2]), change(nil, slots[2], key: "b")], commit: Revision(3))
+    let taken = await reader.value
+    #expect(taken?.map(\.revision.number) == [3], "the newest of the record that mattered, nothing of the other")
+    feed.receive([change(nil, slots[2], key: "c")], commit: Revision(3))
+    #expect(feed.waitingCount == 1, "until the reader waits again everything matters")
+  }
+
   // MARK: The end
 
   @Test func closeDeliversWhatIsBufferedAndEnds() async throws {

@@ -6,50 +6,6 @@ import Testing
 
 /// Pages by cursor: complete and without repetition, whatever comes and goes meanwhile.
 @Suite(.timeLimit(.minutes(10))) struct PageTests {
-  @Test func pagesOfARandomQueryJoinToItsResults() async throws {
-    for seed in Seeds.list(200, for: "pages") {
-      var random = SeededGenerator(seed)
-      let indexes = QueryMaker.indexes(using: &random)
-      let things = try await LocalRepository(inMemory: RepositorySchema<Thing>("things", indexes: indexes))
-      let all = (0..<random.int(0..<120)).map { Thing.random($0, using: &random) }
-      try await things.save(contentsOf: all)
-      let maker = QueryMaker(using: &random, indexes: indexes)
-      var query = maker.query
-      (query.maximum, query.skipped) = (nil, 0)
-      let expected = maker.answer(all, ignoringLimits: true).map(\.id)
-      var found: [Int] = []
-      var cursor: PageCursor?
-      repeat {
-        let page = try await things.page(query, after: cursor, limit: random.int(1..<20))
-        found += page.items.map(\.id)
-        // As an app would that stores it, or hands it to a client.
-        cursor = try page.next.map { try JSONDecoder().decode(PageCursor.self, from: JSONEncoder().encode($0)) }
-      } while cursor != nil
-      #expect(found == expected, "\(maker.text) | \(things.explain(query)) | replay with LARDER_SEED=\(seed)")
-      if found != expected { return }
-    }
-  }
-
-  @Test(arguments: [false, true])
-  func aPageInAGroupOfEqualsLooksAtItsOwnRecordsOnly(isReversed: Bool) async throws {
-    let schema = RepositorySchema<Thing>("things", indexes: [.ordered(\.country)])
-    let things = try await LocalRepository(inMemory: schema)
-    var random = SeededGenerator(1)
-    try await things.save(
-      contentsOf: (0..<1_000).map { number in
-        var thing = Thing.random(number, using: &random)
-        thing.country = number < 900 ? "JP" : "NO"
-        return thing
-      })
-    let query = Query<Thing>().sorted(by: \.country, isReversed ? .reverse : .forward)
-    let cursor = try #require(try await things.page(query, limit: 700).next)
-    let run = try await things.readyRun(try PreparedQuery(query.limit(11)))
-    var examined = 0
-    let found = try run.results(after: cursor, examined: &examined)
-    #expect(found.map(\.item.id) == (isReversed ? Array(100..<111) : Array(200..<211)))
-    #expect(examined <= 12)
-  }
-
   @Test func whatStaysIsSeenOnceWhateverComesAndGoes() async throws {
     for seed in Seeds.list(100, for: "pages with writes") {
       var random = SeededGenerator(seed)

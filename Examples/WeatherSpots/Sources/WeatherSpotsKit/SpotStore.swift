@@ -13,18 +13,36 @@ public struct SpotStore: Sendable {
 
   /// Opens a store, or creates it; the name says which kind it is.
   ///
-  /// - Parameter file: A name that ends in `.json` or `.sqlite`.
-  /// - Throws: What opening throws; `.unsupported` for another name.
-  public init(file: URL) async throws(RepositoryError) {
-    try await self.init(backend: Self.backend(file))
+  /// A SQLite store is opened `.shared`, so that a command can work while another one runs; a JSON file has one user at a time.
+  /// - Parameters:
+  ///   - file: A name that ends in `.json` or `.sqlite`.
+  ///   - migration: When spots of an older version are rewritten. They are read in any case; a command that lives for some milliseconds
+  ///     had better not begin with it, so it is `.manual`, and `weather-spots migrate` does it.
+  /// - Throws: What opening throws; `.locked` when another program keeps the store to itself for more than ten seconds; `.unsupported` for
+  ///   another name.
+  public init(file: URL, migration: StoreOptions.Migration = .init(mode: .manual)) async throws(RepositoryError) {
+    let access: StoreOptions.Access = Self.isShared(file) ? .shared : .exclusive
+    try await self.init(
+      backend: Self.backend(file),
+      options: StoreOptions(access: access, pollInterval: .milliseconds(100), lockTimeout: .seconds(10), migration: migration))
   }
 
   /// Opens the store that a backend keeps.
-  public init(backend: any StorageBackend) async throws(RepositoryError) {
-    store = try await Store.open(backend)
-    spots = try await store.repository(RepositorySchema("spots"))
+  public init(
+    backend: any StorageBackend, options: StoreOptions = .init(migration: .init(mode: .manual))
+  ) async throws(RepositoryError) {
+    store = try await Store.open(backend, options: options)
+    spots = try await store.repository(Spot.schema)
     forecasts = try await store.repository(RepositorySchema("forecasts"))
   }
+
+  /// Tries on every stored spot what migrating would do, and changes nothing.
+  public static func dryRun(file: URL) async throws(RepositoryError) -> DryRunReport {
+    try await Store.dryRun(backend(file), schema: Spot.schema)
+  }
+
+  /// Whether several processes can have the store of this name open at a time.
+  public static func isShared(_ file: URL) -> Bool { file.pathExtension == "sqlite" }
 
   private static func backend(_ file: URL) throws(RepositoryError) -> any StorageBackend {
     switch file.pathExtension {

@@ -31,6 +31,12 @@ struct Add: AsyncParsableCommand {
   @Option(help: "Where the entry comes from.")
   var source = ""
 
+  @Option(help: ArgumentHelp("How good it is, 1 to 5; 0 for no opinion.", valueName: "stars"))
+  var rating = 0
+
+  @Option(help: "What is worth knowing of it; `search` finds its words.")
+  var notes = ""
+
   @OptionGroup var globals: Globals
 
   func validate() throws { _ = try spot() }
@@ -53,7 +59,8 @@ struct Add: AsyncParsableCommand {
   private func spot() throws -> Spot {
     do throws(SpotProblem) {
       return try Spot(
-        name: name, latitude: latitude, longitude: longitude, timezone: zone, country: country, kind: kind, source: source)
+        name: name, latitude: latitude, longitude: longitude, timezone: zone, country: country, kind: kind, source: source,
+        rating: rating, notes: notes)
     } catch {
       throw ValidationError("This spot cannot be: \(error).")
     }

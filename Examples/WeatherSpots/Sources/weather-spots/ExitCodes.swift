@@ -9,6 +9,7 @@ enum Outcome: Int32 {
   case ambiguous = 3
   case stale = 4
   case diskFull = 28
+  case usage = 64
   case badRows = 65
   case noInput = 66
   case noForecast = 69

@@ -22,10 +22,15 @@ struct Globals: ParsableArguments {
 
   /// Opens the store, runs a command on it and closes it.
   ///
-  /// - Parameter creating: Whether a store is made where there is none, which only the commands that put something in do.
-  func withStore<Result>(creating: Bool = false, _ body: (SpotStore) async throws -> Result) async throws -> Result {
+  /// - Parameters:
+  ///   - creating: Whether a store is made where there is none, which only the commands that put something in do.
+  ///   - migration: When spots of an older version are rewritten; by default only those that a command saves.
+  ///   - body: What is done.
+  func withStore<Result>(
+    creating: Bool = false, migration: StoreOptions.Migration = .init(mode: .manual), _ body: (SpotStore) async throws -> Result
+  ) async throws -> Result {
     let file = try file(creating: creating)
-    let storage = try await SpotStore(file: file)
+    let storage = try await SpotStore(file: file, migration: migration)
     if let cut = storage.store.openReport.cutTail {
       note("the last write to the store was not whole and was taken back; its bytes are in \(cut.quarantineFile)")
     }
@@ -38,7 +43,15 @@ struct Globals: ParsableArguments {
     return result
   }
 
-  private func file(creating: Bool) throws -> URL {
+  /// Writes how a query is answered.
+  func write(_ plan: QueryPlan) throws {
+    if json { try writeJSON(["index": plan.index, "plan": plan.description]) } else { try writeText("\(plan)\n") }
+  }
+
+  /// The store's file.
+  ///
+  /// - Parameter creating: Whether its directory is made where there is none; otherwise a store that is not there is a failure.
+  func file(creating: Bool) throws -> URL {
     let file = store.map { URL(filePath: $0) } ?? Self.dataDirectory.appending(path: "weather-spots/spots.sqlite")
     let directory = file.deletingLastPathComponent()
     if creating {
@@ -67,11 +80,11 @@ struct Globals: ParsableArguments {
 }
 
 extension SpotStore {
-  /// All spots that can be read.
+  /// All spots that a query finds and that can be read.
   ///
   /// Those that cannot be are kept, and reported on standard error.
-  func allSpots() async throws -> [Spot] {
-    let all = try await spots.loadAll()
+  func allSpots(_ query: Query<Spot> = .spots()) async throws -> [Spot] {
+    let all = try await spots.fetch(query)
     if all.count < (try await spots.count()) {
       for record in spots.snapshot.undecodable.prefix(20) { note("a stored spot cannot be read and is kept as it is: \(record.error)") }
     }
@@ -80,8 +93,7 @@ extension SpotStore {
 
   /// The one spot that a name or an id means.
   func spot(named name: String) async throws -> Spot {
-    if let spot = try await spots.find(by: name) { return spot }
-    let matches = Spot.named(name, in: try await allSpots())
+    let matches = try await find(named: name)
     guard let spot = matches.first else { throw Failure(.notFound, "there is no spot named \"\(name)\"") }
     guard matches.count == 1 else {
       let ids = matches.prefix(20).map { "\n  \($0.id)" }.joined()

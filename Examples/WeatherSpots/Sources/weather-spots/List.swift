@@ -1,75 +1,72 @@
 import ArgumentParser
+import Larder
 import WeatherSpotsKit
 
 struct List: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Lists the spots by name, or by distance from a point.",
-    discussion: "Distances are great-circle distances in kilometres. Example: weather-spots list --near 48.4,-4.5 --limit 5")
+    abstract: "Lists the spots in an order, all or page by page.",
+    discussion: """
+      With --limit, and when there are more, standard error ends with a token: the same command with --page TOKEN shows what follows. The \
+      token names a place in the order, not a number of lines, so nothing is shown twice or left out when spots come and go meanwhile. \
+      Example: weather-spots list --country US --sort rating --limit 10
+      """)
+
+  @OptionGroup var filters: Filters
+
+  @Option(help: "The order: name, country, kind, or rating, which has the best first. (default: name)")
+  var sort: SpotOrder?
 
   @Option(
-    parsing: .unconditional, help: ArgumentHelp("List the nearest to this point first.", valueName: "lat,lon"), transform: Self.point)
+    parsing: .unconditional, help: ArgumentHelp("List the nearest to this point first.", valueName: "lat,lon"), transform: point)
   var near: Coordinate?
 
   @Option(help: ArgumentHelp("List at most so many.", valueName: "count"))
   var limit: Int?
 
+  @Option(help: ArgumentHelp("Go on behind the page that ended with this token; 20 spots unless --limit is given.", valueName: "token"))
+  var page: String?
+
+  @OptionGroup var explaining: Explaining
   @OptionGroup var globals: Globals
 
   func validate() throws {
-    guard limit.map({ $0 > 0 }) ?? true else { throw ValidationError("--limit takes a number from 1.") }
+    guard limit.map({ (1..<Int(Int32.max)).contains($0) }) ?? true else { throw ValidationError("--limit takes a number from 1.") }
+    guard near == nil || sort == nil else { throw ValidationError("--near has an order of its own: leave --sort out.") }
   }
 
   func run() async throws {
     try await reportingFailures {
-      let spots = try await globals.withStore { storage in try await storage.allSpots() }
-      let rows = ordered(spots).prefix(limit ?? .max)
-      if globals.json { try writeJSON(Array(rows)) } else { try writeText(Self.table(rows)) }
+      let cursor = try page.map(Self.cursor)
+      let query = near.map { Query.spots(near: $0, filters.filter) } ?? .spots(filters.filter, by: sort ?? .name)
+      try await globals.withStore { storage in
+        if explaining.explain { return try globals.write(storage.spots.explain(limit.map(query.limit) ?? query)) }
+        guard limit != nil || cursor != nil else { return try write(try await storage.allSpots(query)) }
+        let page = try await Self.page(query, after: cursor, limit: limit ?? 20, of: storage)
+        try write(page.items)
+        if let next = page.next { note("there are more: --page \(try next.token)") }
+      }
     }
   }
 
-  private static func point(_ text: String) throws -> Coordinate {
-    let parts = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) }
-    guard parts.count == 2, let latitude = parts[0], let longitude = parts[1],
-      let point = Coordinate(latitude: latitude, longitude: longitude)
-    else { throw ValidationError("A point is written LAT,LON in degrees.") }
-    return point
+  private func write(_ spots: [Spot]) throws {
+    let rows = spots.map { spot in SpotRow(spot, kilometers: near?.kilometers(to: spot.coordinate)) }
+    if globals.json { try writeJSON(rows) } else { try writeText(SpotTable(rows: rows).description) }
   }
 
-  private func ordered(_ spots: [Spot]) -> [Row] {
-    guard let near else { return spots.sorted(by: Spot.listedBefore).map { Row($0, nil) } }
-    return spots.map { Row($0, near.kilometers(to: $0.coordinate)) }
-      .sorted { ($0.kilometers ?? 0, $0.spot.id) < ($1.kilometers ?? 0, $1.spot.id) }
+  private static func page(
+    _ query: Query<Spot>, after cursor: PageCursor?, limit: Int, of storage: SpotStore
+  ) async throws -> Page<Spot> {
+    do {
+      return try await storage.spots.page(query, after: cursor, limit: limit)
+    } catch RepositoryError.Code.unsupported where cursor != nil {
+      throw Failure(.usage, "this token belongs to a list in another order; begin again without --page")
+    } catch { throw error }
   }
 
-  private static func table(_ rows: ArraySlice<Row>) -> String {
-    guard !rows.isEmpty else { return "No spots.\n" }
-    let width = min(40, rows.map(\.spot.name.count).max() ?? 0)
-    return rows.map { row in
-      let spot = row.spot
-      var line = spot.name + String(repeating: " ", count: max(0, width - spot.name.count))
-      if let kilometers = row.kilometers { line += "  \(pad(kilometers.text(decimals: 1), 8)) km" }
-      line += "  \(pad(spot.latitude.text(decimals: 4), 8))  \(pad(spot.longitude.text(decimals: 4), 9))  \(spot.timezone)"
-      return line + (spot.country.isEmpty ? "" : "  \(spot.country)") + (spot.kind.isEmpty ? "" : "  \(spot.kind)") + "\n"
-    }.joined()
-  }
-
-  private static func pad(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }
-
-  private struct Row: Encodable {
-    let spot: Spot
-    let kilometers: Double?
-
-    init(_ spot: Spot, _ kilometers: Double?) {
-      self.spot = spot
-      self.kilometers = kilometers
+  private static func cursor(_ token: String) throws -> PageCursor {
+    guard let cursor = PageCursor(token: token) else {
+      throw Failure(.usage, "this is not a token that `list` gave; begin again without --page")
     }
-
-    enum CodingKeys: CodingKey { case distanceKm }
-
-    func encode(to encoder: any Encoder) throws {
-      try spot.encode(to: encoder)
-      var container = encoder.container(keyedBy: CodingKeys.self)
-      try container.encodeIfPresent(kilometers.map { ($0 * 1000).rounded() / 1000 }, forKey: .distanceKm)
-    }
+    return cursor
   }
 }

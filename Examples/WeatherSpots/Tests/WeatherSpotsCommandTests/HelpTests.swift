@@ -2,7 +2,9 @@ import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct HelpTests {
-  private static let commands = ["import", "add", "list", "show", "remove", "export", "forecast", "verify"]
+  private static let commands = [
+    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "verify", "migrate",
+  ]
 
   @Test func theFirstHelpNamesEveryCommandAndExitCode() async throws {
     let help = try await weatherSpots(["--help"])
@@ -31,6 +33,9 @@ import Testing
   @Test func whatIsNotUnderstoodIsAMistakeOfUsage() async throws {
     for arguments in [
       ["dance"], ["list", "--limit", "-1"], ["list", "--store", "spots.txt"], ["import"], ["import", "x", "--batch", "0"],
+      ["list", "--min-rating", "6"], ["list", "--sort", "size"], ["list", "--near", "1,2", "--sort", "name"], ["near"], ["near", "91,0"],
+      ["near", "1,2", "--within", "-1"], ["near", "1,2", "--limit", "0"], ["search"],
+      ["add", "A", "1", "2", "--zone", "GMT", "--rating", "6"],
     ] {
       let run = try await weatherSpots(arguments)
       #expect(run.code == 64)

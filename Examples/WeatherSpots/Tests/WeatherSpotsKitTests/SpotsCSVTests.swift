@@ -30,6 +30,19 @@ import Testing
     #expect(problems(row) == [report])
   }
 
+  @Test func aRatingIsAWholeNumberUpToFive() {
+    let header = "name,latitude,longitude,timezone,rating\n"
+    func read(_ rating: String) -> SpotsCSV { SpotsCSV(Array((header + "A,1,2,GMT,\(rating)\n").utf8)) }
+    #expect(["", "0", "5"].map { read($0).spots.first?.rating } == [0, 0, 5])
+    #expect(read("good").problems.map(\.description) == ["2:11: rating is not a whole number"])
+    #expect(read("6").problems.map(\.description) == ["2:11: rating is outside 0 to 5"])
+  }
+
+  @Test func countriesAndKindsAreStoredInOneSpelling() throws {
+    let spot = try Spot(name: "A", latitude: 1, longitude: 2, timezone: "GMT", country: " fr", kind: "Lake ")
+    #expect((spot.country, spot.kind) == ("FR", "lake"))
+  }
+
   @Test func everyBadRowIsFoundAndTheGoodOnesAreRead() {
     let csv = SpotsCSV(Array((header + "A,1,2,GMT,,,\nB,x,2,GMT,,,\nC,3,4,GMT,,,\n\"D\"d,1,2,GMT,,,\n").utf8))
     #expect(csv.spots.map(\.name) == ["A", "C"])
@@ -48,7 +61,9 @@ import Testing
   @Test func whatIsWrittenIsReadBackEqual() throws {
     let spots = try [
       Spot(name: "Apra \"Harbor\", Guam", latitude: 13.4434, longitude: 144.6564, timezone: "Pacific/Guam", country: "GU", source: "a,b"),
-      Spot(name: "Zürich", latitude: 0.00001, longitude: -179.99999, timezone: "Europe/Zurich", kind: "lake"),
+      Spot(
+        name: "Zürich", latitude: 0.00001, longitude: -179.99999, timezone: "Europe/Zurich", kind: "lake", rating: 4,
+        notes: "a \"view\", wide"),
     ]
     let text = Spot.csv(spots)
     let read = SpotsCSV(Array(text.utf8))
@@ -69,7 +84,7 @@ import Testing
       text == """
         {"type":"FeatureCollection","features":[
         {"geometry":{"coordinates":[-4.5,48.5],"type":"Point"},"id":"Brest @48.5,-4.5",\
-        "properties":{"country":"","kind":"","name":"Brest","source":"","timezone":"GMT"},"type":"Feature"}
+        "properties":{"country":"","kind":"","name":"Brest","notes":"","rating":"","source":"","timezone":"GMT"},"type":"Feature"}
         ]}
 
         """)

@@ -16,6 +16,10 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
     bodies = declarations.map { _ in .absent }
   }
 
+  var areDeclared: Bool { true }
+
+  var areUnique: Bool { declarations.contains(where: \.isUnique) }
+
   var needsValues: Bool {
     bodies.contains { if case .absent = $0 { false } else { true } }
   }
@@ -27,10 +31,6 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
 
   func tree(_ index: Int) -> CountedTree<IndexEntry>? {
     if case .ordered(let tree) = bodies[index] { tree } else { nil }
-  }
-
-  var hasBuildInProgress: Bool {
-    bodies.contains { if case .building = $0 { true } else { false } }
   }
 
   // MARK: Following commits
@@ -138,7 +138,7 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       let entries = ParallelWork.map(slots) { slot in self.entry(for: slot, declaration) }
       return .ordered(CountedTree(sorted: ParallelWork.sorted(entries.compactMap { $0 })))
     case .geo:
-      let places = ParallelWork.map(slots) { slot in 
+      let places = ParallelWork.map(slots) { slot in
         self.place(of: slot, declaration).flatMap { GeoCoordinate(latitude: $0.latitude, longitude: $0.longitude) }.map { ($0, slot) }
       }
       return .geo(GeoIndex(places.compactMap { $0 }, keys: coder.keys.order))

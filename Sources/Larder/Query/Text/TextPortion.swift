@@ -54,7 +54,8 @@ extension TextIndex {
 
     documents = SummaryTree(
       sorted: slots.indices.map { TextDocument(number: UInt32($0), length: lengths[$0], rank: ranks[$0], slot: slots[$0]) })
-    numbers = SummaryTree(sorted: order.map { TextNumber(key: OrderedKey(key: slots[$0].key, order: keys), number: UInt32($0), rank: ranks[$0]) })
+    numbers = SummaryTree(
+      sorted: order.map { TextNumber(key: OrderedKey(key: slots[$0].key, order: keys), number: UInt32($0), rank: ranks[$0]) })
     nextNumber = UInt32(slots.count)
     wordCount = lengths.reduce(0) { $0 + Int($1) }
 

@@ -15,26 +15,32 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
   public let longitude: Double
   /// The IANA name of the zone in which the spot's days begin and end.
   public let timezone: String
-  /// The ISO 3166 code of the country, or nothing.
+  /// The ISO 3166 code of the country in capital letters, or nothing.
   public let country: String
-  /// A word such as "coast" or "lake", or nothing.
+  /// A word such as "coast" or "lake" in small letters, or nothing.
   public let kind: String
   /// Where the entry comes from, with its licence; shown wherever the spot is.
   public let source: String
+  /// How good it is, from 1 to 5; 0 while nobody has said.
+  public let rating: Int
+  /// What is worth knowing of it, or nothing.
+  public let notes: String
 
   /// Makes a spot, or says which value cannot be.
   public init(
-    name: String, latitude: Double, longitude: Double, timezone: String, country: String = "", kind: String = "", source: String = ""
+    name: String, latitude: Double, longitude: Double, timezone: String, country: String = "", kind: String = "", source: String = "",
+    rating: Int = 0, notes: String = ""
   ) throws(SpotProblem) {
     var zones = ZoneNames()
     try self.init(
-      name: name, latitude: latitude, longitude: longitude, timezone: timezone, country: country, kind: kind, source: source, zones: &zones)
+      name: name, latitude: latitude, longitude: longitude, timezone: timezone, country: country, kind: kind, source: source,
+      rating: rating, notes: notes, zones: &zones)
   }
 
   /// Makes one of many spots, remembering the zones that were looked up.
   init(
     name: String, latitude: Double, longitude: Double, timezone: String, country: String, kind: String, source: String,
-    zones: inout ZoneNames
+    rating: Int, notes: String, zones: inout ZoneNames
   ) throws(SpotProblem) {
     let name = name.precomposedStringWithCanonicalMapping.trimmingCharacters(in: .whitespaces)
     guard !name.isEmpty else { throw SpotProblem(.name, "name is empty") }
@@ -42,7 +48,8 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     guard (-90.0...90.0).contains(latitude) else { throw SpotProblem(.latitude, "latitude is outside -90 to 90") }
     guard (-180.0...180.0).contains(longitude) else { throw SpotProblem(.longitude, "longitude is outside -180 to 180") }
     guard zones.contains(timezone) else { throw SpotProblem(.timezone, "timezone is not a known zone such as Europe/Paris") }
-    for (field, text) in [(SpotField.name, name), (.country, country), (.kind, kind), (.source, source)] {
+    guard (0...5).contains(rating) else { throw SpotProblem(.rating, "rating is outside 0 to 5") }
+    for (field, text) in [(SpotField.name, name), (.country, country), (.kind, kind), (.source, source), (.notes, notes)] {
       // Nothing that could move a terminal's cursor is ever stored, so nothing has to be escaped when it is shown.
       guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
         throw SpotProblem(field, "\(field.rawValue) contains a control character")
@@ -53,11 +60,19 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     self.latitude = latitude.withoutNegativeZero
     self.longitude = longitude.withoutNegativeZero
     self.timezone = timezone
-    self.country = country
-    self.kind = kind
+    self.country = Self.normalizedCountry(country)
+    self.kind = Self.normalizedKind(kind)
     self.source = source
+    self.rating = rating
+    self.notes = notes
     id = "\(name) @\(self.latitude),\(self.longitude)"
   }
+
+  /// The way a country is stored, so that an index finds it however it was typed.
+  static func normalizedCountry(_ text: String) -> String { text.trimmingCharacters(in: .whitespaces).uppercased() }
+
+  /// The way a kind is stored, so that an index finds it however it was typed.
+  static func normalizedKind(_ text: String) -> String { text.trimmingCharacters(in: .whitespaces).lowercased() }
 
   /// The spot's time zone; GMT if this system does not know the name, which was checked when the spot was made.
   public var zone: TimeZone { TimeZone(identifier: timezone) ?? .gmt }
@@ -66,13 +81,13 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
 /// The columns of a spot in a file, in the order in which they are written.
 public enum SpotField: String, CaseIterable, Sendable {
   /// One column each.
-  case name, latitude, longitude, timezone, country, kind, source
+  case name, latitude, longitude, timezone, country, kind, source, rating, notes
 
   /// Whether a file without this column cannot be imported.
   var isRequired: Bool {
     switch self {
     case .name, .latitude, .longitude, .timezone: true
-    case .country, .kind, .source: false
+    case .country, .kind, .source, .rating, .notes: false
     }
   }
 }

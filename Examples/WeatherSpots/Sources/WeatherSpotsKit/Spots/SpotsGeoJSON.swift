@@ -25,6 +25,7 @@ extension Spot {
       geometry = Point(coordinates: [spot.longitude, spot.latitude])
       properties = [
         "name": spot.name, "timezone": spot.timezone, "country": spot.country, "kind": spot.kind, "source": spot.source,
+        "rating": spot.rating == 0 ? "" : String(spot.rating), "notes": spot.notes,
       ]
     }
   }

@@ -1,0 +1,95 @@
+import ArgumentParser
+import Foundation
+import Larder
+import Synchronization
+import WeatherSpotsKit
+
+struct Migrate: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Rewrites the spots of an older version of this program.",
+    discussion: """
+      Nothing needs it: older spots are read as they are, and a spot that is changed is stored as the new version. After it, versions of \
+      this program that are older refuse the store. A copy of the store is made beside it first. A spot that cannot be rewritten stays as \
+      it was and is reported (exit code 76); the others go on. Interrupted, it goes on where it was when it is run again.
+      """)
+
+  @Flag(help: "Try it on every spot in memory, report, and change nothing.")
+  var dryRun = false
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures { try await dryRun ? tryOut() : migrate() }
+  }
+
+  private func tryOut() async throws {
+    let report = try await SpotStore.dryRun(file: try globals.file(creating: false))
+    let summary = Trial(report)
+    if globals.json { try writeJSON(summary) } else { try writeText(summary.text) }
+    try end(report.failures, report.failureCount)
+  }
+
+  private func migrate() async throws {
+    let bar = Mutex(ProgressBar("Migrating"))
+    let policy = StoreOptions.Migration(mode: .eager) { progress in
+      bar.withLock { $0.show(Double(progress.done) / Double(max(progress.total, 1))) }
+    }
+    let progress = try await globals.withStore(migration: policy) { storage in storage.spots.migrationProgress }
+    bar.withLock { $0.finish() }
+    if let error = progress.error { throw error }
+    let summary = Summary(progress)
+    if globals.json { try writeJSON(summary) } else { try writeText(summary.text) }
+    try end(progress.failures, progress.failureCount)
+  }
+
+  private func end(_ failures: [UndecodableRecord], _ count: Int) throws {
+    for failure in failures.prefix(20) { note("a spot of version \(failure.schemaVersion) cannot be rewritten: \(failure.error)") }
+    if count > 0 { throw ExitCode(Outcome.storeRefused.rawValue) }
+  }
+
+  private struct Trial: Encodable {
+    let version: Int
+    let found: [Found]
+    let milliseconds: Int
+
+    struct Found: Encodable {
+      let version: Int
+      let spots: Int
+      let failures: Int
+    }
+
+    init(_ report: DryRunReport) {
+      version = report.schemaVersion
+      found = report.versions.map { Found(version: $0.version, spots: $0.count, failures: $0.failureCount) }
+      milliseconds = Int(report.duration / .milliseconds(1))
+    }
+
+    var text: String {
+      let lines = found.map { part in
+        let what = part.version == version ? "stay as they are" : "would be rewritten as version \(version)"
+        return "Version \(part.version): \(part.spots) spots \(what)\(part.failures == 0 ? "" : ", \(part.failures) cannot be")\n"
+      }
+      return (lines.isEmpty ? "No spots.\n" : lines.joined()) + "Tried in \(milliseconds) ms; nothing was changed.\n"
+    }
+  }
+
+  private struct Summary: Encodable {
+    let version: Int
+    let rewritten: Int
+    let failures: Int
+    let copy: String?
+
+    init(_ progress: MigrationProgress) {
+      version = progress.version
+      rewritten = progress.rewritten
+      failures = progress.failureCount
+      copy = progress.backupFile
+    }
+
+    var text: String {
+      guard rewritten + failures > 0 else { return "Nothing to do: all spots are of version \(version).\n" }
+      let copied = copy.map { "The store as it was is in \($0).\n" } ?? ""
+      return "Rewrote \(rewritten) spots as version \(version)\(failures == 0 ? "" : ", \(failures) could not be").\n\(copied)"
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import ArgumentParser
+import Larder
+import WeatherSpotsKit
+
+struct Near: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Lists the spots around a point, the nearest first.",
+    discussion: "Distances are great-circle distances in kilometres. Example: weather-spots near -33.9,18.4 --within 100 --kind coast")
+
+  @Argument(help: ArgumentHelp("The point, in degrees north and east.", valueName: "lat,lon"), transform: point)
+  var place: Coordinate
+
+  @Option(help: ArgumentHelp("Only spots at most so far away.", valueName: "km"))
+  var within: Double?
+
+  @Option(help: ArgumentHelp("List at most so many.", valueName: "count"))
+  var limit = 10
+
+  @OptionGroup var filters: Filters
+  @OptionGroup var explaining: Explaining
+  @OptionGroup var globals: Globals
+
+  func validate() throws {
+    guard limit > 0 else { throw ValidationError("--limit takes a number from 1.") }
+    guard within.map({ $0 >= 0 && $0.isFinite }) ?? true else { throw ValidationError("--within takes a number of kilometres from 0.") }
+  }
+
+  func run() async throws {
+    try await reportingFailures {
+      let query = Query.spots(near: place, within: within.map(Distance.kilometers), filters.filter).limit(limit)
+      try await globals.withStore { storage in
+        if explaining.explain { return try globals.write(storage.spots.explain(query)) }
+        let rows = try await storage.spots.matches(query).map { match in
+          SpotRow(match.item, kilometers: match.distance.map { $0.meters / 1000 })
+        }
+        if globals.json { try writeJSON(rows) } else { try writeText(SpotTable(rows: rows).description) }
+      }
+    }
+  }
+}

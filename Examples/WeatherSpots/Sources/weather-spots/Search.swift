@@ -1,0 +1,41 @@
+import ArgumentParser
+import Larder
+import WeatherSpotsKit
+
+struct Search: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Finds spots by words of their names, notes and kinds, the best match first.",
+    discussion: """
+      All the words must be there; the last may be the beginning of one. Case and accents make no difference. On a terminal the words \
+      that were found stand out, unless NO_COLOR is set. Example: weather-spots search bar harb
+      """)
+
+  @Argument(help: "The words.")
+  var words: [String]
+
+  @Option(help: ArgumentHelp("List at most so many.", valueName: "count"))
+  var limit = 20
+
+  @OptionGroup var filters: Filters
+  @OptionGroup var explaining: Explaining
+  @OptionGroup var globals: Globals
+
+  func validate() throws {
+    guard limit > 0 else { throw ValidationError("--limit takes a number from 1.") }
+  }
+
+  func run() async throws {
+    try await reportingFailures {
+      let query = Query.spots(matching: words.joined(separator: " "), filters.filter).limit(limit)
+      try await globals.withStore { storage in
+        if explaining.explain { return try globals.write(storage.spots.explain(query)) }
+        let rows = try await storage.spots.matches(query).map { SpotRow($0.item, extract: $0.extract) }
+        if globals.json {
+          try writeJSON(rows)
+        } else {
+          try writeText(SpotTable(rows: rows, style: .ofStandardOutput).description)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct Watch: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Shows a list that changes when another terminal changes the spots.",
+    discussion: """
+      On a terminal the list is drawn anew whenever it differs; otherwise each change is one line: + for a spot that came, ~ for one that \
+      changed, - for one that went. What other processes do is seen within a tenth of a second. Ctrl-C ends it, with exit code 0. It needs \
+      a SQLite store: a JSON store has one user at a time.
+      """)
+
+  @OptionGroup var filters: Filters
+
+  @Option(help: "The order on a terminal: name, country, kind, or rating, which has the best first.")
+  var sort = SpotOrder.name
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures {
+      let file = try globals.file(creating: false)
+      guard SpotStore.isShared(file) else {
+        throw Failure(.usage, "a JSON store has one user at a time, so nobody could change it meanwhile; watch a .sqlite store")
+      }
+      // Before the first line is written: whoever has read it may end the program.
+      let ending = Ending()
+      try await globals.withStore { storage in
+        let isTerminal = isatty(STDOUT_FILENO) == 1 && !globals.json
+        try await ending.run { try await isTerminal ? draw(storage) : follow(storage) }
+      }
+    }
+  }
+
+  /// The list, as often as it differs.
+  private func draw(_ storage: SpotStore) async throws {
+    let rows = max(Terminal.rows - 3, 1)
+    for try await spots in storage.spots.results(of: .spots(filters.filter, by: sort).limit(rows)) {
+      let count = try await storage.spots.count(.spots(filters.filter))
+      let more = count > spots.count ? ", the first \(spots.count) are shown" : ""
+      // Home, each line cleared behind its text, and what was below: no flicker.
+      let text = "\(count) spots\(more) (Ctrl-C ends)\n\n\(SpotTable(rows: spots.map { SpotRow($0) }))".replacing("\n", with: "\u{1B}[K\n")
+      try writeText("\u{1B}[H" + text + "\u{1B}[J")
+    }
+  }
+
+  /// One line for each change.
+  private func follow(_ storage: SpotStore) async throws {
+    let changes = storage.spots.changes()
+    let count = try await storage.spots.count(.spots(filters.filter))
+    if globals.json { try writeJSON(["watching": count]) } else { try writeText("Watching \(count) spots.\n") }
+    for try await set in changes {
+      for change in set.changes {
+        if let error = change.error { note("a stored spot cannot be read and is kept as it is: \(error)") }
+        guard let news = News(change, filters.filter) else { continue }
+        if globals.json { try writeJSON(news) } else { try writeText(news.text) }
+      }
+    }
+  }
+
+  /// A change as those see it who look at the spots of a filter.
+  private struct News: Encodable {
+    let change: String
+    let spot: Spot
+
+    init?(_ change: ChangeSet<Spot>.Change, _ filter: SpotFilter) {
+      let old = change.old.flatMap { filter.contains($0) ? $0 : nil }
+      let new = change.new.flatMap { filter.contains($0) ? $0 : nil }
+      guard let spot = new ?? old, old != new else { return nil }
+      self.spot = spot
+      self.change = old == nil ? "added" : new == nil ? "removed" : "changed"
+    }
+
+    var text: String {
+      let sign = change == "added" ? "+" : change == "removed" ? "-" : "~"
+      return "\(sign) \(SpotTable(rows: [SpotRow(spot)]))"
+    }
+  }
+}
+
+/// The size of the terminal.
+private enum Terminal {
+  static var rows: Int {
+    var size = winsize()
+    return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_row > 0 ? Int(size.ws_row) : 24
+  }
+}

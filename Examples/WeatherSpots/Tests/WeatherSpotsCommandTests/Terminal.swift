@@ -1,0 +1,44 @@
+import Dispatch
+import Foundation
+import Testing
+
+#if canImport(System)
+  import System
+#else
+  import SystemPackage
+#endif
+
+/// A terminal without a screen: what a program writes to its one side is read from the other.
+final class Terminal: Sendable {
+  /// What the program gets as its standard output.
+  let programSide: FileDescriptor
+  private let side: FileDescriptor
+
+  init() throws {
+    var (mine, programs): (Int32, Int32) = (-1, -1)
+    guard openpty(&mine, &programs, nil, nil, nil) == 0 else { throw Errno(rawValue: errno) }
+    side = FileDescriptor(rawValue: mine)
+    programSide = FileDescriptor(rawValue: programs)
+  }
+
+  deinit { _ = close(side.rawValue) }
+
+  /// Reads until the text is there, and returns everything up to it and what came with it.
+  func read(until end: String) async throws -> String {
+    try await withCheckedThrowingContinuation { continuation in
+      DispatchQueue.global().async { [side] in
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let end = Array(end.utf8)
+        do {
+          while !bytes.contains(end) {
+            let count = try buffer.withUnsafeMutableBytes { try side.read(into: $0) }
+            guard count > 0 else { throw Errno.ioError }
+            bytes += buffer[..<count]
+          }
+          continuation.resume(returning: String(decoding: bytes, as: UTF8.self))
+        } catch { continuation.resume(throwing: error) }
+      }
+    }
+  }
+}
