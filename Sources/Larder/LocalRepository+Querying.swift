@@ -17,7 +17,7 @@ extension LocalRepository {
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
-    try await answer(query.limit(Swift.min(query.shape.maximum ?? 1, 1))) { (run) throws(RepositoryError) in try run.results().first?.item }
+    try await answer(query.limit(Swift.min(query.maximum ?? 1, 1))) { (run) throws(RepositoryError) in try run.results().first?.item }
   }
 
   /// How many records meet the query, those that do not decode included when it asks for all.
@@ -25,7 +25,7 @@ extension LocalRepository {
   /// Cost: two searches where an index answers the whole query, none for all records; otherwise as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {
-    try await answer(query, isCount: true) { (run) throws(RepositoryError) in try run.count() }
+    try await answer(query, isQuick: { $0.isCounted }) { (run) throws(RepositoryError) in try run.count() }
   }
 
   /// The records that meet the query, with what the query has found out about each: distance, rank, highlighted text.
@@ -46,7 +46,7 @@ extension LocalRepository {
   public nonisolated(nonsending) func page(
     _ query: Query<Item>, after cursor: PageCursor? = nil, limit: Int
   ) async throws(RepositoryError) -> Page<Item> {
-    guard query.shape.maximum == nil, query.shape.skipped == 0, limit >= 1, limit < Int.max else {
+    guard query.maximum == nil, query.skipped == 0, limit >= 1, limit < Int.max else {
       throw RepositoryError(.unsupported, "a page has a limit of its own, from 1; the query must have none, and no offset")
     }
     return try await answer(query.limit(limit + 1)) { (run) throws(RepositoryError) -> Page<Item> in
@@ -89,7 +89,9 @@ extension LocalRepository {
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
   ) async throws(RepositoryError) -> [Value: Int] {
-    try await answer(query, alsoUses: keyPath) { (run) throws(RepositoryError) in try run.grouped(by: keyPath) }
+    try await answer(query, alsoUses: keyPath, isQuick: { $0.isGroupedByIndex(keyPath) }) { (run) throws(RepositoryError) in
+      try run.grouped(by: keyPath)
+    }
   }
 
   /// How the query would be answered now: which index, what is checked record by record, and how many records that concerns.
@@ -123,12 +125,12 @@ extension LocalRepository {
 
   /// Prepares a query, sees to its indexes, and runs it: here when it is small, away from the caller's actor when it is not.
   private nonisolated(nonsending) func answer<Output: Sendable>(
-    _ query: Query<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil, isCount: Bool = false,
+    _ query: Query<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (QueryRun<Item>) -> Bool = { _ in false },
     _ body: @escaping @Sendable (QueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
     let prepared = try PreparedQuery(query)
     let run = try await readyRun(prepared, alsoUses: keyPath)
-    if isCount && run.isPlain || run.choice.bound <= ParallelDecoding.chunk { return try body(run) }
+    if run.choice.bound <= ParallelDecoding.chunk || isQuick(run) { return try body(run) }
     return try await Self.runElsewhere(run, body)
   }
 

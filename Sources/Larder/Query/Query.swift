@@ -22,6 +22,15 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     didSet { shape.order = order.map { QueryShape.OrderColumn(keyPath: $0.keyPath, isReversed: $0.isReversed) } }
   }
 
+  var maximum: Int? {
+    get { shape.maximum }
+    set { shape.maximum = newValue }
+  }
+  var skipped: Int {
+    get { shape.skipped }
+    set { shape.skipped = newValue }
+  }
+
   /// Asks for all records.
   public init() {}
 
@@ -32,7 +41,7 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   public func `where`(_ predicate: Predicate<Item>) -> Self {
     changed { query in
       do throws(RepositoryError) {
-        let compiled = try CompiledPredicate(predicate).conjuncts
+        let compiled = try CompiledPredicate.conjuncts(of: predicate)
         query.conjuncts += compiled
         query.shape.conditions += compiled.map { QueryShape.Condition(constraint: $0.constraint, isExact: $0.isExact) }
       } catch {
@@ -88,12 +97,12 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   }
 
   /// Asks for at most so many records; a negative number makes the fetch throw `.unsupported`.
-  public func limit(_ count: Int) -> Self { changed { $0.shape.maximum = count } }
+  public func limit(_ count: Int) -> Self { changed { $0.maximum = count } }
 
   /// Asks to leave out so many records at the beginning; a negative number makes the fetch throw `.unsupported`.
   ///
   /// Records come and go between two fetches: prefer ``LocalRepository/page(_:after:limit:)`` for paging.
-  public func offset(_ count: Int) -> Self { changed { $0.shape.skipped = count } }
+  public func offset(_ count: Int) -> Self { changed { $0.skipped = count } }
 
   private func changed(_ change: (inout Self) -> Void) -> Self {
     var query = self

@@ -23,7 +23,7 @@ extension QueryRun {
     by keyPath: any KeyPath<Item, Value> & Sendable
   ) throws(RepositoryError) -> [Value: Int] {
     var counts: [Value: Int] = [:]
-    if case .scan = choice.access, isPlain, query.maximum == nil, query.skipped == 0, let tree = tree(beginningWith: keyPath) {
+    if isGroupedByIndex(keyPath), let tree = tree(beginningWith: keyPath) {
       var start = 0
       while start < tree.count {
         let entry = tree.element(at: start)
@@ -35,6 +35,12 @@ extension QueryRun {
       for candidate in try results() { counts[candidate.item[keyPath: keyPath], default: 0] += 1 }
     }
     return counts
+  }
+
+  /// Whether an index has the groups, so that no record need be looked at but the first of each.
+  func isGroupedByIndex(_ keyPath: AnyKeyPath) -> Bool {
+    guard case .scan = choice.access, isPlain, query.maximum == nil, query.skipped == 0 else { return false }
+    return tree(beginningWith: keyPath) != nil
   }
 
   private func tree(beginningWith keyPath: AnyKeyPath) -> CountedTree<IndexEntry>? {

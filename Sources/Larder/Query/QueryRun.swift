@@ -56,6 +56,15 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     return min(max(all - query.skipped, 0), query.maximum ?? .max)
   }
 
+  /// Whether counting looks at no record.
+  var isCounted: Bool {
+    switch choice.access {
+    case .nothing: true
+    case .ordered, .scan: isPlain
+    case .near, .box, .words: false
+    }
+  }
+
   /// Whether the access path leads to just the records that are asked for.
   var isPlain: Bool {
     residual.isEmpty && query.filters.isEmpty && query.near == nil && query.box == nil && query.words == nil
