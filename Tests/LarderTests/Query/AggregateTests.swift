@@ -15,7 +15,7 @@ import Testing
       try await things.save(contentsOf: all)
       let maker = QueryMaker(using: &random, indexes: indexes)
       var query = maker.query
-      (query.maximum, query.skipped) = (nil, 0)
+      (query.shape.maximum, query.shape.skipped) = (nil, 0)
       let matching = maker.answer(all, ignoringLimits: true)
       let hint: Comment = "\(maker.text) | replay with LARDER_SEED=\(seed)"
       let part = try await things.max(of: \.rating, in: maker.query)
