@@ -66,7 +66,9 @@ extension LocalRepository {
   public nonisolated(nonsending) func min<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
-    if query.shape.maximum == nil, query.shape.skipped == 0 { return try await first(query.ordered(by: keyPath, .forward))?[keyPath: keyPath] }
+    if query.shape.maximum == nil, query.shape.skipped == 0 {
+      return try await first(query.ordered(by: keyPath, .forward))?[keyPath: keyPath]
+    }
     return try await fetch(query).map { $0[keyPath: keyPath] }.min()
   }
 
@@ -77,7 +79,9 @@ extension LocalRepository {
   public nonisolated(nonsending) func max<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
-    if query.shape.maximum == nil, query.shape.skipped == 0 { return try await first(query.ordered(by: keyPath, .reverse))?[keyPath: keyPath] }
+    if query.shape.maximum == nil, query.shape.skipped == 0 {
+      return try await first(query.ordered(by: keyPath, .reverse))?[keyPath: keyPath]
+    }
     return try await fetch(query).map { $0[keyPath: keyPath] }.max()
   }
 
