@@ -67,7 +67,7 @@ struct JSONFileReading {
     records += changes.values
     let report = OpenReport(
       storeID: header.storeID, commit: Revision(max(header.commit, replay?.contents.lastCommit ?? 0)), isNew: false,
-      replayedCommits: replay?.commitCount ?? 0)
+      replayedCommits: replay?.commitCount ?? 0, tombstoneHorizon: Revision(header.tombstonesSince))
     return (records, report)
   }
 }
