@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Shows weather-spots at work in a temporary directory: import, nearest, forecasts, cache, a kill in the middle of an import, verify.
+# Shows weather-spots at work in a temporary directory: import, near, search, pages, two processes,
+# forecasts, cache, a kill in the middle of an import, verify, and the migration of a store of the first version.
 # CONFIGURATION=release builds with optimization, which takes longer. Nothing outside .build and the temporary directory is written.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -11,8 +12,10 @@ bin=$(swift build -c "$configuration" --show-bin-path)
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/weather-spots-demo.XXXXXX")
 server=
+watch=
 clean_up() {
   if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; fi
+  if [ -n "$watch" ]; then kill "$watch" 2>/dev/null || true; fi
   rm -rf "$work"
 }
 trap clean_up EXIT
@@ -27,7 +30,30 @@ heading "Import 100 real spots into a SQLite store, all or none"
 run import spots.csv
 
 heading "The five nearest to 48.0 N, 4.0 W"
-run list --near 48.0,-4.0 --limit 5
+run near 48.0,-4.0 --limit 5
+run near 48.0,-4.0 --limit 5 --explain
+
+heading "Words, an order, and pages"
+run search bar harb
+run list --country US --limit 3 2>"$work/more"
+sed 's/^weather-spots: //' "$work/more"
+run list --country US --limit 3 --page "$(sed 's/.*--page //' "$work/more")"
+
+heading "One process watches, another adds"
+mkfifo "$work/watch"
+"$bin/weather-spots" watch --store "$store" >"$work/watch" &
+watch=$!
+exec 5<"$work/watch"
+echo '$ weather-spots watch'
+read -r line <&5
+echo "  $line"
+run add "Cape Agulhas" -34.83 20.0 --zone Africa/Johannesburg --country za --kind coast --rating 4 --notes "where two oceans meet"
+read -r line <&5
+echo "  $line"
+kill -INT "$watch"
+wait "$watch"
+exec 5<&-
+watch=
 
 heading "Forecasts of three of them"
 if "$bin/weather-spots" forecast Brest --timeout 2 --store "$store" >/dev/null 2>"$work/why"; then
@@ -42,7 +68,7 @@ else
   read -r url <&3
   api=(--api "$url")
 fi
-nearest() { "$bin/weather-spots" list --near 48.0,-4.0 --limit 3 --json --store "$store" | tr '{' '\n' | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
+nearest() { "$bin/weather-spots" near 48.0,-4.0 --limit 3 --json --store "$store" | tr '{' '\n' | sed -n 's/.*"id":"\([^"]*\)".*/\1/p'; }
 forecasts() { nearest | while IFS= read -r spot; do run forecast "$spot" ${api[@]+"${api[@]}"}; done; }
 forecasts
 
@@ -81,3 +107,10 @@ run verify
 store=$work/spots.sqlite
 heading "And the first store"
 run verify
+
+heading "A store of the first version: what migrating would do, then done"
+cp Tests/WeatherSpotsCommandTests/Fixtures/first-version/spots.sqlite "$work/old.sqlite"
+store=$work/old.sqlite
+run migrate --dry-run
+run migrate
+run list --country fr

@@ -34,6 +34,10 @@ protocol CollectionIndexes: Sendable {
   var areDeclared: Bool { get }
   /// Whether a written value will be asked for, so that it is better decoded by the writer's own task.
   var needsValues: Bool { get }
+  /// Whether some records may be forbidden beside others.
+  var areUnique: Bool { get }
+  /// What queries are planned with; `nil` when nothing was declared.
+  var table: IndexTable? { get }
   /// Follows a change of one record.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?)
   /// Why a record may not be as it is now, when it was `old` before the write that is being staged.
@@ -43,7 +47,9 @@ protocol CollectionIndexes: Sendable {
 /// What stands for the indexes of a collection that no repository has been made for.
 struct NoIndexes: CollectionIndexes {
   var areDeclared: Bool { false }
+  var areUnique: Bool { false }
   var needsValues: Bool { false }
+  var table: IndexTable? { nil }
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) {}
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? { nil }
 }

@@ -8,7 +8,9 @@ extension LocalRepository {
   /// - Throws: `.unsupported` when the query cannot be evaluated (a needed index is not declared, a predicate overflows, a negative limit),
   ///   with the reason; `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
-    try await answer(query) { (run) throws(RepositoryError) in try run.results().map(\.item) }
+    try query.shape.check()
+    if let answer = try DirectAnswer(query.shape, try queue.collectionState(collection)) { return try answer.items(coder) }
+    return try await answer(query) { (run) throws(RepositoryError) in try run.results().map { $0.item } }
   }
 
   /// The first record that meets the query, or `nil` when none does.
@@ -23,7 +25,7 @@ extension LocalRepository {
   /// Cost: two searches where an index answers the whole query, none for all records; otherwise as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {
-    try await answer(query) { (run) throws(RepositoryError) in try run.count() }
+    try await answer(query, isQuick: { $0.isCounted }) { (run) throws(RepositoryError) in try run.count() }
   }
 
   /// The records that meet the query, with what the query has found out about each: distance, rank, highlighted text.
@@ -53,7 +55,7 @@ extension LocalRepository {
       let shown = found.prefix(limit)
       var next: PageCursor?
       if found.count > limit, let last = shown.last { next = try PageCursor(last, run.query) }
-      return Page(items: shown.map(\.item), next: next)
+      return Page(items: shown.map { $0.item }, next: next)
     }
   }
 
@@ -64,7 +66,8 @@ extension LocalRepository {
   public nonisolated(nonsending) func min<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
-    try await first(query.ordered(by: keyPath, .forward))?[keyPath: keyPath]
+    if query.shape.maximum == nil, query.shape.skipped == 0 { return try await first(query.ordered(by: keyPath, .forward))?[keyPath: keyPath] }
+    return try await fetch(query).map { $0[keyPath: keyPath] }.min()
   }
 
   /// The greatest value of a property among the records that meet the query, or `nil` when none does.
@@ -74,7 +77,8 @@ extension LocalRepository {
   public nonisolated(nonsending) func max<Value: Comparable & Sendable>(
     of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
   ) async throws(RepositoryError) -> Value? {
-    try await first(query.ordered(by: keyPath, .reverse))?[keyPath: keyPath]
+    if query.shape.maximum == nil, query.shape.skipped == 0 { return try await first(query.ordered(by: keyPath, .reverse))?[keyPath: keyPath] }
+    return try await fetch(query).map { $0[keyPath: keyPath] }.max()
   }
 
   /// How many of the records that meet the query have each value of a property.
@@ -85,7 +89,9 @@ extension LocalRepository {
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
   ) async throws(RepositoryError) -> [Value: Int] {
-    try await answer(query, alsoUses: keyPath) { (run) throws(RepositoryError) in try run.grouped(by: keyPath) }
+    try await answer(query, alsoUses: keyPath, isQuick: { $0.isGroupedByIndex(keyPath) }) { (run) throws(RepositoryError) in
+      try run.grouped(by: keyPath)
+    }
   }
 
   /// How the query would be answered now: which index, what is checked record by record, and how many records that concerns.
@@ -97,7 +103,7 @@ extension LocalRepository {
       let prepared = try PreparedQuery(query)
       let state = queue.state.collections[collection]
       guard var indexes = state.indexes as? IndexSet<Item> else { throw RepositoryError(.closed) }
-      for index in QueryPlanner.usable(prepared, indexes.declarations) { indexes.build(index, from: state.records) }
+      for index in QueryPlanner.usable(prepared.shape, indexes.shapes) { indexes.build(index, from: state.records) }
       return try QueryRun(prepared, records: state.records, indexes: indexes).explained()
     } catch {
       return QueryPlan(refusal: error)
@@ -110,19 +116,21 @@ extension LocalRepository {
   /// - Throws: as ``fetch(_:)``, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func delete(where query: Query<Item>) async throws(RepositoryError) -> Int {
-    try await repositoryErrors { try await self.transaction { transaction in try transaction.delete(where: query, in: self) } }
+    // Sees to the indexes, which the transaction would otherwise have to make on the store's executor.
+    _ = try await readyRun(PreparedQuery(query))
+    return try await repositoryErrors { try await self.transaction { transaction in try transaction.delete(where: query, in: self) } }
   }
 
   // MARK: Running
 
   /// Prepares a query, sees to its indexes, and runs it: here when it is small, away from the caller's actor when it is not.
   private nonisolated(nonsending) func answer<Output: Sendable>(
-    _ query: Query<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil,
+    _ query: Query<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (QueryRun<Item>) -> Bool = { _ in false },
     _ body: @escaping @Sendable (QueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
     let prepared = try PreparedQuery(query)
     let run = try await readyRun(prepared, alsoUses: keyPath)
-    if run.choice.estimate <= ParallelDecoding.chunk { return try body(run) }
+    if run.choice.bound <= ParallelDecoding.chunk || isQuick(run) { return try body(run) }
     return try await Self.runElsewhere(run, body)
   }
 
@@ -134,7 +142,7 @@ extension LocalRepository {
       guard let indexes = state.indexes as? IndexSet<Item> else {
         throw RepositoryError(.unsupported, "the collection has no indexes of this type")
       }
-      var needed = QueryPlanner.usable(query, indexes.declarations)
+      var needed = QueryPlanner.usable(query.shape, indexes.shapes)
       if let keyPath {
         needed += indexes.declarations.indices.filter { index in
           if case .ordered = indexes.declarations[index].kind {

@@ -167,7 +167,7 @@ extension StagedBatch {
   /// - Throws: `.uniqueViolation` for a record that these changes have put where another one is.
   private func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
     var before: [RecordAddressInBatch: RecordSlot?] = [:]
-    for change in changes where collections[change.collection].indexes.needsValues {
+    for change in changes where collections[change.collection].indexes.areUnique {
       let address = RecordAddressInBatch(collection: change.collection, key: change.key)
       if before[address] == nil { before[address] = .some(change.old) }
     }

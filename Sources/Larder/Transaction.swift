@@ -72,7 +72,10 @@ public struct Transaction: ~Copyable {
   ) throws(RepositoryError) -> [QueryCandidate<Item>] {
     try check(repository)
     let prepared = try PreparedQuery(query)
-    guard let indexes = batch.builtIndexes(QueryPlanner.usable(prepared, repository.schema.indexes), of: repository) else { return [] }
+    let usable = QueryPlanner.usable(prepared.shape, repository.schema.indexes.map { IndexShape($0) })
+    guard let indexes = batch.builtIndexes(usable, of: repository) else {
+      throw RepositoryError(.unsupported, "the collection has no indexes of this type")
+    }
     return try QueryRun(prepared, records: batch.collections[repository.collection].records, indexes: indexes).results()
   }
 

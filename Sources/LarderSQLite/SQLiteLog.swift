@@ -42,6 +42,7 @@ struct SQLiteLog {
 
     var offset = Self.headerSize
     var sawCommit = false
+    var isOurs = isHeaderWhole  // whether the frame before belongs to this generation
     var end = lostOffset == nil ? 0 : offset
     while offset + frameSize <= size {
       let frame = try [UInt8](file.read(at: offset, count: frameSize))
@@ -57,9 +58,11 @@ struct SQLiteLog {
         if isCommit { transactions += 1 }
       } else {
         // A frame of an earlier generation has neither these salts nor this chain; it is what the log was before its last restart.
+        // Those of one chain to each other, though, so a chain tells only behind a frame of this generation.
         lose(at: offset)
-        if hasSalts || isChained { end = offset + frameSize }
-        if isChained {
+        isOurs = hasSalts || isChained && isOurs
+        if isOurs { end = offset + frameSize }
+        if isOurs && isChained {
           if sawCommit { holdsLaterCommit = true }
           if isCommit { sawCommit = true }
         }

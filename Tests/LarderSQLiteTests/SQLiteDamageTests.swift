@@ -50,6 +50,28 @@ struct SQLiteDamageTests {
     return (files, states + [contents])
   }
 
+  @Test func aLogThatWasStartedAgainIsOpenedAsAKilledProcessLeavesIt() throws {
+    // Behind the frames of the new generation lie those of the old one, which chain to each other and are no loss.
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    let padding = String(repeating: "x", count: 20_000)
+    var (number, size, restarted) = (UInt64(0), 0, 0)
+    while restarted < 3 && number < 5_000 {
+      number += 1
+      try backend.commit([record("spot-\(number % 50)", #"{"name":"\#(padding)"}"#, at: number)], at: number, .buffered)
+      if number % 200 == 0 { try backend.checkpoint() }
+      let log = try directory.contents().first { $0.key.hasSuffix("-wal") }?.value.count ?? 0
+      restarted = log == size && size > 0 && number > 200 ? restarted + 1 : 0
+      size = log
+    }
+    #expect(restarted == 3, "the log was never started again")
+    let files = try directory.contents().filter { $0.key.hasSuffix(".sqlite") || $0.key.hasSuffix("-wal") }
+    try backend.close()
+    for (name, data) in files { try data.write(to: directory.file(name)) }
+    let (report, _) = try SQLiteBackend(file: url).openAll()
+    #expect(report.commit == Revision(number))
+  }
+
   /// Opens what is there and judges it against the states that may be seen without a report.
   private func judge(_ expected: Contents, _ files: [String: Data], _ outcomes: inout Outcomes, _ what: @autoclosure () -> String) throws {
     let backend = SQLiteBackend(file: url)

@@ -50,7 +50,8 @@ struct SharedStoreTests {
     _ access: StoreOptions.Access = .shared, version: Int = 1, poll: Duration? = nil, tombstones: Int = 10_000
   ) async throws(RepositoryError) -> LocalRepository<Pier> {
     let options = StoreOptions(
-      access: access, limits: .init(tombstones: tombstones), checkpoint: .manual, pollInterval: poll, lockTimeout: .seconds(30))
+      access: access, limits: .init(tombstones: tombstones), checkpoint: .manual, pollInterval: poll, lockTimeout: .seconds(30),
+      migration: .init(mode: .manual))
     return try await LocalRepository(sqliteFile: url, schema: .init("piers", version: version), options: options)
   }
 

@@ -29,6 +29,12 @@ struct DatabasePeer<Item: SomePlace>: Sendable {
   func fetchBest() throws -> [Item] { try database.read { try best.fetchAll($0) } }
   func fetchBestAscending() throws -> [Item] { try database.read { try bestAscending.fetchAll($0) } }
 
+  func fetchBestMadeAnew() throws -> [Item] {
+    try database.read { database in
+      try Item.filter(Column("country") == "C7" && Column("rating") >= 4).order(Column("rating").desc).limit(50).fetchAll(database)
+    }
+  }
+
   /// The rows alone, copied and not decoded: what no way of decoding can be faster than.
   func fetchRows() throws -> [Row] { try database.read { try Row.fetchAll($0, best) } }
 

@@ -19,7 +19,7 @@ private func top50<Item: SomePlace>(_ type: Item.Type, _ backend: Backend) async
     let peer = try DatabasePeer(in: directory, PlaceSample.all.enumerated().map { Item($0.offset, $0.element) })
     let (best, ascending) = (Item.best, Item.bestAscending)
     let times = try await medians(
-      rounds: 1_000,
+      rounds: 200, warmUp: 5, turn: 50,
       [
         { _ in try expect(try await repository.fetch(best), 50) },
         { _ in try expect(try await repository.fetch(ascending), 50) },
@@ -27,12 +27,14 @@ private func top50<Item: SomePlace>(_ type: Item.Type, _ backend: Backend) async
         { _ in try expect(try peer.fetchBest(), 50) },
         { _ in try expect(try peer.fetchBestAscending(), 50) },
         { _ in try expect(try peer.fetchRows(), 50) },
+        { _ in try expect(try peer.fetchBestMadeAnew(), 50) },
       ])
-    print("  \(repository.explain(best))\n  GRDB: \(try peer.plan())")
+    let plans = "plans: \(repository.explain(best)); GRDB: \(try peer.plan())"
     try await repository.close()
     return "\(text(times[0])) µs; ascending \(text(times[1])) µs; query made for each fetch \(text(times[2])) µs;"
       + " GRDB \(text(times[3])) µs, \(text(times[3] / times[0])) times as long; ascending \(text(times[4])) µs,"
-      + " \(text(times[4] / times[1])) times; GRDB's rows undecoded \(text(times[5])) µs, \(text(times[5] / times[0])) times"
+      + " \(text(times[4] / times[1])) times; GRDB's rows undecoded \(text(times[5])) µs, \(text(times[5] / times[0])) times;"
+      + " GRDB's query made for each fetch \(text(times[6])) µs, \(text(times[6] / times[2])) times; \(plans)"
   }
 }
 
@@ -45,7 +47,7 @@ private let nearest = Scenario(name: "10 nearest of 100,000", backends: [.memory
       return Query().near(latitude: center.0, longitude: center.1)
     }
     let times = try await medians(
-      rounds: 2_000,
+      rounds: 100, turn: 20,
       [
         { round in try expect(try await repository.fetch(query(round).limit(10)), 10) },
         { round in try expect(try await repository.matches(query(round).limit(10)), 10) },
@@ -70,7 +72,7 @@ private let search = Scenario(name: "full-text search in 100,000, limit 50", bac
       let query = Query<Place>().matching(query)
       let found = try await repository.count(query)
       let times = try await medians(
-        rounds: 300,
+        rounds: 20, warmUp: 2, turn: 10,
         [
           { _ in _ = try await repository.fetch(query.limit(50)) },
           { _ in _ = try await repository.matches(query.limit(50)) },
@@ -92,8 +94,10 @@ private let counting = Scenario(name: "count, group and page in 100,000", backen
     let nameCursor = try await repository.page(byName, limit: 90_000).next
     let ratingCursor = try await repository.page(byRating, limit: 90_000).next
     let reversedCursor = try await repository.page(byRatingReversed, limit: 90_000).next
+    let byID = Query<Place>()
+    let idCursor = try await repository.page(byID, limit: 90_000).next
     let times = try await medians(
-      rounds: 500,
+      rounds: 50, warmUp: 5, turn: 10,
       [
         { _ in guard try await repository.count(counted) > 0 else { throw CocoaError(.coderValueNotFound) } },
         { _ in try expect(try await repository.page(byName, limit: 50).items, 50) },
@@ -104,11 +108,14 @@ private let counting = Scenario(name: "count, group and page in 100,000", backen
         { _ in try expect(try await repository.page(byRatingReversed, after: reversedCursor, limit: 50).items, 50) },
         { _ in guard try await repository.max(of: \.name) != nil else { throw CocoaError(.coderValueNotFound) } },
         { _ in guard try await repository.grouped(by: \.country).count == 40 else { throw CocoaError(.coderValueNotFound) } },
+        { _ in try expect(try await repository.page(byID, limit: 50).items, 50) },
+        { _ in try expect(try await repository.page(byID, after: idCursor, limit: 50).items, 50) },
       ])
     try await repository.close()
     return "count of a range \(text(times[0])) µs; page of 50 by name: first \(text(times[1])) µs, after 90,000 \(text(times[2])) µs;"
       + " by a value of 20,000 records: first \(text(times[3])) µs, after 90,000 \(text(times[4])) µs; the same from the last:"
-      + " first \(text(times[5])) µs, after 90,000 \(text(times[6])) µs; max \(text(times[7])) µs; grouped in 40 \(text(times[8])) µs"
+      + " first \(text(times[5])) µs, after 90,000 \(text(times[6])) µs; max \(text(times[7])) µs; grouped in 40 \(text(times[8])) µs;"
+      + " by id without an index: first \(text(times[9])) µs, after 90,000 \(text(times[10])) µs"
   }
 }
 

@@ -7,7 +7,6 @@ print("| scenario | backend | result |\n|---|---|---|")
 for scenario in scenarios {
   for backend in scenario.backends where words.allSatisfy({ "\(scenario.name) \(backend)".contains($0) }) {
     let result = try await scenario.run(backend)
-    print("| \(scenario.name) | \(backend) | \(result) |")
+    print("| \(scenario.name) | \(backend) | \(result) (load \(loadAverage())) |")
   }
 }
-print("\nload average \(loadAverage())")

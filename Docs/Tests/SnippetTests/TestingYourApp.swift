@@ -43,7 +43,9 @@ private struct Spot: Codable, Identifiable, Hashable, Sendable {
 private struct UnreadableSpots: Repository {
   func find(by id: UUID) async throws(RepositoryError) -> Spot? { throw RepositoryError(.inputOutput) }
   func loadAll() async throws(RepositoryError) -> [Spot] { throw RepositoryError(.inputOutput) }
-  func count() async throws(RepositoryError) -> Int { throw RepositoryError(.inputOutput) }
+  func fetch(_ query: Query<Spot>) async throws(RepositoryError) -> [Spot] { throw RepositoryError(.inputOutput) }
+  func first(_ query: Query<Spot>) async throws(RepositoryError) -> Spot? { throw RepositoryError(.inputOutput) }
+  func count(_ query: Query<Spot>) async throws(RepositoryError) -> Int { throw RepositoryError(.inputOutput) }
   func save(_ item: Spot) async throws(RepositoryError) -> Revision { throw RepositoryError(.inputOutput) }
   func delete(_ id: UUID) async throws(RepositoryError) -> Bool { throw RepositoryError(.inputOutput) }
 }

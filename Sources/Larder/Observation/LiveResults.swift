@@ -116,9 +116,9 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     let prepared = try PreparedQuery(query)
     let isRanked = prepared.words != nil && prepared.order.isEmpty
     var wider = query
-    wider.skipped = 0
+    wider.shape.skipped = 0
     // Of ranked results no more is needed than is shown: they are not kept up, but run again.
-    wider.maximum = isRanked ? prepared.needed : LiveWindow<Item>.capacity(limit: prepared.maximum, offset: prepared.skipped)
+    wider.shape.maximum = isRanked ? prepared.needed : LiveWindow<Item>.capacity(limit: prepared.maximum, offset: prepared.skipped)
     guard let run = try await run(try PreparedQuery(wider)) else { return end() }
     runCount += 1
     let window = LiveWindow(try run.results(), order: run.order, limit: prepared.maximum, offset: prepared.skipped)
@@ -135,7 +135,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       guard let indexes = state.indexes as? IndexSet<Item> else {
         throw RepositoryError(.unsupported, "the collection has no indexes of this type")
       }
-      let missing = QueryPlanner.usable(prepared, indexes.declarations).filter { !indexes.isBuilt($0) }
+      let missing = QueryPlanner.usable(prepared.shape, indexes.shapes).filter { !indexes.isBuilt($0) }
       if missing.isEmpty {
         let run = try QueryRun(prepared, records: state.records, indexes: indexes)
         if case .scan = run.choice.access { await ParallelDecoding.touch(run.records, indexes.coder) }
@@ -166,16 +166,15 @@ extension QueryRun {
     if query.near != nil || query.box != nil {
       guard try place(&candidate) else { return nil }
     }
-    if let words = query.words, !hasWords(words, slot, item) { return nil }
+    if let words = query.words, !hasWords(words, item) { return nil }
     for filter in query.filters where !filter(item) { return nil }
     return candidate
   }
 
-  /// Whether a record alone has the words: asked of an index over nothing else.
-  private func hasWords(_ words: String, _ slot: RecordSlot, _ item: Item) -> Bool {
+  /// Whether a record has the words.
+  private func hasWords(_ words: String, _ item: Item) -> Bool {
     for declaration in indexes.declarations {
-      guard case .fullText(let texts) = declaration.kind else { continue }
-      return !TextIndex([(slot, texts(item))]).search(words, limit: 1).isEmpty
+      if case .fullText(let texts) = declaration.kind { return TextQuery(words).matches(texts(item)) }
     }
     return false
   }

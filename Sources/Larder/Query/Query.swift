@@ -13,15 +13,23 @@ public import Foundation
 /// Conditions add up: a record must meet all of them. A query is a value and does nothing by itself; ``LocalRepository/explain(_:)`` tells
 /// how it will be answered. Without an order of its own it gives `near` by distance, `matching` by rank, and everything else by id.
 public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
-  /// Compiled once, when given, so that a query that is asked often pays once.
-  var predicates: [Result<CompiledPredicate<Item>, RepositoryError>] = []
-  var filters: [@Sendable (Item) -> Bool] = []
-  var near: (latitude: Double, longitude: Double, within: Distance?)?
-  var box: BoundingBox?
-  var words: String?
-  var order: [SortColumn<Item>] = []
-  var maximum: Int?
-  var skipped = 0
+  /// What plans are made for; kept beside the closures, so that a query that is asked often pays once.
+  var shape = QueryShape()
+  /// The predicates, compiled when they were given.
+  private(set) var conjuncts: [Conjunct<Item>] = []
+  private(set) var filters: [@Sendable (Item) -> Bool] = []
+  var order: [SortColumn<Item>] = [] {
+    didSet { shape.order = order.map { QueryShape.OrderColumn(keyPath: $0.keyPath, isReversed: $0.isReversed) } }
+  }
+
+  var maximum: Int? {
+    get { shape.maximum }
+    set { shape.maximum = newValue }
+  }
+  var skipped: Int {
+    get { shape.skipped }
+    set { shape.skipped = newValue }
+  }
 
   /// Asks for all records.
   public init() {}
@@ -33,9 +41,11 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   public func `where`(_ predicate: Predicate<Item>) -> Self {
     changed { query in
       do throws(RepositoryError) {
-        query.predicates.append(.success(try CompiledPredicate(predicate)))
+        let compiled = try CompiledPredicate.conjuncts(of: predicate)
+        query.conjuncts += compiled
+        query.shape.conditions += compiled.map { QueryShape.Condition(constraint: $0.constraint, isExact: $0.isExact) }
       } catch {
-        query.predicates.append(.failure(error))
+        query.shape.failure = query.shape.failure ?? error
       }
     }
   }
@@ -43,7 +53,12 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   /// Asks for records for which the closure returns `true`.
   ///
   /// It is called for each record that meets the other conditions, and no index can help: prefer `where` when a predicate can say it.
-  public func filter(_ isIncluded: @escaping @Sendable (Item) -> Bool) -> Self { changed { $0.filters.append(isIncluded) } }
+  public func filter(_ isIncluded: @escaping @Sendable (Item) -> Bool) -> Self {
+    changed { query in
+      query.filters.append(isIncluded)
+      query.shape.filterCount += 1
+    }
+  }
 
   /// Asks for records near a place, nearest first; needs a `.geo` index.
   ///
@@ -54,16 +69,16 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   ///   - longitude: Degrees east; whole turns are taken off.
   ///   - within: The greatest distance, included.
   public func near(latitude: Double, longitude: Double, within: Distance? = nil) -> Self {
-    changed { $0.near = (latitude, longitude, within) }
+    changed { $0.shape.near = (latitude, longitude, within) }
   }
 
   /// Asks for records whose place is in a box, edges included; needs a `.geo` index.
-  public func within(_ box: BoundingBox) -> Self { changed { $0.box = box } }
+  public func within(_ box: BoundingBox) -> Self { changed { $0.shape.box = box } }
 
   /// Asks for records that have all these words, the best match first; needs a `.fullText` index.
   ///
   /// The last word may be the beginning of one. Case and diacritics make no difference. An empty text matches nothing.
-  public func matching(_ words: String) -> Self { changed { $0.words = words } }
+  public func matching(_ words: String) -> Self { changed { $0.shape.words = words } }
 
   /// Asks for an order; the next call orders what is equal in this one, and at last the id decides.
   ///

@@ -1,29 +1,36 @@
 /// Chooses how a query is answered: the way that looks at the fewest records, by the counts that the indexes know exactly.
-struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable & Codable & Sendable {
-  let query: PreparedQuery<Item>
-  let indexes: IndexSet<Item>
+struct QueryPlanner {
+  let query: QueryShape
+  let indexes: IndexTable
   let recordCount: Int
 
   /// A way to answer, and what it is expected to cost.
   struct Choice {
     var access: AccessPath
     /// The conjuncts that the access path answers by itself.
-    var covered: Set<Int> = []
+    var covered: [Int] = []
+    /// The parts of an ordered index that its spans are.
+    var ranks: [Range<Int>] = []
     /// How many records the access path leads to, at most.
     var reach: Int
     /// How many records will be looked at, as far as can be told.
     var estimate: Int
     var givesOrder = false
+    /// Whether no more than ``estimate`` will be looked at, rather than probably not.
+    var isCertain = false
+
+    /// How many records may be looked at.
+    var bound: Int { isCertain ? estimate : reach }
   }
 
   /// The indexes that could help, and must be built before a plan is made.
-  static func usable(_ query: PreparedQuery<Item>, _ declarations: [RepositoryIndex<Item>]) -> [Int] {
-    declarations.indices.filter { index in
-      switch declarations[index].kind {
+  static func usable(_ query: QueryShape, _ shapes: [IndexShape]) -> [Int] {
+    shapes.indices.filter { index in
+      switch shapes[index].kind {
       case .ordered:
-        guard let first = declarations[index].columns.first?.keyPath else { return false }
-        if query.order.first.map({ $0.keyPath == first }) ?? false { return true }
-        return query.conjuncts.contains { $0.constraint.path.map { $0 == first } ?? false }
+        guard let first = shapes[index].columns.first?.keyPath else { return false }
+        if let wanted = query.order.first, areSame(wanted.keyPath, first) { return true }
+        return query.conditions.contains { condition in condition.constraint.path.map { areSame($0, first) } ?? false }
       case .geo: return query.near != nil || query.box != nil
       case .fullText: return query.words != nil
       }
@@ -33,22 +40,23 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
   /// - Throws: `.unsupported` when a needed index is not declared.
   func plan() throws(RepositoryError) -> Choice {
     if query.isImpossible {
-      return Choice(access: .nothing, covered: Set(query.conjuncts.indices), reach: 0, estimate: 0, givesOrder: true)
+      return Choice(
+        access: .nothing, covered: Array(query.conditions.indices), reach: 0, estimate: 0, givesOrder: true, isCertain: true)
     }
     var choices = orderedChoices()
     if let words = query.words {
       // Words are found by their index only; what else is asked is checked.
-      let index = try declared("fullText", for: "matching") { if case .fullText = $0.kind { true } else { false } }
+      let index = try declared(.fullText, "fullText", for: "matching")
       guard case .text(let text) = indexes.bodies[index] else { return scan(selectivity: 1) }
       let reach = text.estimate(words)
       return Choice(access: .words(index: index), reach: reach, estimate: reach, givesOrder: query.order.isEmpty && query.near == nil)
     }
     if query.near != nil || query.box != nil {
-      let index = try declared("geo", for: query.near == nil ? "within" : "near") { if case .geo = $0.kind { true } else { false } }
+      let index = try declared(.geo, "geo", for: query.near == nil ? "within" : "near")
       if case .geo(let geo) = indexes.bodies[index] { choices += geoChoices(index, geo) }
       return best(of: choices) ?? scan(selectivity: 1)
     }
-    let least = choices.map(\.reach).min() ?? recordCount
+    let least = choices.map { $0.reach }.min() ?? recordCount
     choices.append(scan(selectivity: recordCount == 0 ? 1 : Double(least) / Double(recordCount)))
     return best(of: choices) ?? scan(selectivity: 1)
   }
@@ -61,20 +69,20 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
     }
   }
 
-  private func declared(_ kind: String, for use: String, _ fits: (RepositoryIndex<Item>) -> Bool) throws(RepositoryError) -> Int {
-    guard let index = indexes.declarations.firstIndex(where: fits) else {
-      throw RepositoryError(.unsupported, "\(use) needs a .\(kind) index, and the schema declares none")
+  private func declared(_ kind: IndexShape.Kind, _ name: String, for use: String) throws(RepositoryError) -> Int {
+    guard let index = indexes.shapes.firstIndex(where: { $0.kind == kind }) else {
+      throw RepositoryError(.unsupported, "\(use) needs a .\(name) index, and the schema declares none")
     }
     return index
   }
 
   // MARK: Scan and places
 
-  private var hasResidual: Bool { !query.filters.isEmpty || query.near != nil || query.box != nil || query.words != nil }
+  private var hasResidual: Bool { query.filterCount > 0 || query.near != nil || query.box != nil || query.words != nil }
 
   private func scan(selectivity: Double) -> Choice {
     // The records lie in the order of their keys' bytes.
-    let givesOrder = query.order.isEmpty && indexes.coder.keys.order.isOfBytes && query.near == nil && query.words == nil
+    let givesOrder = query.order.isEmpty && indexes.keys.isOfBytes && query.near == nil && query.words == nil
     var estimate = recordCount
     if givesOrder, let needed = query.needed, selectivity > 0 {
       estimate = min(estimate, Self.clamped(Double(needed) / selectivity))
@@ -84,13 +92,14 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
 
   private func geoChoices(_ index: Int, _ geo: GeoIndex) -> [Choice] {
     var choices: [Choice] = []
-    let isPlain = query.conjuncts.isEmpty && query.filters.isEmpty
+    let isPlain = query.conditions.isEmpty && query.filterCount == 0
     if let near = query.near {
       let reach =
         near.within.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
       let givesOrder = query.order.isEmpty
       let estimate = givesOrder && isPlain && query.box == nil ? min(reach, query.needed ?? reach) : reach
-      choices.append(Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder))
+      choices.append(
+        Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder, isCertain: estimate < reach))
     }
     if let box = query.box {
       let reach = geo.estimate(box)
@@ -102,14 +111,14 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
   // MARK: Ordered indexes
 
   private func orderedChoices() -> [Choice] {
-    indexes.declarations.indices.compactMap { index in
+    indexes.shapes.indices.compactMap { index in
       guard let tree = indexes.tree(index) else { return nil }
-      return choice(index, tree, indexes.declarations[index].columns)
+      return choice(index, tree, indexes.shapes[index].columns)
     }
   }
 
-  private func choice(_ index: Int, _ tree: CountedTree<IndexEntry>, _ columns: [IndexColumn<Item>]) -> Choice? {
-    var covered: Set<Int> = []
+  private func choice(_ index: Int, _ tree: CountedTree<IndexEntry>, _ columns: [IndexShape.Column]) -> Choice? {
+    var covered: [Int] = []
     var spans = [IndexSpan(prefix: [])]
     var next = 0
     var isOneSpan = true
@@ -138,25 +147,28 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
     guard next > 0 || bound || order != .none else { return nil }
 
     let isDescending = next < columns.count && columns[next].isDescending
-    let reach = spans.reduce(0) { $0 + $1.ranks(in: tree, isDescending: isDescending).count }
+    let ranks = spans.map { $0.ranks(in: tree, isDescending: isDescending) }
+    let reach = ranks.reduce(0) { $0 + $1.count }
     var estimate = reach
+    var isCertain = false
     if order != .none, let needed = query.needed, reach > 0 {
-      let isExact = covered.count == query.conjuncts.count && !hasResidual
+      let isExact = covered.count == query.conditions.count && !hasResidual
       if case .groups(let grouped, _) = order, grouped < columns.count {
         // Whole groups are gathered; of one group that is all.
         if grouped > next { estimate = min(reach, Self.clamped(Double(needed) * 10)) }
       } else {
         // Nothing is known of what the rest lets through: as if every tenth did.
         estimate = min(reach, isExact ? needed : Self.clamped(Double(needed) * 10))
+        isCertain = isExact
       }
     }
     return Choice(
-      access: .ordered(index: index, spans: spans, order), covered: covered, reach: reach, estimate: estimate,
-      givesOrder: order != .none)
+      access: .ordered(index: index, spans: spans, order), covered: covered, ranks: ranks, reach: reach, estimate: estimate,
+      givesOrder: order != .none, isCertain: isCertain)
   }
 
-  private func note(_ conjunct: Int, in covered: inout Set<Int>) {
-    if query.conjuncts[conjunct].isExact { covered.insert(conjunct) }
+  private func note(_ conjunct: Int, in covered: inout [Int]) {
+    if query.conditions[conjunct].isExact, !covered.contains(conjunct) { covered.append(conjunct) }
   }
 
   private struct Asked {
@@ -168,7 +180,7 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
   /// What the conjuncts ask of one property.
   private func constraints(on keyPath: AnyKeyPath) -> Asked {
     var asked = Asked()
-    for (position, conjunct) in query.conjuncts.enumerated() where conjunct.constraint.path.map({ $0 == keyPath }) ?? false {
+    for (position, conjunct) in query.conditions.enumerated() where conjunct.constraint.path.map({ areSame($0, keyPath) }) ?? false {
       switch conjunct.constraint {
       case .equal(_, let value): asked.equal = asked.equal ?? (position, value)
       case .oneOf(_, let values): asked.oneOf = asked.oneOf ?? (position, values)
@@ -180,19 +192,23 @@ struct QueryPlanner<Item: Codable & Identifiable & Sendable> where Item.ID: Hash
   }
 
   /// Whether the columns after the equal ones are in the query's order, or the reverse of it.
-  private func orderUse(_ columns: [IndexColumn<Item>], equal: Int) -> AccessPath.OrderUse {
+  private func orderUse(_ columns: [IndexShape.Column], equal: Int) -> AccessPath.OrderUse {
     if query.order.isEmpty {
       // By id, then: an index orders equal values by it.
       let isFree = query.near == nil && query.words == nil
       return isFree && equal == columns.count ? .groups(columns: equal, isReversed: false) : .none
     }
-    let fixed = columns[..<equal].map(\.keyPath)
-    let wanted = query.order.filter { column in !fixed.contains { $0 == column.keyPath } }
+    let fixed = columns[..<equal]
+    let wanted = query.order.filter { column in !fixed.contains { areSame($0.keyPath, column.keyPath) } }
     let rest = columns[equal...]
-    guard wanted.count <= rest.count, zip(wanted, rest).allSatisfy({ $0.keyPath == $1.keyPath }) else { return .none }
-    let turned = zip(wanted, rest).map { $0.isReversed != $1.isDescending }
-    guard Set(turned).count <= 1 else { return .none }
-    return .groups(columns: equal + wanted.count, isReversed: turned.first ?? false)
+    guard wanted.count <= rest.count, zip(wanted, rest).allSatisfy({ areSame($0.keyPath, $1.keyPath) }) else { return .none }
+    var isReversed: Bool?
+    for (column, other) in zip(wanted, rest) {
+      let isTurned = column.isReversed != other.isDescending
+      if isReversed ?? isTurned != isTurned { return .none }
+      isReversed = isTurned
+    }
+    return .groups(columns: equal + wanted.count, isReversed: isReversed ?? false)
   }
 
   private static func clamped(_ number: Double) -> Int { number < 1e15 ? Int(number.rounded(.up)) : Int.max }

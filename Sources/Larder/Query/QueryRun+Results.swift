@@ -23,7 +23,7 @@ extension QueryRun {
     by keyPath: any KeyPath<Item, Value> & Sendable
   ) throws(RepositoryError) -> [Value: Int] {
     var counts: [Value: Int] = [:]
-    if case .scan = choice.access, isPlain, query.maximum == nil, query.skipped == 0, let tree = tree(beginningWith: keyPath) {
+    if isGroupedByIndex(keyPath), let tree = tree(beginningWith: keyPath) {
       var start = 0
       while start < tree.count {
         let entry = tree.element(at: start)
@@ -37,6 +37,12 @@ extension QueryRun {
     return counts
   }
 
+  /// Whether an index has the groups, so that no record need be looked at but the first of each.
+  func isGroupedByIndex(_ keyPath: AnyKeyPath) -> Bool {
+    guard case .scan = choice.access, isPlain, query.maximum == nil, query.skipped == 0 else { return false }
+    return tree(beginningWith: keyPath) != nil
+  }
+
   private func tree(beginningWith keyPath: AnyKeyPath) -> CountedTree<IndexEntry>? {
     for (index, declaration) in indexes.declarations.enumerated() where declaration.columns.first?.keyPath == keyPath {
       if let tree = indexes.tree(index) { return tree }
@@ -47,7 +53,7 @@ extension QueryRun {
   /// The plan, with what running it looks at if that is not too much.
   func explained() throws(RepositoryError) -> QueryPlan {
     var examined: Int?
-    if choice.estimate <= 10_000 {
+    if choice.bound <= 10_000 {
       var count = 0
       _ = try results(after: nil, examined: &count)
       examined = count

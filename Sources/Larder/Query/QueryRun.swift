@@ -3,20 +3,21 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   let query: PreparedQuery<Item>
   let records: RecordMap
   let indexes: IndexSet<Item>
-  let choice: QueryPlanner<Item>.Choice
+  let choice: QueryPlanner.Choice
   let order: ResultOrder<Item>
   /// The conditions that the access path does not answer by itself.
   let residual: [Conjunct<Item>]
 
   /// - Throws: `.unsupported` when an index that the query needs is not declared.
   init(_ query: PreparedQuery<Item>, records: RecordMap, indexes: IndexSet<Item>) throws(RepositoryError) {
-    let choice = try QueryPlanner(query: query, indexes: indexes, recordCount: records.count).plan()
+    let table = IndexTable(shapes: indexes.shapes, bodies: indexes.bodies, keys: indexes.coder.keys.order)
+    let choice = try QueryPlanner(query: query.shape, indexes: table, recordCount: records.count).plan()
     self.query = query
     self.records = records
     self.indexes = indexes
     self.choice = choice
     order = ResultOrder(columns: query.order, keys: indexes.coder.keys.order)
-    residual = query.conjuncts.enumerated().filter { !choice.covered.contains($0.offset) }.map(\.element)
+    residual = query.conjuncts.enumerated().filter { !choice.covered.contains($0.offset) }.map { $0.element }
   }
 
   /// The results in their order, from the query's offset, at most as many as its limit; after a cursor, if one is given.
@@ -39,8 +40,8 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   /// How many records meet the query, its offset and limit taken into account.
   func count() throws(RepositoryError) -> Int {
     let all: Int
-    if case .ordered(let index, let spans, _) = choice.access, isPlain, let tree = indexes.tree(index) {
-      all = spans.reduce(0) { $0 + ranks($1, index, tree).count }
+    if case .ordered = choice.access, isPlain {
+      all = choice.reach
     } else if case .scan = choice.access, isPlain {
       all = records.count
     } else {
@@ -55,14 +56,18 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     return min(max(all - query.skipped, 0), query.maximum ?? .max)
   }
 
+  /// Whether counting looks at no record.
+  var isCounted: Bool {
+    switch choice.access {
+    case .nothing: true
+    case .ordered, .scan: isPlain
+    case .near, .box, .words: false
+    }
+  }
+
   /// Whether the access path leads to just the records that are asked for.
   var isPlain: Bool {
     residual.isEmpty && query.filters.isEmpty && query.near == nil && query.box == nil && query.words == nil
-  }
-
-  func ranks(_ span: IndexSpan, _ index: Int, _ tree: CountedTree<IndexEntry>) -> Range<Int> {
-    let columns = indexes.declarations[index].columns
-    return span.ranks(in: tree, isDescending: columns.indices.contains(span.prefix.count) && columns[span.prefix.count].isDescending)
   }
 
   // MARK: Walking
@@ -98,12 +103,12 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     case .ordered(let index, let spans, let use):
       guard let tree = indexes.tree(index) else { return }
       let walk = IndexWalk(tree: tree, columns: indexes.declarations[index].columns.count, keys: order.keys)
-      for span in spans {
+      for (span, ranks) in zip(spans, choice.ranks) {
         let start = cursor.map { cursor in
           let values = cursor.values(after: span.prefix, query.order, indexes.declarations[index].columns)
           return IndexWalk.Start(values: values, key: RecordKey(cursor.key))
         }
-        if !walk.visit(ranks(span, index, tree), use, from: start, { visit($0, nil, nil) }) { return }
+        if !walk.visit(ranks, use, from: start, { visit($0, nil, nil) }) { return }
       }
     case .near(let index):
       guard case .geo(let geo) = indexes.bodies[index], let near = query.near else { return }

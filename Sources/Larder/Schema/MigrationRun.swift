@@ -103,7 +103,9 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   /// How many records are tried, to see whether there is anything to rewrite and so to copy.
   private static var probeCount: Int { 64 }
 
-  /// Copies the store, unless it was done by an earlier run.
+  /// Copies the store, unless this is the rest of a rewrite that was interrupted, which has made its copy before.
+  ///
+  /// A file that happens to have the name is of an earlier time, or of another store: it stays, and the copy takes the next name.
   ///
   /// On the executor only.
   private func backUp(_ queue: CommitQueue, before old: [RecordSlot]) throws(RepositoryError) {
@@ -113,15 +115,27 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
       return false
     }
     if fails && old.count <= Self.probeCount { return }
-    let file = "\(queue.backend.name)-before-\(name)-v\(coder.schemaVersion)"
-    do throws(RepositoryError) {
-      try queue.backend.backup(to: URL(fileURLWithPath: file, isDirectory: false))
-    } catch {
-      queue.notePoison(error)
-      if error.code == .unsupported { return }
-      if error.code != .alreadyExists { throw error }
+    let version = coder.schemaVersion
+    let isRest = queue.state.collections[collection].records.ordered().contains { $0.schemaVersion == version }
+    // Of two processes that share a store and come to this together, each makes a copy of its own.
+    let owner = queue.options.access == .shared ? "-\(ProcessInfo.processInfo.processIdentifier)" : ""
+    var file = "\(queue.backend.name)-before-\(name)-v\(version)\(owner)"
+    var attempt = 1
+    while true {
+      do throws(RepositoryError) {
+        try queue.backend.backup(to: URL(fileURLWithPath: file, isDirectory: false))
+        break
+      } catch {
+        queue.notePoison(error)
+        if error.code == .unsupported { return }
+        guard error.code == .alreadyExists, attempt < 1_000 else { throw error }
+        if isRest { break }
+        attempt += 1
+        file = "\(queue.backend.name)-before-\(name)-v\(version)\(owner)-\(attempt)"
+      }
     }
-    state.withLock { $0.progress.backupFile = file }
+    let made = file
+    state.withLock { $0.progress.backupFile = made }
   }
 
   // MARK: The records

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct QueryEquivalenceTests {
   @Test(arguments: TestBackend.allCases)
   func aRandomQueryGivesWhatBruteForceGives(_ backend: TestBackend) async throws {
-    for seed in Seeds.list(backend == .memory ? 1_000 : 100, for: "queries on \(backend)") {
+    for seed in Seeds.list(QueryMaker.count(backend == .memory ? 1_000 : 100), for: "queries on \(backend)") {
       guard try await run(seed, on: backend) else { return }
     }
   }

@@ -19,6 +19,9 @@ struct QueryMaker: Sendable {
     .fullText(\.notes),
   ]
 
+  /// How many seeds a test takes: as many as `LARDER_QUERIES` says, for a thorough run by hand.
+  static func count(_ usual: Int) -> Int { ProcessInfo.processInfo.environment["LARDER_QUERIES"].flatMap { Int($0) } ?? usual }
+
   static func indexes(using random: inout SeededGenerator) -> [RepositoryIndex<Thing>] {
     indexes.filter { _ in random.chance(45) }
   }
@@ -28,6 +31,7 @@ struct QueryMaker: Sendable {
     if random.chance(15) { add("filter", query.filter { $0.tags.contains("tide") }) { $0.tags.contains("tide") } }
     if indexes.contains(where: { if case .geo = $0.kind { true } else { false } }) { addPlace(using: &random) }
     for _ in 0..<random.int(0..<3) { addOrder(using: &random) }
+    if indexes.contains(where: { if case .fullText = $0.kind { true } else { false } }) { addWords(using: &random) }
     if random.chance(50) {
       let count = random.int(0..<12)
       (limit, query, text) = (count, query.limit(count), text + " limit \(count)")
@@ -95,6 +99,19 @@ struct QueryMaker: Sendable {
         south: min(other.latitude, 10), west: other.longitude, north: max(other.latitude, 10), east: Double(random.int(-180..<180)))
       add("within \(box)", query.within(box)) { box.contains(latitude: $0.latitude, longitude: $0.longitude) }
     }
+  }
+
+  /// Words, with an order that does not rest on ranks, which `TextIndexTests` compares.
+  private mutating func addWords(using random: inout SeededGenerator) {
+    guard random.chance(25) else { return }
+    let words = [["dawn"], ["light"], ["cafe", "pi"], ["munster"], ["rock", "storm"], ["nothing"]][random.int(0..<6)]
+    add("matching \(words)", query.matching(words.joined(separator: " "))) { thing in
+      let found = thing.notes.split(separator: " ").map {
+        $0.lowercased().replacingOccurrences(of: "é", with: "e").replacingOccurrences(of: "ü", with: "u")
+      }
+      return words.dropLast().allSatisfy(found.contains) && found.contains { $0.hasPrefix(words[words.count - 1]) }
+    }
+    if orders.isEmpty && near == nil { addOrder(using: &random) }
   }
 
   private static func distance(_ latitude: Double, _ longitude: Double, _ thing: Thing) -> Double {

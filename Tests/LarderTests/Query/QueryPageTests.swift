@@ -26,8 +26,8 @@ import Testing
     for _ in 0..<4 {
       let maker = QueryMaker(using: &random, indexes: indexes)
       var query = maker.query
-      (query.maximum, query.skipped) = (nil, 0)
-      if query.words != nil, query.order.isEmpty, query.near == nil { continue }  // refused: ranks change
+      (query.shape.maximum, query.shape.skipped) = (nil, 0)
+      if query.shape.words != nil, query.order.isEmpty, query.shape.near == nil { continue }  // refused: ranks change
       let limit = random.int(1..<20)
       var found: [Int] = []
       var cursor: PageCursor?

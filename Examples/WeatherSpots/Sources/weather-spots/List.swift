@@ -64,7 +64,9 @@ struct List: AsyncParsableCommand {
   }
 
   private static func cursor(_ token: String) throws -> PageCursor {
-    guard let cursor = PageCursor(token: token) else { throw Failure(.usage, "this is not a token that `list` gave; begin again without --page") }
+    guard let cursor = PageCursor(token: token) else {
+      throw Failure(.usage, "this is not a token that `list` gave; begin again without --page")
+    }
     return cursor
   }
 }

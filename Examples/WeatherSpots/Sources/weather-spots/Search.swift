@@ -7,7 +7,7 @@ struct Search: AsyncParsableCommand {
     abstract: "Finds spots by words of their names, notes and kinds, the best match first.",
     discussion: """
       All the words must be there; the last may be the beginning of one. Case and accents make no difference. On a terminal the words \
-      that were found stand out, unless NO_COLOR is set. Example: weather-spots search cruz harb
+      that were found stand out, unless NO_COLOR is set. Example: weather-spots search bar harb
       """)
 
   @Argument(help: "The words.")

@@ -9,7 +9,8 @@ struct WeatherSpots: AsyncParsableCommand {
     abstract: "Keeps the places you care about, and their weather, on this machine.",
     discussion: """
       Spots come from CSV files or one by one, and lie in one store file, which survives crashes and power cuts. Forecasts come from \
-      Open-Meteo, are kept for an hour, and are shown with their age when there is no network.
+      Open-Meteo, are kept for an hour, and are shown with their age when there is no network. Several \
+      commands may use one SQLite store at a time; a JSON store has one user at a time.
 
       EXIT CODES
         0   done
@@ -18,14 +19,14 @@ struct WeatherSpots: AsyncParsableCommand {
         3   the name fits several spots; they are listed
         4   the forecast shown is only the last known one
         28  the disk is full
-        64  the command was not understood
+        64  the command was not understood, or has a page token that does not fit it
         65  the input has bad rows; nothing of it was imported
         66  the input cannot be read
         69  there is no forecast: the service is out or has none, and none is stored
         73  the output cannot be written
         74  the store cannot be read or written
         75  the store is in use by another process
-        76  the store is damaged, foreign, newer or incomplete; it was left as it is
+        76  the store is damaged, foreign, newer or incomplete, or a spot of it cannot be migrated; that was left as it is
         77  the store may not be opened: permissions
       """,
     version: "0.1.0",

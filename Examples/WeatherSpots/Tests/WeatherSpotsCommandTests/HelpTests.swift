@@ -34,7 +34,8 @@ import Testing
     for arguments in [
       ["dance"], ["list", "--limit", "-1"], ["list", "--store", "spots.txt"], ["import"], ["import", "x", "--batch", "0"],
       ["list", "--min-rating", "6"], ["list", "--sort", "size"], ["list", "--near", "1,2", "--sort", "name"], ["near"], ["near", "91,0"],
-      ["near", "1,2", "--within", "-1"], ["near", "1,2", "--limit", "0"], ["search"], ["add", "A", "1", "2", "--zone", "GMT", "--rating", "6"],
+      ["near", "1,2", "--within", "-1"], ["near", "1,2", "--limit", "0"], ["search"],
+      ["add", "A", "1", "2", "--zone", "GMT", "--rating", "6"],
     ] {
       let run = try await weatherSpots(arguments)
       #expect(run.code == 64)

@@ -43,7 +43,8 @@ import Testing
 
             """))
     #expect(names(try await weatherSpots(["near", "-18,-179", "--limit", "1", "--store", store])) == ["Suva"])
-    #expect(names(try await weatherSpots(["near", "-33.9,18.4", "--kind", "COAST", "--limit", "2", "--store", store])) == ["Cape Town", "Brest"])
+    let coasts = try await weatherSpots(["near", "-33.9,18.4", "--kind", "COAST", "--limit", "2", "--store", store])
+    #expect(names(coasts) == ["Cape Town", "Brest"])
     #expect(try await weatherSpots(["near", "0,0", "--within", "1", "--store", store]) == Run(output: "No spots.\n"))
     let json = try await weatherSpots(["near", "-33.93,18.42", "--limit", "1", "--json", "--store", store])
     #expect(json.output.hasPrefix("[{\"country\":\"ZA\",\"distance_km\":0,\"id\":\"Cape Town @-33.93,18.42\""))
@@ -139,7 +140,10 @@ import Testing
       (["list", "--country", "za"], "ordered(country, name) [country =], order from the index, 2 rows estimated, 2 examined"),
       (["list", "--kind", "coast"], "ordered(kind, name) [kind =], order from the index, 3 rows estimated, 3 examined"),
       (["list", "--sort", "rating", "--limit", "2"], "ordered(rating desc, name), order from the index, 2 rows estimated, 2 examined"),
-      (["near", "-33.9,18.4", "--limit", "2"], "geo(latitude, longitude) [nearest first], order from the index, 2 rows estimated, 2 examined"),
+      (
+        ["near", "-33.9,18.4", "--limit", "2"],
+        "geo(latitude, longitude) [nearest first], order from the index, 2 rows estimated, 2 examined"
+      ),
       (["search", "suva"], "fullText(name, notes, kind) [matching words], order from the index, 1 rows estimated, 1 examined"),
     ] {
       #expect(try await weatherSpots(arguments + ["--explain", "--store", store]) == Run(output: plan + "\n"))

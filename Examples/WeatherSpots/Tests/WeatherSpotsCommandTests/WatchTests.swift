@@ -27,13 +27,13 @@ import Testing
       program, arguments: ["watch", "--store", store], input: .none, output: .sequence, error: .discarded
     ) { execution in
       var lines = execution.standardOutput.strings().makeAsyncIterator()
-      #expect(try await lines.next() == "Watching 1 spots.\n")
+      #expect(try await lines.next() == "Watching 1 spots.")
       try await add("New", ["--kind", "pier"], to: store)
-      #expect(try await lines.next() == "+ New    1.0000     2.0000  GMT  pier\n")
+      #expect(try await lines.next() == "+ New    1.0000     2.0000  GMT  pier")
       try await add("New", ["--kind", "pier", "--rating", "3"], to: store)
-      #expect(try await lines.next() == "~ New    1.0000     2.0000  GMT  pier  ***\n")
+      #expect(try await lines.next() == "~ New    1.0000     2.0000  GMT  pier  ***")
       _ = try await weatherSpots(["remove", "New", "--store", store])
-      #expect(try await lines.next() == "- New    1.0000     2.0000  GMT  pier  ***\n")
+      #expect(try await lines.next() == "- New    1.0000     2.0000  GMT  pier  ***")
       try execution.send(signal: signal)
       #expect(try await lines.next() == nil)
     }
@@ -49,7 +49,7 @@ import Testing
       program, arguments: ["watch", "--country", "fr", "--json", "--store", store], input: .none, output: .sequence, error: .discarded
     ) { execution in
       var lines = execution.standardOutput.strings().makeAsyncIterator()
-      #expect(try await lines.next() == "{\"watching\":0}\n")
+      #expect(try await lines.next() == "{\"watching\":0}")
       try await add("Elsewhere", ["--country", "JP"], to: store)
       try await add("Here", ["--country", "FR"], to: store)
       let came = try #require(try await lines.next())

@@ -79,8 +79,10 @@ import Testing
       let plan = spots.explain(query.limit(10))
       // A filter that leaves few spots is quicker than the places.
       #expect(plan.index == Self.places || !(index == 0) && Self.filters[index].1.contains(plan.index ?? ""), "\(plan)")
-      let expected = all.filter { filter.contains($0) && here.kilometers(to: $0.coordinate) <= radius.map { $0.meters / 1000 } ?? .infinity }
-        .map { (here.kilometers(to: $0.coordinate), $0.id) }.sorted { $0 < $1 }
+      let expected = all.filter {
+        filter.contains($0) && here.kilometers(to: $0.coordinate) <= radius.map { $0.meters / 1000 } ?? .infinity
+      }
+      .map { (here.kilometers(to: $0.coordinate), $0.id) }.sorted { $0 < $1 }
       let found = try await spots.matches(query)
       #expect(found.count == expected.count)
       for (match, other) in zip(found, expected) { #expect(abs((match.distance?.meters ?? -1) / 1000 - other.0) < 0.001) }

@@ -61,7 +61,9 @@ import Testing
   @Test func whatIsWrittenIsReadBackEqual() throws {
     let spots = try [
       Spot(name: "Apra \"Harbor\", Guam", latitude: 13.4434, longitude: 144.6564, timezone: "Pacific/Guam", country: "GU", source: "a,b"),
-      Spot(name: "Zürich", latitude: 0.00001, longitude: -179.99999, timezone: "Europe/Zurich", kind: "lake", rating: 4, notes: "a \"view\", wide"),
+      Spot(
+        name: "Zürich", latitude: 0.00001, longitude: -179.99999, timezone: "Europe/Zurich", kind: "lake", rating: 4,
+        notes: "a \"view\", wide"),
     ]
     let text = Spot.csv(spots)
     let read = SpotsCSV(Array(text.utf8))

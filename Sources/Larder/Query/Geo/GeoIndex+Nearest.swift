@@ -6,7 +6,7 @@ extension GeoIndex {
   /// Only what is visited is found: the search goes through the tree best first, so the first ten of many cost little. Records farther
   /// than `meters` are not visited, those at exactly that distance are. A centre that is no place is near nothing.
   func nearest(
-    to latitude: Double, _ longitude: Double, within meters: Double? = nil, keys: KeyOrder = .bytes,
+    to latitude: Double, _ longitude: Double, within meters: Double? = nil,
     _ visit: (RecordSlot, _ meters: Double) -> Bool
   ) {
     guard let center = GeoCoordinate(latitude: latitude, longitude: longitude) else { return }

@@ -2,47 +2,35 @@
 ///
 /// A value beside the records: a copy shares everything with the original, and a commit changes its own copy.
 struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes where Item.ID: Hashable & Codable & Sendable {
-  /// An index, or what there is of it.
-  enum Body: Sendable {
-    /// No query has needed it yet.
-    case absent
-    /// It is being made from an earlier state; what changed since will be applied to it.
-    case building([(old: RecordSlot?, new: RecordSlot?)])
-    case ordered(CountedTree<IndexEntry>)
-    case geo(GeoIndex)
-    case text(TextIndex)
-  }
+  typealias Body = IndexBody
 
   let declarations: [RepositoryIndex<Item>]
   let coder: RecordCoder<Item>
+  let shapes: [IndexShape]
   private(set) var bodies: [Body]
 
   init(_ declarations: [RepositoryIndex<Item>], _ coder: RecordCoder<Item>) {
     self.declarations = declarations
     self.coder = coder
+    shapes = declarations.map { IndexShape($0) }
     bodies = declarations.map { _ in .absent }
   }
 
   var areDeclared: Bool { true }
+
+  var areUnique: Bool { declarations.contains(where: \.isUnique) }
 
   var needsValues: Bool {
     bodies.contains { if case .absent = $0 { false } else { true } }
   }
 
   /// Whether an index can be used.
-  func isBuilt(_ index: Int) -> Bool {
-    switch bodies[index] {
-    case .absent, .building: false
-    case .ordered, .geo, .text: true
-    }
-  }
+  func isBuilt(_ index: Int) -> Bool { bodies[index].isBuilt }
+
+  var table: IndexTable? { IndexTable(shapes: shapes, bodies: bodies, keys: coder.keys.order) }
 
   func tree(_ index: Int) -> CountedTree<IndexEntry>? {
     if case .ordered(let tree) = bodies[index] { tree } else { nil }
-  }
-
-  var hasBuildInProgress: Bool {
-    bodies.contains { if case .building = $0 { true } else { false } }
   }
 
   // MARK: Following commits

@@ -28,9 +28,9 @@ public struct IndexValue: Hashable, Sendable {
   /// Makes the value of a truth value.
   public init(_ value: Bool) { form = .bool(value) }
   /// Makes the value of an integer.
-  public init(_ value: some FixedWidthInteger) {
-    if let small = Int64(exactly: value) { form = .integer(small) } else { form = .large(UInt64(truncatingIfNeeded: value)) }
-  }
+  public init(_ value: Int64) { form = .integer(value) }
+  /// Makes the value of an integer without a sign.
+  public init(_ value: UInt64) { form = Int64(exactly: value).map { .integer($0) } ?? .large(value) }
   /// Makes the value of a floating-point number.
   public init(_ value: Double) { form = value.isNaN ? .notANumber : .real(value == 0 ? 0 : value) }
   /// Makes the value of a text.

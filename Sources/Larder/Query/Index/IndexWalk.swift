@@ -87,24 +87,26 @@ struct IndexWalk {
   private func groupsReversed(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
     var end = ranks.upperBound
     while end > ranks.lowerBound {
-      var group: [IndexEntry] = []
+      var group: [RecordSlot] = []
+      var values: [IndexValue] = []
       var wantsMore = true
       var visited = 0
       // Most groups are small, and one way through the tree serves many of them.
       tree.forEach(in: ranks.lowerBound..<end, reversed: true) { entry in
-        if let last = group.last, last.values != entry.values {
-          for member in group.reversed() where wantsMore { wantsMore = body(member.slot) }
+        if !group.isEmpty, values != entry.values {
+          for slot in group.reversed() where wantsMore { wantsMore = body(slot) }
           visited += group.count
           group.removeAll(keepingCapacity: true)
         }
-        group.append(entry)
-        return wantsMore && group.count < 64
+        if group.isEmpty { values = entry.values }
+        group.append(entry.slot)
+        return wantsMore && group.count < 16
       }
       guard wantsMore else { return false }
-      guard let last = group.last else { return true }
+      guard !group.isEmpty else { return true }
       end -= visited
       // The beginning of a large group, or of the range, was not seen yet: go to it, and forwards from there.
-      let start = max(ranks.lowerBound, tree.rank { $0.compared(to: last.values) != .orderedAscending })
+      let start = max(ranks.lowerBound, tree.rank { $0.compared(to: values) != .orderedAscending })
       guard forward(start..<end, body) else { return false }
       end = start
     }

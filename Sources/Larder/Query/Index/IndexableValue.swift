@@ -19,21 +19,55 @@ extension IndexableValue where Self: RawRepresentable, RawValue: IndexableValue 
   public var indexValue: IndexValue { rawValue.indexValue }
 }
 
-extension IndexableValue where Self: FixedWidthInteger {
+extension Int: IndexableValue {
+  /// The number.
+  public var indexValue: IndexValue { IndexValue(Int64(self)) }
+}
+
+extension Int8: IndexableValue {
+  /// The number.
+  public var indexValue: IndexValue { IndexValue(Int64(self)) }
+}
+
+extension Int16: IndexableValue {
+  /// The number.
+  public var indexValue: IndexValue { IndexValue(Int64(self)) }
+}
+
+extension Int32: IndexableValue {
+  /// The number.
+  public var indexValue: IndexValue { IndexValue(Int64(self)) }
+}
+
+extension Int64: IndexableValue {
   /// The number.
   public var indexValue: IndexValue { IndexValue(self) }
 }
 
-extension Int: IndexableValue {}
-extension Int8: IndexableValue {}
-extension Int16: IndexableValue {}
-extension Int32: IndexableValue {}
-extension Int64: IndexableValue {}
-extension UInt: IndexableValue {}
-extension UInt8: IndexableValue {}
-extension UInt16: IndexableValue {}
-extension UInt32: IndexableValue {}
-extension UInt64: IndexableValue {}
+extension UInt: IndexableValue {
+  /// The number.
+  public var indexValue: IndexValue { IndexValue(UInt64(self)) }
+}
+
+extension UInt8: IndexableValue {
+  /// The number.
+  public var indexValue: IndexValue { IndexValue(UInt64(self)) }
+}
+
+extension UInt16: IndexableValue {
+  /// The number.
+  public var indexValue: IndexValue { IndexValue(UInt64(self)) }
+}
+
+extension UInt32: IndexableValue {
+  /// The number.
+  public var indexValue: IndexValue { IndexValue(UInt64(self)) }
+}
+
+extension UInt64: IndexableValue {
+  /// The number.
+  public var indexValue: IndexValue { IndexValue(self) }
+}
 
 extension Bool: IndexableValue {
   /// The truth value; `false` comes first.

@@ -26,6 +26,13 @@ struct CompiledPredicate<Item>: Sendable {
     conjuncts = try Self.split(predicate.expression, in: scope)
   }
 
+  /// The parts alone: what a query needs, at half the price.
+  ///
+  /// - Throws: as ``init(_:)``.
+  static func conjuncts(of predicate: Predicate<Item>) throws(RepositoryError) -> [Conjunct<Item>] {
+    try split(predicate.expression, in: Scope(item: predicate.variable))
+  }
+
   private static func split(
     _ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>
   ) throws(RepositoryError) -> [Conjunct<Item>] {

@@ -1,5 +1,5 @@
-public import Larder
 import Foundation
+public import Larder
 
 extension PageCursor {
   /// The cursor as a word without blanks, for a command line.

@@ -1,6 +1,6 @@
 // Every question that a command asks of the stored spots; the tests check that an index answers each of them.
 
-public import Foundation
+import Foundation
 public import Larder
 
 /// What spots must have to be shown.

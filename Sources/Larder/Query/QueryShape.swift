@@ -1,0 +1,56 @@
+internal import Foundation
+
+/// What a plan is made for: a query without its closures, and of one type whatever the type of the records is.
+///
+/// A plan is made for every fetch. Code that is generic over the records would look up its types each time, which takes longer than planning.
+struct QueryShape: Sendable {
+  /// A part of the predicates; see ``Conjunct``.
+  struct Condition: Sendable {
+    let constraint: Constraint
+    let isExact: Bool
+  }
+
+  /// A property that the query sorts by; see ``SortColumn``.
+  struct OrderColumn: Sendable {
+    let keyPath: ItemPath
+    let isReversed: Bool
+  }
+
+  var conditions: [Condition] = []
+  /// Why a predicate cannot be evaluated.
+  var failure: RepositoryError?
+  var filterCount = 0
+  var near: (latitude: Double, longitude: Double, within: Distance?)?
+  var box: BoundingBox?
+  var words: String?
+  var order: [OrderColumn] = []
+  var maximum: Int?
+  var skipped = 0
+
+  /// How many records decide the answer, when they come in its order; `nil` for all.
+  var needed: Int? { maximum.map { $0.addingReportingOverflow(skipped).overflow ? Int.max : $0 + skipped } }
+
+  /// Whether no record can meet the query.
+  var isImpossible: Bool { maximum == 0 || conditions.contains { if case .never = $0.constraint { true } else { false } } }
+
+  /// - Throws: `.unsupported` for a predicate, a place or a number that cannot be.
+  func check() throws(RepositoryError) {
+    if let failure { throw failure }
+    guard (maximum ?? 0) >= 0, skipped >= 0 else {
+      throw RepositoryError(.unsupported, "a limit or offset is not a negative number")
+    }
+    if let near {
+      guard near.longitude.isFinite, abs(near.latitude) <= 90, (near.within?.meters ?? 0) >= 0 else {
+        throw RepositoryError(.unsupported, "near needs a latitude from -90 to 90, a finite longitude, and no negative distance")
+      }
+    }
+    if let box {
+      guard box.south <= box.north, box.west.isFinite, box.east.isFinite else {
+        throw RepositoryError(.unsupported, "a box reaches from south to north, between finite longitudes")
+      }
+    }
+  }
+}
+
+/// Whether two key paths lead to the same; those of one place in the code are often one object.
+func areSame(_ left: AnyKeyPath, _ right: AnyKeyPath) -> Bool { left === right || left == right }
