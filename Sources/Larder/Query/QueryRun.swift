@@ -112,7 +112,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
       }
     case .near(let index):
       guard case .geo(let geo) = indexes.bodies[index], let near = query.near else { return }
-      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters, keys: order.keys) { visit($0, $1, nil) }
+      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters) { visit($0, $1, nil) }
     case .box(let index):
       guard case .geo(let geo) = indexes.bodies[index], let box = query.box else { return }
       geo.within(box) { visit($0, nil, nil) }
