@@ -19,7 +19,7 @@ struct DirectAnswer: Sendable {
       QueryPlanner.usable(query, indexes.shapes).allSatisfy({ indexes.bodies[$0].isBuilt })
     else { return nil }
     let choice = try QueryPlanner(query: query, indexes: indexes, recordCount: state.records.count).plan()
-    guard choice.givesOrder, choice.estimate <= ParallelDecoding.chunk, choice.covered.count == query.conditions.count else { return nil }
+    guard choice.givesOrder, choice.bound <= ParallelDecoding.chunk, choice.covered.count == query.conditions.count else { return nil }
     let needed = query.needed ?? .max
     var found: [Found] = []
     found.reserveCapacity(min(needed, choice.estimate))
@@ -38,7 +38,7 @@ struct DirectAnswer: Sendable {
       }
     case .near(let index):
       guard case .geo(let geo) = indexes.bodies[index], let near = query.near else { return nil }
-      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters) { slot, distance in
+      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters, keys: indexes.keys) { slot, distance in
         found.append(Found(slot: slot, distance: distance))
         return found.count < needed
       }

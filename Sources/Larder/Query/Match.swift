@@ -4,7 +4,9 @@ public struct Match<Item: Sendable>: Sendable {
   public let item: Item
   /// How far it is from the place of `near`; `nil` for a query without one.
   public let distance: Distance?
-  /// How well it matches the words, by BM25; more is better, and only the order means something. `nil` for a query without words.
+  /// How well it matches the words, by BM25: more is better.
+  ///
+  /// Only the order means something. `nil` for a query without words.
   public let score: Double?
   /// The part of its text where the words are; `nil` for a query without words.
   public let extract: TextExtract?
