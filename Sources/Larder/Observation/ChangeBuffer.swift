@@ -23,19 +23,20 @@ struct ChangeBuffer: Sendable {
   var isEmpty: Bool { positions.isEmpty }
   func contains(_ key: RecordKey) -> Bool { positions[key] != nil }
 
-  /// Adds a change that is as new as the newest, or newer.
+  /// Adds a change that is as new as the newest, or newer, to the set that ends at a commit: the change's own unless given.
   ///
   /// Cost: constant on average.
-  mutating func add(_ change: RecordChange) {
+  mutating func add(_ change: RecordChange, upTo commit: Revision? = nil) {
+    let commit = commit ?? change.revision
     guard let position = positions[change.key], let earlier = changes[position - first] else {
-      if groups.last?.revision != change.revision { groups.append(Group(revision: change.revision, end: first + changes.count)) }
+      if groups.last?.revision != commit { groups.append(Group(revision: commit, end: first + changes.count)) }
       positions[change.key] = first + changes.count
       changes.append(change)
       groups[groups.count - 1].end += 1
       return
     }
     groups.removeLast(groups.count - group(of: position))
-    groups.append(Group(revision: change.revision, end: first + changes.count))
+    groups.append(Group(revision: commit, end: first + changes.count))
     let merged = earlier.followed(by: change)
     changes[position - first] = merged
     if merged == nil {

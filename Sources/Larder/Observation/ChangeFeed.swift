@@ -6,7 +6,7 @@ internal import Synchronization
 final class ChangeFeed: ChangeObserver {
   private struct State: Sendable {
     /// What came before it was known from where the reader begins.
-    var early: [RecordChange]? = []
+    var early: [(change: RecordChange, commit: Revision)]? = []
     var start = Revision.zero
     var buffer = ChangeBuffer()
     /// What a waiting reader wants to be woken for.
@@ -40,7 +40,7 @@ final class ChangeFeed: ChangeObserver {
   func begin(after commit: Revision) {
     state.withLock { state in
       state.start = commit
-      for change in state.early ?? [] where change.revision > commit { state.buffer.add(change) }
+      for (change, end) in state.early ?? [] where change.revision > commit { state.buffer.add(change, upTo: end) }
       state.early = nil
     }
   }
@@ -48,13 +48,13 @@ final class ChangeFeed: ChangeObserver {
   func receive(_ changes: [RecordChange], commit: Revision) {
     let waiters: [CheckedContinuation<Void, Never>] = state.withLock { state in
       guard state.early == nil else {
-        state.early? += changes
+        state.early? += changes.map { ($0, $0.end(upTo: commit)) }
         return []
       }
       for change in changes where change.revision > state.start {
         // What matters not may still take back what is buffered.
         if let filter = state.filter, !state.buffer.contains(change.key), !filter(change) { continue }
-        state.buffer.add(change)
+        state.buffer.add(change, upTo: change.end(upTo: commit))
       }
       return state.isReady ? state.takeWaiters() : []
     }
@@ -118,4 +118,11 @@ final class ChangeFeed: ChangeObserver {
   var waitingCount: Int { state.withLock { $0.buffer.count } }
   /// Whether a reader waits: for tests.
   var isAwaited: Bool { state.withLock { !$0.waiters.isEmpty } }
+}
+
+extension RecordChange {
+  /// The commit that ends the set of this change, when it is announced together with others up to a commit.
+  ///
+  /// Of other processes' commits only the last change of each record is known, so only their end is a state that was.
+  fileprivate func end(upTo commit: Revision) -> Revision { origin == .anotherProcess ? commit : revision }
 }

@@ -1,4 +1,4 @@
-/// What one commit changed in a repository, or several whose changes were merged because the reader was slow.
+/// What one commit changed in a repository, or several whose changes were merged: because the reader was slow, or another process made them.
 ///
 /// Applied in order to the contents at the revision that a reader began from, change sets lead from one committed state to another: after
 /// each, the contents are those of the repository at ``revision``.

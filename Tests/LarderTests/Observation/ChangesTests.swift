@@ -180,6 +180,20 @@ import Testing
     #expect(feed.waitingCount == 1, "until the reader waits again everything matters")
   }
 
+  @Test func commitsOfAnotherProcessThatAreReadTogetherAreOneSet() async throws {
+    let feed = ChangeFeed()
+    feed.begin(after: Revision(1))
+    func change(_ key: String, _ revision: UInt64, _ origin: ChangeOrigin) -> RecordChange {
+      let slot = RecordSlot(key: RecordKey(key), revision: Revision(revision), schemaVersion: 1, value: .init())
+      return RecordChange(collection: 0, key: slot.key, revision: slot.revision, origin: origin, old: nil, new: slot)
+    }
+    feed.receive([change("a", 2, .thisProcess), change("b", 3, .thisProcess)], commit: Revision(3))
+    feed.receive([change("c", 4, .anotherProcess), change("d", 6, .anotherProcess)], commit: Revision(7))
+    let sets = await [feed.next(), feed.next(), feed.next()]
+    #expect(sets.map { $0?.revision.number } == [2, 3, 7], "what another process made in between is not known commit by commit")
+    #expect(sets.map { $0?.changes.count } == [1, 1, 2])
+  }
+
   // MARK: The end
 
   @Test func closeDeliversWhatIsBufferedAndEnds() async throws {
