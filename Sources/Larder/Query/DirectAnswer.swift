@@ -38,7 +38,7 @@ struct DirectAnswer: Sendable {
       }
     case .near(let index):
       guard case .geo(let geo) = indexes.bodies[index], let near = query.near else { return nil }
-      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters, keys: indexes.keys) { slot, distance in
+      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters) { slot, distance in
         found.append(Found(slot: slot, distance: distance))
         return found.count < needed
       }
