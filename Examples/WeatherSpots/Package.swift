@@ -21,13 +21,17 @@ let package = Package(
   dependencies: [
     .package(name: "larder", path: "../.."),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
   targets: [
     .target(
       name: "WeatherSpotsKit",
-      dependencies: [.product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder")],
+      dependencies: [
+        .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
+        .product(name: "Crypto", package: "swift-crypto"),
+      ],
       resources: [.embedInCode("Resources/wmo-codes.csv")],
       swiftSettings: settings
     ),
