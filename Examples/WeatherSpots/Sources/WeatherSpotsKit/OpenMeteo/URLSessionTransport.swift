@@ -18,10 +18,13 @@ public struct URLSessionTransport: Transport {
   }
 
   /// Fetches a URL; the whole answer must be there within the time limit.
-  public nonisolated(nonsending) func get(_ url: URL, timeout: Duration) async throws(TransportError) -> TransportResponse {
-    let host = url.host() ?? "the server"
+  public nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+    let host = request.url.host() ?? "the server"
+    let timeout = request.timeout
     let answer = FirstAnswer()
-    let task = session.dataTask(with: URLRequest(url: url)) { body, response, error in
+    var urlRequest = URLRequest(url: request.url)
+    for (name, value) in request.headers { urlRequest.setValue(value, forHTTPHeaderField: name) }
+    let task = session.dataTask(with: urlRequest) { body, response, error in
       answer.give(Self.result(body, response, error, host: host))
     }
     // URLSession's own limit is for a pause between two packets; this one is for the whole answer.
@@ -49,7 +52,8 @@ public struct URLSessionTransport: Transport {
       return .failure(.unreachable(host: host, code: (error as NSError?)?.code ?? NSURLErrorBadServerResponse))
     }
     let isRecorded = response.value(forHTTPHeaderField: "X-Weather-Recorded") != nil
-    return .success(TransportResponse(status: response.statusCode, body: body, isRecorded: isRecorded))
+    let retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap { RetryAfter.wait($0, at: Date()) }
+    return .success(TransportResponse(status: response.statusCode, body: body, isRecorded: isRecorded, retryAfter: retryAfter))
   }
 }
 

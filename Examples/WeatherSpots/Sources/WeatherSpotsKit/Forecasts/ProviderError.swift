@@ -1,15 +1,19 @@
 public import Foundation
 
-/// Why Open-Meteo gave no usable answer.
-public enum OpenMeteoError: Error, Hashable {
+/// Why a weather service gave no usable answer.
+public enum ProviderError: Error, Hashable {
   /// There is no answer.
   case network(TransportError)
   /// The service refuses the request and would do so again.
   case rejected(status: Int, reason: String)
+  /// The service refuses who asks.
+  case unauthorized(reason: String)
   /// The service has no data for this place, and will not have any soon.
   case noCoverage
-  /// Too many requests; the window says when the next one may succeed.
-  case rateLimited(RateWindow, reason: String)
+  /// The service does not offer this kind of data at all, or not in this country.
+  case unsupported
+  /// Too many requests; the window says when the next one may succeed, unless the service did.
+  case rateLimited(RateWindow, retryAfter: Duration?, reason: String)
   /// The service failed.
   case serviceFailed(status: Int)
   /// Something other than the service answered, such as a page of a proxy.
@@ -20,28 +24,42 @@ public enum OpenMeteoError: Error, Hashable {
   case unexpectedUnit(column: String, unit: String)
   /// The answer is JSON of another shape.
   case malformed(String)
+  /// The service cannot be asked with what is configured, such as a key file that others can read.
+  case misconfigured(String)
 
   /// Whether the same request may succeed later.
   public var isTransient: Bool {
     switch self {
     case .network, .rateLimited, .serviceFailed, .notJSON, .interrupted: true
-    case .rejected, .noCoverage, .unexpectedUnit, .malformed: false
+    case .rejected, .unauthorized, .noCoverage, .unsupported, .unexpectedUnit, .malformed, .misconfigured: false
     }
+  }
+
+  /// How long to wait until the next request, where that is known.
+  public func wait(at now: Date) -> Duration? {
+    guard case .rateLimited(let window, let retryAfter, _) = self else { return nil }
+    return retryAfter ?? .seconds(window.end(after: now).timeIntervalSince(now))
   }
 }
 
-/// The window of a request limit; the service sends no Retry-After.
+/// The window of a request limit; Open-Meteo sends no Retry-After.
 public enum RateWindow: Hashable, Sendable {
   /// Over with the minute, hour or UTC day; or too many at once.
   case minute, hour, day, concurrent
 
-  init(reason: String) {
-    self =
-      if reason.hasPrefix("Minutely") { .minute } else if reason.hasPrefix("Hourly") { .hour } else if reason.hasPrefix("Daily") {
-        .day
-      } else {
-        .concurrent
-      }
+  /// The window that an error text speaks of, or `nil` for other texts.
+  init?(reason: String) {
+    if reason.hasPrefix("Minutely API") {
+      self = .minute
+    } else if reason.hasPrefix("Hourly API") {
+      self = .hour
+    } else if reason.hasPrefix("Daily API") {
+      self = .day
+    } else if reason.hasPrefix("Too many concurrent") {
+      self = .concurrent
+    } else {
+      return nil
+    }
   }
 
   /// When the window that an instant lies in is over.
@@ -57,19 +75,22 @@ public enum RateWindow: Hashable, Sendable {
   }
 }
 
-extension OpenMeteoError: CustomStringConvertible {
+extension ProviderError: CustomStringConvertible {
   /// The failure in plain words, on one line.
   public var description: String {
     switch self {
     case .network(let error): error.description
     case .rejected(let status, let reason): "the weather service refused the request (\(status): \(reason))"
+    case .unauthorized(let reason): "the weather service does not accept the key (\(reason))"
     case .noCoverage: "the weather service has no data for this place"
-    case .rateLimited(_, let reason): "the weather service limits requests (\(reason))"
+    case .unsupported: "the weather service does not offer this here"
+    case .rateLimited(_, _, let reason): "the weather service limits requests (\(reason))"
     case .serviceFailed(let status): "the weather service failed (status \(status))"
     case .notJSON(let status): "what answered is not the weather service (status \(status))"
     case .interrupted: "the answer of the weather service was cut off"
     case .unexpectedUnit(let column, let unit): "the weather service answered \(column) in \"\(unit)\""
     case .malformed(let what): "the answer of the weather service cannot be read (\(what))"
+    case .misconfigured(let what): what
     }
   }
 }
