@@ -30,15 +30,19 @@ let package = Package(
       name: "WeatherSpotsKit",
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
-        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Crypto", package: "swift-crypto"), "RecordedWeather",
       ],
       resources: [.embedInCode("Resources/wmo-codes.csv")],
       swiftSettings: settings
     ),
     .target(
-      name: "StandInServer",
-      dependencies: [.product(name: "FlyingFox", package: "FlyingFox")],
+      name: "RecordedWeather",
       resources: [.embedInCode("Recordings/forecast.json"), .embedInCode("Recordings/marine.json")],
+      swiftSettings: settings
+    ),
+    .target(
+      name: "StandInServer",
+      dependencies: ["RecordedWeather", .product(name: "FlyingFox", package: "FlyingFox")],
       swiftSettings: settings
     ),
     .executableTarget(

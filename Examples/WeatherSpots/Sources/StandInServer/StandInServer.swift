@@ -4,6 +4,7 @@
 import FlyingFox
 import FlyingSocks
 public import Foundation
+import RecordedWeather
 import Synchronization
 
 /// A server on loopback that speaks Open-Meteo's wire format.
@@ -58,7 +59,7 @@ public final class StandInServer: Sendable {
     return try await failure.response { Self.response(recording.answer(query, at: Date())) }
   }
 
-  private static func response(_ answer: Answer) -> HTTPResponse { response(answer.status, answer.body) }
+  private static func response(_ answer: (status: Int, body: String)) -> HTTPResponse { response(answer.status, answer.body) }
 
   static func response(_ status: Int, _ body: String, type: String = "application/json; charset=utf-8") -> HTTPResponse {
     HTTPResponse(
@@ -66,10 +67,4 @@ public final class StandInServer: Sendable {
       headers: [.contentType: type, HTTPHeader("X-Weather-Recorded"): "recorded by others, dated anew; see ATTRIBUTION.md"],
       body: Data(body.utf8))
   }
-}
-
-/// What the service would answer.
-struct Answer {
-  let status: Int
-  let body: String
 }

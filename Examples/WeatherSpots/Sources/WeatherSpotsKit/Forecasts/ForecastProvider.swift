@@ -13,9 +13,11 @@ public protocol ForecastProvider: Sendable {
 
   /// What it has for a place; asked before anything is promised.
   func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset>
-  /// The host that has a kind of data, or `nil` if this provider has none of that kind. One request serves kinds of one host.
-  func host(of dataset: WeatherDataset) -> String?
-  /// What a request costs of the host's quota.
+  /// The service that has a kind of data, or `nil` if this provider has none of that kind.
+  ///
+  /// One request can ask for all kinds of one service, and one that fails says nothing of another.
+  func service(of dataset: WeatherDataset) -> String?
+  /// What a request costs of the provider's quota.
   func weight(of request: ProviderRequest) -> Double
   /// Asks for the kinds of data of a request.
   ///
@@ -43,18 +45,12 @@ public struct ProviderRequest: Hashable, Sendable {
   }
 }
 
-/// Data with the instant until which the provider says that they hold, where it does.
-public struct Delivery<Value: Codable & Sendable>: Sendable {
-  /// The data, or that there are none at this place.
-  public var value: Covered<Value>
-  /// Until when they hold.
-  public var expires: Date?
-
-  /// Makes a delivery.
-  public init(_ value: Covered<Value>, expires: Date? = nil) {
-    self.value = value
-    self.expires = expires
-  }
+/// Data of a place, or that there are none there and will not be any soon: both are answers, and are kept.
+public enum Delivery<Value: Codable & Sendable>: Sendable {
+  /// The data, and until when they hold where the provider says so.
+  case here(Value, until: Date? = nil)
+  /// The service has no data for this place, such as waves inland; believed for a while.
+  case nowhere(for: Duration)
 }
 
 /// What a provider answered, kind by kind; `nil` for what was not asked for.

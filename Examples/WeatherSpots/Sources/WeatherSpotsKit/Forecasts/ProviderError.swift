@@ -1,7 +1,8 @@
 public import Foundation
+public import Larder
 
 /// Why a weather service gave no usable answer.
-public enum ProviderError: Error, Hashable {
+public enum ProviderError: RemoteSourceError, Hashable {
   /// There is no answer.
   case network(TransportError)
   /// The service refuses the request and would do so again.
@@ -36,9 +37,12 @@ public enum ProviderError: Error, Hashable {
   }
 
   /// How long to wait until the next request, where that is known.
-  public func wait(at now: Date) -> Duration? {
-    guard case .rateLimited(let window, let retryAfter, _) = self else { return nil }
-    return retryAfter ?? .seconds(window.end(after: now).timeIntervalSince(now))
+  public var retryAfter: Duration? { if case .rateLimited(_, let wait, _) = self { wait } else { nil } }
+
+  /// The same error, with the wait until the window ends where the service did not say how long to wait.
+  func waitingUntilWindowEnds(at now: Date) -> ProviderError {
+    guard case .rateLimited(let window, nil, let reason) = self else { return self }
+    return .rateLimited(window, retryAfter: .seconds(window.end(after: now).timeIntervalSince(now)), reason: reason)
   }
 }
 

@@ -31,17 +31,6 @@ public struct Provenance: Codable, Hashable, Sendable {
   }
 }
 
-/// Data of a place, or that there are none there and will not be any soon: both are answers, and are kept.
-public enum Covered<Value: Codable & Sendable>: Codable, Sendable {
-  /// There are data.
-  case here(Value)
-  /// The service has no data for this place, such as waves inland.
-  case nowhere
-
-  /// The data.
-  public var value: Value? { if case .here(let value) = self { value } else { nil } }
-}
-
 /// The conditions of the moment.
 public struct CurrentWeather: Codable, Sendable {
   /// The conditions, at their instant.

@@ -11,12 +11,12 @@ extension OpenMeteoResponse {
   }
 
   /// The sea. Inland it is empty, which a failure of the service's model may make it too: that is believed for a shorter time.
-  func marineAnswer(_ provenance: Provenance, ifEmptyUntil end: Date) -> ProviderAnswer {
+  func marineAnswer(_ provenance: Provenance) -> ProviderAnswer {
     var answer = ProviderAnswer()
     answer.marine = part { () throws(ProviderError) in
       let hours = try seaHours()
-      guard !hours.isEmpty else { return Delivery(.nowhere, expires: end) }
-      return Delivery(.here(MarineForecast(hours: hours, provenance: provenance)))
+      guard !hours.isEmpty else { return .nowhere(for: .seconds(86400)) }
+      return .here(MarineForecast(hours: hours, provenance: provenance))
     }
     return answer
   }
@@ -30,40 +30,28 @@ extension OpenMeteoResponse {
   }
 
   func weatherDays(in zone: TimeZone) throws(ProviderError) -> [WeatherDay] {
-    let days = try daily.rows({ (WeatherDay.day(from: $0, in: zone), $0) }, WeatherDay.variables.map(\.ofOptionalDay))
-    return days.compactMap(\.0).filter(\.hasValues).sorted { $0.day < $1.day }
+    let days = try daily.rows({ WeatherDay(LocalDay(containing: $0 + 43200, in: zone)) }, WeatherDay.variables)
+    return zip(daily.instants, days).filter { WeatherDay.day(from: $0, in: zone) != nil && $1.hasValues }.map(\.1).sorted { $0.day < $1.day }
   }
 
   private func currentWeather(_ provenance: Provenance) throws(ProviderError) -> Delivery<CurrentWeather> {
     guard let conditions = try current.rows(WeatherHour.init(instant:), WeatherHour.currentVariables).first else {
       throw .malformed("no current conditions")
     }
-    return Delivery(.here(CurrentWeather(conditions: conditions, provenance: provenance)))
+    return .here(CurrentWeather(conditions: conditions, provenance: provenance))
   }
 
   private func hourlyForecast(_ provenance: Provenance) throws(ProviderError) -> Delivery<HourlyForecast> {
     guard !hourly.instants.isEmpty else { throw .malformed("no hours") }
-    return Delivery(.here(HourlyForecast(hours: try weatherHours(), provenance: provenance)))
+    return .here(HourlyForecast(hours: try weatherHours(), provenance: provenance))
   }
 
   private func dailyForecast(in zone: TimeZone, _ provenance: Provenance) throws(ProviderError) -> Delivery<DailyForecast> {
     guard !daily.instants.isEmpty else { throw .malformed("no days") }
-    return Delivery(.here(DailyForecast(days: try weatherDays(in: zone), provenance: provenance)))
+    return .here(DailyForecast(days: try weatherDays(in: zone), provenance: provenance))
   }
 
   private func part<Value>(_ body: () throws(ProviderError) -> Delivery<Value>) -> ProviderAnswer.Part<Value> {
     do throws(ProviderError) { return .success(try body()) } catch { return .failure(error) }
-  }
-}
-
-extension ProviderAnswer {
-  /// What a failure of a whole request means for each kind of data: that there are none at this place is an answer, the rest are failures.
-  init(_ error: ProviderError, of datasets: Set<WeatherDataset>, nowhereUntil end: Date) {
-    self.init(failure: error, of: datasets)
-    guard error == .noCoverage else { return }
-    if datasets.contains(.current) { current = .success(Delivery(.nowhere, expires: end)) }
-    if datasets.contains(.hourly) { hourly = .success(Delivery(.nowhere, expires: end)) }
-    if datasets.contains(.daily) { daily = .success(Delivery(.nowhere, expires: end)) }
-    if datasets.contains(.marine) { marine = .success(Delivery(.nowhere, expires: end)) }
   }
 }

@@ -39,11 +39,11 @@ public struct OpenMeteoProvider: ForecastProvider {
     [.current, .hourly, .daily, .marine, .astronomy]
   }
 
-  /// The host of the weather or that of the sea.
-  public func host(of dataset: WeatherDataset) -> String? {
+  /// The service of the weather or that of the sea.
+  public func service(of dataset: WeatherDataset) -> String? {
     switch dataset {
-    case .current, .hourly, .daily: servers.forecast.authority
-    case .marine: servers.marine.authority
+    case .current, .hourly, .daily: "forecast"
+    case .marine: "marine"
     case .alerts, .astronomy: nil
     }
   }
@@ -100,8 +100,7 @@ public struct OpenMeteoProvider: ForecastProvider {
     guard requests.first?.datasets.contains(.marine) == true else { return requests.map { _ in ProviderAnswer() } }
     do throws(ProviderError) {
       let (places, provenance) = try await get(marineQuery(requests).url, count: requests.count)
-      let tomorrow = now() + 86400
-      return places.map { $0.marineAnswer(provenance, ifEmptyUntil: tomorrow) }
+      return places.map { $0.marineAnswer(provenance) }
     } catch {
       return await eachAlone(requests, after: error, [.marine]) { await marineAnswers([$0]) }
     }
@@ -113,7 +112,7 @@ public struct OpenMeteoProvider: ForecastProvider {
     _ ask: (ProviderRequest) async -> [ProviderAnswer]
   ) async -> [ProviderAnswer] {
     guard requests.count > 1, !error.isTransient else {
-      return requests.map { _ in ProviderAnswer(error, of: datasets, nowhereUntil: now() + 7 * 86400) }
+      return requests.map { _ in ProviderAnswer(failure: error, of: datasets) }
     }
     var answers: [ProviderAnswer] = []
     for request in requests { answers += await ask(request) }
@@ -123,7 +122,8 @@ public struct OpenMeteoProvider: ForecastProvider {
   private func get(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
     let response: TransportResponse
     do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch { throw .network(error) }
-    let places = try OpenMeteoResponse.places(response)
+    let places: [OpenMeteoResponse]
+    do throws(ProviderError) { places = try OpenMeteoResponse.places(response) } catch { throw error.waitingUntilWindowEnds(at: now()) }
     guard places.count == count else { throw .malformed("\(places.count) places instead of \(count)") }
     return (places, Provenance(provider: name, server: url.host() ?? "the server", isRecorded: response.isRecorded))
   }
@@ -145,9 +145,4 @@ public struct OpenMeteoProvider: ForecastProvider {
   }
 
   private var today: LocalDay { LocalDay(containing: now(), in: .gmt) }
-}
-
-extension URL {
-  /// The host and, where it is said, the port: what shares one limit of requests.
-  var authority: String { (host() ?? "") + (port.map { ":\($0)" } ?? "") }
 }

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 /// What Open-Meteo answers for one place: its sections as tables over instants.
 public struct OpenMeteoResponse: Sendable {
@@ -71,7 +71,7 @@ extension OpenMeteoResponse {
     }
   }
 
-  private static func errorOfInvalidJSON(_ response: TransportResponse) -> ProviderError {
+  static func errorOfInvalidJSON(_ response: TransportResponse) -> ProviderError {
     let text = String(decoding: response.body, as: UTF8.self)
     let start = text.drop { $0.isWhitespace }.first
     guard start == "{" || start == "[" else {
@@ -110,7 +110,7 @@ extension OpenMeteoResponse {
     return depth > 0 || inString
   }
 
-  private static func error(_ response: TransportResponse, reason: String) -> ProviderError {
+  static func error(_ response: TransportResponse, reason: String) -> ProviderError {
     // The reason is shown on one line of a terminal.
     let reason = String(reason.prefix(200).filter { !$0.isNewline && $0 >= " " && $0 != "\u{7F}" })
     if let window = RateWindow(reason: reason) { return .rateLimited(window, retryAfter: response.retryAfter, reason: reason) }

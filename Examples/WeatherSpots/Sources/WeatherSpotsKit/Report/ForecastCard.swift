@@ -4,10 +4,12 @@ extension ForecastReport {
   /// The report on a few lines of text.
   public var card: String {
     var lines = ["\(spot)\(country.isEmpty ? "" : ", \(country)") | \(day) (\(timezone))"]
-    lines.append(line("At \(noon.time)", [Self.temperature(noon.temperatureC), feelsLike, noon.weather]))
+    if let now { lines.append(line("Now", Self.parts(now))) }
+    lines.append(line("At \(noon.time)", [Self.temperature(noon.temperatureC), Self.feelsLike(noon), noon.weather]))
     lines.append(line("Day", [range, precipitationMm.map { "\($0.text(decimals: 1)) mm of rain or snow" }]))
-    lines.append(line("Wind", [wind, noon.gustKmh.map { "gusts \($0.text(decimals: 0))" }, strongest]))
+    lines.append(line("Wind", [Self.wind(noon), noon.gustKmh.map { "gusts \($0.text(decimals: 0))" }, strongest]))
     lines.append(line("Waves", [waves]))
+    if let alerts { lines += alertLines(alerts) }
     lines.append(line("Source", [source, age]))
     return (lines + attribution.map { "  \($0)" }).joined(separator: "\n") + "\n"
   }
@@ -19,15 +21,21 @@ extension ForecastReport {
 
   private static func temperature(_ value: Double?) -> String? { value.map { "\($0.text(decimals: 1)) °C" } }
 
-  private var feelsLike: String? { noon.apparentC.map { "feels like \($0.text(decimals: 1)) °C" } }
+  private static func feelsLike(_ hour: Hour) -> String? { hour.apparentC.map { "feels like \($0.text(decimals: 1)) °C" } }
+
+  private static func parts(_ now: Now) -> [String?] {
+    guard let hour = now.hour else { return [now.state == "unavailable" ? "unavailable: \(now.reason ?? "unknown")" : nil] }
+    let age = now.stale == true ? now.ageSeconds.map { "STALE: \(words(forAge: $0))" } : nil
+    return [temperature(hour.temperatureC), feelsLike(hour), hour.weather, wind(hour), age]
+  }
 
   private var range: String? {
     guard let low = temperatureMinC, let high = temperatureMaxC else { return nil }
     return "\(low.text(decimals: 1)) to \(high.text(decimals: 1)) °C"
   }
 
-  private var wind: String? {
-    noon.windKmh.map { "\($0.text(decimals: 0)) km/h" + (noon.windFromDegrees.map { " from \(Self.compass($0))" } ?? "") }
+  private static func wind(_ hour: Hour) -> String? {
+    hour.windKmh.map { "\($0.text(decimals: 0)) km/h" + (hour.windFromDegrees.map { " from \(compass($0))" } ?? "") }
   }
 
   private var strongest: String? { windMaxKmh.map { "up to \($0.text(decimals: 0)) over the day" } }
@@ -35,8 +43,9 @@ extension ForecastReport {
   private var waves: String? {
     switch sea.state {
     case "no coverage": "no sea here"
+    case "unsupported": "not offered by this provider"
     case "unavailable": "unavailable: \(sea.reason ?? "unknown")"
-    default: height.map { [$0, surface].compactMap { $0 }.joined(separator: ", ") } ?? surface
+    default: [height, surface, seaAge].compactMap { $0 }.joined(separator: ", ")
     }
   }
 
@@ -48,7 +57,17 @@ extension ForecastReport {
 
   private var surface: String? { sea.surfaceC.map { "water \($0.text(decimals: 1)) °C" } }
 
-  private var source: String { "\(origin), \(recorded ? "recorded data from the stand-in server" : server)" }
+  private var seaAge: String? { sea.stale == true ? sea.ageSeconds.map { "STALE: \(Self.words(forAge: $0))" } : nil }
+
+  private func alertLines(_ alerts: Alerts) -> [String] {
+    switch alerts.state {
+    case "available": alerts.alerts.map { line("WARNING", [$0.severity, $0.summary, "by \($0.source)", $0.areaName]) }
+    case "unavailable": [line("Warnings", ["not known: \(alerts.reason ?? "unknown")"])]
+    default: []
+    }
+  }
+
+  private var source: String { "\(origin), \(recorded ? "recorded data\(server == "recordings" ? "" : " from the stand-in server")" : server)" }
 
   private var age: String {
     let age = Self.words(forAge: ageSeconds)
