@@ -37,7 +37,9 @@ let package = Package(
     ),
     .target(
       name: "RecordedWeather",
-      resources: [.embedInCode("Recordings/forecast.json"), .embedInCode("Recordings/marine.json")],
+      resources: [
+        .embedInCode("Recordings/forecast.json"), .embedInCode("Recordings/marine.json"), .embedInCode("Recordings/places.json"),
+      ],
       swiftSettings: settings
     ),
     .target(

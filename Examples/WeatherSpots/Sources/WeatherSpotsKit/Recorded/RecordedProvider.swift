@@ -1,7 +1,6 @@
 // Recorded/ has the provider that needs no network: weather that others recorded, dated anew, and marked as such wherever it is shown.
 
 public import Foundation
-import RecordedWeather
 
 /// Recorded weather for any place and day, for the demo and for trying things out.
 ///
@@ -30,21 +29,4 @@ public struct RecordedProvider: ForecastProvider {
   public func weight(of request: ProviderRequest) -> Double { 0 }
   /// Answers from the recordings.
   public func fetch(_ request: ProviderRequest) async -> ProviderAnswer { await provider.fetch(request) }
-}
-
-/// Answers requests to Open-Meteo from the recordings.
-private struct RecordedTransport: Transport {
-  let now: @Sendable () -> Date
-
-  nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
-    let items = URLComponents(url: request.url, resolvingAgainstBaseURL: false)?.queryItems ?? []
-    let query = Dictionary(items.map { ($0.name, $0.value ?? "") }, uniquingKeysWith: { first, _ in first })
-    do {
-      let recording = try request.url.path.hasSuffix("/marine") ? Recording.marine() : .forecast()
-      let answer = recording.answer(query, at: now())
-      return TransportResponse(status: answer.status, body: Data(answer.body.utf8), isRecorded: true)
-    } catch {
-      throw .unreachable(host: "the recordings", code: NSURLErrorResourceUnavailable)
-    }
-  }
 }

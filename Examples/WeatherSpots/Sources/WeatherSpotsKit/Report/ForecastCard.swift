@@ -14,6 +14,14 @@ extension ForecastReport {
     return (lines + attribution.map { "  \($0)" }).joined(separator: "\n") + "\n"
   }
 
+  /// The report on one line, for a list of spots.
+  public func line(width: Int) -> String {
+    let name = spot.count > width ? String(spot.prefix(max(width - 1, 0))) + "…" : spot
+    let waves = sea.state == "available" ? sea.waveM.map { "waves \($0.text(decimals: 1)) m" } : nil
+    let parts = [range, noon.weather, Self.wind(noon), waves, source, age].compactMap { $0 }
+    return "\(name.padding(toLength: width, withPad: " ", startingAt: 0))  \(parts.joined(separator: ", "))"
+  }
+
   private func line(_ name: String, _ parts: [String?]) -> String {
     let parts = parts.compactMap { $0 }
     return "  \(name.padding(toLength: 10, withPad: " ", startingAt: 0))\(parts.isEmpty ? "no data" : parts.joined(separator: ", "))"

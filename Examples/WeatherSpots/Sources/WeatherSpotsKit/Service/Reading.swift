@@ -53,7 +53,8 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
     }
   }
 
-  init(_ description: String, isTransient: Bool = true) {
+  /// Says something in words of one line.
+  public init(_ description: String, isTransient: Bool = true) {
     self.description = description
     self.isTransient = isTransient
   }
