@@ -70,7 +70,7 @@ struct Forecast: AsyncParsableCommand {
 
   private func show(_ spot: Spot, _ weather: WeatherService) async throws {
     let forecast = try await weather.forecast(for: spot, on: day, days: days, policy: options.fetchPolicy)
-    guard let report = ForecastReport(forecast, showsHours: hourly || marine) else { throw Failure(noForecast: forecast) }
+    guard let report = ForecastReport(forecast, showsHours: hourly || marine, showsAstronomy: astronomy) else { throw Failure(noForecast: forecast) }
     if let problem = report.problem { note(problem) }
     if globals.json { try writeJSON(report) } else { try writeText(report.card) }
     if report.stale { throw ExitCode(Outcome.stale.rawValue) }

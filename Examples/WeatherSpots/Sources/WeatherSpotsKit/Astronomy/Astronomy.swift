@@ -32,7 +32,7 @@ public struct Astronomy: Hashable, Sendable {
     self.zone = zone
     interval = day.interval(in: zone)
     let (start, end) = (interval.start.timeIntervalSince1970, interval.end.timeIntervalSince1970)
-    let sky = Sky(Observer(coordinate), Ephemeris(from: start - 1200, to: end + 1200), start..<end)
+    let sky = Sky(Observer(coordinate), Ephemeris(from: start - 7200, to: end + 7200), start..<end)
     sun = SunDay(sky)
     moon = MoonDay(sky, sampledAt: day.noon(in: zone))
   }
@@ -75,27 +75,13 @@ struct Sky {
   }
 
   /// The moments at which a body passes the upper meridian, and the lower one.
-  func transits(_ body: (Double) -> SIMD3<Double>) -> (upper: [Date], lower: [Date]) {
-    let upper = Crossings(in: span, closeness: 0) { observer.hourAngle(of: body($0)) }
-    let lower = Crossings(in: span, closeness: 0) { seconds in
+  func transits(_ body: @escaping (Double) -> SIMD3<Double>) -> (upper: [Date], lower: [Date]) {
+    // Hour angles only grow, so that an hour's step misses nothing.
+    let upper = Samples(in: span, every: 3600) { observer.hourAngle(of: body($0)) }
+    let lower = Samples(in: span, every: 3600) { seconds in
       let angle = observer.hourAngle(of: body(seconds))
       return angle < 0 ? angle + 180 : angle - 180
     }
-    return (upper.upward.map(Date.init(timeIntervalSince1970:)), lower.upward.map(Date.init(timeIntervalSince1970:)))
-  }
-
-  /// The least and greatest value of a quantity in the day.
-  func range(of quantity: (Double) -> Double) -> ClosedRange<Double> {
-    let step = 600.0
-    let times = stride(from: span.lowerBound, to: span.upperBound, by: step) + [span.upperBound]
-    let values = times.map(quantity)
-    func greatest(_ sign: Double) -> Double {
-      let index = values.indices.max { sign * values[$0] < sign * values[$1] } ?? 0
-      let around = times[max(0, index - 1)]...times[min(times.count - 1, index + 1)]
-      let time = Crossings.maximum(from: around.lowerBound, to: around.upperBound) { sign * quantity($0) }
-      return max(sign * values[index], sign * quantity(time))
-    }
-    let least = -greatest(-1)
-    return least...max(least, greatest(1))
+    return (Crossings(of: upper).upward, Crossings(of: lower).upward)
   }
 }

@@ -32,7 +32,9 @@ struct EclipticPosition {
     return total
   }
 
-  /// The Moon: Meeus, chapter 47, all terms, with nutation; the time of light is in the theory. Within 10 seconds of arc.
+  /// The Moon: Meeus, chapter 47, all terms, with nutation; the time of light is in the theory.
+  ///
+  /// Within 10 seconds of arc.
   static func moon(_ time: AstronomicalTime, _ nutation: Nutation) -> EclipticPosition {
     let t = time.centuries
     let at = FundamentalArguments(time)

@@ -42,7 +42,7 @@ struct Ephemeris {
   func moonFixedToEarth(at seconds: Double) -> SIMD3<Double> { fixedToEarth(interpolated(moon, at: seconds), seconds) }
 
   private func fixedToEarth(_ vector: SIMD3<Double>, _ seconds: Double) -> SIMD3<Double> {
-    vector.turned(by: AstronomicalTime(unix: seconds).meanSiderealTime)
+    vector.turned(by: AstronomicalTime.meanSiderealTime(unix: seconds))
   }
 
   /// The polynomial through the values at Chebyshev's points, in its barycentric form.

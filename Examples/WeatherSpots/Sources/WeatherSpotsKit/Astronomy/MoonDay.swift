@@ -8,6 +8,8 @@ public struct MoonDay: Hashable, Sendable {
   public let rises: [Date]
   /// When the upper limb disappears, in order.
   public let sets: [Date]
+  /// By how many seconds moonrise or moonset, whichever is worse, moves when the Moon stands 0.01 degrees higher; `nil` without either.
+  public let sensitivitySeconds: Double?
   /// When the Moon passes the upper meridian, in order; about one day in 29 has none.
   public let upperTransits: [Date]
   /// When the Moon passes the lower meridian, in order; about one day in 29 has none.
@@ -35,10 +37,9 @@ public struct MoonDay: Hashable, Sendable {
       let center = sky.observer.altitude(of: body(seconds))
       return center.degrees + asin(Self.radius / center.kilometers).degrees + Self.refraction
     }
-    let horizon = Crossings(in: sky.span, of: limb)
+    let horizon = Crossings(of: Samples(in: sky.span, of: limb))
     state = HorizonState(horizon, isUp: limb(sky.span.lowerBound) >= 0)
-    rises = horizon.upward.map(Date.init(timeIntervalSince1970:))
-    sets = horizon.downward.map(Date.init(timeIntervalSince1970:))
+    (rises, sets, sensitivitySeconds) = (horizon.upward, horizon.downward, horizon.sensitivity)
     (upperTransits, lowerTransits) = sky.transits(body)
 
     let face = MoonFace(unix: noon.timeIntervalSince1970)

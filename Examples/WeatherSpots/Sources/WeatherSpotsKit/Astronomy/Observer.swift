@@ -24,7 +24,9 @@ struct Observer {
     return (asin(min(1, max(-1, (line * zenith).sum() / distance))).degrees, distance)
   }
 
-  /// How far a body is past the upper meridian, in degrees, -180 ..< 180. Parallax does not change when it is 0 or 180.
+  /// How far a body is past the upper meridian, in degrees, -180 ..< 180.
+  ///
+  /// Parallax does not change when it is 0 or 180.
   func hourAngle(of body: SIMD3<Double>) -> Double {
     (longitude.degrees - atan2(body.y, body.x).degrees + 180).turned - 180
   }

@@ -35,23 +35,24 @@ public struct SunDay: Hashable, Sendable {
   public let astronomical: Twilight
   /// The lowest and highest altitude of the Sun's centre in the day, in degrees, without refraction.
   public let altitudeDegrees: ClosedRange<Double>
+  /// By how many seconds sunrise or sunset, whichever is worse, moves when the Sun stands 0.01 degrees higher; `nil` without either.
+  ///
+  /// Some ten seconds at middle latitudes, minutes where the Sun grazes the horizon and the air decides.
+  public let sensitivitySeconds: Double?
 
   init(_ sky: Sky) {
-    func altitude(_ seconds: Double) -> Double { sky.observer.altitude(of: sky.ephemeris.sunFixedToEarth(at: seconds)).degrees }
-    func crossings(_ height: Double) -> Crossings { Crossings(in: sky.span) { altitude($0) - height } }
+    let altitude = Samples(in: sky.span) { sky.observer.altitude(of: sky.ephemeris.sunFixedToEarth(at: $0)).degrees }
     func twilight(_ height: Double) -> Twilight {
-      let crossings = crossings(height)
-      return Twilight(
-        dawns: crossings.upward.map(Date.init(timeIntervalSince1970:)), dusks: crossings.downward.map(Date.init(timeIntervalSince1970:)))
+      let crossings = Crossings(of: altitude, at: height)
+      return Twilight(dawns: crossings.upward, dusks: crossings.downward)
     }
-    let horizon = crossings(Height.horizon)
-    state = HorizonState(horizon, isUp: altitude(sky.span.lowerBound) >= Height.horizon)
-    rises = horizon.upward.map(Date.init(timeIntervalSince1970:))
-    sets = horizon.downward.map(Date.init(timeIntervalSince1970:))
+    let horizon = Crossings(of: altitude, at: Height.horizon)
+    state = HorizonState(horizon, isUp: altitude.quantity(sky.span.lowerBound) >= Height.horizon)
+    (rises, sets, sensitivitySeconds) = (horizon.upward, horizon.downward, horizon.sensitivity)
     noon = sky.transits { sky.ephemeris.sunFixedToEarth(at: $0) }.upper.first
     civil = twilight(Height.civil)
     nautical = twilight(Height.nautical)
     astronomical = twilight(Height.astronomical)
-    altitudeDegrees = sky.range(of: altitude)
+    altitudeDegrees = altitude.range
   }
 }

@@ -25,6 +25,8 @@ public struct ForecastReport: Encodable, Sendable {
   let days: [Day]
   /// The hours of the asked days, where they were asked for.
   let hours: [Hour]?
+  /// Sun and moon of each asked day, where they were asked for.
+  let astronomy: [AstronomyRow]?
   /// "network", "memory" or "disk".
   let origin: String
   let server: String
@@ -115,7 +117,8 @@ public struct ForecastReport: Encodable, Sendable {
   /// - Parameters:
   ///   - weather: The forecast.
   ///   - showsHours: Whether the report has every hour.
-  public init?(_ weather: SpotWeather, showsHours: Bool = false) {
+  ///   - showsAstronomy: Whether the report has sun and moon.
+  public init?(_ weather: SpotWeather, showsHours: Bool = false, showsAstronomy: Bool = false) {
     let (spot, zone) = (weather.spot, weather.spot.zone)
     let all = weather.hours
     guard let hourly = weather.hourly.cached, let summary = DaySummary(all, of: weather.day, in: zone) else { return nil }
@@ -136,6 +139,7 @@ public struct ForecastReport: Encodable, Sendable {
     alerts = weather.alerts.map(Alerts.init)
     days = (0..<weather.count).map { Day(weather, weather.day.advanced(by: $0), all) }
     hours = showsHours ? Self.hours(of: weather, all).map { Hour($0, zone) } : nil
+    astronomy = showsAstronomy ? weather.astronomy.map { AstronomyRow($0, place: spot.name) } : nil
     origin = hourly.origin == .remote ? "network" : hourly.origin.rawValue
     server = hourly.value.provenance.server
     recorded = hourly.value.provenance.isRecorded
