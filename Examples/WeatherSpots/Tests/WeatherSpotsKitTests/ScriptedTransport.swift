@@ -18,9 +18,12 @@ final class ScriptedTransport: Transport {
 
   func set(forecast: Step, marine: Step) { steps.withLock { $0 = ["/v1/forecast": forecast, "/v1/marine": marine] } }
 
-  nonisolated(nonsending) func get(_ url: URL, timeout: Duration) async throws(TransportError) -> TransportResponse {
-    asked.withLock { $0.append(url) }
-    switch steps.withLock({ $0[url.path] }) {
+  /// How many requests went to a path.
+  func count(_ path: String) -> Int { requests.count { $0.path == path } }
+
+  nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+    asked.withLock { $0.append(request.url) }
+    switch steps.withLock({ $0[request.url.path] }) {
     case .body(let body, let status): return TransportResponse(status: status, body: Data(body.utf8))
     case .down, nil: throw .unreachable(host: "test", code: NSURLErrorCannotConnectToHost)
     }
