@@ -21,14 +21,21 @@ import Testing
       environment: environment)
   }
 
+  private func add(_ name: String, _ latitude: String, _ longitude: String, _ zone: String) async throws {
+    #expect(try await weatherSpots(["add", name, latitude, longitude, "--zone", zone, "--store", store]).code == 0)
+  }
+
   private func object(_ run: Run) throws -> [String: Any] {
     try #require(try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any])
   }
 
   @Test func aForecastForMachinesHasEveryKindOfData() async throws {
     let api = try await server.start()
-    _ = try await run(["add", "Toronto", "43.65", "-79.38", "--zone", "America/Toronto", "--country", "CA"])
-    let run = try await run(["forecast", "toronto", "--json", "--day", "2027-03-13", "--days", "3", "--hourly", "--astronomy"], api: api)
+    try await add("Toronto", "43.65", "-79.38", "America/Toronto")
+    let run = try await weatherSpots([
+      "forecast", "toronto", "--json", "--day", "2027-03-13", "--days", "3", "--hourly", "--astronomy", "--store", store,
+      "--now", "2027-03-10T12:00:00Z", "--api", api.absoluteString,
+    ])
     #expect(run.code == 0 && run.errors.isEmpty)
     let report = try object(run)
     let hours = try #require(report["hours"] as? [[String: Any]])
@@ -49,7 +56,7 @@ import Testing
 
   @Test func aPointTakesTheZoneOfASpotNearbyElseTheServicesElseTheGivenOne() async throws {
     let api = try await server.start()
-    _ = try await run(["add", "Kathmandu", "27.70", "85.32", "--zone", "Asia/Kathmandu"])
+    try await add("Kathmandu", "27.70", "85.32", "Asia/Kathmandu")
     let near = try await run(["forecast", "27.72,85.30"], api: api)
     #expect(near.output.hasPrefix("27.7200,85.3000 | 2026-11-21 (Asia/Kathmandu)\n"))
     #expect(server.requestCount == 2)
@@ -105,7 +112,11 @@ import Testing
     await server.stop()
     #expect(try await run(["geocode", "holly", "--count", "2"], api: api) == found)
     let out = try await run(["geocode", "berlin"], api: api)
-    #expect(out == Run(output: "", errors: "weather-spots: no places: 127.0.0.1 cannot be reached (connection refused), and none are stored\n", code: 69))
+    #expect(
+      out
+        == Run(
+          output: "", errors: "weather-spots: no places: 127.0.0.1 cannot be reached (connection refused), and none are stored\n", code: 69)
+    )
   }
 
   @Test func whatCannotBeIsAMistakeOfUsage() async throws {

@@ -31,7 +31,9 @@ extension OpenMeteoResponse {
 
   func weatherDays(in zone: TimeZone) throws(ProviderError) -> [WeatherDay] {
     let days = try daily.rows({ WeatherDay(LocalDay(containing: $0 + 43200, in: zone)) }, WeatherDay.variables)
-    return zip(daily.instants, days).filter { WeatherDay.day(from: $0, in: zone) != nil && $1.hasValues }.map(\.1).sorted { $0.day < $1.day }
+    return zip(daily.instants, days).filter { WeatherDay.day(from: $0, in: zone) != nil && $1.hasValues }.map(\.1).sorted {
+      $0.day < $1.day
+    }
   }
 
   private func currentWeather(_ provenance: Provenance) throws(ProviderError) -> Delivery<CurrentWeather> {
