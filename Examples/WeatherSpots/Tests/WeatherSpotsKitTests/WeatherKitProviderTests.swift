@@ -7,7 +7,9 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-/// WeatherKit's REST API against a real server on loopback. The bodies were written by hand, of the documented shape.
+/// WeatherKit's REST API against a real server on loopback.
+///
+/// The bodies were written by hand, of the documented shape.
 @Suite(.timeLimit(.minutes(10))) struct WeatherKitProviderTests {
   private let vector: WeatherKitTokenTests.Vector
   private let place: Place

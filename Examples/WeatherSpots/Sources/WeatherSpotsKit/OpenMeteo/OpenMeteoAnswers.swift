@@ -10,7 +10,9 @@ extension OpenMeteoResponse {
     return answer
   }
 
-  /// The sea. Inland it is empty, which a failure of the service's model may make it too: that is believed for a shorter time.
+  /// The sea.
+  ///
+  /// Inland it is empty, which a failure of the service's model may make it too: that is believed for a shorter time.
   func marineAnswer(_ provenance: Provenance) -> ProviderAnswer {
     var answer = ProviderAnswer()
     answer.marine = part { () throws(ProviderError) in
