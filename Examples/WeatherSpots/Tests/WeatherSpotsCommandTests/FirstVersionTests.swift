@@ -44,8 +44,8 @@ import Testing
         "forecast", "Brest", "--now", "2026-11-21T09:30:00Z", "--store", store, "--policy", policy, "--api", "http://127.0.0.1:1",
       ])
       #expect(run.code == 0)
-      #expect(run.output.contains("  Waves     2.6 m every 10 s from WNW, water 14.3 °C\n"))
-      #expect(run.output.contains("disk, recorded data from the stand-in server, 30 min old\n"))
+      #expect(run.output.contains("  Sea    2.6 m every 10 s from WNW, water 14.3 °C\n"))
+      #expect(run.output.contains("  Data   30 min old, from disk, recorded data\n"))
     }
     #expect(try await weatherSpots(["verify", "--store", store]).output.hasPrefix("Sound: "))
     #expect(try await weatherSpots(["list", "--store", store]) == Run(output: list))

@@ -40,7 +40,7 @@ import Testing
     #expect(run.code == 0 && run.errors.isEmpty)
     let lines = run.output.split(separator: "\n")
     #expect(lines.map { $0.prefix(9) } == (10..<30).map { "Spot \($0)  " })
-    #expect(lines.allSatisfy { $0.hasSuffix("network, recorded data from the stand-in server, just now") })
+    #expect(lines.allSatisfy { $0.hasSuffix("just now, from network, recorded data") })
     #expect(server.requestCount("/v1/forecast") == 20 && server.requestCount("/v1/marine") == 20)
     #expect(server.mostInFlight <= 4)
     let again = try await all(api, ["--json"])
@@ -73,7 +73,7 @@ import Testing
     let run = try await all(api, at: "2026-11-21T12:30:00Z", ["--timeout", "0.5"])
     #expect(run.code == 4)
     #expect(run.output.split(separator: "\n").count == 30)
-    #expect(run.output.split(separator: "\n").allSatisfy { $0.contains("STALE: the last known forecast, 3 h old") })
+    #expect(run.output.split(separator: "\n").allSatisfy { $0.contains("STALE: 3 h old, from disk, recorded data") })
     #expect(run.errors.hasPrefix("weather-spots: 30 of 30 forecasts are only the last known ones: "))
     #expect(run.errors.split(separator: "\n").count == 1)
     // Five failures in a row open the breaker of each of the two services; four may be under way then.
