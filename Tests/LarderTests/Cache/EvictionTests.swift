@@ -102,9 +102,20 @@ struct EvictionTests {
     world.disk.fail(.commit, with: RepositoryError(.full))
     _ = try await world.cache.value(for: "c")
     #expect(try await keys(world) == ["a", "b"])
+    #expect(world.cache.statistics.evictions == [:])
     _ = try await world.cache.value(for: "d")
     #expect(try await keys(world).count == 2)
     #expect(try await keys(world).contains("d"))
+  }
+
+  @Test func anInvalidationThatFailsLeavesTheEntryAndItsPlace() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 2))
+    for key in ["a", "b"] { _ = try await world.cache.value(for: key) }
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    #expect(await code { try await world.cache.invalidate("a") } == .full)
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).value == 1)
+    _ = try await world.cache.value(for: "c")
+    #expect(try await world.storage.count() == 2)
   }
 
   @Test func underMemoryPressureExpiredEntriesGoAndThenHalfOfTheRest() async throws {
