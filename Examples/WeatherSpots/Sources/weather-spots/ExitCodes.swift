@@ -34,7 +34,8 @@ struct Failure: Error {
     switch error {
     case let failure as Failure: self = failure
     case let error as RepositoryError: self.init(error)
-    case let error as OpenMeteoError: self.init(.noForecast, "no forecast: \(error), and none is stored")
+    case ProviderError.misconfigured(let what): self.init(.usage, what)
+    case let error as ProviderError: self.init(.noForecast, "no forecast: \(error), and none is stored")
     default: self.init(.other, String(describing: error))
     }
   }
