@@ -52,7 +52,10 @@ let package = Package(
     ),
     .testTarget(
       name: "WeatherSpotsKitTests",
-      dependencies: ["WeatherSpotsKit", .product(name: "Larder", package: "larder")],
+      dependencies: [
+        "WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder"),
+        .product(name: "LarderTesting", package: "larder"),
+      ],
       resources: [.copy("Fixtures")],
       swiftSettings: settings
     ),

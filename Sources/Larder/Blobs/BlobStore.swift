@@ -38,16 +38,24 @@ public actor BlobStore {
     }
   }
 
-  /// How much is kept now.
+  /// How much is kept.
   public struct Usage: Hashable, Sendable {
     /// Blobs in memory.
-    public var memoryCount = 0
+    public var memoryCount: Int
     /// Their bytes.
-    public var memoryBytes = 0
+    public var memoryBytes: Int
     /// Blobs on disk.
-    public var diskCount = 0
+    public var diskCount: Int
     /// Their bytes.
-    public var diskBytes = 0
+    public var diskBytes: Int
+
+    /// Makes a count, of nothing unless told otherwise.
+    public init(memoryCount: Int = 0, memoryBytes: Int = 0, diskCount: Int = 0, diskBytes: Int = 0) {
+      self.memoryCount = memoryCount
+      self.memoryBytes = memoryBytes
+      self.diskCount = diskCount
+      self.diskBytes = diskBytes
+    }
   }
 
   /// What tests set otherwise.
@@ -135,8 +143,12 @@ public actor BlobStore {
   /// - Throws: `.inputOutput` or `.protectedDataUnavailable` when the file cannot be read; `.invalidKey`, `.closed`.
   public nonisolated(nonsending) func blob(for key: String) async throws(RepositoryError) -> Blob? {
     let id = try Self.id(of: key)
-    if let entry = memory.withLock({ $0.use(id) }) { return Blob(data: entry.data, storedAt: entry.storedAt, origin: .memory) }
+    if let blob = inMemory(id) { return blob }
     return try await read(id)
+  }
+
+  private nonisolated func inMemory(_ id: String) -> Blob? {
+    memory.withLock { $0.use(id) }.map { Blob(data: $0.data, storedAt: $0.storedAt, origin: .memory) }
   }
 
   /// What is known of a blob without reading it; `nil` when there is none.
@@ -164,6 +176,8 @@ public actor BlobStore {
 
   private func read(_ id: String) async throws(RepositoryError) -> Blob? {
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
+    // Another reader may have brought it into memory while this one waited.
+    if let blob = inMemory(id) { return blob }
     guard let entry = try index.snapshot.find(by: id) else { return nil }
     let problem: RepositoryError
     do throws(RepositoryError) {
