@@ -21,20 +21,30 @@ let package = Package(
   dependencies: [
     .package(name: "larder", path: "../.."),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
   targets: [
     .target(
       name: "WeatherSpotsKit",
-      dependencies: [.product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder")],
+      dependencies: [
+        .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
+        .product(name: "Crypto", package: "swift-crypto"), "RecordedWeather",
+      ],
       resources: [.embedInCode("Resources/wmo-codes.csv")],
       swiftSettings: settings
     ),
     .target(
+      name: "RecordedWeather",
+      resources: [
+        .embedInCode("Recordings/forecast.json"), .embedInCode("Recordings/marine.json"), .embedInCode("Recordings/places.json"),
+      ],
+      swiftSettings: settings
+    ),
+    .target(
       name: "StandInServer",
-      dependencies: [.product(name: "FlyingFox", package: "FlyingFox")],
-      resources: [.embedInCode("Recordings/forecast.json"), .embedInCode("Recordings/marine.json")],
+      dependencies: ["RecordedWeather", .product(name: "FlyingFox", package: "FlyingFox")],
       swiftSettings: settings
     ),
     .executableTarget(
@@ -54,7 +64,7 @@ let package = Package(
       name: "WeatherSpotsKitTests",
       dependencies: [
         "WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder"),
-        .product(name: "LarderTesting", package: "larder"),
+        .product(name: "LarderTesting", package: "larder"), .product(name: "Crypto", package: "swift-crypto"),
       ],
       resources: [.copy("Fixtures")],
       swiftSettings: settings

@@ -11,22 +11,33 @@ public struct Failure: Sendable {
     case html
     /// The first half of an answer.
     case truncated
+    /// The service's error body with the status of success.
+    case errorWithoutStatus
+    /// A body that is not of the recordings.
+    case body(String)
     /// A whole answer, late.
     case delay(Duration)
   }
 
   private let kind: Kind
   private let path: String?
+  private let latitude: String?
 
-  /// Makes a failure, of one of the two paths or of both.
+  /// Makes a failure.
   ///
-  /// - Parameter path: "forecast" or "marine"; both if not given.
-  public init(_ kind: Kind, path: String? = nil) {
+  /// - Parameters:
+  ///   - kind: What happens.
+  ///   - path: "forecast", "marine" or "search"; all if not given.
+  ///   - latitude: How the asked latitude begins, for a failure of one place.
+  public init(_ kind: Kind, path: String? = nil, latitude: String? = nil) {
     self.kind = kind
     self.path = path
+    self.latitude = latitude
   }
 
-  func applies(to path: String) -> Bool { self.path.map { path.hasSuffix("/\($0)") } ?? true }
+  func applies(to path: String, _ query: [String: String]) -> Bool {
+    (self.path.map { path.hasSuffix("/\($0)") } ?? true) && (latitude.map { query["latitude"]?.hasPrefix($0) ?? false } ?? true)
+  }
 
   func response(instead answer: () -> HTTPResponse) async throws -> HTTPResponse {
     switch kind {
@@ -35,6 +46,8 @@ public struct Failure: Sendable {
     case .truncated:
       let whole = try await answer().bodyData
       return StandInServer.response(200, String(decoding: whole.prefix(whole.count / 2), as: UTF8.self))
+    case .errorWithoutStatus: return StandInServer.response(200, Self.body(500))
+    case .body(let body): return StandInServer.response(200, body)
     case .delay(let delay):
       try await Task.sleep(for: delay)
       return answer()

@@ -2,14 +2,12 @@ public import Foundation
 public import Larder
 import LarderSQLite
 
-/// Everything that weather-spots keeps, in one file: the spots, and the forecasts fetched for them.
+/// Everything that weather-spots keeps, in one file: the spots, and what ``WeatherService`` and ``Geocoding`` fetch for them.
 public struct SpotStore: Sendable {
   /// The file's store, for transactions over both and for verifying.
   public let store: Store
   /// The spots by id.
   public let spots: LocalRepository<Spot>
-  /// The last forecast of each place and day.
-  public let forecasts: LocalRepository<DayForecast>
 
   /// Opens a store, or creates it; the name says which kind it is.
   ///
@@ -33,7 +31,6 @@ public struct SpotStore: Sendable {
   ) async throws(RepositoryError) {
     store = try await Store.open(backend, options: options)
     spots = try await store.repository(Spot.schema)
-    forecasts = try await store.repository(RepositorySchema("forecasts"))
   }
 
   /// Tries on every stored spot what migrating would do, and changes nothing.

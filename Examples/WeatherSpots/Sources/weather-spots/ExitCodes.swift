@@ -34,7 +34,8 @@ struct Failure: Error {
     switch error {
     case let failure as Failure: self = failure
     case let error as RepositoryError: self.init(error)
-    case let error as OpenMeteoError: self.init(.noForecast, "no forecast: \(error), and none is stored")
+    case ProviderError.misconfigured(let what): self.init(.usage, what)
+    case let error as ProviderError: self.init(.noForecast, "no forecast: \(error), and none is stored")
     case ImageError.invalidURL: self.init(.usage, "\(ImageError.invalidURL)")
     case let error as ImageError: self.init(.noForecast, "no photo: \(error)")
     default: self.init(.other, String(describing: error))

@@ -1,74 +1,109 @@
 import ArgumentParser
 import Foundation
+import Larder
 import WeatherSpotsKit
 
 struct Forecast: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows the forecast of a spot for a day.",
+    abstract: "Shows the forecast of a spot, of a point, or of all spots.",
     discussion: """
-      The forecast comes from Open-Meteo (free for non-commercial use, CC BY 4.0) and is kept for an hour by square kilometre and day. The \
-      day is the spot's own, noon is noon there. Without a network the last known forecast is shown, marked as stale, with its age \
-      (exit code 4); if there is none, the exit code is 69.
+      The forecast comes from Open-Meteo (free for non-commercial use, CC BY 4.0) unless --provider says otherwise. What was fetched is kept \
+      by square kilometre and day: the conditions of the moment are fresh for ten minutes, hours and days for an hour, the sea for three \
+      hours. The day is the spot's own, noon is noon there. Without a network the last known forecast is shown for up to two days, marked as \
+      stale, with its age (exit code 4); if there is none, the exit code is 69.
+
+      With --all there is one line for each spot, in the order of their names, written when its forecast is stored; what failed is listed at \
+      the end. Ten spots or a thousand, at most four requests are made at a time.
+
+      WeatherKit is asked with a key of an Apple developer team: WEATHERKIT_KEY_FILE is the file AuthKey_….p8, which nobody else may be able \
+      to read, WEATHERKIT_KEY_ID and WEATHERKIT_TEAM_ID are Apple's ten characters, WEATHERKIT_SERVICE_ID is the name of the service.
       """)
 
-  @Argument(help: "The name or the id of the spot.")
-  var name: String
+  @Argument(help: "The name or the id of a spot, or a point LAT,LON.")
+  var name: String?
 
-  @Option(help: ArgumentHelp("The day in the spot's own zone. (default: today there)", valueName: "yyyy-MM-dd"), transform: Self.day)
+  @Flag(help: "All spots.")
+  var all = false
+
+  @Option(help: ArgumentHelp("The first day, in the spot's own zone. (default: today there)", valueName: "yyyy-MM-dd"), transform: Self.day)
   var day: LocalDay?
 
-  @Option(help: ArgumentHelp("Another server that answers /v1/forecast and /v1/marine.", valueName: "url"))
-  var api: String?
+  @Option(help: ArgumentHelp("How many days, 1 to 16.", valueName: "count"))
+  var days = 1
 
-  @Flag(help: "Ask the service even if a fresh forecast is stored.")
-  var refresh = false
+  @Flag(help: "Every hour of the days.")
+  var hourly = false
 
-  @Option(help: ArgumentHelp("How long to wait for an answer.", valueName: "seconds"))
-  var timeout = 10.0
+  @Flag(help: "The sea hour by hour.")
+  var marine = false
+
+  @Flag(help: "Sun and moon of each day.")
+  var astronomy = false
 
   @Option(
-    help: ArgumentHelp("Take this instant for the present one, to try out what gets stale when.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
-    transform: Self.instant)
-  var now: Date?
+    help: ArgumentHelp("The zone of a point LAT,LON. (default: that of the nearest spot within 25 km, else asked for)", valueName: "zone"))
+  var zone: String?
 
+  @Option(help: ArgumentHelp("The units that are shown: metric or imperial. JSON has metric ones.", valueName: "system"))
+  var units = UnitSystem.metric
+
+  @OptionGroup var textOptions: TextOptions
+  @OptionGroup var options: ProviderOptions
   @OptionGroup var globals: Globals
 
   func validate() throws {
-    guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
-    _ = try servers()
+    guard all != (name != nil) else { throw ValidationError("Give a name, a point LAT,LON, or --all.") }
+    guard (1...16).contains(days) else { throw ValidationError("--days takes 1 to 16.") }
+    guard zone.map({ TimeZone.named($0) != nil }) ?? true else { throw ValidationError("--zone takes a zone such as Europe/Paris.") }
+    if let name, LocationArgument.isPoint(name) { _ = try point(name) }
   }
 
   func run() async throws {
     try await reportingFailures {
-      let client = OpenMeteoClient(servers: try servers(), timeout: .milliseconds(Int(timeout * 1000)))
-      let now = now ?? Date()
-      let (answer, report) = try await globals.withStore { storage in
-        let spot = try await storage.spot(named: name)
-        let day = day ?? LocalDay(containing: now, in: spot.zone)
-        let answer = try await Forecasts(storage, client: client).forecast(for: spot, on: day, at: now, refresh: refresh)
-        return (answer, ForecastReport(answer, of: spot, at: now))
+      let isPoint = name.map(LocationArgument.isPoint) ?? false
+      try await globals.withStore(creating: isPoint) { storage in
+        let weather = try await options.weather(storage, retry: all ? RetryPolicy(attempts: 2, cap: .seconds(5)) : .never)
+        if let name {
+          try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
+        } else {
+          try await ForecastOfAll(
+            weather: weather, day: day, policy: options.fetchPolicy, json: globals.json, style: textOptions.style(units: units)
+          ).run(storage)
+        }
+        await weather.settled()
       }
-      guard let report else { throw Failure(.noForecast, "the weather service has no forecast for \(answer.forecast.id.day)") }
-      if let problem = report.problem { note(problem) }
-      if globals.json { try writeJSON(report) } else { try writeText(report.card) }
-      if report.stale { throw ExitCode(Outcome.stale.rawValue) }
     }
   }
 
-  private func servers() throws -> OpenMeteoClient.Servers {
-    guard let api else { return .openMeteo }
-    guard let url = URL(string: api), ["http", "https"].contains(url.scheme), url.host() != nil else {
-      throw ValidationError("--api takes a URL such as http://127.0.0.1:8080.")
+  private func show(_ spot: Spot, _ weather: WeatherService) async throws {
+    let forecast = try await weather.forecast(for: spot, on: day, days: days, policy: options.fetchPolicy)
+    guard let report = ForecastReport(forecast, showsHours: hourly || marine, showsAstronomy: astronomy) else {
+      throw Failure(noForecast: forecast)
     }
-    return OpenMeteoClient.Servers(url)
+    if let problem = report.problem { note(problem) }
+    if globals.json {
+      try writeJSON(report)
+    } else {
+      let details: [(SpotWeather.Detail, Bool)] = [(.hours, hourly), (.sea, marine), (.sky, astronomy)]
+      try writeText(forecast.card(textOptions.style(units: units), with: details.filter(\.1).map(\.0)))
+    }
+    if report.stale { throw ExitCode(Outcome.stale.rawValue) }
   }
 
   private static func day(_ text: String) throws -> LocalDay {
     guard let day = LocalDay(text) else { throw ValidationError("A day is written yyyy-MM-dd.") }
     return day
   }
+}
 
-  private static func instant(_ text: String) throws -> Date {
-    do { return try Date(text, strategy: .iso8601) } catch { throw ValidationError("An instant is written yyyy-MM-ddTHH:mm:ssZ.") }
+extension Failure {
+  /// Why there is nothing to show.
+  init(noForecast weather: SpotWeather) {
+    switch weather.hourly {
+    case .available: self.init(.noForecast, "the weather service has no forecast for \(weather.day)")
+    case .noCoverage: self.init(.noForecast, "no forecast: the weather service has no data for this place")
+    case .unsupported: self.init(.noForecast, "no forecast: the provider does not offer one for this place")
+    case .unavailable(let problem): self.init(.noForecast, "no forecast: \(problem), and none is stored")
+    }
   }
 }

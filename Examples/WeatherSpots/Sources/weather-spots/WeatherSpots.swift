@@ -9,8 +9,8 @@ struct WeatherSpots: AsyncParsableCommand {
     abstract: "Keeps the places you care about, and their weather, on this machine.",
     discussion: """
       Spots come from CSV files or one by one, and lie in one store file, which survives crashes and power cuts. Forecasts come from \
-      Open-Meteo, are kept for an hour, and are shown with their age when there is no network. Several \
-      commands may use one SQLite store at a time; a JSON store has one user at a time.
+      Open-Meteo, are kept for an hour, and are shown with their age when there is no network. \
+      Several commands may use one SQLite store at a time; a JSON store has one user at a time.
 
       EXIT CODES
         0   done
@@ -32,7 +32,7 @@ struct WeatherSpots: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Remove.self, Watch.self, Export.self, Forecast.self,
-      Photo.self, Photos.self, Verify.self, Migrate.self,
+      Photo.self, Photos.self, Geocode.self, AstronomyCommand.self, Verify.self, Migrate.self,
     ]
   )
 

@@ -3,8 +3,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct HelpTests {
   private static let commands = [
-    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "photo", "photos", "verify",
-    "migrate",
+    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "photo", "photos", "geocode", "astronomy",
+    "verify", "migrate",
   ]
 
   @Test func theFirstHelpNamesEveryCommandAndExitCode() async throws {

@@ -31,4 +31,11 @@ func zone(_ name: String) throws -> TimeZone { try #require(TimeZone(identifier:
 
 func localDay(_ text: String) throws -> LocalDay { try #require(LocalDay(text)) }
 
-func server(_ text: String) throws -> OpenMeteoClient.Servers { .init(try #require(URL(string: text))) }
+func server(_ text: String) throws -> OpenMeteoServers { .init(try #require(URL(string: text))) }
+
+/// A metric body made of a recording in other units: only the names of the units are changed.
+func metricBody(_ name: String) throws -> TransportResponse {
+  let text = try Fixture.text(name).replacing("°F", with: "°C").replacing("mp/h", with: "km/h").replacing("\"inch\"", with: "\"mm\"")
+    .replacing("\"kn\"", with: "\"km/h\"").replacing("\"ft\"", with: "\"m\"")
+  return TransportResponse(status: 200, body: Data(text.utf8))
+}

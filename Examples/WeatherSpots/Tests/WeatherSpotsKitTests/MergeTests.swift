@@ -4,45 +4,33 @@ import Testing
 @testable import WeatherSpotsKit
 
 @Suite struct MergeTests {
-  private func forecast(_ hours: [WeatherHour]) throws -> DayForecast {
-    let key = DayForecast.Key(try #require(Coordinate(latitude: 36.6, longitude: -121.9)), try localDay("2026-07-01"))
-    return DayForecast(id: key, fetchedAt: .now, server: "test", isRecorded: false, hours: hours, sea: .noCoverage)
+  private let provenance = Provenance(provider: "test", server: "test", isRecorded: false)
+
+  private func weather() throws -> HourlyForecast {
+    let hours = try OpenMeteoResponse(metricBody("forecast-monterey-24h-knots-2026-07-01.json")).weatherHours()
+    return HourlyForecast(hours: hours, provenance: provenance)
   }
 
-  private func montereySea() throws -> [SeaHour] {
-    let text = try Fixture.text("marine-monterey-24h-imperial-2026-07-01.json").replacing("\"ft\"", with: "\"m\"")
-    return try SeaHour.hours(OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))))
-  }
-
-  private func montereyWeather() throws -> [WeatherHour] {
-    let text = try Fixture.text("forecast-monterey-24h-knots-2026-07-01.json").replacing("°F", with: "°C").replacing(
-      "\"kn\"", with: "\"km/h\"")
-    return try WeatherHour.hours(OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))))
+  private func sea(_ hours: (([SeaHour]) -> [SeaHour]) = { $0 }) throws -> MarineForecast {
+    let all = try OpenMeteoResponse(metricBody("marine-monterey-24h-imperial-2026-07-01.json")).seaHours()
+    return MarineForecast(hours: hours(all), provenance: provenance)
   }
 
   @Test func weatherAndSeaOfOneSpotMergeHourByHour() throws {
-    var forecast = try forecast(montereyWeather())
-    forecast.add(.success(try montereySea()))
-    #expect(forecast.hours.count == 24)
-    #expect(forecast.hours.allSatisfy { $0.temperatureCelsius != nil && $0.sea?.instant == $0.instant })
-    #expect(forecast.hours.first?.sea?.waveMeters == 6.627)
-    #expect(forecast.sea == .available)
+    let hours = try weather().merged(with: sea())
+    #expect(hours.count == 24)
+    #expect(hours.allSatisfy { $0.temperatureCelsius != nil && $0.sea?.instant == $0.instant })
+    #expect(hours.first?.sea?.waveMeters == 6.627)
+    #expect(hours.first?.sea?.swellPeriodSeconds == 7.2)
   }
 
   @Test func aShorterSeaIsMergedByInstantAndNotByIndex() throws {
-    var forecast = try forecast(montereyWeather())
-    forecast.add(.success(try montereySea().suffix(6).reversed()))
-    #expect(forecast.hours.prefix(18).allSatisfy { $0.sea == nil })
-    #expect(forecast.hours.last?.sea?.waveMeters == 6.43)
+    let hours = try weather().merged(with: sea { $0.suffix(6).reversed() })
+    #expect(hours.prefix(18).allSatisfy { $0.sea == nil })
+    #expect(hours.last?.sea?.waveMeters == 6.43)
   }
 
-  @Test func noCoverageAndUnavailableAreToldApart() throws {
-    var forecast = try forecast(montereyWeather())
-    forecast.add(.success([]))
-    #expect(forecast.sea == .noCoverage)
-    forecast.add(.failure(.noCoverage))
-    #expect(forecast.sea == .noCoverage)
-    forecast.add(.failure(.serviceFailed(status: 500)))
-    #expect(forecast.sea == .unavailable(reason: "the weather service failed (status 500)"))
+  @Test func withoutASeaTheWeatherIsWhole() throws {
+    #expect(try weather().merged(with: nil).count == 24)
   }
 }

@@ -7,9 +7,9 @@ import Testing
   @Test func theOffsetOfTheAnswerHoldsForEveryRow() throws {
     // The service writes every row with the offset of the moment of the request: here EST, although the clocks were switched on 8 March.
     let toronto = try OpenMeteoResponse(Fixture.response("forecast-toronto-8day-dst-2026-03-04.json"))
-    let row = try #require(toronto.instants.firstIndex(of: try instant("2026-03-09T17:00:00Z")))
+    let row = try #require(toronto.hourly.instants.firstIndex(of: try instant("2026-03-09T17:00:00Z")))
     #expect(row == 5 * 24 + 12)
-    #expect(try TimeLabel.clock(toronto.instants[row], in: zone("America/Toronto")) == "13:00")
+    #expect(try TimeLabel.clock(toronto.hourly.instants[row], in: zone("America/Toronto")) == "13:00")
   }
 
   @Test func noonAfterASwitchIsTheRowLabelledEleven() throws {
@@ -41,7 +41,7 @@ import Testing
 
   @Test func aDayBeyondTheHorizonHasHoursAndNoValues() throws {
     let response = try OpenMeteoResponse(Fixture.response("forecast-horizon-nulls-16day-tail.json"))
-    let hours = try WeatherHour.hours(response)
+    let hours = try response.weatherHours()
     #expect(hours.count == 4)
     #expect(hours.allSatisfy { $0.temperatureCelsius == nil && $0.code == nil })
     #expect(try DaySummary(hours, of: localDay("2026-10-18"), in: .gmt) == nil)
@@ -59,9 +59,37 @@ import Testing
     #expect(summary.precipitationMillimeters == 24)
   }
 
-  /// The rows of a recording in °F and mph, read for their instants: only the names of the units are changed.
-  static func hours(_ name: String) throws -> [WeatherHour] {
-    let text = try Fixture.text(name).replacing("°F", with: "°C").replacing("mp/h", with: "km/h").replacing("\"inch\"", with: "\"mm\"")
-    return try WeatherHour.hours(OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))))
+  @Test func labelsOfAHalfHourZoneAreReadWithItsOffset() throws {
+    let times = (0..<48).map { "\"2026-10-0\(4 + $0 / 24)T\($0 % 24 < 10 ? "0" : "")\($0 % 24):00\"" }.joined(separator: ",")
+    let values = (0..<48).map(String.init).joined(separator: ",")
+    let body = """
+      {"utc_offset_seconds":34200,"timezone":"Australia/Adelaide","hourly_units":{"time":"iso8601","temperature_2m":"°C"},
+       "hourly":{"time":[\(times)],"temperature_2m":[\(values)]}}
+      """
+    // The offset is that of the request, on 3 October; the clocks went from 2:00 to 3:00 on the 4th, so labels are an hour behind after it.
+    let hours = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(body.utf8))).weatherHours()
+    #expect(hours[0].instant == (try instant("2026-10-03T14:30:00Z")))
+    let adelaide = try zone("Australia/Adelaide")
+    let summary = try #require(DaySummary(hours, of: localDay("2026-10-04"), in: adelaide))
+    #expect(summary.noon.temperatureCelsius == 11)
+    #expect(TimeLabel.clock(summary.noon.instant, in: adelaide) == "12:00")
+    // The day has 23 hours: the row labelled 23:00 is the next day's.
+    #expect(summary.temperatureCelsius == 0...22)
   }
+
+  @Test func daysKeepTheirDateAcrossASwitchOfTheClocks() throws {
+    let toronto = try OpenMeteoResponse(metricBody("forecast-toronto-8day-dst-2026-03-04.json"))
+    let days = try toronto.weatherDays(in: zone("America/Toronto"))
+    #expect(days.map(\.day.description) == (4...11).map { "2026-03-\($0 < 10 ? "0" : "")\($0)" })
+    #expect(days[1].code?.rawValue == 71 && days[1].precipitationPercent == 69 && days[0].highestCelsius == 48.2)
+  }
+
+  @Test func daysThatWereCutInAnotherZoneAreNotShown() throws {
+    let toronto = try OpenMeteoResponse(metricBody("forecast-toronto-8day-dst-2026-03-04.json"))
+    #expect(try toronto.weatherDays(in: zone("Asia/Tokyo")).isEmpty)
+    #expect(try toronto.weatherDays(in: zone("America/Chicago")).count == 8)  // an hour beside, as after a switch
+  }
+
+  /// The rows of a recording in °F and mph, read for their instants: only the names of the units are changed.
+  static func hours(_ name: String) throws -> [WeatherHour] { try OpenMeteoResponse(metricBody(name)).weatherHours() }
 }

@@ -8,23 +8,47 @@ import Testing
   func everyRecordedBodyDecodes(_ name: String) throws {
     let text = try Fixture.text(name)
     let response = try OpenMeteoResponse(Fixture.response(name))
-    #expect(response.instants.isEmpty == !text.contains("\"hourly\""))
+    #expect(response.hourly.instants.isEmpty == !text.contains("\"hourly\""))
+    #expect(response.daily.instants.isEmpty == !text.contains("\"daily\""))
+    #expect(response.current.instants.isEmpty == !text.contains("\"current\""))
   }
 
   @Test func aPlaceIsAnObjectAndSeveralAreAnArray() throws {
-    let response = try OpenMeteoResponse(Fixture.response("marine-multi-location-2-adriatic-2025-06-15.json"))
-    #expect(response.instants.count == 24)
-    #expect(try response.column("wave_height", unit: "m").compactMap { $0 }.count == 24)
+    let places = try OpenMeteoResponse.places(Fixture.response("marine-multi-location-2-adriatic-2025-06-15.json"))
+    #expect(places.count == 2)
+    for place in places { #expect(try place.hourly.column("wave_height", unit: "m").compactMap { $0 }.count == 24) }
+    #expect(try places[0].hourly.column("wave_height", unit: "m") != places[1].hourly.column("wave_height", unit: "m"))
+    #expect(try OpenMeteoResponse.places(Fixture.response("marine-inland-amsterdam-null.json")).count == 1)
+  }
+
+  @Test func theConditionsOfTheMomentAreOneRowOfQuarterHours() throws {
+    let berlin = try OpenMeteoResponse(Fixture.response("forecast-berlin-minutely15-hourly-daily-current-2023-11-13.json"))
+    #expect(berlin.current.instants == [try instant("2023-11-13T10:45:00Z")])
+    #expect(try berlin.current.column("weather_code", unit: "wmo code") == [3])
+    #expect(throws: ProviderError.unexpectedUnit(column: "wind_speed_10m", unit: "m/s")) {
+      try OpenMeteoResponse(Fixture.response("forecast-current-stockholm-2026-06-21.json")).current
+        .rows(WeatherHour.init(instant:), WeatherHour.currentVariables)
+    }
+  }
+
+  @Test func secondsSince1970AreInstantsToo() throws {
+    let text = #"""
+      {"utc_offset_seconds":19800,"hourly_units":{"time":"unixtime","wave_height":"m"},"hourly":{"time":[1782864000],"wave_height":[1]},
+       "daily_units":{"time":"unixtime","weather_code":"wmo code"},"daily":{"time":[1782844200],"weather_code":[3]}}
+      """#
+    let response = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8)))
+    #expect(response.hourly.instants == [try instant("2026-07-01T00:00:00Z")])
+    #expect(try response.weatherDays(in: zone("Asia/Kolkata")).map(\.day.description) == ["2026-07-01"])
   }
 
   @Test func aUnitThatWasNotAskedForIsRefused() throws {
     let weather = try OpenMeteoResponse(Fixture.response("forecast-monterey-24h-knots-2026-07-01.json"))
-    #expect(throws: OpenMeteoError.unexpectedUnit(column: "temperature_2m", unit: "°F")) { try WeatherHour.hours(weather) }
-    #expect(throws: OpenMeteoError.unexpectedUnit(column: "wind_speed_10m", unit: "kn")) {
-      try weather.column("wind_speed_10m", unit: "km/h")
+    #expect(throws: ProviderError.unexpectedUnit(column: "temperature_2m", unit: "°F")) { try weather.weatherHours() }
+    #expect(throws: ProviderError.unexpectedUnit(column: "wind_speed_10m", unit: "kn")) {
+      try weather.hourly.column("wind_speed_10m", unit: "km/h")
     }
     let sea = try OpenMeteoResponse(Fixture.response("marine-monterey-24h-imperial-2026-07-01.json"))
-    #expect(throws: OpenMeteoError.unexpectedUnit(column: "wave_height", unit: "ft")) { try SeaHour.hours(sea) }
+    #expect(throws: ProviderError.unexpectedUnit(column: "wave_height", unit: "ft")) { try sea.seaHours() }
   }
 
   @Test func anUndefinedColumnDisappearsAndTheOthersStay() throws {
@@ -32,26 +56,32 @@ import Testing
       {"utc_offset_seconds":0,"hourly_units":{"time":"iso8601","wave_height":"m","wave_period":"undefined"},
        "hourly":{"time":["2026-07-01T00:00"],"wave_height":[1.5],"wave_period":[null]}}
       """#
-    let hours = try SeaHour.hours(OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))))
+    let hours = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))).seaHours()
     #expect(hours.map(\.waveMeters) == [1.5])
     #expect(hours.map(\.wavePeriodSeconds) == [nil])
   }
 
+  @Test func valuesWithoutAUnitAreRefused() throws {
+    let text = #"{"utc_offset_seconds":0,"hourly":{"time":["2026-07-01T00:00"],"wave_height":[1.5]}}"#
+    let response = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8)))
+    #expect(throws: ProviderError.unexpectedUnit(column: "wave_height", unit: "no unit")) { try response.seaHours() }
+  }
+
   @Test func theSeaInlandIsEmpty() throws {
-    #expect(try SeaHour.hours(OpenMeteoResponse(Fixture.response("marine-inland-amsterdam-null.json"))).isEmpty)
+    #expect(try OpenMeteoResponse(Fixture.response("marine-inland-amsterdam-null.json")).seaHours().isEmpty)
   }
 
   @Test func negativeZeroIsZero() throws {
     let text =
       #"{"utc_offset_seconds":0,"hourly_units":{"a":"°C"},"hourly":{"time":["2026-07-01T00:00","2026-07-01T01:00"],"a":[-0.0,-0]}}"#
-    let values = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))).column("a", unit: "°C")
+    let values = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))).hourly.column("a", unit: "°C")
     #expect(values.map { $0?.sign } == [.plus, .plus])
   }
 
   @Test(arguments: [
     (
       "error-400-latitude-range.json", 400,
-      OpenMeteoError.rejected(status: 400, reason: "Latitude must be in range of -90 to 90°. Given: 95.0.")
+      ProviderError.rejected(status: 400, reason: "Latitude must be in range of -90 to 90°. Given: 95.0.")
     ),
     ("error-400-no-data-for-location.json", 400, .noCoverage),
     (
@@ -60,42 +90,56 @@ import Testing
     ),
     (
       "error-429-minutely-limit.json", 429,
-      .rateLimited(.minute, reason: "Minutely API request limit exceeded. Please try again in one minute.")
+      .rateLimited(.minute, retryAfter: nil, reason: "Minutely API request limit exceeded. Please try again in one minute.")
     ),
     (
       "error-429-hourly-limit.json", 429,
-      .rateLimited(.hour, reason: "Hourly API request limit exceeded. Please try again in the next hour.")
+      .rateLimited(.hour, retryAfter: nil, reason: "Hourly API request limit exceeded. Please try again in the next hour.")
     ),
-    ("error-429-daily-limit.json", 429, .rateLimited(.day, reason: "Daily API request limit exceeded. Please try again tomorrow.")),
-    ("error-429-too-many-concurrent.json", 429, .rateLimited(.concurrent, reason: "Too many concurrent requests")),
+    (
+      "error-429-daily-limit.json", 429,
+      .rateLimited(.day, retryAfter: nil, reason: "Daily API request limit exceeded. Please try again tomorrow.")
+    ),
+    ("error-429-too-many-concurrent.json", 429, .rateLimited(.concurrent, retryAfter: nil, reason: "Too many concurrent requests")),
     ("error-503-overloaded.json", 503, .serviceFailed(status: 503)),
     ("forecast-200-nan-coordinates.invalid-json.txt", 200, .noCoverage),
     ("forecast-200-broken-stream.invalid-json.txt", 200, .interrupted),
   ])
-  func everyErrorBodyIsOneTypedError(_ name: String, _ status: Int, _ error: OpenMeteoError) throws {
+  func everyErrorBodyIsOneTypedError(_ name: String, _ status: Int, _ error: ProviderError) throws {
     let response = try Fixture.response(name, status: status)
     #expect(throws: error) { try OpenMeteoResponse(response) }
   }
 
   @Test(arguments: [
-    ("<html><body>502 Bad Gateway</body></html>", 502, OpenMeteoError.serviceFailed(status: 502)),
+    ("<html><body>502 Bad Gateway</body></html>", 502, ProviderError.serviceFailed(status: 502)),
     ("<html>sign in</html>", 200, .notJSON(status: 200)),
+    ("<html>too many</html>", 429, .rateLimited(.minute, retryAfter: nil, reason: "status 429")),
     ("", 200, .notJSON(status: 200)),
+    (#"{"utc_offset_seconds":0,"hourly_units":{"a":"m"}"#, 200, .interrupted),
+    (#"{"utc_offset_seconds":0,"a":"}]"#, 200, .interrupted),
+    (#"{"utc_offset_seconds":0,,}"#, 200, .malformed("not the expected JSON")),
+    (#"[{"latitude": NaN,"longitude":1}]"#, 200, .noCoverage),
+    (#"{"error":true,"reason":"Something went wrong."}"#, 200, .rejected(status: 200, reason: "Something went wrong.")),
+    (
+      #"{"error":true,"reason":"Hourly API request limit exceeded."}"#, 200,
+      .rateLimited(.hour, retryAfter: nil, reason: "Hourly API request limit exceeded.")
+    ),
+    (#"{"error":true,"reason":"no\nkey\u001b[31m"}"#, 401, .unauthorized(reason: "nokey[31m")),
     (#"{"utc_offset_seconds":0,"hourly":{"time":["2026-0"#, 200, .interrupted),
     (#"{"hourly":{"time":[]}}"#, 200, .malformed("no utc_offset_seconds")),
     (#"{"utc_offset_seconds":0,"hourly":{"time":["2026-07-01T00:00"],"a":[1,2]}}"#, 200, .malformed("columns of different lengths")),
     (#"{"utc_offset_seconds":0,"hourly":{"time":["yesterday"]}}"#, 200, .malformed("a time is not yyyy-MM-ddTHH:mm")),
     (#"{"error":true,"reason":"Something went wrong."}"#, 500, .serviceFailed(status: 500)),
   ])
-  func everyOtherBrokenBodyIsOneTypedError(_ body: String, _ status: Int, _ error: OpenMeteoError) {
+  func everyOtherBrokenBodyIsOneTypedError(_ body: String, _ status: Int, _ error: ProviderError) {
     #expect(throws: error) { try OpenMeteoResponse(TransportResponse(status: status, body: Data(body.utf8))) }
   }
 
   @Test func permanentAndTransientErrorsAreToldApart() {
-    #expect(OpenMeteoError.interrupted.isTransient)
-    #expect(OpenMeteoError.rateLimited(.minute, reason: "").isTransient)
-    #expect(!OpenMeteoError.noCoverage.isTransient)
-    #expect(!OpenMeteoError.rejected(status: 400, reason: "").isTransient)
+    #expect(ProviderError.interrupted.isTransient)
+    #expect(ProviderError.rateLimited(.minute, retryAfter: nil, reason: "").isTransient)
+    #expect(!ProviderError.noCoverage.isTransient)
+    #expect(!ProviderError.rejected(status: 400, reason: "").isTransient)
   }
 
   @Test func aRateWindowEndsWithTheMinuteHourOrUTCDay() throws {

@@ -17,9 +17,7 @@ public struct DaySummary: Sendable {
   public init?(_ hours: [WeatherHour], of day: LocalDay, in zone: TimeZone) {
     let interval = day.interval(in: zone)
     let noonInstant = day.noon(in: zone)
-    let ofDay = hours.filter {
-      interval.start <= $0.instant && $0.instant < interval.end && ($0.temperatureCelsius ?? $0.windKilometersPerHour) != nil
-    }
+    let ofDay = hours.filter { interval.start <= $0.instant && $0.instant < interval.end && $0.hasValues }
     func distance(_ hour: WeatherHour) -> TimeInterval { abs(hour.instant.timeIntervalSince(noonInstant)) }
     guard let noon = ofDay.min(by: { distance($0) < distance($1) }), distance(noon) <= 3 * 3600 else { return nil }
     self.noon = noon

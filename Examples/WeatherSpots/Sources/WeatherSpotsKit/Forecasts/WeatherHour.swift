@@ -1,4 +1,4 @@
-// Forecasts/ holds what a forecast is, keeps one per place and day in the store for an hour, and sums a day up for reading.
+// Forecasts/ holds what a forecast is, what a provider of forecasts is asked and answers, and the summary of a day for reading.
 // Invariant: every value carries its unit in its name, every row its instant, and no row of one day is ever shown for another.
 
 public import Foundation
@@ -21,31 +21,33 @@ public struct WeatherHour: Codable, Hashable, Sendable {
   public var gustKilometersPerHour: Double?
   /// Where the wind comes from, in degrees clockwise from north.
   public var windDegrees: Double?
+  /// The relative humidity, 0 to 100.
+  public var humidityPercent: Double?
+  /// How much of the sky is covered, 0 to 100.
+  public var cloudPercent: Double?
+  /// The air pressure at sea level, in hectopascals.
+  public var pressureHectopascals: Double?
+  /// The UV index.
+  public var uvIndex: Double?
   /// The kind of weather.
   public var code: WeatherCode?
+  /// The kind of weather in the words of a provider that has no WMO codes.
+  public var condition: String?
   /// The sea at the same instant, where there is one.
   public var sea: SeaHour?
 
   init(instant: Date) { self.instant = instant }
 
-  /// The variables that are asked for, and the unit in which each must come.
-  static var variables: [Variable<WeatherHour>] {
-    [
-      Variable("temperature_2m", "°C", \.temperatureCelsius), Variable("apparent_temperature", "°C", \.apparentCelsius),
-      Variable("precipitation", "mm", \.precipitationMillimeters), Variable("precipitation_probability", "%", \.precipitationPercent),
-      Variable("wind_speed_10m", "km/h", \.windKilometersPerHour), Variable("wind_gusts_10m", "km/h", \.gustKilometersPerHour),
-      Variable("wind_direction_10m", "°", \.windDegrees), Variable("weather_code", "wmo code", \.codeNumber),
+  /// Whether there is anything to show.
+  var hasValues: Bool {
+    let numbers = [
+      temperatureCelsius, apparentCelsius, precipitationMillimeters, windKilometersPerHour, cloudPercent, pressureHectopascals,
     ]
+    return code != nil || condition != nil || numbers.contains { $0 != nil }
   }
 
-  private var codeNumber: Double? {
-    get { code.map { Double($0.rawValue) } }
-    set { code = newValue.flatMap { Int(exactly: $0) }.map(WeatherCode.init(rawValue:)) }
-  }
-
-  static func hours(_ response: OpenMeteoResponse) throws(OpenMeteoError) -> [WeatherHour] {
-    try response.rows(WeatherHour.init(instant:), variables)
-  }
+  /// The kind of weather in words.
+  public var words: String? { code?.description ?? condition }
 }
 
 /// The sea at one instant.
@@ -61,41 +63,15 @@ public struct SeaHour: Codable, Hashable, Sendable {
   /// The temperature of the water's surface, in degrees Celsius.
   public var surfaceCelsius: Double?
 
+  /// The significant height of the swell, in metres.
+  public var swellMeters: Double?
+  /// Where the swell comes from, in degrees clockwise from north.
+  public var swellDegrees: Double?
+  /// The time from swell to swell, in seconds.
+  public var swellPeriodSeconds: Double?
+
   init(instant: Date) { self.instant = instant }
 
-  static var variables: [Variable<SeaHour>] {
-    [
-      Variable("wave_height", "m", \.waveMeters), Variable("wave_direction", "°", \.waveDegrees),
-      Variable("wave_period", "s", \.wavePeriodSeconds), Variable("sea_surface_temperature", "°C", \.surfaceCelsius),
-    ]
-  }
-
-  static func hours(_ response: OpenMeteoResponse) throws(OpenMeteoError) -> [SeaHour] {
-    let hours = try response.rows(SeaHour.init(instant:), variables)
-    return hours.filter { $0.waveMeters != nil || $0.surfaceCelsius != nil }
-  }
-}
-
-/// A column of the service, the unit it must be in, and where its values go.
-struct Variable<Row> {
-  let name: String
-  let unit: String
-  let property: WritableKeyPath<Row, Double?>
-
-  init(_ name: String, _ unit: String, _ property: WritableKeyPath<Row, Double?>) {
-    self.name = name
-    self.unit = unit
-    self.property = property
-  }
-}
-
-extension OpenMeteoResponse {
-  /// Turns columns into rows.
-  func rows<Row>(_ make: (Date) -> Row, _ variables: [Variable<Row>]) throws(OpenMeteoError) -> [Row] {
-    var rows = instants.map(make)
-    for variable in variables {
-      for (index, value) in try column(variable.name, unit: variable.unit).enumerated() { rows[index][keyPath: variable.property] = value }
-    }
-    return rows
-  }
+  /// Whether there is anything to show.
+  var hasValues: Bool { waveMeters != nil || surfaceCelsius != nil || swellMeters != nil }
 }

@@ -1,114 +1,125 @@
-public import Foundation
+import Foundation
 
-/// The hourly part of an answer: columns of equal length over instants.
+/// What Open-Meteo answers for one place: its sections as tables over instants.
 public struct OpenMeteoResponse: Sendable {
-  /// The instant of each row.
-  public let instants: [Date]
-  private let columns: [String: [Double?]]
-  private let units: [String: String]
+  /// One row, of the moment of the request.
+  public let current: OpenMeteoTable
+  /// A row for each hour.
+  public let hourly: OpenMeteoTable
+  /// A row for each day of the asked zone, at the instant at which it begins.
+  public let daily: OpenMeteoTable
+  /// The zone of the labels, as the service names it.
+  public let timezone: String?
 
-  /// Reads an answer, error bodies and broken ones included.
-  public init(_ response: TransportResponse) throws(OpenMeteoError) {
-    guard let body = Self.decode(response.body) else { throw Self.errorOfInvalidJSON(response) }
-    if let reason = body.reason, body.error == true || response.status != 200 {
-      throw Self.error(status: response.status, reason: reason)
-    }
-    guard response.status == 200 else { throw Self.error(status: response.status, reason: "no reason given") }
-    try self.init(body)
+  /// Reads the answer for one place, error bodies and broken ones included.
+  public init(_ response: TransportResponse) throws(ProviderError) {
+    let places = try Self.places(response)
+    guard let place = places.first else { throw .malformed("no place") }
+    self = place
   }
 
-  private init(_ body: Body) throws(OpenMeteoError) {
+  /// Reads an answer: an object for one place, an array for several, in the order in which they were asked for.
+  public static func places(_ response: TransportResponse) throws(ProviderError) -> [OpenMeteoResponse] {
+    guard let bodies = decode(response.body) else { throw errorOfInvalidJSON(response) }
+    if let failed = bodies.first(where: { $0.error == true || ($0.reason != nil && response.status != 200) }) {
+      throw error(response, reason: failed.reason ?? "no reason given")
+    }
+    guard response.status == 200 else { throw error(response, reason: "no reason given") }
+    var places: [OpenMeteoResponse] = []
+    for body in bodies { places.append(try OpenMeteoResponse(body)) }
+    return places
+  }
+
+  private init(_ body: Body) throws(ProviderError) {
     guard let offset = body.offset else { throw .malformed("no utc_offset_seconds") }
-    var columns: [String: [Double?]] = [:]
-    var instants: [Date] = []
-    for (name, column) in body.hourly ?? [:] {
-      switch column {
-      case .texts(let labels) where name == "time":
-        for label in labels {
-          guard let label, let instant = TimeLabel.instant(label, offset: offset) else {
-            throw .malformed("a time is not yyyy-MM-ddTHH:mm")
-          }
-          instants.append(instant)
-        }
-      case .numbers(let values): columns[name] = values
-      case .texts: break
-      }
-    }
-    guard columns.values.allSatisfy({ $0.count == instants.count }) else { throw .malformed("columns of different lengths") }
-    self.instants = instants
-    self.columns = columns
-    units = body.units ?? [:]
-  }
-
-  /// The values of a variable, `nil` where there are none.
-  ///
-  /// - Throws: ``OpenMeteoError/unexpectedUnit(column:unit:)`` rather than showing knots as kilometres per hour.
-  public func column(_ name: String, unit: String) throws(OpenMeteoError) -> [Double?] {
-    let none = [Double?](repeating: nil, count: instants.count)
-    guard let values = columns[name], let found = units[name], found != "undefined" else { return none }
-    guard found == unit else { throw .unexpectedUnit(column: name, unit: found) }
-    return values.map { $0?.withoutNegativeZero }
+    current = try OpenMeteoTable(body.current, body.currentUnits, offset: offset, isDaily: false)
+    hourly = try OpenMeteoTable(body.hourly, body.hourlyUnits, offset: offset, isDaily: false)
+    daily = try OpenMeteoTable(body.daily, body.dailyUnits, offset: offset, isDaily: true)
+    timezone = body.timezone
   }
 }
 
 extension OpenMeteoResponse {
   private struct Body: Decodable {
     let offset: Int?
-    let hourly: [String: Column]?
-    let units: [String: String]?
+    let timezone: String?
+    let current: [String: OpenMeteoTable.Column]?
+    let currentUnits: [String: String]?
+    let hourly: [String: OpenMeteoTable.Column]?
+    let hourlyUnits: [String: String]?
+    let daily: [String: OpenMeteoTable.Column]?
+    let dailyUnits: [String: String]?
     let error: Bool?
     let reason: String?
 
     enum CodingKeys: String, CodingKey {
       case offset = "utc_offset_seconds"
-      case units = "hourly_units"
-      case hourly, error, reason
+      case currentUnits = "current_units"
+      case hourlyUnits = "hourly_units"
+      case dailyUnits = "daily_units"
+      case timezone, current, hourly, daily, error, reason
     }
   }
 
-  private enum Column: Decodable {
-    case numbers([Double?])
-    case texts([String?])
-
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      do { self = .numbers(try container.decode([Double?].self)) } catch DecodingError.typeMismatch {
-        self = .texts(try container.decode([String?].self))
-      }
-    }
-  }
-
-  /// One place is answered with an object, several with an array of them; this app asks for one.
-  private static func decode(_ data: Data) -> Body? {
+  private static func decode(_ data: Data) -> [Body]? {
     let decoder = JSONDecoder()
     let isArray = data.first { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 } == UInt8(ascii: "[")
     do {
-      return isArray ? try decoder.decode([Body].self, from: data).first : try decoder.decode(Body.self, from: data)
+      return isArray ? try decoder.decode([Body].self, from: data) : [try decoder.decode(Body.self, from: data)]
     } catch {
       return nil  // what is wrong with it is told from its text, below
     }
   }
 
-  private static func errorOfInvalidJSON(_ response: TransportResponse) -> OpenMeteoError {
+  static func errorOfInvalidJSON(_ response: TransportResponse) -> ProviderError {
     let text = String(decoding: response.body, as: UTF8.self)
     let start = text.drop { $0.isWhitespace }.first
     guard start == "{" || start == "[" else {
-      return response.status >= 500 ? .serviceFailed(status: response.status) : .notJSON(status: response.status)
+      // A page of HTML is from something in front of the service: its status says what to do, its text nothing.
+      return switch response.status {
+      case 500...: .serviceFailed(status: response.status)
+      case 429: .rateLimited(.minute, retryAfter: response.retryAfter, reason: "status 429")
+      default: .notJSON(status: response.status)
+      }
     }
-    // A point that no model covers is answered with latitude nan, which is not JSON.
-    if text.contains("\"latitude\":nan") { return .noCoverage }
+    // A point that no model covers is answered with latitude nan, which is not JSON; it would be again.
+    if text.firstMatch(of: /"(latitude|longitude)"\s*:\s*-?[nN]a[nN]/) != nil { return .noCoverage }
     // An error in the middle of an answer is written behind its first part; the status was sent already.
-    if text.contains("Unexpected error while streaming data") || !text.hasSuffix(start == "{" ? "}" : "]") { return .interrupted }
+    if text.contains("Unexpected error while streaming data") || isUnclosed(response.body) { return .interrupted }
     return .malformed("not the expected JSON")
   }
 
-  private static func error(status: Int, reason: String) -> OpenMeteoError {
-    let reason = String(reason.prefix(200).filter { !$0.isNewline && $0 >= " " })
-    return switch status {
-    case 429: .rateLimited(RateWindow(reason: reason), reason: reason)
-    case 500...: .serviceFailed(status: status)
+  /// Whether a text ends inside an object, an array or a string.
+  private static func isUnclosed(_ body: Data) -> Bool {
+    var (depth, inString, escaped) = (0, false, false)
+    for byte in body {
+      if escaped {
+        escaped = false
+      } else if inString {
+        escaped = byte == UInt8(ascii: "\\")
+        inString = byte != UInt8(ascii: "\"")
+      } else {
+        switch byte {
+        case UInt8(ascii: "\""): inString = true
+        case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+        case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+        default: break
+        }
+      }
+    }
+    return depth > 0 || inString
+  }
+
+  static func error(_ response: TransportResponse, reason: String) -> ProviderError {
+    // The reason is shown on one line of a terminal.
+    let reason = String(reason.prefix(200).filter { !$0.isNewline && $0 >= " " && $0 != "\u{7F}" })
+    if let window = RateWindow(reason: reason) { return .rateLimited(window, retryAfter: response.retryAfter, reason: reason) }
+    return switch response.status {
+    case 429: .rateLimited(.minute, retryAfter: response.retryAfter, reason: reason)
+    case 500...: .serviceFailed(status: response.status)
+    case 401, 403: .unauthorized(reason: reason)
     case _ where reason.hasPrefix("No data is available for this location"): .noCoverage
-    default: .rejected(status: status, reason: reason)
+    default: .rejected(status: response.status, reason: reason)
     }
   }
 }

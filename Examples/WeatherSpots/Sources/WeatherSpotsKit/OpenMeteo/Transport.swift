@@ -1,12 +1,29 @@
 // OpenMeteo/ speaks to the weather service: one GET behind a protocol, the service's wire format, and its failures as one typed error.
-// Nothing here stores anything. Called by Forecasts.
+// Nothing here stores anything. Called by WeatherService through ForecastProvider.
 
 public import Foundation
 
 /// What fetches a URL: URLSession in the app, recorded answers in tests.
 public protocol Transport: Sendable {
   /// Fetches a URL within a time limit. An answer with an error status is an answer and not an error.
-  nonisolated(nonsending) func get(_ url: URL, timeout: Duration) async throws(TransportError) -> TransportResponse
+  nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse
+}
+
+/// A GET.
+public struct TransportRequest: Sendable {
+  /// What is asked for.
+  public var url: URL
+  /// Header fields.
+  public var headers: [String: String]
+  /// How long the whole answer may take.
+  public var timeout: Duration
+
+  /// Makes a request.
+  public init(_ url: URL, headers: [String: String] = [:], timeout: Duration) {
+    self.url = url
+    self.headers = headers
+    self.timeout = timeout
+  }
 }
 
 /// The parts of an HTTP answer that matter here.
@@ -17,12 +34,15 @@ public struct TransportResponse: Sendable {
   public var body: Data
   /// Whether the answer was recorded earlier and dated anew, which the stand-in server says in its header `X-Weather-Recorded`.
   public var isRecorded: Bool
+  /// How long the service asks to wait, from its header `Retry-After`.
+  public var retryAfter: Duration?
 
   /// Makes an answer.
-  public init(status: Int, body: Data, isRecorded: Bool = false) {
+  public init(status: Int, body: Data, isRecorded: Bool = false, retryAfter: Duration? = nil) {
     self.status = status
     self.body = body
     self.isRecorded = isRecorded
+    self.retryAfter = retryAfter
   }
 }
 

@@ -19,12 +19,17 @@ public struct URLSessionTransport: Transport {
   }
 
   /// Fetches a URL; the whole answer must be there within the time limit.
-  public nonisolated(nonsending) func get(_ url: URL, timeout: Duration) async throws(TransportError) -> TransportResponse {
-    let host = url.host() ?? "the server"
+  public nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+    let host = request.url.host() ?? "the server"
+    let timeout = request.timeout
     let answer = FirstAnswer()
-    let task = session.dataTask(with: URLRequest(url: url)) { body, response, error in
+    var urlRequest = URLRequest(url: request.url)
+    for (name, value) in request.headers { urlRequest.setValue(value, forHTTPHeaderField: name) }
+    let task = session.dataTask(with: urlRequest) { body, response, error in
       answer.give(Self.result(body, response, error, host: host))
     }
+    // A redirect would take the header fields along to another host, and with them a token.
+    if !request.headers.isEmpty { task.delegate = RedirectRefusal() }
     return try await run(task, answer, timedOut: .timedOut(host: host, after: timeout), after: timeout).get()
   }
 
@@ -57,8 +62,17 @@ public struct URLSessionTransport: Transport {
       return .failure(.unreachable(host: host, code: (error as NSError?)?.code ?? NSURLErrorBadServerResponse))
     }
     let isRecorded = response.value(forHTTPHeaderField: "X-Weather-Recorded") != nil
-    return .success(TransportResponse(status: response.statusCode, body: body, isRecorded: isRecorded))
+    let retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap { RetryAfter.wait($0, at: Date()) }
+    return .success(TransportResponse(status: response.statusCode, body: body, isRecorded: isRecorded, retryAfter: retryAfter))
   }
+}
+
+/// Takes a redirect for the answer that it is, instead of following it.
+private final class RedirectRefusal: NSObject, URLSessionTaskDelegate {
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
+    completionHandler: @escaping @Sendable (URLRequest?) -> Void
+  ) { completionHandler(nil) }
 }
 
 /// The first of several results that race for one waiter; later ones are dropped.

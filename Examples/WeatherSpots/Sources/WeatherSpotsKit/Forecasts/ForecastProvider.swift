@@ -1,0 +1,83 @@
+public import Foundation
+
+/// A service that has forecasts.
+///
+/// Nothing is kept here: a provider is asked and answers. What is kept for how long is the business of ``WeatherService``.
+public protocol ForecastProvider: Sendable {
+  /// The name that its data are kept under and that `--provider` takes.
+  var name: String { get }
+  /// The lines of text with links that must stand wherever its data are shown.
+  var attribution: [String] { get }
+  /// Whether it must be told the country of a place.
+  var needsCountry: Bool { get }
+
+  /// What it has for a place; asked before anything is promised.
+  func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset>
+  /// The service that has a kind of data, or `nil` if this provider has none of that kind.
+  ///
+  /// One request can ask for all kinds of one service, and one that fails says nothing of another.
+  func service(of dataset: WeatherDataset) -> String?
+  /// What a request costs of the provider's quota.
+  func weight(of request: ProviderRequest) -> Double
+  /// Asks for the kinds of data of a request.
+  ///
+  /// A failure of one kind never sinks the others: each has a result of its own.
+  func fetch(_ request: ProviderRequest) async -> ProviderAnswer
+}
+
+/// What is asked for: kinds of data of a place, and days where these have any.
+public struct ProviderRequest: Hashable, Sendable {
+  /// The place.
+  public var place: Place
+  /// The first day, in the place's zone.
+  public var day: LocalDay
+  /// How many days.
+  public var days: Int
+  /// The kinds of data.
+  public var datasets: Set<WeatherDataset>
+
+  /// Makes a request.
+  public init(_ place: Place, from day: LocalDay, days: Int, _ datasets: Set<WeatherDataset>) {
+    self.place = place
+    self.day = day
+    self.days = days
+    self.datasets = datasets
+  }
+}
+
+/// Data of a place, or that there are none there and will not be any soon: both are answers, and are kept.
+public enum Delivery<Value: Codable & Sendable>: Sendable {
+  /// The data, and until when they hold where the provider says so.
+  case here(Value, until: Date? = nil)
+  /// The service has no data for this place, such as waves inland; believed for a while.
+  case nowhere(for: Duration)
+}
+
+/// What a provider answered, kind by kind; `nil` for what was not asked for.
+public struct ProviderAnswer: Sendable {
+  /// The result of one kind.
+  public typealias Part<Value: Codable & Sendable> = Result<Delivery<Value>, ProviderError>
+
+  /// The conditions of the moment.
+  public var current: Part<CurrentWeather>?
+  /// The hours.
+  public var hourly: Part<HourlyForecast>?
+  /// The days.
+  public var daily: Part<DailyForecast>?
+  /// The warnings.
+  public var alerts: Part<WeatherAlerts>?
+  /// The sea.
+  public var marine: Part<MarineForecast>?
+
+  /// Makes an answer that has nothing yet.
+  public init() {}
+
+  /// Makes an answer in which everything that was asked for failed.
+  public init(failure: ProviderError, of datasets: Set<WeatherDataset>) {
+    if datasets.contains(.current) { current = .failure(failure) }
+    if datasets.contains(.hourly) { hourly = .failure(failure) }
+    if datasets.contains(.daily) { daily = .failure(failure) }
+    if datasets.contains(.alerts) { alerts = .failure(failure) }
+    if datasets.contains(.marine) { marine = .failure(failure) }
+  }
+}

@@ -1,0 +1,88 @@
+// Geocoding/ finds places by name and the zones of points. What was found is kept for long: places do not move.
+// Invariant: a name that finds nothing is an answer, a service that is out is a failure. Called by the commands geocode and forecast.
+
+import Foundation
+public import Larder
+
+/// A place that a name found.
+public struct FoundPlace: Codable, Hashable, Sendable {
+  /// The name.
+  public var name: String
+  /// Degrees north.
+  public var latitude: Double
+  /// Degrees east.
+  public var longitude: Double
+  /// Metres above the sea.
+  public var elevationMeters: Double?
+  /// The IANA name of its zone.
+  public var timezone: String
+  /// The country's name.
+  public var country: String?
+  /// The ISO 3166 code of the country.
+  public var countryCode: String?
+  /// The region in the country.
+  public var region: String?
+  /// How many people live there.
+  public var population: Int?
+  /// Its number at GeoNames.
+  public var geonameID: Int
+}
+
+/// Places by name and zones by point, from Open-Meteo's services.
+public struct Geocoding: Sendable {
+  /// A question for places.
+  public struct Question: Hashable, Codable, Sendable {
+    /// The beginning of a name, at least two characters.
+    public var name: String
+    /// How many at most, 1 to 100.
+    public var count: Int
+    /// The language of the answer, such as en.
+    public var language: String
+    /// Only places of this country (ISO 3166), or everywhere.
+    public var country: String
+
+    /// Makes a question.
+    public init(_ name: String, count: Int = 10, language: String = "en", country: String = "") {
+      self.name = name.precomposedStringWithCanonicalMapping.trimmingCharacters(in: .whitespaces)
+      self.count = min(max(count, 1), 100)
+      self.language = language
+      self.country = country.uppercased()
+    }
+  }
+
+  private let places: CachedRepository<Question, [FoundPlace]>
+  private let zones: CachedRepository<Cell, String>
+
+  /// Makes the geocoding of a store.
+  ///
+  /// - Throws: What opening the collections throws.
+  public init(
+    _ storage: SpotStore, servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(),
+    timeout: Duration = .seconds(10), limits: ProviderLimits, retry: RetryPolicy = .default, clock: any WallClock = SystemClock()
+  ) async throws(RepositoryError) {
+    let source = GeocodingSource(servers: servers, transport: transport, timeout: timeout, clock: clock)
+    places = CachedRepository(
+      storage: try await storage.store.repository(RepositorySchema("geocoding")),
+      freshness: FreshnessPolicy(fresh: .hours(30 * 24), usable: .hours(365 * 24), negative: .hours(24)),
+      eviction: EvictionPolicy(countLimit: 1000), retry: retry, clock: clock, source: source.limited(by: limits.of("geocoding")))
+    let zoneSource = ZoneSource(servers: servers, transport: transport, timeout: timeout)
+    zones = CachedRepository(
+      storage: try await storage.store.repository(RepositorySchema("timezones")),
+      freshness: FreshnessPolicy(fresh: .hours(365 * 24), usable: .hours(10 * 365 * 24)), eviction: EvictionPolicy(countLimit: 1000),
+      retry: retry, clock: clock, source: zoneSource.limited(by: limits.of("forecast")))
+  }
+
+  /// The places that a name finds, the most likely first; fresh for thirty days.
+  ///
+  /// - Throws: ``ProviderError``, `CacheError` but never for "there is none", which is an empty list.
+  public func places(_ question: Question, policy: FetchPolicy = .cacheFirst) async throws -> Cached<[FoundPlace]> {
+    do { return try await places.value(for: question, policy: policy) } catch CacheError.absent(_, let since) {
+      return Cached(value: [], fetchedAt: since, age: .zero, state: .fresh, origin: .disk)
+    }
+  }
+
+  /// The zone that a point lies in.
+  ///
+  /// - Throws: ``ProviderError``, `CacheError`.
+  public func zone(of point: Coordinate) async throws -> String { try await zones.value(for: Cell(point)).value }
+}

@@ -1,0 +1,150 @@
+public import Foundation
+
+/// Open-Meteo: the weather and the sea from two hosts, asked side by side.
+public struct OpenMeteoProvider: ForecastProvider {
+  /// The name that its data are kept under.
+  public let name: String
+  private let servers: OpenMeteoServers
+  private let transport: any Transport
+  private let timeout: Duration
+  private let now: @Sendable () -> Date
+
+  /// Makes a provider; each request gets the time limit.
+  public init(
+    servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(), timeout: Duration = .seconds(10),
+    now: @escaping @Sendable () -> Date = { Date() }
+  ) {
+    self.init(name: "open-meteo", servers: servers, transport: transport, timeout: timeout, now: now)
+  }
+
+  init(
+    name: String, servers: OpenMeteoServers, transport: any Transport, timeout: Duration = .seconds(10),
+    now: @escaping @Sendable () -> Date
+  ) {
+    self.name = name
+    self.servers = servers
+    self.transport = transport
+    self.timeout = timeout
+    self.now = now
+  }
+
+  /// The credit that Open-Meteo asks for.
+  public var attribution: [String] { ["Weather data by Open-Meteo.com (https://open-meteo.com/), CC BY 4.0"] }
+
+  /// No: a point is enough.
+  public var needsCountry: Bool { false }
+
+  /// Everything but warnings, and the sea everywhere: whether a place has one, only asking tells.
+  public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> {
+    [.current, .hourly, .daily, .marine, .astronomy]
+  }
+
+  /// The service of the weather or that of the sea.
+  public func service(of dataset: WeatherDataset) -> String? {
+    switch dataset {
+    case .current, .hourly, .daily: "forecast"
+    case .marine: "marine"
+    case .alerts, .astronomy: nil
+    }
+  }
+
+  /// Open-Meteo counts a call for each place, ten variables and two weeks.
+  public func weight(of request: ProviderRequest) -> Double {
+    let forecast = forecastQuery([request]).map(\.weight) ?? 0
+    return forecast + (request.datasets.contains(.marine) ? marineQuery([request]).weight : 0)
+  }
+
+  /// Asks for the kinds of data of one place.
+  public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
+    let answers = await fetch([request])
+    return answers.first ?? ProviderAnswer(failure: .malformed("no place"), of: request.datasets)
+  }
+
+  /// Asks for several places with one call for the weather and one for the sea; all must want the same kinds of data and the same days.
+  ///
+  /// It saves round trips, and nothing of the quota. A place that the service refuses does not spoil the others: then each is asked alone.
+  /// - Returns: One answer for each request, in their order.
+  public func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
+    guard let first = requests.first else { return [] }
+    guard requests.allSatisfy({ $0.datasets == first.datasets && $0.day == first.day && $0.days == first.days }) else {
+      return await fetchEachAlone(requests)
+    }
+    async let sea = marineAnswers(requests)
+    let weather = await forecastAnswers(requests)
+    return zip(weather, await sea).map { weather, sea in
+      var answer = weather
+      answer.marine = sea.marine
+      if first.datasets.contains(.alerts) { answer.alerts = .failure(.unsupported) }
+      return answer
+    }
+  }
+
+  private func fetchEachAlone(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
+    var answers: [ProviderAnswer] = []
+    for request in requests { answers.append(await fetch(request)) }
+    return answers
+  }
+
+  private func forecastAnswers(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
+    let asked = requests.first?.datasets.intersection([.current, .hourly, .daily]) ?? []
+    guard let query = forecastQuery(requests) else { return requests.map { _ in ProviderAnswer() } }
+    do throws(ProviderError) {
+      let (places, provenance) = try await get(query.url, count: requests.count)
+      return zip(requests, places).map { $1.answer(to: asked, in: $0.place.zone, provenance) }
+    } catch {
+      return await eachAlone(requests, after: error, asked) { await forecastAnswers([$0]) }
+    }
+  }
+
+  private func marineAnswers(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
+    guard requests.first?.datasets.contains(.marine) == true else { return requests.map { _ in ProviderAnswer() } }
+    do throws(ProviderError) {
+      let (places, provenance) = try await get(marineQuery(requests).url, count: requests.count)
+      return places.map { $0.marineAnswer(provenance) }
+    } catch {
+      return await eachAlone(requests, after: error, [.marine]) { await marineAnswers([$0]) }
+    }
+  }
+
+  /// Several places fail together; for a reason that only one of them may have, each is asked alone.
+  private func eachAlone(
+    _ requests: [ProviderRequest], after error: ProviderError, _ datasets: Set<WeatherDataset>,
+    _ ask: (ProviderRequest) async -> [ProviderAnswer]
+  ) async -> [ProviderAnswer] {
+    guard requests.count > 1, !error.isTransient else {
+      return requests.map { _ in ProviderAnswer(failure: error, of: datasets) }
+    }
+    var answers: [ProviderAnswer] = []
+    for request in requests { answers += await ask(request) }
+    return answers
+  }
+
+  private func get(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
+    let response: TransportResponse
+    do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch {
+      throw .network(error)
+    }
+    let places: [OpenMeteoResponse]
+    do throws(ProviderError) { places = try OpenMeteoResponse.places(response) } catch { throw error.waitingUntilWindowEnds(at: now()) }
+    guard places.count == count else { throw .malformed("\(places.count) places instead of \(count)") }
+    return (places, Provenance(provider: name, server: url.host() ?? "the server", isRecorded: response.isRecorded))
+  }
+
+  private func forecastQuery(_ requests: [ProviderRequest]) -> OpenMeteoQuery? {
+    let datasets = requests.first?.datasets ?? []
+    let sections = [
+      (WeatherDataset.current, WeatherHour.currentVariables.map(\.name)), (.hourly, WeatherHour.hourlyVariables.map(\.name)),
+      (.daily, WeatherDay.variables.map(\.name)),
+    ].filter { datasets.contains($0.0) }.map { ($0.0.rawValue, $0.1) }
+    guard !sections.isEmpty else { return nil }
+    return OpenMeteoQuery(
+      servers.forecast, "/v1/forecast", requests, sections: sections, today: today, metric: ["celsius", "kmh", "mm"])
+  }
+
+  private func marineQuery(_ requests: [ProviderRequest]) -> OpenMeteoQuery {
+    OpenMeteoQuery(
+      servers.marine, "/v1/marine", requests, sections: [("hourly", SeaHour.variables.map(\.name))], today: today, metric: ["metric"])
+  }
+
+  private var today: LocalDay { LocalDay(containing: now(), in: .gmt) }
+}

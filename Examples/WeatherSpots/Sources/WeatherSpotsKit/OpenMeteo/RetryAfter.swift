@@ -1,0 +1,24 @@
+import Foundation
+
+/// The header Retry-After: a number of seconds, or a date of HTTP.
+enum RetryAfter {
+  /// How long to wait, at most a day; `nil` for anything else.
+  static func wait(_ text: String, at now: Date) -> Duration? {
+    let text = text.trimmingCharacters(in: .whitespaces)
+    let bytes = Array(text.utf8)
+    if !bytes.isEmpty, bytes.count <= 9, let seconds = Int(digits: bytes[...]) { return .seconds(min(seconds, 86400)) }
+    guard let date = date(text) else { return nil }
+    return .seconds(min(max(0, date.timeIntervalSince(now)), 86400))
+  }
+
+  /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, the form that RFC 9110 prefers.
+  private static func date(_ text: String) -> Date? {
+    let parts = text.split { $0 == " " || $0 == "," || $0 == ":" }.map(String.init)
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    guard parts.count == 8, parts[7] == "GMT", let month = months.firstIndex(of: parts[2]),
+      let day = LocalDay("\(parts[3])-\((month + 1).padded(2))-\(parts[1])"),
+      let hour = Int(parts[4]), let minute = Int(parts[5]), let second = Int(parts[6])
+    else { return nil }
+    return day.noon(in: .gmt) + Double((hour - 12) * 3600 + minute * 60 + second)
+  }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import Larder
+
+extension ForecastReport.Hour {
+  init(_ hour: WeatherHour, _ zone: TimeZone) {
+    instant = hour.instant.formatted(.iso8601)
+    day = LocalDay(containing: hour.instant, in: zone).description
+    time = TimeLabel.clock(hour.instant, in: zone)
+    temperatureC = hour.temperatureCelsius
+    apparentC = hour.apparentCelsius
+    precipitationMm = hour.precipitationMillimeters
+    precipitationPercent = hour.precipitationPercent
+    humidityPercent = hour.humidityPercent
+    cloudPercent = hour.cloudPercent
+    pressureHpa = hour.pressureHectopascals
+    uvIndex = hour.uvIndex
+    weather = hour.words
+    weatherCode = hour.code?.rawValue
+    windKmh = hour.windKilometersPerHour
+    gustKmh = hour.gustKilometersPerHour
+    windFromDegrees = hour.windDegrees
+    waveM = hour.sea?.waveMeters
+    waveFromDegrees = hour.sea?.waveDegrees
+    wavePeriodS = hour.sea?.wavePeriodSeconds
+    swellM = hour.sea?.swellMeters
+    swellFromDegrees = hour.sea?.swellDegrees
+    swellPeriodS = hour.sea?.swellPeriodSeconds
+    surfaceC = hour.sea?.surfaceCelsius
+  }
+}
+
+extension ForecastReport.Now {
+  init(_ reading: Reading<CurrentWeather>, _ zone: TimeZone) {
+    (state, reason) = reading.words
+    hour = reading.value.map { ForecastReport.Hour($0.conditions, zone) }
+    ageSeconds = reading.ageSeconds
+    stale = reading.isStale
+  }
+}
+
+extension ForecastReport.Sea {
+  init(_ reading: Reading<MarineForecast>, _ hour: SeaHour?) {
+    (state, reason) = reading.words
+    waveM = hour?.waveMeters
+    waveFromDegrees = hour?.waveDegrees
+    wavePeriodS = hour?.wavePeriodSeconds
+    surfaceC = hour?.surfaceCelsius
+    ageSeconds = reading.ageSeconds
+    stale = reading.isStale
+  }
+}
+
+extension ForecastReport.Alerts {
+  init(_ reading: Reading<WeatherAlerts>) {
+    (state, reason) = reading.words
+    alerts = reading.value?.alerts ?? []
+  }
+}
+
+extension ForecastReport.Day {
+  /// A day of the provider's own days; what these lack is taken from the hours that are in the day.
+  init(_ weather: SpotWeather, _ day: LocalDay, _ hours: [WeatherHour]) {
+    let row = weather.daily.value?.days.first { $0.day == day }
+    let summary = DaySummary(hours, of: day, in: weather.spot.zone)
+    let interval = day.interval(in: weather.spot.zone)
+    let waves = hours.filter { interval.start <= $0.instant && $0.instant < interval.end }.compactMap { $0.sea?.waveMeters }
+    self.day = day.description
+    temperatureMinC = row?.lowestCelsius ?? summary?.temperatureCelsius?.lowerBound
+    temperatureMaxC = row?.highestCelsius ?? summary?.temperatureCelsius?.upperBound
+    precipitationMm = row?.precipitationMillimeters ?? summary?.precipitationMillimeters?.rounded(decimals: 2)
+    precipitationPercent = row?.precipitationPercent
+    windMaxKmh = row?.windKilometersPerHour ?? summary?.strongestWindKilometersPerHour
+    gustMaxKmh = row?.gustKilometersPerHour
+    uvIndexMax = row?.uvIndex
+    waveMaxM = waves.max()
+    self.weather = row?.words ?? summary?.noon.words
+    weatherCode = row.map { $0.code?.rawValue } ?? summary?.noon.code?.rawValue
+  }
+}
+
+extension Reading {
+  /// The state in one word or two, and why where that is worth saying.
+  var words: (state: String, reason: String?) {
+    switch self {
+    case .available(let cached): ("available", cached.refreshError.map { WeatherProblem($0).description })
+    case .noCoverage: ("no coverage", nil)
+    case .unsupported: ("unsupported", nil)
+    case .unavailable(let problem): ("unavailable", problem.description)
+    }
+  }
+
+  var ageSeconds: Int? { cached.map { Int(($0.age / .seconds(1)).rounded()) } }
+
+  var isStale: Bool? { cached.map { $0.state != .fresh || $0.refreshError != nil } }
+}

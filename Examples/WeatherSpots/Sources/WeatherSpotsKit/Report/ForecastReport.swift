@@ -1,0 +1,159 @@
+import Foundation
+import Larder
+
+/// A forecast as it is shown: for machines through `Codable`, for people see ``SpotWeather/card(_:with:)``.
+///
+/// All values are in the units that their names say. Days and clock times are the spot's own.
+public struct ForecastReport: Encodable, Sendable {
+  let spot: String
+  let country: String
+  let latitude: Double
+  let longitude: Double
+  let day: String
+  let timezone: String
+  let provider: String
+  /// The conditions of the moment, when the day is today.
+  let now: Now?
+  let noon: Hour
+  let temperatureMinC: Double?
+  let temperatureMaxC: Double?
+  let precipitationMm: Double?
+  let windMaxKmh: Double?
+  let sea: Sea
+  let alerts: Alerts?
+  /// The asked days, those without data included.
+  let days: [Day]
+  /// The hours of the asked days, where they were asked for.
+  let hours: [Hour]?
+  /// Sun and moon of each asked day, where they were asked for.
+  let astronomy: [AstronomyRow]?
+  /// "network", "memory" or "disk".
+  let origin: String
+  let server: String
+  let recorded: Bool
+  let fetchedAt: String
+  let ageSeconds: Int
+  /// Whether the forecast is only the last known one.
+  public let stale: Bool
+  /// Why the forecast was not refreshed, in one line.
+  public let problem: String?
+  let attribution: [String]
+
+  /// The conditions of the moment and their own age.
+  struct Now: Encodable {
+    /// "available", "no coverage" or "unavailable".
+    let state: String
+    let reason: String?
+    let hour: Hour?
+    let ageSeconds: Int?
+    let stale: Bool?
+  }
+
+  /// One row.
+  struct Hour: Encodable {
+    let instant: String
+    let day: String
+    let time: String
+    let temperatureC: Double?
+    let apparentC: Double?
+    let precipitationMm: Double?
+    let precipitationPercent: Double?
+    let humidityPercent: Double?
+    let cloudPercent: Double?
+    let pressureHpa: Double?
+    let uvIndex: Double?
+    let weather: String?
+    let weatherCode: Int?
+    let windKmh: Double?
+    let gustKmh: Double?
+    let windFromDegrees: Double?
+    let waveM: Double?
+    let waveFromDegrees: Double?
+    let wavePeriodS: Double?
+    let swellM: Double?
+    let swellFromDegrees: Double?
+    let swellPeriodS: Double?
+    let surfaceC: Double?
+  }
+
+  /// One day.
+  struct Day: Encodable {
+    let day: String
+    let temperatureMinC: Double?
+    let temperatureMaxC: Double?
+    let precipitationMm: Double?
+    let precipitationPercent: Double?
+    let windMaxKmh: Double?
+    let gustMaxKmh: Double?
+    let uvIndexMax: Double?
+    let waveMaxM: Double?
+    let weather: String?
+    let weatherCode: Int?
+  }
+
+  /// The sea at noon, or why there is none.
+  struct Sea: Encodable {
+    /// "available", "no coverage", "unavailable" or "unsupported".
+    let state: String
+    let reason: String?
+    let waveM: Double?
+    let waveFromDegrees: Double?
+    let wavePeriodS: Double?
+    let surfaceC: Double?
+    let ageSeconds: Int?
+    let stale: Bool?
+  }
+
+  /// The warnings in force, or that they are not known.
+  struct Alerts: Encodable {
+    /// "available", "unavailable" or "unsupported".
+    let state: String
+    let reason: String?
+    let alerts: [WeatherAlert]
+  }
+
+  /// Makes the report of a forecast; `nil` when it has no values for the first day.
+  ///
+  /// - Parameters:
+  ///   - weather: The forecast.
+  ///   - showsHours: Whether the report has every hour.
+  ///   - showsAstronomy: Whether the report has sun and moon.
+  public init?(_ weather: SpotWeather, showsHours: Bool = false, showsAstronomy: Bool = false) {
+    let (spot, zone) = (weather.spot, weather.spot.zone)
+    let all = weather.hours
+    guard let hourly = weather.hourly.cached, let summary = DaySummary(all, of: weather.day, in: zone) else { return nil }
+    self.spot = spot.name
+    country = spot.country
+    latitude = spot.latitude
+    longitude = spot.longitude
+    day = weather.day.description
+    timezone = spot.timezone
+    provider = hourly.value.provenance.provider
+    now = weather.current.map { Now($0, zone) }
+    noon = Hour(summary.noon, zone)
+    temperatureMinC = summary.temperatureCelsius?.lowerBound
+    temperatureMaxC = summary.temperatureCelsius?.upperBound
+    precipitationMm = summary.precipitationMillimeters?.rounded(decimals: 2)
+    windMaxKmh = summary.strongestWindKilometersPerHour
+    sea = Sea(weather.marine, summary.noon.sea)
+    alerts = weather.alerts.map(Alerts.init)
+    days = (0..<weather.count).map { Day(weather, weather.day.advanced(by: $0), all) }
+    hours = showsHours ? Self.hours(of: weather, all).map { Hour($0, zone) } : nil
+    astronomy = showsAstronomy ? weather.astronomy.map { AstronomyRow($0, place: spot.name) } : nil
+    origin = hourly.origin == .remote ? "network" : hourly.origin.rawValue
+    server = hourly.value.provenance.server
+    recorded = hourly.value.provenance.isRecorded
+    fetchedAt = hourly.fetchedAt.formatted(.iso8601)
+    ageSeconds = Int((hourly.age / .seconds(1)).rounded())
+    stale = weather.isStale
+    problem = weather.hourly.problem?.description
+    attribution = weather.attribution + weather.credit
+  }
+
+  /// The rows whose instants are in the asked days of the zone.
+  private static func hours(of weather: SpotWeather, _ hours: [WeatherHour]) -> [WeatherHour] {
+    let start = weather.day.interval(in: weather.spot.zone).start
+    let end = weather.day.advanced(by: weather.count - 1).interval(in: weather.spot.zone).end
+    return hours.filter { start <= $0.instant && $0.instant < end && ($0.hasValues || $0.sea != nil) }
+  }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import Larder
+
+/// What the first versions stored of one place and day: the weather with the sea in its rows.
+struct OldForecast: Codable, Identifiable, Sendable {
+  struct Key: Hashable, Codable, Sendable {
+    let cell: Cell
+    let day: LocalDay
+  }
+
+  enum Sea: Codable, Sendable {
+    case available
+    case noCoverage
+    case unavailable(reason: String)
+  }
+
+  let id: Key
+  let fetchedAt: Date
+  let server: String
+  let isRecorded: Bool
+  let hours: [WeatherHour]
+  let sea: Sea
+}
+
+/// Forecasts that the first versions stored become entries of the caches when they are asked for.
+struct OldForecasts: Sendable {
+  private let old: LocalRepository<OldForecast>
+  private let caches: WeatherCaches
+  private let store: Store
+
+  init(_ store: Store, _ caches: WeatherCaches) async throws(RepositoryError) {
+    old = try await store.repository(RepositorySchema("forecasts"))
+    self.caches = caches
+    self.store = store
+  }
+
+  /// Takes over what is stored of a place and day, with its age; in one transaction, so that it is never in neither place.
+  func adopt(_ key: PlaceDays) async throws {
+    guard key.place.provider == "open-meteo", let found = try await old.find(by: .init(cell: key.place.cell, day: key.day)) else { return }
+    let provenance = Provenance(provider: key.place.provider, server: found.server, isRecorded: found.isRecorded)
+    let hours = found.hours.map { hour in
+      var hour = hour
+      hour.sea = nil
+      return hour
+    }
+    let hourly = try Entry(
+      key: key, value: HourlyForecast(hours: hours, provenance: provenance), fetchedAt: found.fetchedAt, WeatherCaches.Freshness.hourly
+    ).cached()
+    let sea = found.hours.compactMap(\.sea)
+    let marine =
+      sea.isEmpty
+      ? nil
+      : try Entry(
+        key: key, value: MarineForecast(hours: sea, provenance: provenance), fetchedAt: found.fetchedAt, WeatherCaches.Freshness.marine
+      ).cached()
+    let (old, hourlyStorage, marineStorage) = (old, caches.hourly.storage, caches.marine.storage)
+    try await store.transaction { transaction in
+      if try transaction.find(by: key, in: hourlyStorage) == nil { try transaction.save(hourly, in: hourlyStorage) }
+      if let marine, try transaction.find(by: key, in: marineStorage) == nil { try transaction.save(marine, in: marineStorage) }
+      try transaction.delete(found.id, in: old)
+    }
+  }
+
+  /// The stored form of a cache's entry, which is public where its initializer is not.
+  private struct Entry<Value: Codable & Sendable>: Encodable {
+    let key: PlaceDays
+    let value: Value
+    let fetchedAt: Date
+    let freshUntil: Date
+    let usableUntil: Date
+    let byteCount: Int
+
+    init(key: PlaceDays, value: Value, fetchedAt: Date, _ freshness: FreshnessPolicy) throws {
+      self.key = key
+      self.value = value
+      self.fetchedAt = fetchedAt
+      freshUntil = fetchedAt + freshness.fresh / .seconds(1)
+      usableUntil = fetchedAt + freshness.usable / .seconds(1)
+      byteCount = try JSONEncoder().encode(value).count
+    }
+
+    func cached() throws -> CachedEntry<PlaceDays, Value> {
+      try JSONDecoder().decode(CachedEntry<PlaceDays, Value>.self, from: JSONEncoder().encode(self))
+    }
+  }
+}

@@ -1,0 +1,49 @@
+public import Larder
+import Synchronization
+
+/// What all requests to one provider have in common.
+///
+/// At most so many at a time and so many in all for the whole provider, and a breaker for each of its services: a sea that fails does not
+/// stop the weather.
+public final class ProviderLimits: Sendable {
+  private let concurrency: ConcurrencyLimit
+  private let quotas: [TokenBucket]
+  private let clock: any WallClock
+  private let breakers = Mutex<[String: CircuitBreaker]>([:])
+
+  /// Makes limits.
+  public init(concurrency: Int, quotas: [TokenBucket], clock: any WallClock = SystemClock()) {
+    self.concurrency = ConcurrencyLimit(concurrency)
+    self.quotas = quotas
+    self.clock = clock
+  }
+
+  /// Those of Open-Meteo's free service: four requests at a time, as it queues five of one address and refuses the sixth, and four fifths of
+  /// its limits by the minute, the hour and the day.
+  ///
+  /// A burst waits for the minute; the longer limits are errors when they are reached.
+  public static func openMeteo(clock: any WallClock = SystemClock()) -> ProviderLimits {
+    ProviderLimits(
+      concurrency: 4,
+      quotas: [
+        TokenBucket(480, per: .seconds(60), maximumWait: .seconds(60), clock: clock), TokenBucket(4000, per: .hours(1), clock: clock),
+        TokenBucket(8000, per: .hours(24), clock: clock),
+      ], clock: clock)
+  }
+
+  /// Those of WeatherKit, which counts by the month.
+  public static func weatherKit(clock: any WallClock = SystemClock()) -> ProviderLimits {
+    ProviderLimits(concurrency: 4, quotas: [TokenBucket(10_000, per: .hours(24), clock: clock)], clock: clock)
+  }
+
+  /// The limits of one service.
+  public func of(_ service: String) -> HostLimits {
+    let breaker = breakers.withLock { breakers in
+      if let breaker = breakers[service] { return breaker }
+      let breaker = CircuitBreaker(clock: clock)
+      breakers[service] = breaker
+      return breaker
+    }
+    return HostLimits(concurrency: concurrency, quotas: quotas, breaker: breaker)
+  }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import Larder
+
+/// The caches of a provider's data, one for each kind, in the collections of one store.
+///
+/// Freshness is theirs, as the provider's models and the limits of its service make sensible; what the provider says itself goes first.
+struct WeatherCaches: Sendable {
+  let current: CachedRepository<Place, CurrentWeather>
+  let alerts: CachedRepository<Place, WeatherAlerts>
+  let hourly: CachedRepository<PlaceDays, HourlyForecast>
+  let daily: CachedRepository<PlaceDays, DailyForecast>
+  let marine: CachedRepository<PlaceDays, MarineForecast>
+
+  /// How long each kind is fresh, and how long it may be shown with its age when there is nothing newer.
+  enum Freshness {
+    static let current = FreshnessPolicy(fresh: .seconds(600), usable: .hours(2))
+    static let hourly = FreshnessPolicy(fresh: .hours(1), usable: .hours(48))
+    static let daily = FreshnessPolicy(fresh: .hours(1), usable: .hours(48))
+    static let marine = FreshnessPolicy(fresh: .hours(3), usable: .hours(48))
+    /// A warning that may have been lifted is never shown as one in force.
+    static let alerts = FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))
+  }
+
+  /// How many entries are kept of each kind.
+  static let capacity = 500
+
+  init(_ store: Store, _ combiner: RequestCombiner, retry: RetryPolicy, clock: any WallClock) async throws(RepositoryError) {
+    let eviction = EvictionPolicy(countLimit: Self.capacity)
+    @Sendable func today(_ place: Place) -> LocalDay { LocalDay(containing: clock.now, in: place.zone) }
+    current = CachedRepository(
+      storage: try await store.repository(RepositorySchema("weather-current")), freshness: Freshness.current, eviction: eviction,
+      retry: retry, clock: clock,
+      source: DatasetSource(combiner, .current, { $0.current }) { ProviderRequest($0, from: today($0), days: 1, [.current]) })
+    alerts = CachedRepository(
+      storage: try await store.repository(RepositorySchema("weather-alerts")), freshness: Freshness.alerts, eviction: eviction,
+      retry: retry, clock: clock,
+      source: DatasetSource(combiner, .alerts, { $0.alerts }) { ProviderRequest($0, from: today($0), days: 1, [.alerts]) })
+    hourly = CachedRepository(
+      storage: try await store.repository(RepositorySchema("weather-hourly")), freshness: Freshness.hourly, eviction: eviction,
+      retry: retry, clock: clock, source: DatasetSource(combiner, .hourly, { $0.hourly }) { $0.request([.hourly]) })
+    daily = CachedRepository(
+      storage: try await store.repository(RepositorySchema("weather-daily")), freshness: Freshness.daily, eviction: eviction,
+      retry: retry, clock: clock, source: DatasetSource(combiner, .daily, { $0.daily }) { $0.request([.daily]) })
+    marine = CachedRepository(
+      storage: try await store.repository(RepositorySchema("weather-marine")), freshness: Freshness.marine, eviction: eviction,
+      retry: retry, clock: clock, source: DatasetSource(combiner, .marine, { $0.marine }) { $0.request([.marine]) })
+  }
+}
+
+extension PlaceDays {
+  func request(_ datasets: Set<WeatherDataset>) -> ProviderRequest { ProviderRequest(place, from: day, days: days, datasets) }
+}
+
+/// One kind of data of a provider, as a cache asks for it.
+private struct DatasetSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
+  private let combiner: RequestCombiner
+  private let dataset: WeatherDataset
+  private let part: @Sendable (ProviderAnswer) -> ProviderAnswer.Part<Value>?
+  private let request: @Sendable (Key) -> ProviderRequest
+
+  init(
+    _ combiner: RequestCombiner, _ dataset: WeatherDataset,
+    _ part: @escaping @Sendable (ProviderAnswer) -> ProviderAnswer.Part<Value>?,
+    request: @escaping @Sendable (Key) -> ProviderRequest
+  ) {
+    self.combiner = combiner
+    self.dataset = dataset
+    self.part = part
+    self.request = request
+  }
+
+  func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
+    do {
+      let answer = try await combiner.answer(request(key), dataset)
+      guard let part = part(answer) else { throw ProviderError.malformed("an answer without \(dataset.rawValue)") }
+      switch try part.get() {
+      case .here(let value, let until): return .value(value, freshUntil: until)
+      case .nowhere(let lifetime): return .absent(reason: Self.noCoverage, lifetime: lifetime)
+      }
+    } catch ProviderError.noCoverage {
+      // The service says so itself, which is surer than an empty answer.
+      return .absent(reason: Self.noCoverage, lifetime: .hours(7 * 24))
+    }
+  }
+
+  private static var noCoverage: String { "no coverage" }
+}

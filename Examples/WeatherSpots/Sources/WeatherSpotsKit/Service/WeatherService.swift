@@ -1,0 +1,238 @@
+// Service/ answers what the weather is: from the store while it is fresh, else from a provider, with one request to each of its services.
+// Invariant: nothing is fetched that was not asked for, and what could not be fetched never takes away what is stored.
+// Called by the commands; uses ForecastProvider, and CachedRepository of Larder for everything about age.
+
+import Foundation
+public import Larder
+
+/// The weather of spots, each kind of data with its age.
+public struct WeatherService: Sendable {
+  /// What is asked: one spot, some days, which kinds of data are fetched if need be.
+  struct Question: Sendable {
+    let coordinate: Coordinate
+    let place: Place
+    let day: LocalDay
+    let count: Int
+    let policy: FetchPolicy
+    /// What the provider has; the rest is not asked for.
+    let offered: Set<WeatherDataset>
+    /// Why what the provider has is not known.
+    let availabilityProblem: WeatherProblem?
+
+    var days: PlaceDays { PlaceDays(place, from: day, days: count) }
+
+    /// The same question of someone who waits for newer data.
+    var refreshing: Question {
+      Question(
+        coordinate: coordinate, place: place, day: day, count: count, policy: .cacheFirst, offered: offered,
+        availabilityProblem: availabilityProblem)
+    }
+  }
+
+  /// The provider.
+  public let provider: any ForecastProvider
+  let caches: WeatherCaches
+  private let combiner: RequestCombiner
+  private let availabilities: CachedRepository<Place, Set<WeatherDataset>>
+  private let troubles: Troubles
+  private let oldForecasts: OldForecasts
+  private let background = Background()
+  let clock: any WallClock
+
+  /// Makes the weather of a store.
+  ///
+  /// - Parameters:
+  ///   - storage: Where what was fetched is kept.
+  ///   - provider: Who is asked.
+  ///   - limits: What all requests to the provider have in common; shared with everything else that asks it.
+  ///   - retry: How often a failed request is tried again.
+  ///   - clock: The time.
+  /// - Throws: What opening the collections throws.
+  public init(
+    _ storage: SpotStore, provider: any ForecastProvider, limits: ProviderLimits, retry: RetryPolicy = .default,
+    clock: any WallClock = SystemClock()
+  ) async throws(RepositoryError) {
+    self.provider = provider
+    self.clock = clock
+    combiner = RequestCombiner(provider) { limits.of($0) }
+    caches = try await WeatherCaches(storage.store, combiner, retry: retry, clock: clock)
+    availabilities = CachedRepository(
+      storage: try await storage.store.repository(RepositorySchema("weather-availability")),
+      freshness: FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30)), eviction: EvictionPolicy(countLimit: WeatherCaches.capacity),
+      retry: retry, clock: clock, source: AvailabilitySource(provider: provider, limits: limits))
+    troubles = Troubles(try await storage.store.repository(RepositorySchema("weather-troubles")))
+    oldForecasts = try await OldForecasts(storage.store, caches)
+  }
+
+  /// The weather of a spot: a tuple of exactly what was asked for, in that order.
+  ///
+  /// What is not asked for is not fetched. What is asked for together and is on one service of the provider is fetched with one request.
+  /// - Parameters:
+  ///   - spot: Whose weather.
+  ///   - day: The first day in the spot's zone; today unless given.
+  ///   - days: How many days, 1 to 16.
+  ///   - policy: Where the answer may come from.
+  ///   - query: The kinds of data.
+  /// - Throws: `CancellationError`; `RepositoryError` of the store. A failure of the provider is a state of the reading.
+  public func weather<each Value: Sendable>(
+    for spot: Spot, on day: LocalDay? = nil, days: Int = 1, policy: FetchPolicy = .cacheFirst,
+    including query: repeat WeatherQuery<each Value>
+  ) async throws -> (repeat Reading<each Value>) {
+    var datasets: Set<WeatherDataset> = []
+    for query in repeat each query { datasets.insert(query.dataset) }
+    let question = try await question(spot, day, days, policy, datasets)
+    let groups = await announce(datasets, question)
+    let tasks = (repeat Task { [self] in try await (each query).read(self, question) })
+    do {
+      let readings = try await withTaskCancellationHandler {
+        (repeat try await (each tasks).value)
+      } onCancel: {
+        for task in repeat each tasks { task.cancel() }
+      }
+      if policy == .staleWhileRevalidate, !groups.isEmpty {
+        // What is stale is being fetched now: the announcement holds until that is done.
+        let refreshing = question.refreshing
+        var refreshes: [Task<Void, any Error>] = []
+        for query in repeat each query { refreshes.append(Task { [self] in _ = try await query.read(self, refreshing) }) }
+        background.add { [refreshes] in
+          for task in refreshes { _ = await task.result }
+          await leave(groups)
+        }
+      } else {
+        await leave(groups)
+      }
+      return readings
+    } catch {
+      for task in repeat each tasks { task.cancel() }
+      await leave(groups)
+      throw error
+    }
+  }
+
+  /// Returns when what ``FetchPolicy/staleWhileRevalidate`` began in the background is done.
+  public func settled() async { await background.finish() }
+
+  /// What the provider has for a spot; asked of it once a day where it has to be asked.
+  ///
+  /// - Throws: What asking throws when nothing is known.
+  public func availability(for spot: Spot, policy: FetchPolicy = .cacheFirst) async throws -> Set<WeatherDataset> {
+    try await availabilities.value(for: place(spot), policy: policy).value
+  }
+
+  private func place(_ spot: Spot) -> Place {
+    Place(provider: provider.name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
+  }
+
+  private func question(
+    _ spot: Spot, _ day: LocalDay?, _ days: Int, _ policy: FetchPolicy, _ asked: Set<WeatherDataset>
+  ) async throws -> Question {
+    let place = place(spot)
+    var offered = Set(WeatherDataset.allCases.filter { provider.service(of: $0) != nil })
+    var problem: WeatherProblem?
+    if !asked.isDisjoint(with: offered), provider.needsCountry {
+      // Forecasts are everywhere; what a country may lack is promised only after asking.
+      do { offered.formIntersection(try await availability(for: spot, policy: policy == .cacheOnly ? .cacheOnly : .cacheFirst)) } catch {
+        if error is CancellationError { throw error }
+        problem = WeatherProblem(error)
+      }
+    }
+    let question = Question(
+      coordinate: spot.coordinate, place: place, day: day ?? LocalDay(containing: clock.now, in: spot.zone), count: min(max(days, 1), 16),
+      policy: policy, offered: offered, availabilityProblem: problem)
+    try await oldForecasts.adopt(question.days)
+    return question
+  }
+}
+
+extension WeatherService {
+  /// Tells the combiner what will be fetched: what is asked for and not fresh, by service.
+  private func announce(_ datasets: Set<WeatherDataset>, _ question: Question) async -> [RequestCombiner.Group] {
+    guard question.policy != .cacheOnly else { return [] }
+    var byService: [String: Set<WeatherDataset>] = [:]
+    for dataset in datasets.intersection(question.offered) {
+      if let service = provider.service(of: dataset), await needsFetch(dataset, question) {
+        byService[service, default: []].insert(dataset)
+      }
+    }
+    var groups: [RequestCombiner.Group] = []
+    for datasets in byService.values where datasets.count > 1 { groups.append(await combiner.join(question.days.request(datasets))) }
+    return groups
+  }
+
+  private func leave(_ groups: [RequestCombiner.Group]) async {
+    for group in groups { await combiner.leave(group) }
+  }
+
+  private func needsFetch(_ dataset: WeatherDataset, _ question: Question) async -> Bool {
+    switch question.policy {
+    case .cacheOnly: return false
+    case .networkOnly, .networkFirst: return true
+    case .cacheFirst, .staleWhileRevalidate: break
+    }
+    return switch dataset {
+    case .current: await !isFresh(caches.current, question.place)
+    case .alerts: await !isFresh(caches.alerts, question.place)
+    case .hourly: await !isFresh(caches.hourly, question.days)
+    case .daily: await !isFresh(caches.daily, question.days)
+    case .marine: await !isFresh(caches.marine, question.days)
+    case .astronomy: false
+    }
+  }
+
+  private func isFresh<Key, Value>(_ cache: CachedRepository<Key, Value>, _ key: Key) async -> Bool {
+    do {
+      guard let entry = try await cache.storage.find(by: key) else { return false }
+      return entry.fetchedAt <= clock.now && clock.now < entry.freshUntil
+    } catch { return false }
+  }
+
+  /// Reads one kind of data.
+  func read<Key, Value>(
+    _ dataset: WeatherDataset, _ cache: CachedRepository<Key, Value>, _ key: Key, _ question: Question
+  ) async throws -> Reading<Value> {
+    guard question.offered.contains(dataset) else { return .unsupported }
+    if dataset == .alerts, let problem = question.availabilityProblem { return .unavailable(problem) }
+    do {
+      return .available(try await cache.value(for: key, policy: question.policy))
+    } catch CacheError.absent(_, let since) {
+      return .noCoverage(since: since)
+    } catch ProviderError.unsupported {
+      return .unsupported
+    } catch let error as CancellationError {
+      throw error
+    } catch {
+      return .unavailable(WeatherProblem(error))
+    }
+  }
+
+  /// Reads the sea; a failure with nothing to show in its place is remembered for some minutes, so that it is not asked for each time.
+  func readMarine(_ question: Question) async throws -> Reading<MarineForecast> {
+    let isExplicit = question.policy != .cacheFirst && question.policy != .staleWhileRevalidate
+    if !isExplicit, let problem = try await troubles.problem(question.days, at: clock.now) { return .unavailable(problem) }
+    let reading = try await read(.marine, caches.marine, question.days, question)
+    switch reading {
+    case .unavailable(let problem) where question.policy != .cacheOnly && problem.isTransient:
+      try await troubles.note(problem, question.days, at: clock.now)
+    case .available, .noCoverage: try await troubles.forget(question.days)
+    case .unavailable, .unsupported: break
+    }
+    return reading
+  }
+
+  /// Sun and moon of the asked days.
+  func astronomy(_ question: Question) -> Reading<[Astronomy]> {
+    let days = (0..<question.count).map {
+      Astronomy(at: question.coordinate, on: question.day.advanced(by: $0), in: question.place.zone)
+    }
+    return .available(Cached(value: days, fetchedAt: clock.now, age: .zero, state: .fresh, origin: .memory))
+  }
+}
+
+private struct AvailabilitySource: RemoteSource {
+  let provider: any ForecastProvider
+  let limits: ProviderLimits
+
+  func fetch(_ place: Place, validator: String?) async throws -> Fetched<Set<WeatherDataset>> {
+    .value(try await limits.of("availability").run { try await provider.availability(at: place) })
+  }
+}

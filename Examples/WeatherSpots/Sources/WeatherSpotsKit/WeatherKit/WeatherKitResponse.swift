@@ -1,0 +1,131 @@
+import Foundation
+
+/// What WeatherKit answers: the data sets that were asked for and that it has.
+struct WeatherKitResponse: Decodable {
+  let currentWeather: Current?
+  let forecastHourly: Hourly?
+  let forecastDaily: Daily?
+  let weatherAlerts: Alerts?
+
+  struct Metadata: Decodable {
+    let expireTime: Date
+    let readTime: Date?
+    let units: String?
+  }
+
+  struct Current: Decodable {
+    let metadata: Metadata
+    let asOf: Date
+    let conditionCode: String?
+    let temperature: Double?
+    let temperatureApparent: Double?
+    let humidity: Double?
+    let cloudCover: Double?
+    let pressure: Double?
+    let windSpeed: Double?
+    let windGust: Double?
+    let windDirection: Double?
+    let uvIndex: Double?
+  }
+
+  struct Hourly: Decodable {
+    let metadata: Metadata
+    let hours: [Hour]
+  }
+
+  struct Hour: Decodable {
+    let forecastStart: Date
+    let conditionCode: String?
+    let temperature: Double?
+    let temperatureApparent: Double?
+    let humidity: Double?
+    let cloudCover: Double?
+    let precipitationAmount: Double?
+    let precipitationChance: Double?
+    let pressure: Double?
+    let windSpeed: Double?
+    let windGust: Double?
+    let windDirection: Double?
+    let uvIndex: Double?
+  }
+
+  struct Daily: Decodable {
+    let metadata: Metadata
+    let days: [Day]
+  }
+
+  struct Day: Decodable {
+    let forecastStart: Date
+    let conditionCode: String?
+    let temperatureMax: Double?
+    let temperatureMin: Double?
+    let precipitationAmount: Double?
+    let precipitationChance: Double?
+    let maxUvIndex: Double?
+    let windSpeedMax: Double?
+    let windGustSpeedMax: Double?
+    let daytimeForecast: Part?
+  }
+
+  struct Part: Decodable {
+    let windDirection: Double?
+    let windSpeed: Double?
+  }
+
+  struct Alerts: Decodable {
+    let metadata: Metadata
+    let alerts: [Alert]
+  }
+
+  struct Alert: Decodable {
+    let id: String
+    let areaName: String?
+    let description: String
+    let effectiveTime: Date
+    let expireTime: Date
+    let issuedTime: Date
+    let eventOnsetTime: Date?
+    let eventEndTime: Date?
+    let severity: String?
+    let urgency: String?
+    let certainty: String?
+    let source: String?
+    let detailsUrl: String?
+  }
+
+  /// Reads the body of an answer with the status 200.
+  init(_ body: Data) throws(ProviderError) {
+    let decoder = JSONDecoder()
+    decoder.dateDecodingStrategy = .iso8601
+    do {
+      self = try decoder.decode(WeatherKitResponse.self, from: body)
+    } catch DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty {
+      // Not JSON at all: a page of something in between, or the first part of an answer.
+      let start = body.first { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 }
+      throw start == UInt8(ascii: "{") ? .interrupted : .notJSON(status: 200)
+    } catch {
+      throw .malformed("not the documented JSON")
+    }
+  }
+
+  /// What a status other than 200 means.
+  static func error(_ response: TransportResponse, at now: Date) -> ProviderError {
+    let body: ErrorBody?
+    do { body = try JSONDecoder().decode(ErrorBody.self, from: response.body) } catch { body = nil }
+    let text = (body?.message ?? body?.reason ?? body?.error ?? "status \(response.status)")
+    let reason = String(text.prefix(200).filter { !$0.isNewline && $0 >= " " && $0 != "\u{7F}" })
+    return switch response.status {
+    case 401, 403: .unauthorized(reason: reason)
+    case 429: .rateLimited(.minute, retryAfter: response.retryAfter, reason: reason).waitingUntilWindowEnds(at: now)
+    case 500...: .serviceFailed(status: response.status)
+    case 404 where body == nil: .notJSON(status: 404)
+    default: .rejected(status: response.status, reason: reason)
+    }
+  }
+
+  private struct ErrorBody: Decodable {
+    let message: String?
+    let reason: String?
+    let error: String?
+  }
+}

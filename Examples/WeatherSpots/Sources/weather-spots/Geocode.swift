@@ -1,0 +1,69 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct Geocode: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Finds places by the beginning of their name.",
+    discussion: """
+      Answers come from Open-Meteo's geocoding, whose data are GeoNames' (CC BY 4.0), and are kept for thirty days. Each line has what `add` \
+      wants: the name, degrees north and east, and the zone. A name that is nowhere is the exit code 2; if the service is out and nothing is \
+      stored, it is 69.
+      """)
+
+  @Argument(help: "The beginning of a name, at least two characters.")
+  var name: String
+
+  @Option(help: ArgumentHelp("How many places at most, 1 to 100.", valueName: "number"))
+  var count = 10
+
+  @Option(help: ArgumentHelp("The language of the names, such as de.", valueName: "code"))
+  var language = "en"
+
+  @Option(help: ArgumentHelp("Only places of this country (ISO 3166).", valueName: "code"))
+  var country = ""
+
+  @OptionGroup var options: ProviderOptions
+  @OptionGroup var globals: Globals
+
+  func validate() throws {
+    guard name.trimmingCharacters(in: .whitespaces).count >= 2 else { throw ValidationError("A name has at least two characters.") }
+    guard (1...100).contains(count) else { throw ValidationError("--count takes 1 to 100.") }
+    guard language.wholeMatch(of: /[a-zA-Z]{2,3}/) != nil else { throw ValidationError("--language takes a code such as de.") }
+    guard country.isEmpty || country.wholeMatch(of: /[a-zA-Z]{2}/) != nil else {
+      throw ValidationError("--country takes a code such as FR.")
+    }
+  }
+
+  func run() async throws {
+    try await reportingFailures {
+      let found = try await globals.withStore(creating: true) { storage in
+        let question = Geocoding.Question(name, count: count, language: language.lowercased(), country: country)
+        do { return try await options.geocoding(storage).places(question, policy: options.fetchPolicy) } catch {
+          if error is RepositoryError { throw error }
+          throw Failure(.noForecast, "no places: \(WeatherProblem(error)), and none are stored")
+        }
+      }
+      if let error = found.refreshError { note("\(WeatherProblem(error)); these are the places found earlier") }
+      if globals.json { try writeJSON(found.value) } else { try writeText(Self.text(found.value)) }
+      guard !found.value.isEmpty else { throw ExitCode(Outcome.notFound.rawValue) }
+      if found.refreshError != nil { throw ExitCode(Outcome.stale.rawValue) }
+    }
+  }
+
+  private static func text(_ places: [FoundPlace]) -> String {
+    guard !places.isEmpty else { return "No such place.\n" }
+    let width = min(40, places.map(\.name.count).max() ?? 0)
+    let lines = places.map { place in
+      let name = place.name.padding(toLength: max(width, place.name.count), withPad: " ", startingAt: 0)
+      let region = [place.region, place.country].compactMap { $0 }.joined(separator: ", ")
+      return "\(name)  \(pad(place.latitude.text(decimals: 4), 8))  \(pad(place.longitude.text(decimals: 4), 9))  \(place.timezone)"
+        + (region.isEmpty ? "" : "  \(region)") + (place.population.map { "  \($0) people" } ?? "")
+    }
+    return lines.joined(separator: "\n")
+      + "\nPlaces from GeoNames (https://www.geonames.org/), CC BY 4.0, by Open-Meteo.com (https://open-meteo.com/)\n"
+  }
+
+  private static func pad(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+/// A place on the command line: the name or id of a spot, or a point.
+struct LocationArgument {
+  private let text: String
+  private let zone: String?
+
+  init(_ text: String, zone: String?) {
+    self.text = text
+    self.zone = zone
+  }
+
+  /// Whether a text is meant as a point and not as a name.
+  static func isPoint(_ text: String) -> Bool {
+    text.wholeMatch(of: /\s*-?[0-9]*\.?[0-9]+\s*,\s*-?[0-9]*\.?[0-9]+\s*/) != nil
+  }
+
+  /// The spot, or a nameless one at the point; its zone is that of a spot near by, or is asked for and then kept.
+  func spot(_ storage: SpotStore, _ options: ProviderOptions) async throws -> Spot {
+    guard Self.isPoint(text) else { return try await storage.spot(named: text) }
+    let point = try point(text)
+    let timezone: String
+    if let zone {
+      timezone = zone
+    } else if let near = try await storage.spots.first(.spots(near: point, within: .kilometers(25))) {
+      timezone = near.timezone
+    } else {
+      do { timezone = try await options.geocoding(storage).zone(of: point) } catch {
+        throw Failure(.noForecast, "the zone of the point is not known (\(WeatherProblem(error))); --zone Europe/Paris says it")
+      }
+    }
+    let name = "\(point.latitude.text(decimals: 4)),\(point.longitude.text(decimals: 4))"
+    do { return try Spot(name: name, latitude: point.latitude, longitude: point.longitude, timezone: timezone) } catch {
+      throw Failure(.usage, "this point cannot be: \(error)")
+    }
+  }
+}

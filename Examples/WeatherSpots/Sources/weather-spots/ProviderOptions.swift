@@ -1,0 +1,132 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+/// The options that say whom to ask for the weather, and how.
+struct ProviderOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Whom to ask: open-meteo, weatherkit, or recorded, which is old weather dated anew and needs no network.", valueName: "name"))
+  var provider = ProviderName.openMeteo
+
+  @Option(
+    help: ArgumentHelp(
+      """
+      Where the answer may come from: cache-first, stale-while-revalidate (what is stored at once, refreshed after it), network-first, \
+      network-only or cache-only.
+      """, valueName: "name"))
+  var policy = Policy.cacheFirst
+
+  @Flag(help: "The same as --policy network-first: ask although a fresh forecast is stored.")
+  var refresh = false
+
+  @Option(help: ArgumentHelp("Another server that answers as the provider's does.", valueName: "url"))
+  var api: String?
+
+  @Option(help: ArgumentHelp("How long to wait for an answer.", valueName: "seconds"))
+  var timeout = 10.0
+
+  @Option(
+    help: ArgumentHelp("Take this instant for the present one, to try out what gets stale when.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
+    transform: Self.instant)
+  var now: Date?
+
+  enum ProviderName: String, ExpressibleByArgument, CaseIterable {
+    case openMeteo = "open-meteo"
+    case weatherKit = "weatherkit"
+    case recorded
+  }
+
+  enum Policy: String, ExpressibleByArgument, CaseIterable {
+    case cacheFirst = "cache-first"
+    case staleWhileRevalidate = "stale-while-revalidate"
+    case networkFirst = "network-first"
+    case networkOnly = "network-only"
+    case cacheOnly = "cache-only"
+  }
+
+  func validate() throws {
+    guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
+    guard !refresh || policy == .cacheFirst else { throw ValidationError("Give either --refresh or --policy.") }
+    _ = try base()
+  }
+
+  /// The time that everything goes by.
+  var clock: any WallClock { now.map(StandingClock.init) ?? SystemClock() }
+
+  var fetchPolicy: FetchPolicy {
+    switch refresh ? .networkFirst : policy {
+    case .cacheFirst: .cacheFirst
+    case .staleWhileRevalidate: .staleWhileRevalidate
+    // A request that takes too long ends by itself, and says so; this limit is for what else may take time.
+    case .networkFirst: .networkFirst(timeout: .seconds(timeout + 5))
+    case .networkOnly: .networkOnly
+    case .cacheOnly: .cacheOnly
+    }
+  }
+
+  /// The weather of a store.
+  func weather(_ storage: SpotStore, retry: RetryPolicy) async throws -> WeatherService {
+    let limits = provider == .weatherKit ? ProviderLimits.weatherKit() : .openMeteo()
+    return try await WeatherService(storage, provider: try makeProvider(), limits: limits, retry: retry, clock: clock)
+  }
+
+  /// The geocoding of a store.
+  func geocoding(_ storage: SpotStore) async throws -> Geocoding {
+    let transport: any Transport = provider == .recorded ? RecordedTransport(now: instant) : URLSessionTransport()
+    return try await Geocoding(
+      storage, servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, transport: transport, timeout: limit, limits: .openMeteo(),
+      retry: .never, clock: clock)
+  }
+
+  private var limit: Duration { .milliseconds(Int(timeout * 1000)) }
+  private var instant: @Sendable () -> Date {
+    let clock = clock
+    return { clock.now }
+  }
+
+  private func makeProvider() throws -> any ForecastProvider {
+    switch provider {
+    case .openMeteo: OpenMeteoProvider(servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, timeout: limit, now: instant)
+    case .weatherKit:
+      WeatherKitProvider(key: try weatherKitKey(), server: try base() ?? WeatherKitProvider.server, timeout: limit, now: instant)
+    case .recorded: RecordedProvider(now: instant)
+    }
+  }
+
+  private func weatherKitKey() throws -> WeatherKitKey {
+    let environment = ProcessInfo.processInfo.environment
+    func value(_ name: String) throws -> String {
+      guard let value = environment[name], !value.isEmpty else {
+        throw Failure(.usage, "WeatherKit needs \(name) in the environment; `weather-spots help forecast` says what it is")
+      }
+      return value
+    }
+    return try WeatherKitKey(
+      file: URL(filePath: try value("WEATHERKIT_KEY_FILE")), keyID: try value("WEATHERKIT_KEY_ID"),
+      teamID: try value("WEATHERKIT_TEAM_ID"), serviceID: try value("WEATHERKIT_SERVICE_ID"))
+  }
+
+  private func base() throws -> URL? {
+    guard let api else { return nil }
+    guard let url = URL(string: api), ["http", "https"].contains(url.scheme), url.host() != nil else {
+      throw ValidationError("--api takes a URL such as http://127.0.0.1:8080.")
+    }
+    return url
+  }
+
+  private static func instant(_ text: String) throws -> Date {
+    do { return try Date(text, strategy: .iso8601) } catch { throw ValidationError("An instant is written yyyy-MM-ddTHH:mm:ssZ.") }
+  }
+}
+
+/// A wall clock that stands at one instant, while what runs goes on.
+private struct StandingClock: WallClock {
+  let now: Date
+  private let system = SystemClock()
+
+  init(_ now: Date) { self.now = now }
+  var uptime: Duration { system.uptime }
+  func sleep(for duration: Duration) async throws { try await system.sleep(for: duration) }
+}

@@ -1,0 +1,17 @@
+public import Foundation
+
+/// Why a cache has no answer, where that is not the source's own error.
+public enum CacheError: Error, Hashable, Sendable {
+  /// The source has said that there is no value, and that is still believed; see ``Fetched/absent(reason:lifetime:)``.
+  case absent(reason: String, since: Date)
+  /// Nothing usable is stored, and the policy was ``FetchPolicy/cacheOnly``.
+  case notCached
+  /// The source was not asked, because its circuit breaker is open until then.
+  case circuitOpen(until: Date)
+  /// The source was not asked, because its quota is spent until then.
+  case quotaExceeded(until: Date)
+  /// The source has not answered in time; only ever a ``Cached/refreshError``.
+  case timedOut(Duration)
+  /// The source answered "not modified" although it was given no validator.
+  case nothingToRevalidate
+}

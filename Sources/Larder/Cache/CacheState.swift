@@ -1,0 +1,113 @@
+internal import Foundation
+
+/// The clocks and the storage when a cache was made: what the entries of earlier runs are judged by.
+struct CacheStart: Sendable {
+  let wall: Date
+  let uptime: Duration
+  let revision: Revision
+}
+
+/// What a cache knows beside its entries.
+///
+/// Everything in it is bounded by the entries, the fetches under way, or a number.
+struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
+  /// The entries that this process has seen.
+  var known: [Key: KnownEntry<Value>] = [:]
+  /// What storage has refused to take.
+  var unsaved = UnsavedEntries<Key, Value>()
+  /// The fetches under way, by their number.
+  var flights: [UInt64: Flight<Key, Value>] = [:]
+  /// The number of the fetch that callers of a key join.
+  var current: [Key: UInt64] = [:]
+  var lastFlight: UInt64 = 0
+  /// Until when providers have asked not to be asked again.
+  var holdOffs = HoldOffs<Key>()
+  /// What is evicted next; `nil` until it is needed, and after storage has failed.
+  var evictionIndex: EvictionIndex<Key>?
+  var statistics = CacheStatistics()
+  /// Readers of `updates`, to be told of what storage does not tell.
+  var readers: [Key: [WeakSignal]] = [:]
+
+  /// Removes what is known of a key, and keeps the result of its fetch out.
+  mutating func forget(_ key: Key) {
+    if let id = current.removeValue(forKey: key) { flights[id]?.token.doom() }
+    known[key] = nil
+    unsaved.remove(key)
+    holdOffs.remove(key)
+    evictionIndex?.remove(key)
+  }
+
+  mutating func forgetAll() {
+    for id in current.values { flights[id]?.token.doom() }
+    current = [:]
+    known = [:]
+    unsaved = .init()
+    holdOffs = .init()
+    evictionIndex = nil
+  }
+
+  /// Counts what was evicted by a commit that went through.
+  mutating func count(_ victims: [EvictionIndex<Key>.Victim]) {
+    for victim in victims {
+      known[victim.key] = nil
+      statistics.evictions[victim.cause, default: 0] += 1
+    }
+  }
+
+  mutating func note(_ error: RepositoryError) {
+    statistics.storageErrors += 1
+    statistics.lastStorageError = error.code
+  }
+}
+
+/// Which version of an entry somebody has seen, to notice that there is another.
+enum EntryVersion: Hashable, Sendable {
+  case none
+  case stored(Revision)
+  case unsaved(UInt64)
+}
+
+/// Entries that storage has refused, for as long as it does: the newest hundred.
+struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
+  struct Element: Sendable {
+    let entry: CachedEntry<Key, Value>
+    let uptime: Duration
+    let serial: UInt64
+  }
+
+  static var limit: Int { 100 }
+  private var elements: [Key: Element] = [:]
+  private var serial: UInt64 = 0
+
+  var isEmpty: Bool { elements.isEmpty }
+  subscript(key: Key) -> Element? { elements.isEmpty ? nil : elements[key] }
+
+  mutating func insert(_ entry: CachedEntry<Key, Value>, _ uptime: Duration) -> EntryVersion {
+    serial += 1
+    elements[entry.key] = Element(entry: entry, uptime: uptime, serial: serial)
+    if elements.count > Self.limit, let oldest = elements.min(by: { $0.value.serial < $1.value.serial }) { elements[oldest.key] = nil }
+    return .unsaved(serial)
+  }
+
+  mutating func remove(_ key: Key) { elements[key] = nil }
+}
+
+/// Keys that a provider has asked not to be asked for until a moment: the newest thousand.
+struct HoldOffs<Key: Hashable & Sendable>: Sendable {
+  private var moments: [Key: (until: Duration, error: any Error)] = [:]
+
+  mutating func hold(_ key: Key, until: Duration, _ error: any Error, now: Duration) {
+    moments[key] = (until, error)
+    guard moments.count > 1_000 else { return }
+    moments = moments.filter { $0.value.until > now }
+    if moments.count > 1_000, let first = moments.min(by: { $0.value.until < $1.value.until }) { moments[first.key] = nil }
+  }
+
+  mutating func remove(_ key: Key) { moments[key] = nil }
+
+  /// The error to give in the place of asking, if it is not the time yet.
+  func error(_ key: Key, _ now: Duration) -> (any Error)? {
+    guard !moments.isEmpty, let moment = moments[key], moment.until > now else { return nil }
+    return moment.error
+  }
+}

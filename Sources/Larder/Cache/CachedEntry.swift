@@ -1,0 +1,77 @@
+public import Foundation
+
+/// What a cache stores of a key: a value, or that there is none, and when that was learnt.
+///
+/// Its Codable form is what is on disk; see ``CachedRepository`` for using it.
+public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Identifiable, Sendable {
+  /// What was learnt from the source.
+  public enum Content: Sendable {
+    /// The value.
+    case value(Value)
+    /// There is none, for this reason.
+    case absent(reason: String)
+  }
+
+  /// Which value this is.
+  public let key: Key
+  /// What the source has said.
+  public let content: Content
+  /// When it said so, by this device's clock.
+  public let fetchedAt: Date
+  /// Until when it is fresh; not before ``fetchedAt``.
+  public let freshUntil: Date
+  /// Until when it may be served; not before ``freshUntil``.
+  public let usableUntil: Date
+  /// What the source gave with it for asking again, such as an ETag.
+  public let validator: String?
+  /// The size of the value as JSON, in bytes; 0 when there is none.
+  public let byteCount: Int
+  /// When it was first noticed that ``fetchedAt`` is in the future, because the clock was set back; else `nil`.
+  public let noticedInFutureAt: Date?
+
+  /// The key, so that there is one entry for each.
+  public var id: Key { key }
+  /// The value, if there is one.
+  public var value: Value? {
+    if case .value(let value) = content { value } else { nil }
+  }
+}
+
+extension CachedEntry: Codable {
+  private enum CodingKeys: String, CodingKey {
+    case key, value, absent, fetchedAt, freshUntil, usableUntil, validator, byteCount, noticedInFutureAt
+  }
+
+  /// Reads an entry of the form that ``encode(to:)`` writes.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    key = try container.decode(Key.self, forKey: .key)
+    if let reason = try container.decodeIfPresent(String.self, forKey: .absent) {
+      content = .absent(reason: reason)
+    } else {
+      content = .value(try container.decode(Value.self, forKey: .value))
+    }
+    fetchedAt = try container.decode(Date.self, forKey: .fetchedAt)
+    freshUntil = try container.decode(Date.self, forKey: .freshUntil)
+    usableUntil = try container.decode(Date.self, forKey: .usableUntil)
+    validator = try container.decodeIfPresent(String.self, forKey: .validator)
+    byteCount = try container.decode(Int.self, forKey: .byteCount)
+    noticedInFutureAt = try container.decodeIfPresent(Date.self, forKey: .noticedInFutureAt)
+  }
+
+  /// Writes `value`, or `absent` with the reason, and the times beside it.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(key, forKey: .key)
+    switch content {
+    case .value(let value): try container.encode(value, forKey: .value)
+    case .absent(let reason): try container.encode(reason, forKey: .absent)
+    }
+    try container.encode(fetchedAt, forKey: .fetchedAt)
+    try container.encode(freshUntil, forKey: .freshUntil)
+    try container.encode(usableUntil, forKey: .usableUntil)
+    try container.encodeIfPresent(validator, forKey: .validator)
+    try container.encode(byteCount, forKey: .byteCount)
+    try container.encodeIfPresent(noticedInFutureAt, forKey: .noticedInFutureAt)
+  }
+}

@@ -1,0 +1,133 @@
+// Cache/ keeps values of a remote source with a stated age, in a repository.
+// Invariant: every answer's state is derived from the clock when it is given, and what is served was stored and read back, unless storing failed.
+// Called by apps; uses LocalRepository, and nothing of the files below it.
+
+internal import Foundation
+internal import Synchronization
+
+/// Values of a remote source, kept on the device with a stated age.
+///
+/// ```swift
+/// let cache = CachedRepository(
+///   storage: storage, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)), source: ForecastSource())
+/// let forecast = try await cache.value(for: spot.id)
+/// print(forecast.value, forecast.age, forecast.state)
+/// ```
+///
+/// A value is *fresh*, then *stale*, then *expired*; see ``FreshnessPolicy``. Callers who want one key at the same time share one fetch,
+/// which is cancelled when the last of them is. What was fetched is stored and read back before anybody gets it. A storage that fails, as on a
+/// full disk, fails no call: the value is served, kept in memory for a while, and the error counted in ``statistics``.
+///
+/// Age is counted by the monotonic clock in this process, and by the wall clock across restarts. So setting the clock neither empties the
+/// cache nor keeps anything fresh; an entry from the future is stale, and expires.
+///
+/// Answers from storage do not leave the caller's actor. Give each cache a repository of its own.
+public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable & Sendable> {
+  /// Where the entries are; whoever opened it closes it.
+  public nonisolated let storage: LocalRepository<CachedEntry<Key, Value>>
+  nonisolated let freshness: FreshnessPolicy
+  nonisolated let eviction: EvictionPolicy
+  nonisolated let retry: RetryPolicy
+  nonisolated let clock: any WallClock
+  nonisolated let source: any RemoteSource<Key, Value>
+  nonisolated let start: CacheStart
+  /// A number from 0 up to 1, for jitter.
+  nonisolated let random: @Sendable () -> Double
+  nonisolated let state = Mutex(CacheState<Key, Value>())
+
+  /// Makes a cache of a source over a repository.
+  ///
+  /// - Parameters:
+  ///   - storage: Where the entries are. ``open(jsonFile:options:)`` opens one that heals itself.
+  ///   - freshness: How long values are fresh, and how long usable.
+  ///   - eviction: How much is kept: everything unless given.
+  ///   - retry: How often a failed fetch is tried again.
+  ///   - clock: The time; a test gives a `ManualClock`.
+  ///   - source: Where values come from. Bound it with ``RemoteSource/limited(by:weight:)``.
+  public init(
+    storage: LocalRepository<CachedEntry<Key, Value>>, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none,
+    retry: RetryPolicy = .default, clock: any WallClock = SystemClock(), source: some RemoteSource<Key, Value>
+  ) {
+    self.init(
+      storage: storage, freshness: freshness, eviction: eviction, retry: retry, clock: clock, source: source,
+      random: { Double.random(in: 0..<1) })
+  }
+
+  init(
+    storage: LocalRepository<CachedEntry<Key, Value>>, freshness: FreshnessPolicy, eviction: EvictionPolicy, retry: RetryPolicy,
+    clock: any WallClock, source: some RemoteSource<Key, Value>, random: @escaping @Sendable () -> Double
+  ) {
+    self.storage = storage
+    self.freshness = freshness
+    self.eviction = eviction
+    self.retry = retry
+    self.clock = clock
+    self.source = source
+    self.random = random
+    start = CacheStart(wall: clock.now, uptime: clock.uptime, revision: storage.snapshot.revision)
+  }
+
+  /// The value of a key, from storage or from the source as the policy says.
+  ///
+  /// Cost of an answer from storage: two look-ups and a reading of the clock.
+  /// - Throws: what the source throws after its retries; ``CacheError``; `CancellationError` when the task is cancelled, which leaves other
+  ///   callers of the key alone.
+  public nonisolated(nonsending) func value(for key: Key, policy: FetchPolicy = .cacheFirst) async throws -> Cached<Value> {
+    if let cached = hit(key, policy) { return cached }
+    return try await answer(key, policy)
+  }
+
+  /// The values of several keys: each the value, or the error that ``value(for:policy:)`` would throw.
+  ///
+  /// What can be answered from storage is answered first. With ``FetchPolicy/staleWhileRevalidate``, refreshing goes on in the background
+  /// after this returns, within the same bound.
+  /// - Parameter maxConcurrentFetches: How many keys are fetched at a time, at least one: 6 unless given.
+  public nonisolated(nonsending) func values(
+    for keys: [Key], policy: FetchPolicy = .cacheFirst, maxConcurrentFetches: Int = 6
+  ) async -> [Key: Result<Cached<Value>, any Error>] {
+    await answers(keys, policy, maxConcurrentFetches)
+  }
+
+  /// The value of a key now, and again whenever the value or its state differs.
+  ///
+  /// It fetches nothing: it shows what ``value(for:policy:)`` and others have brought. A value becoming stale or expired is told when it
+  /// happens; one that is removed is not. A slow reader gets the newest only, so nothing piles up. The sequence ends when the
+  /// storage is closed and when the reading task is cancelled.
+  public nonisolated func updates(for key: Key) -> CachedUpdates<Value> {
+    CachedUpdates { [self] in CachedReader(self, key) }
+  }
+
+  /// Fetches what is not fresh, six keys at a time, and returns when all are there or have failed.
+  public nonisolated(nonsending) func prefetch(_ keys: [Key]) async { _ = await values(for: keys) }
+
+  /// Removes what is stored of a key; a fetch that is under way is not stored either, only given to those who wait for it.
+  ///
+  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; the entry is then still there.
+  public nonisolated(nonsending) func invalidate(_ key: Key) async throws {
+    state.withLock { $0.forget(key) }
+    do {
+      try await storage.delete(key)
+    } catch {
+      // It is still there, and counts.
+      state.withLock { $0.evictionIndex = nil }
+      throw error
+    }
+    poke(key)
+  }
+
+  /// Removes everything, and keeps out what is being fetched.
+  ///
+  /// - Throws: ``RepositoryError`` of ``LocalRepository/replaceAll(with:)``; the entries are then still there.
+  public nonisolated(nonsending) func removeAll() async throws {
+    state.withLock { $0.forgetAll() }
+    try await storage.replaceAll(with: [])
+  }
+
+  /// Removes what is least worth keeping, on disk too, because the system asks for memory.
+  ///
+  /// Call it from the app's memory warning. Storage that fails keeps its entries, and the error is counted.
+  public nonisolated(nonsending) func relieve(_ pressure: MemoryPressure) async { await evict(under: pressure) }
+
+  /// What the cache has done since it was made.
+  public nonisolated var statistics: CacheStatistics { state.withLock { $0.statistics } }
+}

@@ -1,0 +1,35 @@
+/// The value of one key now, and whenever it or its state differs; see ``CachedRepository/updates(for:)``.
+public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
+  /// The value with its age and state.
+  public typealias Element = Cached<Value>
+  /// Nothing: a value that cannot be read is none.
+  public typealias Failure = Never
+
+  private let reader: @Sendable () -> any CachedReading<Value>
+
+  init(_ reader: @escaping @Sendable () -> any CachedReading<Value>) { self.reader = reader }
+
+  /// Begins with the current value, if there is one.
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: reader()) }
+
+  /// Gives one answer after the other to one reader.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    /// The value with its age and state.
+    public typealias Element = Cached<Value>
+    /// Nothing.
+    public typealias Failure = Never
+
+    let reader: any CachedReading<Value>
+
+    /// The next answer, as soon as there is one; `nil` when the storage was closed, and when the task is cancelled.
+    public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Cached<Value>? {
+      await reader.next()
+    }
+  }
+}
+
+/// A reader of updates, whatever its key.
+protocol CachedReading<Value>: AnyObject, Sendable {
+  associatedtype Value: Sendable
+  func next() async -> Cached<Value>?
+}

@@ -1,0 +1,28 @@
+/// How much a cache keeps, on disk as in memory.
+///
+/// When a limit is passed, entries that are expired go first, then those that were used seldom and long ago.
+public struct EvictionPolicy: Hashable, Sendable {
+  /// How many entries are kept; `nil` for any number.
+  public let countLimit: Int?
+  /// How many bytes the values have together, as JSON; `nil` for any number.
+  ///
+  /// A value that is larger by itself is served and not stored.
+  public let byteLimit: Int?
+
+  /// Makes a policy; a limit below 1 becomes 1.
+  public init(countLimit: Int? = nil, byteLimit: Int? = nil) {
+    self.countLimit = countLimit.map { max($0, 1) }
+    self.byteLimit = byteLimit.map { max($0, 1) }
+  }
+
+  /// Keeps everything, expired entries included, until it is removed by a call.
+  public static let none = EvictionPolicy()
+}
+
+/// How hard the system asks for memory.
+public enum MemoryPressure: Hashable, Sendable {
+  /// Expired entries go.
+  case warning
+  /// Expired entries go, and then the half of the rest that was used seldom and long ago.
+  case critical
+}

@@ -1,0 +1,148 @@
+public import Foundation
+internal import Synchronization
+
+/// Stops asking a host that fails: closed, then open after failures in a row, then half-open with one probe.
+///
+/// While it is open, requests fail at once with ``CacheError/circuitOpen(until:)``. After the cool-down one request goes through as a probe:
+/// if it succeeds the breaker closes, if it fails it opens for twice as long. Share one among everything that talks to one host.
+public final class CircuitBreaker: Sendable {
+  /// What a breaker lets through.
+  public enum Phase: Hashable, Sendable {
+    /// Everything.
+    case closed
+    /// Nothing until then, by the wall clock as it was read now.
+    case open(until: Date)
+    /// One probe, which is under way or will be the next request.
+    case halfOpen
+  }
+
+  private enum Mode {
+    case closed(failures: Int)
+    /// Until then, by the monotonic clock.
+    case open(until: Duration)
+    case probing(UInt64)
+  }
+
+  private struct State {
+    var mode = Mode.closed(failures: 0)
+    var coolDown: Duration
+    /// Changes with each opening and closing, so that requests that began before do not count after.
+    var generation: UInt64 = 0
+  }
+
+  /// How a request was let through.
+  struct Admission: Sendable {
+    let generation: UInt64
+  }
+
+  /// How many failures in a row open the breaker.
+  public let failureLimit: Int
+  private let coolDown: Duration
+  private let maximumCoolDown: Duration
+  private let clock: any WallClock
+  private let state: Mutex<State>
+
+  /// Makes a closed breaker: by default five failures open it for 30 seconds, doubling up to ten minutes.
+  public init(
+    failureLimit: Int = 5, coolDown: Duration = .seconds(30), maximumCoolDown: Duration = .seconds(600),
+    clock: any WallClock = SystemClock()
+  ) {
+    self.failureLimit = max(failureLimit, 1)
+    self.coolDown = max(coolDown, .zero)
+    self.maximumCoolDown = max(maximumCoolDown, coolDown)
+    self.clock = clock
+    state = Mutex(State(coolDown: max(coolDown, .zero)))
+  }
+
+  /// What the breaker would do with a request now.
+  public var phase: Phase {
+    let uptime = clock.uptime
+    switch state.withLock({ $0.mode }) {
+    case .closed: return .closed
+    case .probing: return .halfOpen
+    case .open(let until): return until <= uptime ? .halfOpen : .open(until: date(of: until, uptime))
+    }
+  }
+
+  /// Runs a request if the breaker lets it through, and learns from its end.
+  ///
+  /// - Throws: ``CacheError/circuitOpen(until:)``; else what the request throws. ``RemoteSourceError/countsAgainstBreaker`` tells whether an
+  ///   error counts. One that asks to wait longer than the first cool-down opens the breaker for that long at once.
+  public func run<Result>(_ request: () async throws -> Result) async throws -> Result {
+    try await run(admit(), request)
+  }
+
+  func run<Result>(_ admission: Admission, _ request: () async throws -> Result) async throws -> Result {
+    do {
+      let result = try await request()
+      note(admission, nil)
+      return result
+    } catch {
+      note(admission, error)
+      throw error
+    }
+  }
+
+  func admit() throws -> Admission {
+    let uptime = clock.uptime
+    let answer: (admission: Admission?, until: Duration) = state.withLock { state in
+      switch state.mode {
+      case .closed:
+        return (Admission(generation: state.generation), uptime)
+      case .open(let until) where until <= uptime:
+        state.generation += 1
+        state.mode = .probing(state.generation)
+        return (Admission(generation: state.generation), uptime)
+      case .open(let until):
+        return (nil, until)
+      case .probing:
+        return (nil, uptime)
+      }
+    }
+    guard let admission = answer.admission else { throw CacheError.circuitOpen(until: date(of: answer.until, uptime)) }
+    return admission
+  }
+
+  func note(_ admission: Admission, _ error: (any Error)?) {
+    let uptime = clock.uptime
+    let traits = error.map(ErrorTraits.init)
+    let wasCancelled = error is CancellationError || (error != nil && Task.isCancelled)
+    state.withLock { state in
+      guard admission.generation == state.generation else { return }
+      if wasCancelled {
+        // Nothing was learnt: the next request is the probe.
+        if case .probing = state.mode { state.mode = .open(until: uptime) }
+        return
+      }
+      guard let traits, traits.countsAgainstBreaker else { return close(&state) }
+      let wanted = traits.retryAfter ?? .zero
+      switch state.mode {
+      case .closed(let failures):
+        if wanted > coolDown {
+          open(&state, until: uptime + wanted)
+        } else if failures + 1 >= failureLimit {
+          open(&state, until: uptime + max(state.coolDown, wanted))
+        } else {
+          state.mode = .closed(failures: failures + 1)
+        }
+      case .probing:
+        state.coolDown = min(state.coolDown * 2, maximumCoolDown)
+        open(&state, until: uptime + max(state.coolDown, wanted))
+      case .open: break
+      }
+    }
+  }
+
+  private func open(_ state: inout State, until: Duration) {
+    state.generation += 1
+    state.mode = .open(until: until)
+  }
+
+  private func close(_ state: inout State) {
+    if case .probing = state.mode { state.generation += 1 }
+    state.mode = .closed(failures: 0)
+    state.coolDown = coolDown
+  }
+
+  private func date(of moment: Duration, _ uptime: Duration) -> Date { clock.now.addingTimeInterval((moment - uptime).inSeconds) }
+}

@@ -1,0 +1,81 @@
+/// What all requests to one host have in common: how many at a time, how many in all, and whether any at all.
+///
+/// Make one for a host, and give it to every source that talks to that host, whatever its types:
+///
+/// ```swift
+/// let host = HostLimits(
+///   concurrency: ConcurrencyLimit(4), quotas: [TokenBucket(480, per: .seconds(60)), TokenBucket(8_000, per: .hours(24))],
+///   breaker: CircuitBreaker())
+/// ```
+public struct HostLimits: Sendable {
+  /// How many requests run at a time; `nil` for any number.
+  public let concurrency: ConcurrencyLimit?
+  /// The quotas that each request counts against.
+  public let quotas: [TokenBucket]
+  /// What stops requests to a host that fails.
+  public let breaker: CircuitBreaker?
+
+  /// Makes limits of parts that may be shared.
+  public init(concurrency: ConcurrencyLimit? = nil, quotas: [TokenBucket] = [], breaker: CircuitBreaker? = nil) {
+    self.concurrency = concurrency
+    self.quotas = quotas
+    self.breaker = breaker
+  }
+
+  /// Runs a request within the limits.
+  ///
+  /// It waits for its turn first; the breaker and the quotas are asked when it would really be made, so that what has waited behind failures
+  /// is not sent after them.
+  /// - Parameter weight: What it counts against the quotas.
+  /// - Throws: ``CacheError/circuitOpen(until:)``, ``CacheError/quotaExceeded(until:)``, `CancellationError`; else what the request throws.
+  public func run<Result>(weight: Double = 1, _ request: () async throws -> Result) async throws -> Result {
+    guard let concurrency else { return try await admitted(weight, request) }
+    return try await concurrency.withPermit { try await admitted(weight, request) }
+  }
+
+  private func admitted<Result>(_ weight: Double, _ request: () async throws -> Result) async throws -> Result {
+    try await takeQuotas(weight)
+    guard let breaker else { return try await request() }
+    let admission: CircuitBreaker.Admission
+    do {
+      admission = try breaker.admit()
+    } catch {
+      for quota in quotas { quota.giveBack(weight) }
+      throw error
+    }
+    return try await breaker.run(admission, request)
+  }
+
+  private func takeQuotas(_ weight: Double) async throws {
+    for (index, quota) in quotas.enumerated() {
+      do {
+        try await quota.take(weight)
+      } catch {
+        for earlier in quotas[..<index] { earlier.giveBack(weight) }
+        throw error
+      }
+    }
+  }
+}
+
+extension RemoteSource {
+  /// This source within the limits of its host.
+  ///
+  /// Each attempt counts, retries included.
+  /// - Parameter weight: What a fetch of a key counts against the quotas: 1 unless given.
+  public func limited(
+    by limits: HostLimits, weight: @escaping @Sendable (Key) -> Double = { _ in 1 }
+  ) -> some RemoteSource<Key, Value> {
+    LimitedSource(source: self, limits: limits, weight: weight)
+  }
+}
+
+private struct LimitedSource<Source: RemoteSource>: RemoteSource {
+  let source: Source
+  let limits: HostLimits
+  let weight: @Sendable (Source.Key) -> Double
+
+  func fetch(_ key: Source.Key, validator: String?) async throws -> Fetched<Source.Value> {
+    try await limits.run(weight: weight(key)) { try await source.fetch(key, validator: validator) }
+  }
+}

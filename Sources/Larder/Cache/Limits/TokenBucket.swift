@@ -1,0 +1,84 @@
+internal import Foundation
+internal import Synchronization
+
+/// A quota that fills up evenly: so much weight in a time, and no more than that at once.
+///
+/// Share one among everything that counts against one quota. A provider that counts by the clock's minute is kept to with a bucket of, say,
+/// four fifths of its number.
+public final class TokenBucket: Sendable {
+  private struct State {
+    /// Below zero by what was promised to those who wait.
+    var tokens: Double
+    var filledAt: Duration
+  }
+
+  /// The weight that may be taken at once when nothing was taken for a while.
+  public let capacity: Double
+  /// The longest wait for tokens: with none, the default, a spent quota is an error at once.
+  public let maximumWait: Duration
+  private let rate: Double
+  private let clock: any WallClock
+  private let state: Mutex<State>
+
+  /// Makes a full bucket that fills from empty in `period`.
+  public init(_ capacity: Double, per period: Duration, maximumWait: Duration = .zero, clock: any WallClock = SystemClock()) {
+    self.capacity = max(capacity, .leastNonzeroMagnitude)
+    self.maximumWait = maximumWait
+    self.clock = clock
+    rate = self.capacity / max(period.inSeconds, 1e-9)
+    state = Mutex(State(tokens: self.capacity, filledAt: clock.uptime))
+  }
+
+  /// What could be taken now; 0 while others wait.
+  public var available: Double {
+    let now = clock.uptime
+    return max(state.withLock { fill(&$0, now) }, 0)
+  }
+
+  /// Takes tokens, waiting for them if the bucket allows it.
+  ///
+  /// A weight above the capacity is let through when the bucket is full, and then paid off. A cancelled wait gives its tokens back.
+  /// - Throws: ``CacheError/quotaExceeded(until:)``, `CancellationError`.
+  public func take(_ weight: Double = 1) async throws {
+    let weight = max(weight, 0)
+    let wait = try reserve(weight)
+    guard wait > .zero else { return }
+    do {
+      try await clock.sleep(for: wait)
+    } catch {
+      giveBack(weight)
+      throw error
+    }
+  }
+
+  /// Puts back what was taken for a request that was then not made.
+  func giveBack(_ weight: Double) {
+    let now = clock.uptime
+    state.withLock { state in
+      fill(&state, now)
+      state.tokens = min(state.tokens + weight, capacity)
+    }
+  }
+
+  /// Takes the tokens now, and says how long to wait until they are there.
+  private func reserve(_ weight: Double) throws -> Duration {
+    let now = clock.uptime
+    let wait: (taken: Bool, time: Duration) = state.withLock { state in
+      fill(&state, now)
+      let missing = min(weight, capacity) - state.tokens
+      let wait = missing > 0 ? Duration.seconds(missing / rate) : .zero
+      guard wait <= maximumWait else { return (false, wait) }
+      state.tokens -= weight
+      return (true, wait)
+    }
+    guard wait.taken else { throw CacheError.quotaExceeded(until: clock.now.addingTimeInterval(wait.time.inSeconds)) }
+    return wait.time
+  }
+
+  @discardableResult private func fill(_ state: inout State, _ now: Duration) -> Double {
+    let passed = max((now - state.filledAt).inSeconds, 0)
+    state.tokens = min(state.tokens + passed * rate, capacity)
+    state.filledAt = max(now, state.filledAt)
+    return state.tokens
+  }
+}

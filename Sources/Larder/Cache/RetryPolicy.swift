@@ -1,0 +1,40 @@
+/// How often and when a fetch is tried again.
+///
+/// Before the n-th retry the cache waits for a random time between zero and `base` × 2ⁿ⁻¹, at most `cap`: full jitter, so that clients that
+/// failed together do not come back together. A provider's ``RemoteSourceError/retryAfter`` up to the cap is waited for in full instead; a
+/// longer one ends the fetch with its error. Only transient errors are tried again.
+public struct RetryPolicy: Hashable, Sendable {
+  /// How often a fetch is tried in all, at least once: 3 by default.
+  public let attempts: Int
+  /// The longest wait before the first retry: half a second by default.
+  public let base: Duration
+  /// The longest wait at all: 30 seconds by default.
+  public let cap: Duration
+
+  /// Makes a policy; values below their minimum are raised to it.
+  public init(attempts: Int = 3, base: Duration = .milliseconds(500), cap: Duration = .seconds(30)) {
+    self.attempts = max(attempts, 1)
+    self.base = max(base, .zero)
+    self.cap = max(cap, .zero)
+  }
+
+  /// Three attempts, half a second, 30 seconds.
+  public static let `default` = RetryPolicy()
+  /// One attempt.
+  public static let never = RetryPolicy(attempts: 1)
+}
+
+extension RetryPolicy {
+  /// How long to wait after an attempt has failed, or `nil` when it was the last.
+  ///
+  /// - Parameters:
+  ///   - attempt: The number of the attempt that failed, from 1.
+  ///   - random: A number from 0 up to 1.
+  func delay(after attempt: Int, _ error: ErrorTraits, random: Double) -> Duration? {
+    guard attempt < attempts, error.isTransient else { return nil }
+    if let wanted = error.retryAfter { return wanted <= cap ? max(wanted, .zero) : nil }
+    // Beyond 2^30 every base has reached its cap, or is none.
+    let ceiling = min(cap, base * (1 << min(attempt - 1, 30)))
+    return ceiling * random
+  }
+}
