@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct HelpTests {
   private static let commands = [
-    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "photo", "photos", "geocode", "astronomy",
+    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "photo", "photos",
     "verify", "migrate",
   ]
 
