@@ -8,8 +8,18 @@ public struct Match<Item: Sendable>: Sendable {
   ///
   /// Only the order means something. `nil` for a query without words.
   public let score: Double?
+  let source: ExtractSource?
+
   /// The part of its text where the words are; `nil` for a query without words.
-  public let extract: TextExtract?
+  ///
+  /// Made each time it is asked for, which takes longer than to find the record: some 20 µs for a text of 20 words.
+  public var extract: TextExtract? { source.flatMap { TextExtract(of: $0.words, from: $0.texts) } }
+
+  /// What an extract is made from.
+  struct ExtractSource: Hashable, Sendable {
+    let words: TextQuery
+    let texts: [String]
+  }
 }
 
 extension Match: Equatable where Item: Equatable {}

@@ -4,18 +4,15 @@ extension QueryRun {
   /// The results with what the query has found out about each.
   func matches(_ found: [QueryCandidate<Item>]) -> [Match<Item>] {
     let words = query.words.map { TextQuery($0) }
+    let texts = indexes.declarations.lazy.compactMap { declaration in
+      if case .fullText(let texts) = declaration.kind { texts } else { nil }
+    }.first
     return found.map { candidate in
-      Match(
-        item: candidate.item, distance: candidate.distance.map(Distance.meters), score: candidate.score,
-        extract: words.flatMap { extract(candidate.item, $0) })
+      var source: Match<Item>.ExtractSource?
+      if let words, let texts { source = .init(words: words, texts: texts(candidate.item)) }
+      return Match(
+        item: candidate.item, distance: candidate.distance.map { .meters($0) }, score: candidate.score, source: source)
     }
-  }
-
-  private func extract(_ item: Item, _ words: TextQuery) -> TextExtract? {
-    for declaration in indexes.declarations {
-      if case .fullText(let texts) = declaration.kind { return TextExtract(of: words, from: texts(item)) }
-    }
-    return nil
   }
 
   /// How many results have each value of a property.

@@ -7,6 +7,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   let order: ResultOrder<Item>
   /// The conditions that the access path does not answer by itself.
   let residual: [Conjunct<Item>]
+  private let tests: [Conjunct<Item>.Evaluation]
 
   /// - Throws: `.unsupported` when an index that the query needs is not declared.
   init(_ query: PreparedQuery<Item>, records: RecordMap, indexes: IndexSet<Item>) throws(RepositoryError) {
@@ -18,6 +19,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     self.choice = choice
     order = ResultOrder(columns: query.order, keys: indexes.coder.keys.order)
     residual = query.conjuncts.enumerated().filter { !choice.covered.contains($0.offset) }.map { $0.element }
+    tests = residual.map { $0.evaluate }
   }
 
   /// The results in their order, from the query's offset, at most as many as its limit; after a cursor, if one is given.
@@ -127,7 +129,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   /// The record as a candidate if it meets what the access path has not answered.
   private func match(_ slot: RecordSlot, _ distance: Double?, _ score: Double?) throws(RepositoryError) -> QueryCandidate<Item>? {
     guard let item = indexes.item(slot) else { return nil }
-    for conjunct in residual where try !conjunct.evaluate(item) { return nil }
+    for holds in tests where try !holds(item) { return nil }
     var candidate = QueryCandidate(slot: slot, item: item, distance: distance, score: score)
     if query.near != nil || query.box != nil {
       guard try place(&candidate) else { return nil }

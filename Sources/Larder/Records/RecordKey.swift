@@ -29,7 +29,7 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
   /// A hash for logs and errors, which must not name the key itself: the CRC32C of its bytes, as eight hexadecimal digits.
   public var hash: String { withBytes { Hexadecimal.string(CRC32C.checksum($0)) } }
 
-  /// Whether both are equal, byte for byte.
+  /// The hash behind a number sign, never the text.
   public var description: String { "#\(hash)" }
 
   /// Whether the bytes are the same.

@@ -7,14 +7,16 @@ extension LocalRepository {
   /// Rewrites the older records that are left, or waits until that is done.
   ///
   /// Needed only with ``StoreOptions/Migration/Mode/manual``, in tests, and to go on after a stop (`.full`, once there is space again). Records
-  /// that cannot be brought up do not make it throw: ``MigrationProgress/failures`` lists them. Cancelling the task does not end the wait.
-  /// - Throws: what has stopped it: `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` in a store opened
+  /// that cannot be brought up do not make it throw: ``MigrationProgress/failures`` lists them. Cancelling the task ends the
+  /// wait and not the rewriting.
+  /// - Throws: `.cancelled`; what has stopped it: `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` in a store opened
   ///   read-only.
   public nonisolated func finishMigration() async throws(RepositoryError) {
     guard migrationProgress.phase != .notNeeded else { return }
     guard queue.options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
     migration.start(isUrgent: true)
     await migration.finish()
+    if migrationProgress.phase == .running { throw RepositoryError(.cancelled, "the wait for the migration was cancelled") }
     if migrationProgress.phase == .waiting { throw RepositoryError(.closed, "the store was closed") }
     if let error = migrationProgress.error { throw error }
   }

@@ -25,7 +25,8 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   private struct State: Sendable {
     var progress: MigrationProgress
     var isCancelled = false
-    var waiters: [CheckedContinuation<Void, Never>] = []
+    var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
+    var waiterCount = 0
   }
 
   init(_ queue: CommitQueue, collection: Int, name: String, coder: RecordCoder<Item>) {
@@ -77,13 +78,22 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   /// Waits for the end of a run that has been started.
   func finish() async {
-    await withCheckedContinuation { continuation in
-      let isOver = state.withLock { state in
-        guard state.progress.phase == .running else { return true }
-        state.waiters.append(continuation)
-        return false
+    let number = state.withLock { state in
+      state.waiterCount += 1
+      return state.waiterCount
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isOver = state.withLock { state in
+          // The handler takes the same lock, so a cancellation is seen either here or there.
+          guard state.progress.phase == .running, !Task.isCancelled else { return true }
+          state.waiters[number] = continuation
+          return false
+        }
+        if isOver { continuation.resume() }
       }
-      if isOver { continuation.resume() }
+    } onCancel: {
+      state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
     }
   }
 
@@ -91,8 +101,8 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     let waiters = state.withLock { state in
       state.progress.phase = error == nil ? .finished : .stopped
       state.progress.error = error
-      defer { state.waiters = [] }
-      return state.waiters
+      defer { state.waiters = [:] }
+      return state.waiters.values
     }
     options.progress?(progress)
     for waiter in waiters { waiter.resume() }

@@ -93,6 +93,20 @@ import Testing
     try await reopened.close()
   }
 
+  @Test func aCancelledWaitEndsAndTheRewritingGoesOn() async throws {
+    let shelf = try MigrationShelf(.memory)
+    try await shelf.fill(first: 10, second: 0)
+    let (disk, places) = try await shelf.openFaulty(MigrationShelf.options(batchSize: 2)) { $0.hold(.commit) }
+    await disk.waitUntilHeld(.commit)
+    let waiting = Task { await code { try await places.finishMigration() } }
+    waiting.cancel()
+    #expect(await waiting.value == .cancelled)
+    disk.release(.commit)
+    try await places.finishMigration()
+    #expect(places.migrationProgress.rewritten == 10)
+    try await places.close()
+  }
+
   @Test(arguments: MigrationShelf.backends) func closingEndsItAndTheNextOpenGoesOn(_ backend: TestBackend) async throws {
     let shelf = try MigrationShelf(backend)
     try await shelf.fill(first: 20, second: 0)

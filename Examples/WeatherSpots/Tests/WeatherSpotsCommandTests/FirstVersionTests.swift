@@ -49,11 +49,12 @@ import Testing
     #expect(trial.code == 0 && trial.errors.isEmpty)
     #expect(trial.output.hasPrefix("Version 1: 5 spots would be rewritten as version 2\nTried in "))
     #expect(trial.output.hasSuffix(" ms; nothing was changed.\n"))
-    let copy = "\(store)-before-spots-v2"
-    #expect(!FileManager.default.fileExists(atPath: copy))
-    #expect(
-      try await weatherSpots(["migrate", "--store", store])
-        == Run(output: "Rewrote 5 spots as version 2.\nThe store as it was is in \(copy).\n"))
+    let expected = "Rewrote 5 spots as version 2.\nThe store as it was is in \(store)-before-spots-v2"
+    let run = try await weatherSpots(["migrate", "--store", store])
+    #expect(run.output.hasPrefix(expected) && run.output.hasSuffix(".\n") && run.errors.isEmpty && run.code == 0)
+    // Behind the name a process of a shared store puts its number, so that two that migrate do not take the same.
+    let copy = String(run.output.dropLast(2).drop { $0 != "/" })
+    #expect(name.hasSuffix("json") ? copy.hasSuffix("-v2") : copy.contains(/-v2-[0-9]+$/))
     #expect(try await weatherSpots(["list", "--store", store]) == Run(output: list))
     #expect(
       try await weatherSpots(["migrate", "--store", store]) == Run(output: "Nothing to do: all spots are of version 2.\n"))

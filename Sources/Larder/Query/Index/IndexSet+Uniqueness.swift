@@ -3,9 +3,9 @@ internal import Foundation
 extension IndexSet {
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
     for (index, declaration) in declarations.enumerated() where declaration.isUnique {
-      guard let tree = tree(index), let entry = entry(for: new, declaration), !entry.values.contains(.null) else { continue }
+      guard let tree = tree(index), let entry = entry(for: new, index), !entry.values.contains(.null) else { continue }
       // What was equal already is no new violation: the record may be saved until somebody resolves it.
-      if let old, let oldEntry = self.entry(for: old, declaration), oldEntry.values == entry.values { continue }
+      if let old, let oldEntry = self.entry(for: old, index), oldEntry.values == entry.values { continue }
       guard let other = Self.other(than: entry, in: tree) else { continue }
       return RepositoryError(
         .uniqueViolation, "\(declaration) holds these values for the record \(other.slot.key) already", keyHash: new.key.hash)

@@ -7,18 +7,23 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
   let declarations: [RepositoryIndex<Item>]
   let coder: RecordCoder<Item>
   let shapes: [IndexShape]
+  /// How the entries of each index compare.
+  ///
+  /// Kept, as ``areUnique`` is: every save asks for them, and a key path that is written in generic code is made anew at each use.
+  let orders: [IndexEntry.Order]
+  let areUnique: Bool
   private(set) var bodies: [Body]
 
   init(_ declarations: [RepositoryIndex<Item>], _ coder: RecordCoder<Item>) {
     self.declarations = declarations
     self.coder = coder
     shapes = declarations.map { IndexShape($0) }
+    orders = declarations.map { IndexEntry.Order(descending: $0.columns.map { $0.isDescending }, keys: coder.keys.order) }
+    areUnique = declarations.contains { $0.isUnique }
     bodies = declarations.map { _ in .absent }
   }
 
   var areDeclared: Bool { true }
-
-  var areUnique: Bool { declarations.contains(where: \.isUnique) }
 
   var needsValues: Bool {
     bodies.contains { if case .absent = $0 { false } else { true } }
@@ -41,12 +46,13 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       // Taken out of the array while it is changed, so that it has one owner and changes in place.
       var body = Body.absent
       swap(&body, &bodies[index])
-      change(&body, declarations[index], old, new)
+      change(&body, index, old, new)
       swap(&body, &bodies[index])
     }
   }
 
-  private func change(_ body: inout Body, _ declaration: RepositoryIndex<Item>, _ old: RecordSlot?, _ new: RecordSlot?) {
+  private func change(_ body: inout Body, _ index: Int, _ old: RecordSlot?, _ new: RecordSlot?) {
+    let declaration = declarations[index]
     switch body {
     case .absent:
       return
@@ -56,8 +62,10 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       body = .building(log)
     case .ordered(var tree):
       body = .absent
-      if let entry = old.flatMap({ entry(for: $0, declaration) }) { tree.remove(entry) }
-      if let entry = new.flatMap({ entry(for: $0, declaration) }) { tree.insert(entry) }
+      let (before, after) = (old.flatMap { entry(for: $0, index) }, new.flatMap { entry(for: $0, index) })
+      // Where the values are the same, the new entry takes the place of the old one.
+      if let before, before != after { tree.remove(before) }
+      if let after { tree.insert(after) }
       body = .ordered(tree)
     case .geo(var geo):
       body = .absent
@@ -87,15 +95,10 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
     do throws(RepositoryError) { return try slot.value(coder) } catch { return nil }  // listed by `undecodable`
   }
 
-  func entry(for slot: RecordSlot, _ declaration: RepositoryIndex<Item>) -> IndexEntry? {
+  func entry(for slot: RecordSlot, _ index: Int) -> IndexEntry? {
     item(slot).map { item in
-      IndexEntry(values: declaration.columns.map { $0.value(item) }, slot: slot, order: entryOrder(declaration))
+      IndexEntry(values: declarations[index].columns.map { $0.value(item) }, slot: slot, order: orders[index])
     }
-  }
-
-  /// How the entries of an index compare.
-  func entryOrder(_ declaration: RepositoryIndex<Item>) -> IndexEntry.Order {
-    IndexEntry.Order(descending: declaration.columns.map(\.isDescending), keys: coder.keys.order)
   }
 
   private func place(of slot: RecordSlot, _ declaration: RepositoryIndex<Item>) -> (latitude: Double, longitude: Double)? {
@@ -119,7 +122,7 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
   mutating func finishBuilding(_ index: Int, _ made: Body) {
     guard case .building(let log) = bodies[index] else { return }
     var body = made
-    for (old, new) in log { change(&body, declarations[index], old, new) }
+    for (old, new) in log { change(&body, index, old, new) }
     bodies[index] = body
   }
 
@@ -135,7 +138,7 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
     let declaration = declarations[index]
     switch declaration.kind {
     case .ordered:
-      let entries = ParallelWork.map(slots) { slot in self.entry(for: slot, declaration) }
+      let entries = ParallelWork.map(slots) { slot in self.entry(for: slot, index) }
       return .ordered(CountedTree(sorted: ParallelWork.sorted(entries.compactMap { $0 })))
     case .geo:
       let places = ParallelWork.map(slots) { slot in

@@ -51,6 +51,8 @@ extension Scope {
 
   /// The value of an expression without variables; nothing if it has some or throws.
   func constant<E: StandardPredicateExpression>(_ expression: E) -> E.Output? {
+    // What nearly every constant is, without a search for a conformance.
+    if let value = expression as? PredicateExpressions.Value<E.Output> { return value.value }
     do {
       return try Scope<Void>().compile(expression).run(())
     } catch {

@@ -41,8 +41,20 @@ struct CompiledPredicate<Item>: Sendable {
     }
     let finding = (expression as? any AnalyzableExpression)?.finding(in: scope)
     if finding?.constraint == .always { return [] }
+    if let finding, finding.isExact {
+      return [Conjunct(exact: finding.constraint) { later(expression, in: scope) }]
+    }
     let run = reporting(try scope.compile(expression: expression).run)
-    return [Conjunct(constraint: finding?.constraint ?? .residual, isExact: finding?.isExact ?? false, evaluate: run)]
+    return [Conjunct(constraint: finding?.constraint ?? .residual, isExact: false, evaluate: run)]
+  }
+
+  /// Compiles a part that was found to be a plain comparison, for which compiling does not throw.
+  private static func later(_ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>) -> Conjunct<Item>.Evaluation {
+    do throws(RepositoryError) {
+      return reporting(try scope.compile(expression: expression).run)
+    } catch {
+      return { (_) throws(RepositoryError) -> Bool in throw error }
+    }
   }
 
   /// Makes every error one of ours.

@@ -1,13 +1,49 @@
+import Synchronization
+
 /// One of the parts of a predicate that must all hold.
 struct Conjunct<Item>: Sendable {
+  typealias Evaluation = @Sendable (Item) throws(RepositoryError) -> Bool
+
   /// What the part asks of one key path, if it is as simple as that.
   let constraint: Constraint
   /// Whether the records that meet the constraint are just those for which the part holds.
   ///
   /// Otherwise the constraint lets through more, and `evaluate` must be asked about each. Never true of a residual.
   let isExact: Bool
+  private let compiled: CompiledOnce
+
+  init(constraint: Constraint, isExact: Bool, evaluate: @escaping Evaluation) {
+    (self.constraint, self.isExact) = (constraint, isExact)
+    compiled = CompiledOnce { evaluate }
+  }
+
+  /// An exact part, which is compiled when it is first evaluated: not at all where an index answers it, and compiling is most of what a
+  /// query costs then.
+  init(exact constraint: Constraint, compile: @escaping @Sendable () -> Evaluation) {
+    (self.constraint, isExact) = (constraint, true)
+    compiled = CompiledOnce(compile)
+  }
+
   /// Says whether the part holds for a record; never throws unless the part is a residual.
-  let evaluate: @Sendable (Item) throws(RepositoryError) -> Bool
+  ///
+  /// Taken once for many records: it is behind a lock.
+  var evaluate: Evaluation { compiled.evaluation }
+
+  private final class CompiledOnce: Sendable {
+    private let compile: @Sendable () -> Evaluation
+    private let made = Mutex<Evaluation?>(nil)
+
+    init(_ compile: @escaping @Sendable () -> Evaluation) { self.compile = compile }
+
+    var evaluation: Evaluation {
+      made.withLock { made in
+        if let made { return made }
+        let evaluation = compile()
+        made = evaluation
+        return evaluation
+      }
+    }
+  }
 }
 
 /// A key path from the item; equal to the key path that an index declares.

@@ -96,6 +96,12 @@ extension Constraint {
 extension Scope {
   /// The key path that an expression reads from the item and nothing else.
   func path<E: StandardPredicateExpression>(of expression: E) -> ItemPath? {
+    // What nearly every path is, without a search for conformances.
+    if let direct = expression as? PredicateExpressions.KeyPath<PredicateExpressions.Variable<Environment>, E.Output>,
+      direct.trap == nil, isItem(direct.root)
+    {
+      return direct.keyPath
+    }
     do {
       guard let place = try compile(expression).place, !place.isAll else { return nil }
       return place.path

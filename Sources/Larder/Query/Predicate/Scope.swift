@@ -15,6 +15,9 @@ struct Scope<Environment>: Sendable {
 
   private init(slots: [any VariableSlot<Environment>]) { self.slots = slots }
 
+  /// Whether a variable is the whole environment.
+  func isItem(_ variable: PredicateExpressions.Variable<Environment>) -> Bool { slots.count == 1 && slots[0].id == variable.key }
+
   /// The scope inside a closure that takes one element more.
   func nested<Element>(_ variable: PredicateExpressions.Variable<Element>) -> Scope<Nested<Environment, Element>> {
     let outer = slots.compactMap { $0.moved(into: Element.self) }

@@ -11,18 +11,16 @@ extension TextIndex {
   ///
   /// A word matches if it is equal when folded; the last word of the query also matches any word that begins with it, and counts like
   /// one word in all these spellings. No words match nothing.
-  /// - Parameters:
-  ///   - limit: how many to return at most; with few, the search costs little more than reading the words' lists.
-  ///   - isIncluded: asked only about records that would be among the best.
-  func search(_ text: String, limit: Int = .max, where isIncluded: ((RecordSlot) -> Bool)? = nil) -> [TextMatch] {
-    search(TextQuery(text), limit: limit, where: isIncluded)
+  /// - Parameter limit: how many to return at most; with few, the search costs little more than reading the words' lists.
+  func search(_ text: String, limit: Int = .max) -> [TextMatch] {
+    search(TextQuery(text), limit: limit)
   }
 
-  func search(_ query: TextQuery, limit: Int = .max, where isIncluded: ((RecordSlot) -> Bool)? = nil) -> [TextMatch] {
+  func search(_ query: TextQuery, limit: Int = .max) -> [TextMatch] {
     guard limit > 0, let lists = lists(for: query), !lists.contains(where: \.isEmpty) else { return [] }
     let ranking = BM25(records: documents.count, words: wordCount)
     let weights = lists.map { ranking.weight(matches: $0.count) }
-    var best = BestMatches(documents: SummaryTreeCursor(documents), keys: keys, limit: limit, isIncluded: isIncluded)
+    var best = BestMatches(documents: SummaryTreeCursor(documents), keys: keys, limit: limit)
     // The shortest list leads, the next longer ones are asked first; their scores are added in this order.
     let order = lists.indices.sorted { lists[$0].count < lists[$1].count }
     let leadWeight = weights[order[0]]
@@ -101,7 +99,6 @@ private struct BestMatches {
   private var documents: SummaryTreeCursor<TextDocument>
   private let keys: KeyOrder
   private let limit: Int
-  private let isIncluded: ((RecordSlot) -> Bool)?
   /// A heap only if there is a limit, else all.
   private var heap = Heap<Candidate>()
   private var all: [Candidate] = []
@@ -111,8 +108,8 @@ private struct BestMatches {
   /// A score below which no record is taken, with room for the rounding of sums.
   var least: Double { worst * (1 - 1e-9) }
 
-  init(documents: SummaryTreeCursor<TextDocument>, keys: KeyOrder, limit: Int, isIncluded: ((RecordSlot) -> Bool)?) {
-    (self.documents, self.keys, self.limit, self.isIncluded) = (documents, keys, limit, isIncluded)
+  init(documents: SummaryTreeCursor<TextDocument>, keys: KeyOrder, limit: Int) {
+    (self.documents, self.keys, self.limit) = (documents, keys, limit)
   }
 
   /// Takes the next record; numbers ascend.
@@ -122,11 +119,10 @@ private struct BestMatches {
     if score == worst, documents.current.rank > worstRank { return }
     let candidate = Candidate(score: score, document: documents.current, keys: keys)
     if limit == .max {
-      if isIncluded?(candidate.document.slot) ?? true { all.append(candidate) }
+      all.append(candidate)
       return
     }
     if heap.count == limit, let least = heap.min, candidate < least { return }
-    guard isIncluded?(candidate.document.slot) ?? true else { return }
     if heap.count < limit { heap.insert(candidate) } else { heap.replaceMin(with: candidate) }
     if heap.count == limit, let least = heap.min { (worst, worstRank) = (least.score, least.document.rank) }
   }
