@@ -7,7 +7,9 @@ struct CacheStart: Sendable {
   let revision: Revision
 }
 
-/// What a cache knows beside its entries. Everything in it is bounded by the entries, the fetches under way, or a number.
+/// What a cache knows beside its entries.
+///
+/// Everything in it is bounded by the entries, the fetches under way, or a number.
 struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   /// The entries that this process has seen.
   var known: [Key: KnownEntry] = [:]

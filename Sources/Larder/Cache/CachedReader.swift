@@ -82,7 +82,7 @@ final class KeySignal: ChangeObserver {
 
   init(_ recordKey: RecordKey?) { self.recordKey = recordKey }
 
-  /// Begins to look at what is there: what happens from now on wakes the next wait. `false` when the storage was closed.
+  /// Begins to look at what is there, so that what happens from now on wakes the next wait; `false` when the storage was closed.
   func begin() -> Bool {
     state.withLock { state in
       state.isSet = false

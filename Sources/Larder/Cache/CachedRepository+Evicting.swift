@@ -10,20 +10,24 @@ extension CachedRepository {
     do throws(RepositoryError) { _ = try await storage.loadAll() } catch {}  // the write that follows finds the same
   }
 
+  /// Makes sure that there is an index of what was there before an entry comes.
+  ///
+  /// On the store's executor only.
+  nonisolated func openEviction(_ batch: inout StagedBatch, _ uptime: Duration) throws(RepositoryError) {
+    guard isBounded, state.withLock({ $0.evictionIndex == nil }) else { return }
+    try buildIndex(&batch, uptime)
+  }
+
   /// Deletes what must go for an entry that is being stored, in the same commit.
   ///
   /// On the store's executor only.
   nonisolated func makeRoom(
-    for entry: CachedEntry<Key, Value>, _ revision: Revision, _ uptime: Duration, in batch: inout StagedBatch
+    for entry: CachedEntry<Key, Value>, _ recordKey: RecordKey, _ uptime: Duration, in batch: inout StagedBatch
   ) throws(RepositoryError) {
     guard isBounded else { return }
-    let victims: [EvictionIndex<Key>.Victim]
-    if state.withLock({ $0.evictionIndex == nil }) { try buildIndex(&batch, uptime) }
-    guard let key = state.withLock({ $0.known[entry.key]?.recordKey }) else { return }
-    let item = EvictionIndex<Key>.Item(byteCount: entry.byteCount, expiry: uptime + entry.usableLifetime, recordKey: key)
-    victims = state.withLock { state in
-      var victims = state.evictionIndex?.insert(entry.key, item, eviction, now: uptime) ?? []
-      victims.removeAll { $0.key == entry.key }
+    let item = EvictionIndex<Key>.Item(byteCount: entry.byteCount, expiry: uptime + entry.usableLifetime, recordKey: recordKey)
+    let victims = state.withLock { state in
+      let victims = state.evictionIndex?.insert(entry.key, item, eviction, now: uptime) ?? []
       note(victims, &state)
       return victims
     }
@@ -48,8 +52,9 @@ extension CachedRepository {
       for (entry, slot) in entries {
         let known = state.known[entry.key].flatMap { $0.revision == slot.revision ? $0.age + (uptime - $0.uptime) : nil }
         let age = known ?? entry.age(at: present)
-        _ = index.insert(
-          entry.key, .init(byteCount: entry.byteCount, expiry: uptime + entry.usableLifetime - age, recordKey: slot.key), .none, now: uptime)
+        let expiry = uptime + entry.usableLifetime - age
+        _ = index.insert(entry.key, .init(byteCount: entry.byteCount, expiry: expiry, recordKey: slot.key), .none, now: uptime)
+        if state.known[entry.key]?.wasAnswered == true { index.touch(entry.key) }
       }
       state.evictionIndex = index
     }

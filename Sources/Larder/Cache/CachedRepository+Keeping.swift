@@ -67,12 +67,13 @@ extension CachedRepository {
       let revision: Revision? = try await storage.queue.write(nil) { [self] batch in
         // Looked at here, where writes have an order: the deletion of whoever dooms it comes after that, and so after this.
         guard !token.isDoomed else { return nil }
+        try openEviction(&batch, uptime)
         try batch.upsert(record, in: collection)
         let revision = batch.revision
         state.withLock { state in
           state.known[entry.key] = KnownEntry(recordKey: record.key, revision: revision, age: .zero, uptime: uptime, wasAnswered: true)
         }
-        try makeRoom(for: entry, revision, uptime, in: &batch)
+        try makeRoom(for: entry, record.key, uptime, in: &batch)
         return revision
       }
       let decoded = record.decoded as? CachedEntry<Key, Value> ?? entry

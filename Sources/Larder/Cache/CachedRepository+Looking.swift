@@ -25,15 +25,29 @@ extension CachedRepository {
     var recordKey = known?.recordKey
     var version = EntryVersion.none
     do throws(RepositoryError) {
-      let key = if let recordKey { recordKey } else { try storage.coder.keys.key(for: key) }
-      recordKey = key
-      guard let slot = try storage.queue.records(of: storage.collection)[key] else { return Sight(found: nil, recordKey: key) }
+      let address = if let recordKey { recordKey } else { try storage.coder.keys.key(for: key) }
+      recordKey = address
+      guard let slot = try storage.queue.records(of: storage.collection)[address] else {
+        if let known { forget(key, known) }
+        return Sight(found: nil, recordKey: address)
+      }
       version = .stored(slot.revision)
       let entry = try slot.value(storage.coder)
-      return Sight(found: found(entry, slot.revision, key, known, uptime), recordKey: key)
+      return Sight(found: found(entry, slot.revision, address, known, uptime), recordKey: address)
     } catch {
       state.withLock { $0.note(error) }
       return Sight(found: nil, recordKey: recordKey, missing: version)
+    }
+  }
+
+  /// Forgets what is known of an entry that somebody else has removed; not of one that is only on its way to being visible.
+  private nonisolated func forget(_ key: Key, _ known: KnownEntry) {
+    let snapshot = storage.snapshot
+    guard known.revision <= snapshot.revision, snapshot.records[known.recordKey] == nil else { return }
+    state.withLock { state in
+      guard state.known[key]?.revision == known.revision else { return }
+      state.known[key] = nil
+      state.evictionIndex?.remove(key)
     }
   }
 

@@ -14,7 +14,7 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
     let cause: CacheStatistics.EvictionCause
   }
 
-  private var order = Sieve<Key>()
+  private var order = EvictionOrder<Key>()
   private var items: [Key: Item] = [:]
   private(set) var byteCount = 0
   /// How many came since what is expired was last looked for.
@@ -33,7 +33,7 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
   /// Puts an entry in, and takes out what must go for it: never the entry itself.
   mutating func insert(_ key: Key, _ item: Item, _ policy: EvictionPolicy, now: Duration) -> [Victim] {
     if let old = items.removeValue(forKey: key) { byteCount -= old.byteCount }
-    let victims = makeRoom(policy, for: item.byteCount, sparing: key, now)
+    let victims = makeRoom(policy, for: item.byteCount, now)
     order.insert(key)
     items[key] = item
     byteCount += item.byteCount
@@ -51,7 +51,7 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
     return victims
   }
 
-  private mutating func makeRoom(_ policy: EvictionPolicy, for bytes: Int, sparing key: Key, _ now: Duration) -> [Victim] {
+  private mutating func makeRoom(_ policy: EvictionPolicy, for bytes: Int, _ now: Duration) -> [Victim] {
     guard excess(policy, bytes) != nil else { return [] }
     var victims: [Victim] = []
     // Expired entries are searched when as many came as a search has to look at, so that a search costs each of them a constant.
@@ -61,7 +61,8 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
     }
     while let cause = excess(policy, bytes) {
       guard let next = order.evict() else { break }
-      guard let item = items.removeValue(forKey: next) else { continue }  // the one that comes: it goes to the head
+      // The one that comes is in the order only if it was there before; it comes again, as new.
+      guard let item = items.removeValue(forKey: next) else { continue }
       byteCount -= item.byteCount
       victims.append(Victim(key: next, recordKey: item.recordKey, cause: item.expiry <= now ? .expired : cause))
     }

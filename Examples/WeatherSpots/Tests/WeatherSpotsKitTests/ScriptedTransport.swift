@@ -37,3 +37,23 @@ func hourlyBody(_ day: String, _ columns: [(name: String, unit: String, value: S
   let values = columns.map { "\"\($0.name)\":[\(Array(repeating: $0.value, count: 24).joined(separator: ","))]" }.joined(separator: ",")
   return "{\"utc_offset_seconds\":0,\"hourly_units\":{\(units)},\"hourly\":{\"time\":[\(times)],\(values)}}"
 }
+
+/// Answers each path with a body.
+final class PathTransport: Transport {
+  private let bodies: Mutex<[String: String]>
+  private let asked = Mutex<[URL]>([])
+
+  init(_ bodies: [String: String]) { self.bodies = Mutex(bodies) }
+
+  var urls: [URL] { asked.withLock { $0 } }
+
+  func set(_ path: String, _ body: String) { bodies.withLock { $0[path] = body } }
+
+  nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+    asked.withLock { $0.append(request.url) }
+    guard let body = bodies.withLock({ $0[request.url.path] }) else {
+      throw .unreachable(host: "test", code: NSURLErrorCannotConnectToHost)
+    }
+    return TransportResponse(status: 200, body: Data(body.utf8))
+  }
+}

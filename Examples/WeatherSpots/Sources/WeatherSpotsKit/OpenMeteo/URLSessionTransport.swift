@@ -27,6 +27,8 @@ public struct URLSessionTransport: Transport {
     let task = session.dataTask(with: urlRequest) { body, response, error in
       answer.give(Self.result(body, response, error, host: host))
     }
+    // A redirect would take the header fields along to another host, and with them a token.
+    if !request.headers.isEmpty { task.delegate = RedirectRefusal() }
     // URLSession's own limit is for a pause between two packets; this one is for the whole answer.
     DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) {
       answer.give(.failure(.timedOut(host: host, after: timeout)))
@@ -55,6 +57,14 @@ public struct URLSessionTransport: Transport {
     let retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap { RetryAfter.wait($0, at: Date()) }
     return .success(TransportResponse(status: response.statusCode, body: body, isRecorded: isRecorded, retryAfter: retryAfter))
   }
+}
+
+/// Takes a redirect for the answer that it is, instead of following it.
+private final class RedirectRefusal: NSObject, URLSessionTaskDelegate {
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
+    completionHandler: @escaping @Sendable (URLRequest?) -> Void
+  ) { completionHandler(nil) }
 }
 
 /// The first of several results that race for one waiter; later ones are dropped.

@@ -70,13 +70,16 @@ private struct DatasetSource<Key: Hashable & Codable & Sendable, Value: Codable 
   }
 
   func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
-    switch part(try await combiner.answer(request(key), dataset)) {
-    case .success(.here(let value, let until)): return .value(value, freshUntil: until)
-    case .success(.nowhere(let lifetime)): return .absent(reason: Self.noCoverage, lifetime: lifetime)
-    case .failure(.noCoverage): return .absent(reason: Self.noCoverage, lifetime: .hours(7 * 24))
-    case .failure(.network(.cancelled)): throw CancellationError()
-    case .failure(let error): throw error
-    case nil: throw ProviderError.malformed("an answer without \(dataset.rawValue)")
+    do {
+      let answer = try await combiner.answer(request(key), dataset)
+      guard let part = part(answer) else { throw ProviderError.malformed("an answer without \(dataset.rawValue)") }
+      switch try part.get() {
+      case .here(let value, let until): return .value(value, freshUntil: until)
+      case .nowhere(let lifetime): return .absent(reason: Self.noCoverage, lifetime: lifetime)
+      }
+    } catch ProviderError.noCoverage {
+      // The service says so itself, which is surer than an empty answer.
+      return .absent(reason: Self.noCoverage, lifetime: .hours(7 * 24))
     }
   }
 

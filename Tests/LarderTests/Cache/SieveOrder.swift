@@ -20,15 +20,16 @@ struct Sieve<Key: Hashable & Sendable>: Sendable {
 
   var count: Int { positions.count }
 
-  /// Notes a use.
-  mutating func touch(_ key: Key) {
-    guard let position = positions[key] else { return }
+  /// Notes a use; `false` when the key is not there.
+  @discardableResult mutating func touch(_ key: Key) -> Bool {
+    guard let position = positions[key] else { return false }
     nodes[position]?.isVisited = true
+    return true
   }
 
   /// Adds a key as the newest; one that is there counts as used.
   mutating func insert(_ key: Key) {
-    if positions[key] != nil { return touch(key) }
+    if touch(key) { return }
     let node = Node(key: key, older: head)
     let position: Int
     if let reused = free.popLast() {

@@ -1,0 +1,220 @@
+import Foundation
+import Larder
+import LarderTesting
+import StandInServer
+import Synchronization
+import Testing
+
+@testable import WeatherSpotsKit
+
+/// WeatherKit's REST API against a real server on loopback. The bodies were written by hand, of the documented shape.
+@Suite(.timeLimit(.minutes(10))) struct WeatherKitProviderTests {
+  private let vector: WeatherKitTokenTests.Vector
+  private let place: Place
+  private let day: LocalDay
+  private let body: String
+  private let clock: ManualClock
+
+  init() throws {
+    vector = try WeatherKitTokenTests.Vector.read()
+    place = Place(
+      provider: "weatherkit", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris", country: "FR")
+    day = try localDay("2026-07-01")
+    body = try Fixture.text("weatherkit-all-datasets.json")
+    clock = ManualClock(now: try instant("2026-07-01T12:00:00Z"))
+  }
+
+  private func provider(_ url: URL) throws -> WeatherKitProvider {
+    let clock = clock
+    return WeatherKitProvider(key: try vector.key(), server: url, timeout: .seconds(30), now: { clock.now })
+  }
+
+  private func request(_ datasets: Set<WeatherDataset>) -> ProviderRequest { ProviderRequest(place, from: day, days: 7, datasets) }
+
+  @Test func oneSignedRequestAsksForTheDataSetsAndTheirDays() async throws {
+    let (body, pem) = (body, vector.pkcs8_pem)
+    let server = try LoopbackServer { request in
+      let token = request.headers["authorization"]?.replacing("Bearer ", with: "") ?? ""
+      return .init(try WeatherKitTokenTests.verifies(token, pem) ? 200 : 401, body)
+    }
+    let answer = try await provider(server.start()).fetch(request([.current, .hourly, .daily, .alerts]))
+    #expect(server.requests.count == 1)
+    #expect(server.requests.first?.path == "/api/v1/weather/en/48.39500/-4.48814")
+    #expect(
+      server.requests.first?.query == [
+        "dataSets": "currentWeather,forecastHourly,forecastDaily,weatherAlerts", "timezone": "Europe/Paris", "countryCode": "FR",
+        "hourlyStart": "2026-06-30T22:00:00Z", "hourlyEnd": "2026-07-07T22:00:00Z", "dailyStart": "2026-06-30T22:00:00Z",
+        "dailyEnd": "2026-07-07T22:00:00Z",
+      ])
+    let current = try #require(answer.current?.here()).conditions
+    #expect(current.temperatureCelsius == 17.6 && current.humidityPercent == 77 && current.condition == "Blowing dust")
+    let hours = try #require(answer.hourly?.here()).hours
+    #expect(hours.count == 48 && hours[0].precipitationPercent == 29 && hours[1].words == "Partly cloudy")
+    // The rain of the hour that begins at 22:00 is that of the row of 23:00.
+    #expect(hours[0].precipitationMillimeters == nil && hours[3].precipitationMillimeters == 0.2)
+    let days = try #require(answer.daily?.here()).days
+    #expect(days.map(\.day.description) == ["2026-07-01", "2026-07-02", "2026-07-03"] && days[0].windDegrees == 245)
+    let alert = try #require(answer.alerts?.here()?.alerts.first)
+    #expect(alert.summary == "Moderate Wind" && alert.source == "Météo-France" && alert.severity == "moderate")
+    await server.stop()
+  }
+
+  @Test func aRefusedTokenIsRenewedOnceAndThenWorks() async throws {
+    let (body, seen) = (body, Tokens())
+    let server = try LoopbackServer { .init(seen.isFirst($0) ? 401 : 200, body) }
+    let answer = try await provider(server.start()).fetch(request([.current]))
+    #expect(answer.current?.here() != nil)
+    #expect(server.requests.count == 2)
+    #expect(Set(server.requests.map { $0.headers["authorization"] }).count == 2)
+    await server.stop()
+  }
+
+  @Test func aKeyThatIsNotAcceptedIsAskedTwiceAndNeverInALoop() async throws {
+    let server = try LoopbackServer { _ in .init(401, #"{"reason":"NOT_ENABLED"}"#) }
+    let answer = try await provider(server.start()).fetch(request([.current]))
+    #expect(answer.current?.failure == .unauthorized(reason: "NOT_ENABLED"))
+    #expect(server.requests.count == 2)
+    await server.stop()
+  }
+
+  @Test func manyRequestsShareOneToken() async throws {
+    let body = body
+    let server = try LoopbackServer { _ in .init(200, body) }
+    let provider = try provider(await server.start())
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<20 { group.addTask { _ = await provider.fetch(request([.current])) } }
+    }
+    #expect(server.requests.count == 20 && Set(server.requests.map { $0.headers["authorization"] }).count == 1)
+    await server.stop()
+  }
+
+  @Test(arguments: [
+    (404, #"{"timestamp":"2026-07-01T12:00:00Z","status":404,"error":"Not Found","message":"no route","path":"/x"}"#,
+      ProviderError.rejected(status: 404, reason: "no route")),
+    (400, #"{"status":400,"error":"Bad Request","message":"bad\u001b[2J zone"}"#, .rejected(status: 400, reason: "bad[2J zone")),
+    (403, "", .unauthorized(reason: "status 403")),
+    (500, "<html>", .serviceFailed(status: 500)),
+    (429, "", .rateLimited(.minute, retryAfter: .seconds(60), reason: "status 429")),
+    (200, "<html>", .notJSON(status: 200)),
+    (200, #"{"currentWeather":{"metadata":"#, .interrupted),
+    (200, #"{"currentWeather":{"metadata":{"expireTime":"soon"},"asOf":""}}"#, .malformed("not the documented JSON")),
+  ] as [(Int, String, ProviderError)])
+  func everyFailureIsOneTypedError(_ status: Int, _ text: String, _ error: ProviderError) async throws {
+    let server = try LoopbackServer { _ in .init(status, text) }
+    let answer = try await provider(server.start()).fetch(request([.current]))
+    #expect(answer.current?.failure == error)
+    await server.stop()
+  }
+
+  @Test func aMissingDataSetIsNotOfferedAndAnotherUnitIsRefused() async throws {
+    let text = #"{"currentWeather":{"metadata":{"expireTime":"2026-07-01T12:05:00Z","units":"e"},"asOf":"2026-07-01T12:00:00Z","temperature":64}}"#
+    let server = try LoopbackServer { _ in .init(200, text) }
+    let answer = try await provider(server.start()).fetch(request([.current, .hourly]))
+    #expect(answer.hourly?.failure == .unsupported)
+    #expect(answer.current?.failure == .unexpectedUnit(column: "units", unit: "e"))
+    await server.stop()
+  }
+
+  @Test func availabilityIsAskedOnceAndBeforeWarningsArePromised() async throws {
+    let body = body
+    let server = try LoopbackServer { request in
+      request.path.contains("availability") ? .init(200, #"["currentWeather","forecastDaily","forecastHourly"]"#) : .init(200, body)
+    }
+    let service = try await service(server.start())
+    let spot = try Spot(name: "Brest", latitude: 48.39, longitude: -4.49, timezone: "Europe/Paris", country: "FR")
+    for _ in 0..<2 {
+      let (current, alerts, marine) = try await service.weather(for: spot, including: .current, .alerts, .marine)
+      #expect(current.value != nil)
+      guard case .unsupported = alerts, case .unsupported = marine else {
+        Issue.record("something was promised")
+        return
+      }
+    }
+    #expect(server.requests.map(\.path) == ["/api/v1/availability/48.39500/-4.48814", "/api/v1/weather/en/48.39500/-4.48814"])
+    #expect(server.requests.first?.query == ["country": "FR"])
+    #expect(server.requests.last?.query["dataSets"] == "currentWeather")
+    await server.stop()
+  }
+
+  @Test func theProvidersExpiryWinsOverOurs() async throws {
+    let body = body
+    let names = #"["currentWeather","forecastDaily","forecastHourly","weatherAlerts"]"#
+    let server = try LoopbackServer { .init(200, $0.path.contains("availability") ? names : body) }
+    let service = try await service(server.start())
+    let spot = try Spot(name: "Brest", latitude: 48.39, longitude: -4.49, timezone: "Europe/Paris", country: "FR")
+    _ = try await service.weather(for: spot, including: .current)
+    clock.advance(by: .seconds(299))
+    let fresh = try await service.weather(for: spot, policy: .cacheOnly, including: .current)
+    #expect(fresh.cached?.state == .fresh)
+    clock.advance(by: .seconds(2))
+    let stale = try await service.weather(for: spot, policy: .cacheOnly, including: .current)
+    #expect(stale.cached?.state == .stale)  // ours would be ten minutes
+    await server.stop()
+  }
+
+  @Test func warningsAreNeverShownWhenTheyAreOld() async throws {
+    let (body, status) = (body, Status())
+    let names = #"["weatherAlerts"]"#
+    let server = try LoopbackServer { request in
+      .init(status.value, request.path.contains("availability") ? names : body)
+    }
+    let service = try await service(server.start())
+    let spot = try Spot(name: "Brest", latitude: 48.39, longitude: -4.49, timezone: "Europe/Paris", country: "FR")
+    let first = try await service.weather(for: spot, including: .alerts)
+    #expect(first.value?.alerts.count == 1)
+    status.value = 500
+    clock.advance(by: .seconds(301))
+    let later = try await service.weather(for: spot, including: .alerts)
+    #expect(later.value == nil && later.problem != nil)
+    await server.stop()
+  }
+
+  @Test func theAttributionHasTheNameAndWholeURLs() async throws {
+    let server = try LoopbackServer { _ in
+      .init(200, #"{"logoDark@1x":"/assets/branding/en/Apple_Weather_blk.png","serviceName":"Apple Weather"}"#)
+    }
+    let url = try await server.start()
+    let marks = try await provider(url).attributionMarks()
+    #expect(marks.serviceName == "Apple Weather")
+    #expect(marks.marks["logoDark@1x"]?.absoluteString == "\(url)/assets/branding/en/Apple_Weather_blk.png")
+    #expect(server.requests.first?.headers["authorization"] == nil)
+    await server.stop()
+  }
+
+  @Test func aRedirectToAnotherHostDoesNotGetTheToken() async throws {
+    let other = try LoopbackServer { _ in .init(200, "{}") }
+    // Another name of loopback is another host.
+    let target = try await other.start().absoluteString.replacing("127.0.0.1", with: "localhost")
+    let server = try LoopbackServer { _ in .init(302, "", headers: ["Location": "\(target)/elsewhere"]) }
+    _ = try await provider(server.start()).fetch(request([.current]))
+    #expect(other.requests.allSatisfy { $0.headers["authorization"] == nil })
+    await server.stop()
+    await other.stop()
+  }
+
+  private func service(_ url: URL) async throws -> WeatherService {
+    try await WeatherService(
+      try await SpotStore(backend: InMemoryBackend()), provider: try provider(url), limits: .weatherKit(clock: clock), retry: .never,
+      clock: clock)
+  }
+
+  /// The status that a server answers with.
+  private final class Status: Sendable {
+    private let number = Mutex(200)
+    var value: Int {
+      get { number.withLock { $0 } }
+      set { number.withLock { $0 = newValue } }
+    }
+  }
+
+  private final class Tokens: Sendable {
+    private let first = Mutex<String?>(nil)
+    /// Whether a request has the token of the first one.
+    func isFirst(_ request: LoopbackServer.Request) -> Bool {
+      first.withLock { first in
+        if first == nil { first = request.headers["authorization"] }
+        return request.headers["authorization"] == first
+      }
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import LarderTesting
+import Testing
+
+@testable import Larder
+
+@Suite(.timeLimit(.minutes(10)))
+struct EvictionTests {
+  private func keys(_ world: CacheWorld) async throws -> Set<String> { Set(try await world.storage.loadAll().map(\.key)) }
+
+  @Test func noMoreEntriesAreKeptThanTheLimitOnDiskToo() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 10))
+    for number in 0..<50 {
+      _ = try await world.cache.value(for: "key \(number)")
+      #expect(try await world.storage.count() == min(number + 1, 10))
+    }
+    #expect(world.cache.statistics.evictions == [.count: 40])
+    // Each went in the commit that brought the next: no commit shows more.
+    #expect(world.disk.calls(.commit) == 50)
+    #expect(try await world.cache.value(for: "key 49", policy: .cacheOnly).value == 6)
+    #expect(await failure { try await world.cache.value(for: "key 0", policy: .cacheOnly) } as? CacheError == .notCached)
+  }
+
+  @Test func noMoreBytesAreKeptThanTheLimit() async throws {
+    let world = try await CacheWorld(
+      eviction: EvictionPolicy(byteLimit: 30), source: ScriptedSource { key, _ in .value(key.count == 1 ? 1 : 123_456_789_0) })
+    for number in 0..<20 {
+      _ = try await world.cache.value(for: "key \(number)")  // ten bytes each
+      let bytes = try await world.storage.loadAll().reduce(0) { $0 + $1.byteCount }
+      #expect(bytes <= 30)
+    }
+    #expect(try await world.storage.count() == 3)
+    #expect(world.cache.statistics.evictions == [.bytes: 17])
+    for key in ["a", "b"] { _ = try await world.cache.value(for: key) }
+    #expect(try await world.storage.count() == 4)  // two times ten bytes and two times one
+  }
+
+  @Test func aValueLargerThanTheLimitIsServedAndNotStored() async throws {
+    let world = try await CacheWorld(
+      eviction: EvictionPolicy(byteLimit: 5), source: ScriptedSource { key, _ in .value(key == "large" ? 1_234_567 : 1) })
+    _ = try await world.cache.value(for: "a")
+    #expect(try await world.cache.value(for: "large").value == 1_234_567)
+    #expect(try await keys(world) == ["a"])
+    #expect(world.cache.statistics.evictions == [.bytes: 1])
+    #expect(world.cache.statistics.storageErrors == 0)
+  }
+
+  @Test func whatWasUsedStaysLongerThanWhatWasNot() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 10))
+    for number in 0..<10 { _ = try await world.cache.value(for: "key \(number)") }
+    for number in [0, 3] { _ = try await world.cache.value(for: "key \(number)") }
+    for number in 10..<18 { _ = try await world.cache.value(for: "key \(number)") }
+    let keys = try await keys(world)
+    #expect(keys.isSuperset(of: ["key 0", "key 3"]))
+    #expect(keys.count == 10)
+  }
+
+  @Test func aRefreshOfAnEntryEvictsNothing() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 2))
+    _ = try await world.cache.value(for: "a")
+    _ = try await world.cache.value(for: "b")
+    for _ in 0..<5 { _ = try await world.cache.value(for: "a", policy: .networkOnly) }
+    #expect(try await keys(world) == ["a", "b"])
+    #expect(world.cache.statistics.evictions == [:])
+  }
+
+  @Test func whatIsExpiredGoesFirst() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 4))
+    for key in ["a", "b"] { _ = try await world.cache.value(for: key) }
+    world.clock.advance(by: .hours(48))
+    for key in ["c", "d", "e"] { _ = try await world.cache.value(for: key) }
+    #expect(try await keys(world) == ["c", "d", "e"])
+    #expect(world.cache.statistics.evictions == [.expired: 2])
+  }
+
+  @Test func aSmallerLimitAtTheNextStartTakesEffectWithTheNextEntry() async throws {
+    let world = try await CacheWorld()
+    for number in 0..<20 {
+      _ = try await world.cache.value(for: "key \(number)")
+      world.clock.advance(by: .seconds(1))
+    }
+    let next = world.restarted(eviction: EvictionPolicy(countLimit: 5))
+    _ = try await next.value(for: "new")
+    #expect(try await keys(world) == ["key 16", "key 17", "key 18", "key 19", "new"])
+  }
+
+  @Test func invalidatedEntriesMakeRoom() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 2))
+    for key in ["a", "b"] { _ = try await world.cache.value(for: key) }
+    try await world.cache.invalidate("a")
+    _ = try await world.cache.value(for: "c")
+    #expect(try await keys(world) == ["b", "c"])
+    try await world.cache.removeAll()
+    for key in ["d", "e"] { _ = try await world.cache.value(for: key) }
+    #expect(try await keys(world) == ["d", "e"])
+    #expect(world.cache.statistics.evictions == [:])
+  }
+
+  @Test func anEvictionThatCouldNotBeStoredIsMadeUpFor() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 2))
+    for key in ["a", "b"] { _ = try await world.cache.value(for: key) }
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    _ = try await world.cache.value(for: "c")
+    #expect(try await keys(world) == ["a", "b"])
+    _ = try await world.cache.value(for: "d")
+    #expect(try await keys(world).count == 2)
+    #expect(try await keys(world).contains("d"))
+  }
+
+  @Test func underMemoryPressureExpiredEntriesGoAndThenHalfOfTheRest() async throws {
+    for eviction in [EvictionPolicy.none, EvictionPolicy(countLimit: 100)] {
+      let world = try await CacheWorld(eviction: eviction)
+      for number in 0..<4 { _ = try await world.cache.value(for: "old \(number)") }
+      world.clock.advance(by: .hours(48))
+      for number in 0..<10 { _ = try await world.cache.value(for: "new \(number)") }
+      await world.cache.relieve(.warning)
+      #expect(try await keys(world).count == 10)
+      await world.cache.relieve(.critical)
+      #expect(try await keys(world).count == 5)
+      #expect(world.cache.statistics.evictions == [.expired: 4, .memoryPressure: 5])
+    }
+  }
+
+  @Test func theOrderNeverLosesOrInventsAKey() throws {
+    for seed in Seeds.list(20, for: #function) {
+      var random = SeededGenerator(seed)
+      var order = EvictionOrder<Int>()
+      var model: Set<Int> = []
+      for _ in 0..<2_000 {
+        let key = random.int(0..<40)
+        switch random.int(0..<10) {
+        case 0..<4:
+          order.insert(key)
+          model.insert(key)
+        case 4..<7: order.touch(key)
+        case 7:
+          order.remove(key)
+          model.remove(key)
+        default:
+          let victim = order.evict()
+          #expect((victim == nil) == model.isEmpty)
+          if let victim { #expect(model.remove(victim) != nil) }
+        }
+        #expect(order.count == model.count)
+      }
+      while let victim = order.evict() { #expect(model.remove(victim) != nil) }
+      #expect(model.isEmpty, "LARDER_SEED=\(seed)")
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import Foundation
+import LarderTesting
+import Testing
+
+@testable import Larder
+
+@Suite(.timeLimit(.minutes(10)))
+struct FreshnessTests {
+  private static let year: TimeInterval = 365 * 86_400
+
+  @Test func aProvidersExpiryWinsOverOurs() async throws {
+    let clock = ManualClock()
+    let start = clock.now
+    let world = try await CacheWorld(
+      clock: clock, random: { 0.99 },
+      source: ScriptedSource { key, _ in .value(1, freshUntil: start + (key == "short" ? 300 : 7200)) })
+    await world.cache.prefetch(["short", "long"])
+    world.clock.advance(by: .seconds(299))
+    #expect(try await world.cache.value(for: "short", policy: .cacheOnly).state == .fresh)
+    world.clock.advance(by: .seconds(1))
+    #expect(try await world.cache.value(for: "short", policy: .cacheOnly).state == .stale)
+    world.clock.advance(by: .seconds(6899))
+    #expect(try await world.cache.value(for: "long", policy: .cacheOnly).state == .fresh)
+    world.clock.advance(by: .seconds(1))
+    #expect(try await world.cache.value(for: "long", policy: .cacheOnly).state == .stale)
+  }
+
+  @Test func aProvidersExpiryIsBoundedByTheUsableWindow() async throws {
+    let world = try await CacheWorld(source: ScriptedSource { _, _ in .value(1, freshUntil: .distantFuture) })
+    _ = try await world.cache.value(for: "a")
+    world.clock.advance(by: .hours(48))
+    #expect(await failure { try await world.cache.value(for: "a", policy: .cacheOnly) } as? CacheError == .notCached)
+  }
+
+  @Test func aProvidersExpiryInThePastMeansStaleAtOnce() async throws {
+    let world = try await CacheWorld(source: ScriptedSource { _, _ in .value(1, freshUntil: .distantPast) })
+    #expect(try await world.cache.value(for: "a").state == .stale)
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).age == .zero)
+  }
+
+  @Test func jitterShortensAndNeverLengthens() async throws {
+    for random in [0, 0.5, 0.999_999] {
+      let world = try await CacheWorld(
+        freshness: FreshnessPolicy(fresh: .seconds(1000), usable: .hours(1), jitter: 0.2), random: { random })
+      _ = try await world.cache.value(for: "a")
+      let entry = try #require(try await world.storage.find(by: "a"))
+      let lifetime = entry.freshUntil.timeIntervalSince(entry.fetchedAt)
+      #expect(abs(lifetime - 1000 * (1 - 0.2 * random)) < 1e-3)
+      #expect(lifetime <= 1000)
+      #expect(abs(entry.usableUntil.timeIntervalSince(entry.fetchedAt) - 3600) < 1e-3)
+    }
+  }
+
+  @Test func jitterIsDifferentForEachValue() async throws {
+    let storage = try await LocalRepository<Entry>(inMemory: .init())
+    let cache = Cache(
+      storage: storage, freshness: FreshnessPolicy(fresh: .seconds(1000), usable: .hours(1)), clock: ManualClock(),
+      source: ScriptedSource { _, _ in .value(1) })
+    await cache.prefetch((0..<100).map { "key \($0)" })
+    let lifetimes = try await storage.loadAll().map { $0.freshUntil.timeIntervalSince($0.fetchedAt) }
+    #expect(lifetimes.allSatisfy { 900...1000 ~= $0 })
+    #expect(Set(lifetimes).count > 50)
+  }
+
+  @Test func settingTheClockAYearAheadWipesNothing() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    world.clock.setWall(by: Self.year)
+    let cached = try await world.cache.value(for: "a")
+    #expect(cached.state == .fresh)
+    #expect(cached.age == .zero)
+    #expect(cached.origin == .memory)
+  }
+
+  @Test func settingTheClockAYearBackKeepsNothingFresh() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    world.clock.setWall(by: -Self.year)
+    #expect(try await world.cache.value(for: "a").state == .fresh)
+    world.clock.advance(by: .seconds(3600))
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).state == .stale)
+    world.clock.advance(by: .hours(47))
+    #expect(await failure { try await world.cache.value(for: "a", policy: .cacheOnly) } is CacheError)
+  }
+
+  @Test func settingTheClockAfterAStartDoesNotChangeTheAgeOfWhatAnEarlierRunHasLeft() async throws {
+    for jump in [Self.year, -Self.year] {
+      let world = try await CacheWorld()
+      _ = try await world.cache.value(for: "a")
+      world.clock.advance(by: .seconds(600))
+      let clock = ManualClock(now: world.clock.now)
+      let next = world.restarted(clock: clock)
+      clock.setWall(by: jump)  // before anything was looked at
+      clock.advance(by: .seconds(600))
+      let cached = try await next.value(for: "a")
+      #expect(cached.state == .fresh)
+      #expect(cached.age == .seconds(1200))
+    }
+  }
+
+  @Test func ageGoesOnAcrossARestart() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    world.clock.advance(by: .seconds(600))
+    let next = world.restarted()
+    let first = try await next.value(for: "a")
+    #expect(first.age == .seconds(600))
+    #expect(first.origin == .disk)
+    #expect(first.fetchedAt == world.clock.now - 600)
+    #expect(try await next.value(for: "a").origin == .memory)
+  }
+
+  @Test func anEntryFromTheFutureIsUsableAndStale() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    let clock = ManualClock(now: world.clock.now - Self.year)
+    let next = world.restarted(clock: clock)
+    #expect(try await next.value(for: "a", policy: .cacheOnly).state == .stale)
+    // It ages from there on, and is gone when its usable window is.
+    clock.advance(by: .hours(46))
+    #expect(try await next.value(for: "a", policy: .cacheOnly).state == .stale)
+    clock.advance(by: .hours(1))
+    #expect(await failure { try await next.value(for: "a", policy: .cacheOnly) } is CacheError)
+  }
+
+  @Test func anEntryFromTheFutureDoesNotLiveOnByRestarts() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    let past = world.clock.now - Self.year
+    #expect(try await world.restarted(clock: ManualClock(now: past)).value(for: "a", policy: .cacheOnly).state == .stale)
+    while try await world.storage.find(by: "a")?.noticedInFutureAt == nil { await Task.yield() }
+    let nextDay = world.restarted(clock: ManualClock(now: past + 86_400))
+    #expect(try await nextDay.value(for: "a", policy: .cacheOnly).state == .stale)
+    let thirdDay = world.restarted(clock: ManualClock(now: past + 3 * 86_400))
+    #expect(await failure { try await thirdDay.value(for: "a", policy: .cacheOnly) } is CacheError)
+    // When the clock is right again, the entry is as old as it is, and fresh no more.
+    let corrected = world.restarted(clock: ManualClock(now: past + Self.year + 60))
+    #expect(try await corrected.value(for: "a", policy: .cacheOnly).state == .stale)
+    #expect(try await world.storage.count() == 1)
+  }
+
+  @Test func aClockThatWasAheadAtOneStartLosesNothing() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    let ahead = world.restarted(clock: ManualClock(now: world.clock.now + Self.year))
+    #expect(await failure { try await ahead.value(for: "a", policy: .cacheOnly) } is CacheError)
+    #expect(try await world.restarted().value(for: "a", policy: .cacheOnly).state == .fresh)
+  }
+
+  @Test func policiesAreMadeSensible() {
+    let policy = FreshnessPolicy(fresh: .seconds(10), usable: .seconds(5), negative: .seconds(-1), jitter: 7)
+    #expect(policy.usable == .seconds(10))
+    #expect(policy.negative == .zero)
+    #expect(policy.jitter == 1)
+    #expect(FreshnessPolicy(fresh: .seconds(1), usable: .hours(48), jitter: .nan).jitter == 0)
+    #expect(Duration.hours(48) == .seconds(172_800))
+  }
+}
