@@ -64,6 +64,7 @@ struct Forecast: AsyncParsableCommand {
           try await ForecastOfAll(weather: weather, day: day, policy: options.fetchPolicy, json: globals.json).run(storage)
         }
         await weather.settled()
+        await weather.keepCounts(in: storage)
       }
     }
   }

@@ -86,7 +86,7 @@ struct ProviderOptions: ParsableArguments {
     return { clock.now }
   }
 
-  private func makeProvider() throws -> any ForecastProvider {
+  func makeProvider() throws -> any ForecastProvider {
     switch provider {
     case .openMeteo: OpenMeteoProvider(servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, timeout: limit, now: instant)
     case .weatherKit:
@@ -122,7 +122,7 @@ struct ProviderOptions: ParsableArguments {
 }
 
 /// A wall clock that stands at one instant, while what runs goes on.
-private struct StandingClock: WallClock {
+struct StandingClock: WallClock {
   let now: Date
   private let system = SystemClock()
 

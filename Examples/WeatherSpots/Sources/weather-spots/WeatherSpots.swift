@@ -32,7 +32,7 @@ struct WeatherSpots: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Remove.self, Watch.self, Export.self, Forecast.self,
-      Geocode.self, AstronomyCommand.self, Verify.self, Migrate.self,
+      Geocode.self, AstronomyCommand.self, Alerts.self, Widget.self, Verify.self, Migrate.self,
     ]
   )
 
