@@ -12,7 +12,7 @@ struct CacheStart: Sendable {
 /// Everything in it is bounded by the entries, the fetches under way, or a number.
 struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   /// The entries that this process has seen.
-  var known: [Key: KnownEntry] = [:]
+  var known: [Key: KnownEntry<Value>] = [:]
   /// What storage has refused to take.
   var unsaved = UnsavedEntries<Key, Value>()
   /// The fetches under way, by their number.
@@ -52,18 +52,6 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
   }
 }
 
-/// What this process knows of a stored entry.
-struct KnownEntry: Sendable {
-  let recordKey: RecordKey
-  /// Which record this is about.
-  var revision: Revision
-  /// How old the entry was at ``uptime``.
-  var age: Duration
-  var uptime: Duration
-  /// Whether this process has fetched it or answered with it.
-  var wasAnswered: Bool
-}
-
 /// Which version of an entry somebody has seen, to notice that there is another.
 enum EntryVersion: Hashable, Sendable {
   case none
@@ -83,6 +71,7 @@ struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Senda
   private var elements: [Key: Element] = [:]
   private var serial: UInt64 = 0
 
+  var isEmpty: Bool { elements.isEmpty }
   subscript(key: Key) -> Element? { elements.isEmpty ? nil : elements[key] }
 
   mutating func insert(_ entry: CachedEntry<Key, Value>, _ uptime: Duration) -> EntryVersion {

@@ -98,6 +98,10 @@ extension CachedRepository {
     var (rest, old): ([Key], [Key]) = ([], [])
     var seen: Set<Key> = []
     for key in keys where seen.insert(key).inserted {
+      if let cached = hit(key, policy) {
+        results[key] = .success(cached)
+        continue
+      }
       switch plan(policy, look(key)) {
       case .answer(let cached): results[key] = .success(cached)
       case .refuse(let error): results[key] = .failure(error)

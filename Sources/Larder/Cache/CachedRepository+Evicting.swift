@@ -50,7 +50,7 @@ extension CachedRepository {
     state.withLock { state in
       var index = EvictionIndex<Key>()
       for (entry, slot) in entries {
-        let known = state.known[entry.key].flatMap { $0.revision == slot.revision ? $0.age + (uptime - $0.uptime) : nil }
+        let known = state.known[entry.key].flatMap { $0.revision == slot.revision ? $0.age(at: uptime) : nil }
         let age = known ?? entry.age(at: present)
         let expiry = uptime + entry.usableLifetime - age
         _ = index.insert(entry.key, .init(byteCount: entry.byteCount, expiry: expiry, recordKey: slot.key), .none, now: uptime)

@@ -63,6 +63,7 @@ extension CachedRepository {
       }
       let record = try storage.coder.encode(entry, decoding: true)
       await prepareEviction()
+      let decoded = record.decoded as? CachedEntry<Key, Value> ?? entry
       let collection = storage.collection
       let revision: Revision? = try await storage.queue.write(nil) { [self] batch in
         // Looked at here, where writes have an order: the deletion of whoever dooms it comes after that, and so after this.
@@ -71,12 +72,11 @@ extension CachedRepository {
         try batch.upsert(record, in: collection)
         let revision = batch.revision
         state.withLock { state in
-          state.known[entry.key] = KnownEntry(recordKey: record.key, revision: revision, age: .zero, uptime: uptime, wasAnswered: true)
+          state.known[entry.key] = KnownEntry(decoded, record.key, revision, age: .zero, uptime: uptime, wasAnswered: true)
         }
         try makeRoom(for: entry, record.key, uptime, in: &batch)
         return revision
       }
-      let decoded = record.decoded as? CachedEntry<Key, Value> ?? entry
       guard let revision else { return (decoded, .none) }
       let hadUnsaved = state.withLock { state in
         defer { state.unsaved.remove(entry.key) }

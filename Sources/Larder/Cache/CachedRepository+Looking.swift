@@ -41,7 +41,7 @@ extension CachedRepository {
   }
 
   /// Forgets what is known of an entry that somebody else has removed; not of one that is only on its way to being visible.
-  private nonisolated func forget(_ key: Key, _ known: KnownEntry) {
+  private nonisolated func forget(_ key: Key, _ known: KnownEntry<Value>) {
     let snapshot = storage.snapshot
     guard known.revision <= snapshot.revision, snapshot.records[known.recordKey] == nil else { return }
     state.withLock { state in
@@ -52,11 +52,11 @@ extension CachedRepository {
   }
 
   private nonisolated func found(
-    _ entry: CachedEntry<Key, Value>, _ revision: Revision, _ recordKey: RecordKey, _ known: KnownEntry?, _ uptime: Duration
+    _ entry: CachedEntry<Key, Value>, _ revision: Revision, _ recordKey: RecordKey, _ known: KnownEntry<Value>?, _ uptime: Duration
   ) -> FoundEntry<Key, Value> {
     if let known, known.revision == revision {
       return FoundEntry(
-        entry: entry, version: .stored(revision), age: known.age + (uptime - known.uptime), origin: known.wasAnswered ? .memory : .disk)
+        entry: entry, version: .stored(revision), age: known.age(at: uptime), origin: known.wasAnswered ? .memory : .disk)
     }
     // Of an earlier run: what the wall clock said when this cache was made counts, since it may have been set after that. Of another
     // process, later: what it says now.
@@ -65,7 +65,7 @@ extension CachedRepository {
     let age = entry.age(at: present)
     state.withLock { state in
       if let known = state.known[entry.key], known.revision >= revision { return }
-      state.known[entry.key] = KnownEntry(recordKey: recordKey, revision: revision, age: age, uptime: uptime, wasAnswered: false)
+      state.known[entry.key] = KnownEntry(entry, recordKey, revision, age: age, uptime: uptime, wasAnswered: false)
     }
     if entry.needsFutureNote(at: present) { noteFuture(entry, revision, recordKey, present) }
     return FoundEntry(entry: entry, version: .stored(revision), age: age, origin: .disk)
@@ -82,7 +82,8 @@ extension CachedRepository {
           try batch.upsert(record, in: storage.collection, expecting: .revision(revision))
           let new = batch.revision
           state.withLock { state in
-            if state.known[entry.key]?.revision == revision { state.known[entry.key]?.revision = new }
+            guard let known = state.known[entry.key], known.revision == revision else { return }
+            state.known[entry.key] = KnownEntry(known, at: new)
           }
         }
       } catch {
@@ -109,7 +110,7 @@ extension CachedRepository {
     let key = found.entry.key
     state.withLock { state in
       if cached.state == .fresh { state.statistics.hits += 1 } else { state.statistics.staleServes += 1 }
-      if cached.origin == .disk { state.known[key]?.wasAnswered = true }
+      if cached.origin == .disk { state.known[key]?.noteAnswer() }
       state.evictionIndex?.touch(key)
     }
     return cached

@@ -73,7 +73,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// - Throws: what the source throws after its retries; ``CacheError``; `CancellationError` when the task is cancelled, which leaves other
   ///   callers of the key alone.
   public nonisolated(nonsending) func value(for key: Key, policy: FetchPolicy = .cacheFirst) async throws -> Cached<Value> {
-    try await answer(key, policy)
+    if let cached = hit(key, policy) { return cached }
+    return try await answer(key, policy)
   }
 
   /// The values of several keys: each the value, or the error that ``value(for:policy:)`` would throw.

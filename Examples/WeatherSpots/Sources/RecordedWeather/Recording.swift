@@ -81,7 +81,9 @@ package struct Recording: Sendable {
     case _ where name.hasSuffix("_dominant"): rule = (String(name.dropLast(9)), { $0.sorted()[$0.count / 2] })
     default: rule = (name, { $0.max() })
     }
-    guard known.contains(rule.base) else { throw Refusal(reason: "Cannot initialize ForecastVariableDaily from invalid String value \(name).") }
+    guard known.contains(rule.base) else {
+      throw Refusal(reason: "Cannot initialize ForecastVariableDaily from invalid String value \(name).")
+    }
     guard let column = columns[rule.base], let unit = units[rule.base] else { return ("undefined", starts.map { _ in "null" }) }
     return (
       unit,

@@ -21,9 +21,11 @@ public final class StandInServer: Sendable {
   private let forecast: Recording
   private let marine: Recording
   private let state: Mutex<State>
+  private let now: @Sendable () -> Date
 
   /// Makes a server; port 0 takes a free one.
-  public init(port: UInt16 = 0, failure: Failure? = nil) throws {
+  public init(port: UInt16 = 0, failure: Failure? = nil, now: @escaping @Sendable () -> Date = { Date() }) throws {
+    self.now = now
     server = HTTPServer(address: try .inet(ip4: "127.0.0.1", port: port), timeout: 60, logger: .disabled)
     forecast = try Recording.forecast()
     marine = try Recording.marine()
@@ -46,8 +48,8 @@ public final class StandInServer: Sendable {
   ///
   /// - Returns: The URL to give to `--api`.
   public func start() async throws -> URL {
-    await server.appendRoute("GET /v1/forecast") { [self] in try await answer($0) { [forecast] in forecast.answer($0, at: Date()) } }
-    await server.appendRoute("GET /v1/marine") { [self] in try await answer($0) { [marine] in marine.answer($0, at: Date()) } }
+    await server.appendRoute("GET /v1/forecast") { [self] in try await answer($0) { [forecast, now] in forecast.answer($0, at: now()) } }
+    await server.appendRoute("GET /v1/marine") { [self] in try await answer($0) { [marine, now] in marine.answer($0, at: now()) } }
     await server.appendRoute("GET /v1/search") { [self] in try await answer($0) { RecordedPlaces.answer($0) } }
     await server.appendRoute("*") { _ in Self.response(404, #"{"error":true,"reason":"Not Found"}"#) }
     let task = Task { [server] in try await server.run() }

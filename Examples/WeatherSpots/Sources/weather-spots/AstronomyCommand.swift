@@ -22,12 +22,13 @@ struct AstronomyCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The day. (default: today in the zone)", valueName: "yyyy-MM-dd"), transform: Self.day)
   var date: LocalDay?
 
+  @OptionGroup var textOptions: TextOptions
   @OptionGroup var globals: Globals
 
   func run() async throws {
     try await reportingFailures {
       let astronomy = Astronomy(at: place, on: date ?? LocalDay(containing: Date(), in: zone), in: zone)
-      if globals.json { try writeJSON(AstronomyRow(astronomy)) } else { try writeText(astronomy.text) }
+      if globals.json { try writeJSON(AstronomyRow(astronomy)) } else { try writeText(astronomy.text(textOptions.style())) }
     }
   }
 

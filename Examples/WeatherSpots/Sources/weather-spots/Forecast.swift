@@ -40,7 +40,8 @@ struct Forecast: AsyncParsableCommand {
   @Flag(help: "Sun and moon of each day.")
   var astronomy = false
 
-  @Option(help: ArgumentHelp("The zone of a point LAT,LON. (default: that of the nearest spot within 25 km, else asked for)", valueName: "zone"))
+  @Option(
+    help: ArgumentHelp("The zone of a point LAT,LON. (default: that of the nearest spot within 25 km, else asked for)", valueName: "zone"))
   var zone: String?
 
   @OptionGroup var options: ProviderOptions
@@ -71,7 +72,9 @@ struct Forecast: AsyncParsableCommand {
 
   private func show(_ spot: Spot, _ weather: WeatherService) async throws {
     let forecast = try await weather.forecast(for: spot, on: day, days: days, policy: options.fetchPolicy)
-    guard let report = ForecastReport(forecast, showsHours: hourly || marine, showsAstronomy: astronomy) else { throw Failure(noForecast: forecast) }
+    guard let report = ForecastReport(forecast, showsHours: hourly || marine, showsAstronomy: astronomy) else {
+      throw Failure(noForecast: forecast)
+    }
     if let problem = report.problem { note(problem) }
     if globals.json { try writeJSON(report) } else { try writeText(report.card) }
     if report.stale { throw ExitCode(Outcome.stale.rawValue) }

@@ -61,7 +61,8 @@ struct Geocode: AsyncParsableCommand {
       return "\(name)  \(pad(place.latitude.text(decimals: 4), 8))  \(pad(place.longitude.text(decimals: 4), 9))  \(place.timezone)"
         + (region.isEmpty ? "" : "  \(region)") + (place.population.map { "  \($0) people" } ?? "")
     }
-    return lines.joined(separator: "\n") + "\nPlaces from GeoNames (https://www.geonames.org/), CC BY 4.0, by Open-Meteo.com (https://open-meteo.com/)\n"
+    return lines.joined(separator: "\n")
+      + "\nPlaces from GeoNames (https://www.geonames.org/), CC BY 4.0, by Open-Meteo.com (https://open-meteo.com/)\n"
   }
 
   private static func pad(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }

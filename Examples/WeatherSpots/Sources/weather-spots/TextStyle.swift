@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import WeatherSpotsKit
 
 /// Whether what was found may stand out.
 enum TextStyle {
@@ -7,8 +8,7 @@ enum TextStyle {
 
   /// Bold on a terminal, unless the environment asks for plain text (https://no-color.org).
   static var ofStandardOutput: TextStyle {
-    let asksForPlain = ProcessInfo.processInfo.environment["NO_COLOR"].map { !$0.isEmpty } ?? false
-    return isatty(STDOUT_FILENO) == 1 && !asksForPlain ? .bold : .plain
+    CardStyle.ofStandardOutput().usesColor ? .bold : .plain
   }
 
   /// The text of an extract, with the words that matched made to stand out.
@@ -22,5 +22,23 @@ enum TextStyle {
       end = range.upperBound
     }
     return text + String(characters[end...])
+  }
+}
+
+extension CardStyle {
+  /// What standard output can show.
+  ///
+  /// Colors only on a terminal that has them, and not where NO_COLOR or the user asks for plain text. As wide as `COLUMNS` says, or else
+  /// the terminal, or else 80 columns.
+  static func ofStandardOutput(isPlain: Bool = false, units: UnitSystem = .metric) -> CardStyle {
+    let environment = ProcessInfo.processInfo.environment
+    let refusesColor = environment["NO_COLOR"].map { !$0.isEmpty } ?? false
+    let isTerminal = isatty(STDOUT_FILENO) == 1
+    var size = winsize()
+    let asked = environment["COLUMNS"].flatMap { Int($0) }.flatMap { (1...10_000).contains($0) ? $0 : nil }
+    let measured = isTerminal && ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : nil
+    return CardStyle(
+      width: asked ?? measured ?? 80, usesColor: isTerminal && !refusesColor && !isPlain && environment["TERM"] != "dumb",
+      isPlain: isPlain, units: units)
   }
 }

@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// The forecast command against the stand-in server: the same instant always gives the same text.
-@Suite(.timeLimit(.minutes(2))) struct ForecastTests {
+@Suite(.timeLimit(.minutes(10))) struct ForecastTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }
@@ -24,21 +24,28 @@ import Testing
     return store
   }
 
+  private func server(_ failure: Failure? = nil) throws -> StandInServer {
+    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
+    return try StandInServer(failure: failure, now: { now })
+  }
+
   private func forecast(_ store: String, _ api: URL, at now: String, _ more: [String] = []) async throws -> Run {
     try await weatherSpots(
       ["forecast", "brest", "--store", store, "--api", api.absoluteString, "--now", now] + more,
       environment: ["LC_ALL": "th_TH.UTF-8", "LANG": "th_TH.UTF-8"])
   }
 
-  private let waves = "  Waves     2.6 m every 10 s from WNW, water 14.3 °C\n"
+  private let now = "  Now       11.9 °C, feels like 9.6 °C, Drizzle: light, 18 km/h from SSW"
+  private let waves = "  Waves     2.6 m every 10 s from WNW, water 14.3 °C"
 
-  private func card(_ source: String) -> String {
+  private func card(_ source: String, now: String? = nil, waves: String? = nil) -> String {
     """
     Brest, FR | 2026-11-21 (Europe/Paris)
+    \(now ?? self.now)
       At 12:00  13.6 °C, feels like 11.0 °C, Rain: slight
       Day       2.7 to 17.6 °C, 38.6 mm of rain or snow
       Wind      24 km/h from SSW, gusts 53, up to 31 over the day
-    \(waves)\
+    \(waves ?? self.waves)
       Source    \(source)
       Weather data by Open-Meteo.com (https://open-meteo.com/), CC BY 4.0
       Waves include data of DWD (https://www.dwd.de/)
@@ -50,23 +57,27 @@ import Testing
   private let recorded = "recorded data from the stand-in server"
   private let morning = "2026-11-21T09:00:00Z"
 
-  @Test func aForecastComesFromTheNetworkThenFromDiskThenStale() async throws {
-    let server = try StandInServer()
+  @Test func aForecastIsOneRequestToEachServiceThenFromDiskThenStale() async throws {
+    let server = try server()
     let (store, api) = (try await store(), try await server.start())
-    #expect(try await forecast(store, api, at: "2026-11-21T09:00:00Z") == Run(output: card("network, \(recorded), just now")))
+    #expect(try await forecast(store, api, at: morning) == Run(output: card("network, \(recorded), just now")))
+    #expect(server.requestCount("/v1/forecast") == 1 && server.requestCount("/v1/marine") == 1)
+    #expect(try await forecast(store, api, at: "2026-11-21T09:08:00Z") == Run(output: card("disk, \(recorded), 8 min old")))
     #expect(server.requestCount == 2)
+    // After ten minutes only the conditions of the moment are old.
     #expect(try await forecast(store, api, at: "2026-11-21T09:30:00Z") == Run(output: card("disk, \(recorded), 30 min old")))
-    #expect(server.requestCount == 2)
+    #expect(server.requestCount == 3)
     await server.stop()
     #expect(
-      try await forecast(store, api, at: "2026-11-21T12:00:00Z")
+      try await forecast(store, api, at: "2026-11-21T11:00:00Z")
         == Run(
-          output: card("disk, \(recorded), STALE: the last known forecast, 3 h old (fetched 2026-11-21T09:00:00Z)"),
+          output: card(
+            "disk, \(recorded), STALE: the last known forecast, 2 h old (fetched 2026-11-21T09:00:00Z)", now: now + ", STALE: 90 min old"),
           errors: "weather-spots: 127.0.0.1 cannot be reached (connection refused)\n", code: 4))
   }
 
   @Test func refreshingAsksAgainAndShowsTheLastKnownForecastWhenThatFails() async throws {
-    let server = try StandInServer()
+    let server = try server()
     let (store, api) = (try await store(), try await server.start())
     _ = try await forecast(store, api, at: morning)
     let again = try await forecast(store, api, at: "2026-11-21T09:10:00Z", ["--refresh"])
@@ -74,74 +85,91 @@ import Testing
     #expect(server.requestCount == 4)
     await server.stop()
     #expect(
-      try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--refresh"])
+      try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "network-first"])
         == Run(
-          output: card("disk, \(recorded), STALE: the last known forecast, 5 min old (fetched 2026-11-21T09:10:00Z)"),
+          output: card(
+            "disk, \(recorded), STALE: the last known forecast, 5 min old (fetched 2026-11-21T09:10:00Z)",
+            now: now + ", STALE: 5 min old", waves: waves + ", STALE: 5 min old"),
           errors: "weather-spots: 127.0.0.1 cannot be reached (connection refused)\n", code: 4))
+    let quiet = try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "cache-only"])
+    #expect(quiet == Run(output: card("disk, \(recorded), 5 min old")))
+    let strict = try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "network-only"])
+    #expect(strict.code == 69 && strict.output.isEmpty)
   }
 
-  @Test(arguments: [
-    (Failure.Kind.status(500), "the weather service failed (status 500)"),
+  static let failures: [(Failure.Kind, String)] = [
+    (.status(500), "the weather service failed (status 500)"),
     (.status(503), "the weather service failed (status 503)"),
-    (
-      .status(429),
-      "the weather service limits requests (Minutely API request limit exceeded. Please try again in one minute.)"
-    ),
-    (.status(400), "the weather service has no data for this place"),
+    (.status(429), "the weather service limits requests (Minutely API request limit exceeded. Please try again in one minute.)"),
+    (.errorWithoutStatus, "the weather service refused the request (200: Something went wrong.)"),
     (.html, "the weather service failed (status 502)"),
+    (.body("<html>sign in</html>"), "what answered is not the weather service (status 200)"),
     (.truncated, "the answer of the weather service was cut off"),
     (.delay(.seconds(30)), "127.0.0.1 did not answer within 0.5 s"),
-  ])
-  func everyFailureOfTheServiceIsOneLine(_ kind: Failure.Kind, _ reason: String) async throws {
-    let server = try StandInServer(failure: Failure(kind))
+  ]
+
+  /// A server that is merely slow must not be what makes the other failures.
+  private func timeout(_ kind: Failure.Kind) -> [String] { if case .delay = kind { ["--timeout", "0.5"] } else { ["--timeout", "30"] } }
+
+  @Test(arguments: failures + [(.status(400), "the weather service has no data for this place")])
+  func withNothingStoredEveryFailureOfTheServiceIsOneLine(_ kind: Failure.Kind, _ reason: String) async throws {
+    let server = try server(Failure(kind))
     let (store, api) = (try await store(), try await server.start())
-    // A server that is merely slow must not be what makes the other failures.
-    let isSlow = if case .delay = kind { true } else { false }
+    let isFact = if case .status(400) = kind { true } else { false }
     #expect(
-      try await forecast(store, api, at: morning, ["--timeout", isSlow ? "0.5" : "30"])
-        == Run(output: "", errors: "weather-spots: no forecast: \(reason), and none is stored\n", code: 69))
+      try await forecast(store, api, at: morning, timeout(kind))
+        == Run(output: "", errors: "weather-spots: no forecast: \(reason)\(isFact ? "" : ", and none is stored")\n", code: 69))
     #expect(server.requestCount <= 2)
     await server.stop()
   }
 
-  @Test func aFailingSeaNeverSinksTheForecast() async throws {
-    let server = try StandInServer(failure: Failure(.status(500), path: "marine"))
+  @Test(arguments: failures)
+  func whateverTheServiceDoesTheLastKnownForecastIsShownAndNothingIsLost(_ kind: Failure.Kind, _ reason: String) async throws {
+    let server = try server()
     let (store, api) = (try await store(), try await server.start())
-    let run = try await forecast(store, api, at: morning)
-    #expect(
-      run
-        == Run(
-          output: card("network, \(recorded), just now")
-            .replacing(waves, with: "  Waves     unavailable: the weather service failed (status 500)\n")
-            .replacing("  Waves include data of DWD (https://www.dwd.de/)\n", with: "")))
-    await server.stop()
-  }
-
-  @Test func aForecastForMachinesIsJSON() async throws {
-    let server = try StandInServer()
-    let (store, api) = (try await store(), try await server.start())
-    #expect(
-      try await forecast(store, api, at: morning, ["--json", "--day", "2026-11-23"])
-        == Run(
-          output: """
-            {"age_seconds":0,"attribution":["Weather data by Open-Meteo.com (https://open-meteo.com/), CC BY 4.0",\
-            "Waves include data of DWD (https://www.dwd.de/)","Spot from GeoNames (https://www.geonames.org/), CC BY 4.0"],\
-            "country":"FR","day":"2026-11-23","fetched_at":"2026-11-21T09:00:00Z","noon":{"apparent_c":2.7,"gust_kmh":62.3,\
-            "temperature_c":7.4,"time":"12:00","weather":"Overcast","weather_code":3,"wind_from_degrees":210,"wind_kmh":18.2},\
-            "origin":"network","precipitation_mm":0,"recorded":true,"sea":{"state":"available","surface_c":14.3,\
-            "wave_from_degrees":299,"wave_m":2.56,"wave_period_s":9.9},"server":"127.0.0.1","spot":"Brest","stale":false,\
-            "temperature_max_c":14.8,"temperature_min_c":2.4,"timezone":"Europe/Paris","wind_max_kmh":26.9}
-
-            """))
-    await server.stop()
-  }
-
-  @Test func aDayOrAServerThatCannotBeIsAMistakeOfUsage() async throws {
-    for arguments in [["--day", "2026-02-30"], ["--day", "today"], ["--api", "ftp://x"], ["--timeout", "0"], ["--now", "noon"]] {
-      let run = try await weatherSpots(["forecast", "brest", "--store", workspace.path("x.json")] + arguments)
-      #expect(run.code == 64)
-      #expect(run.output == "")
+    _ = try await forecast(store, api, at: morning)
+    server.fail(Failure(kind))
+    for _ in 0..<2 {
+      let run = try await forecast(store, api, at: "2026-11-21T10:30:00Z", timeout(kind))
+      #expect(run.output.contains("STALE: the last known forecast, 90 min old (fetched 2026-11-21T09:00:00Z)\n"))
+      #expect(run.errors == "weather-spots: \(reason)\n")
+      #expect(run.code == 4)
     }
+    #expect(server.requestCount <= 4)  // two that worked, and one for each failure: the sea is fresh for three hours
+    server.fail(nil)
+    #expect(
+      try await forecast(store, api, at: "2026-11-21T10:31:00Z")
+        == Run(output: card("network, \(recorded), just now")))
+    await server.stop()
+  }
+
+  @Test func aFailingSeaNeverSinksTheForecastAndIsNotAskedAtEveryGlance() async throws {
+    let server = try server(Failure(.status(500), path: "marine"))
+    let (store, api) = (try await store(), try await server.start())
+    for source in ["network, \(recorded), just now", "disk, \(recorded), 1 min old"] {
+      let run = try await forecast(store, api, at: source.hasPrefix("network") ? morning : "2026-11-21T09:01:00Z")
+      #expect(
+        run
+          == Run(
+            output: card(source, waves: "  Waves     unavailable: the weather service failed (status 500)")
+              .replacing("  Waves include data of DWD (https://www.dwd.de/)\n", with: "")))
+    }
+    #expect(server.requestCount("/v1/marine") == 1)
+    server.fail(nil)
+    let later = try await forecast(store, api, at: "2026-11-21T09:03:01Z")
+    #expect(later.output == card("disk, \(recorded), 3 min old"))
+    await server.stop()
+  }
+
+  @Test func aPlaceWithoutASeaIsToldFromASeaThatIsOut() async throws {
+    let server = try server(Failure(.status(400), path: "marine"))
+    let (store, api) = (try await store(), try await server.start())
+    for now in [morning, "2026-11-27T09:00:00Z"] {
+      let run = try await forecast(store, api, at: now)
+      #expect(run.code == 0 && run.output.contains("\n  Waves     no sea here\n"))
+    }
+    #expect(server.requestCount("/v1/marine") == 2)  // one for each day
+    await server.stop()
   }
 
   @Test func theServerProgramPrintsItsURLFirst() async throws {

@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct HelpTests {
   private static let commands = [
-    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "astronomy", "verify", "migrate",
+    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "verify", "migrate",
   ]
 
   @Test func theFirstHelpNamesEveryCommandAndExitCode() async throws {

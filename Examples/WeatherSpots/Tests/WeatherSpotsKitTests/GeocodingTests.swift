@@ -16,8 +16,10 @@ import Testing
 
   @Test func failuresAreThoseOfTheWeather() {
     for (body, status, error) in [
-      (#"{"error":true,"reason":"Parameter count must be between 1 and 100."}"#, 400,
-        ProviderError.rejected(status: 400, reason: "Parameter count must be between 1 and 100.")),
+      (
+        #"{"error":true,"reason":"Parameter count must be between 1 and 100."}"#, 400,
+        ProviderError.rejected(status: 400, reason: "Parameter count must be between 1 and 100.")
+      ),
       ("<html>", 502, .serviceFailed(status: 502)), (#"{"results":[{"id":"#, 200, .interrupted),
     ] {
       #expect(throws: error) { try GeocodingSource.places(TransportResponse(status: status, body: Data(body.utf8))) }

@@ -90,7 +90,9 @@ import Testing
   }
 
   @Test func aWrongUnitOfOneKindDoesNotSpoilTheOthers() async throws {
-    let body = Self.weather.dropLast() + #","current_units":{"time":"iso8601","temperature_2m":"°F"},"current":{"time":"2026-07-01T12:30","temperature_2m":70}}"#
+    let body =
+      Self.weather.dropLast()
+      + #","current_units":{"time":"iso8601","temperature_2m":"°F"},"current":{"time":"2026-07-01T12:30","temperature_2m":70}}"#
     transport.set(forecast: .body(String(body)), marine: .down)
     let answer = await provider.fetch(request(brest, [.hourly, .current]))
     #expect(answer.hourly?.here() != nil)

@@ -96,7 +96,10 @@ import Testing
       "error-429-hourly-limit.json", 429,
       .rateLimited(.hour, retryAfter: nil, reason: "Hourly API request limit exceeded. Please try again in the next hour.")
     ),
-    ("error-429-daily-limit.json", 429, .rateLimited(.day, retryAfter: nil, reason: "Daily API request limit exceeded. Please try again tomorrow.")),
+    (
+      "error-429-daily-limit.json", 429,
+      .rateLimited(.day, retryAfter: nil, reason: "Daily API request limit exceeded. Please try again tomorrow.")
+    ),
     ("error-429-too-many-concurrent.json", 429, .rateLimited(.concurrent, retryAfter: nil, reason: "Too many concurrent requests")),
     ("error-503-overloaded.json", 503, .serviceFailed(status: 503)),
     ("forecast-200-nan-coordinates.invalid-json.txt", 200, .noCoverage),
@@ -117,7 +120,10 @@ import Testing
     (#"{"utc_offset_seconds":0,,}"#, 200, .malformed("not the expected JSON")),
     (#"[{"latitude": NaN,"longitude":1}]"#, 200, .noCoverage),
     (#"{"error":true,"reason":"Something went wrong."}"#, 200, .rejected(status: 200, reason: "Something went wrong.")),
-    (#"{"error":true,"reason":"Hourly API request limit exceeded."}"#, 200, .rateLimited(.hour, retryAfter: nil, reason: "Hourly API request limit exceeded.")),
+    (
+      #"{"error":true,"reason":"Hourly API request limit exceeded."}"#, 200,
+      .rateLimited(.hour, retryAfter: nil, reason: "Hourly API request limit exceeded.")
+    ),
     (#"{"error":true,"reason":"no\nkey\u001b[31m"}"#, 401, .unauthorized(reason: "nokey[31m")),
     (#"{"utc_offset_seconds":0,"hourly":{"time":["2026-0"#, 200, .interrupted),
     (#"{"hourly":{"time":[]}}"#, 200, .malformed("no utc_offset_seconds")),

@@ -7,7 +7,9 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-/// WeatherKit's REST API against a real server on loopback. The bodies were written by hand, of the documented shape.
+/// WeatherKit's REST API against a real server on loopback.
+///
+/// The bodies were written by hand, of the documented shape.
 @Suite(.timeLimit(.minutes(10))) struct WeatherKitProviderTests {
   private let vector: WeatherKitTokenTests.Vector
   private let place: Place
@@ -88,17 +90,20 @@ import Testing
     await server.stop()
   }
 
-  @Test(arguments: [
-    (404, #"{"timestamp":"2026-07-01T12:00:00Z","status":404,"error":"Not Found","message":"no route","path":"/x"}"#,
-      ProviderError.rejected(status: 404, reason: "no route")),
-    (400, #"{"status":400,"error":"Bad Request","message":"bad\u001b[2J zone"}"#, .rejected(status: 400, reason: "bad[2J zone")),
-    (403, "", .unauthorized(reason: "status 403")),
-    (500, "<html>", .serviceFailed(status: 500)),
-    (429, "", .rateLimited(.minute, retryAfter: .seconds(60), reason: "status 429")),
-    (200, "<html>", .notJSON(status: 200)),
-    (200, #"{"currentWeather":{"metadata":"#, .interrupted),
-    (200, #"{"currentWeather":{"metadata":{"expireTime":"soon"},"asOf":""}}"#, .malformed("not the documented JSON")),
-  ] as [(Int, String, ProviderError)])
+  @Test(
+    arguments: [
+      (
+        404, #"{"timestamp":"2026-07-01T12:00:00Z","status":404,"error":"Not Found","message":"no route","path":"/x"}"#,
+        ProviderError.rejected(status: 404, reason: "no route")
+      ),
+      (400, #"{"status":400,"error":"Bad Request","message":"bad\u001b[2J zone"}"#, .rejected(status: 400, reason: "bad[2J zone")),
+      (403, "", .unauthorized(reason: "status 403")),
+      (500, "<html>", .serviceFailed(status: 500)),
+      (429, "", .rateLimited(.minute, retryAfter: .seconds(60), reason: "status 429")),
+      (200, "<html>", .notJSON(status: 200)),
+      (200, #"{"currentWeather":{"metadata":"#, .interrupted),
+      (200, #"{"currentWeather":{"metadata":{"expireTime":"soon"},"asOf":""}}"#, .malformed("not the documented JSON")),
+    ] as [(Int, String, ProviderError)])
   func everyFailureIsOneTypedError(_ status: Int, _ text: String, _ error: ProviderError) async throws {
     let server = try LoopbackServer { _ in .init(status, text) }
     let answer = try await provider(server.start()).fetch(request([.current]))
@@ -107,7 +112,8 @@ import Testing
   }
 
   @Test func aMissingDataSetIsNotOfferedAndAnotherUnitIsRefused() async throws {
-    let text = #"{"currentWeather":{"metadata":{"expireTime":"2026-07-01T12:05:00Z","units":"e"},"asOf":"2026-07-01T12:00:00Z","temperature":64}}"#
+    let text =
+      #"{"currentWeather":{"metadata":{"expireTime":"2026-07-01T12:05:00Z","units":"e"},"asOf":"2026-07-01T12:00:00Z","temperature":64}}"#
     let server = try LoopbackServer { _ in .init(200, text) }
     let answer = try await provider(server.start()).fetch(request([.current, .hourly]))
     #expect(answer.hourly?.failure == .unsupported)

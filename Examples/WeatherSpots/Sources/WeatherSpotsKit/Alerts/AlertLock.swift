@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 public import Larder
 
 /// The right to run the pipeline of a store: one process has it, until it ends, however it ends.

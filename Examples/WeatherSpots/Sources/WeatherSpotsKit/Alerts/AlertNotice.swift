@@ -1,5 +1,5 @@
 public import Foundation
-public import Larder
+import Larder
 
 /// One thing to tell one watcher, as it lies in the queue.
 public struct AlertNotice: Codable, Identifiable, Sendable {

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import Logging
 
 extension AlertPipeline {
   /// Hands over what is due, to all sinks side by side.
@@ -43,7 +44,7 @@ extension AlertPipeline {
   }
 
   /// Puts notices back, each for a time that doubles with its attempts, up to an hour, of which half is random; or for as long as the sink asks.
-  private nonisolated func backOff(_ deliveries: [Delivery], _ error: SinkError) async throws -> Duration {
+  private nonisolated func backOff(_ deliveries: [AlertDelivery], _ error: SinkError) async throws -> Duration {
     var due: [NoticeKey: Date] = [:]
     var longest = Duration.zero
     for delivery in deliveries {

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 public import Larder
 import Logging
 
@@ -101,7 +101,7 @@ public actor AlertPipeline {
 
   // MARK: Asking
 
-  private enum Outcome: Sendable {
+  fileprivate enum Outcome: Sendable {
     case queued(Int)
     case notOffered
     case failed(String)

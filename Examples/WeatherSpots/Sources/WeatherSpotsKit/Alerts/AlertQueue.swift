@@ -83,18 +83,18 @@ public struct AlertQueue: Sendable {
   }
 
   /// Takes notices of a sink that are due, and notes that they are about to be handed over; durable before they are.
-  func claim(_ sink: String, limit: Int, at now: Date) async throws -> [Delivery] {
+  func claim(_ sink: String, limit: Int, at now: Date) async throws -> [AlertDelivery] {
     let column = AlertNotice.column(sink, .queued)
     let query = Query<AlertNotice>().where(#Predicate { $0.sinkAndState == column && $0.due <= now }).sorted(by: \.due).limit(limit)
     let ids = try await notices.fetch(query).map(\.id)
     guard !ids.isEmpty else { return [] }
     return try await store.transaction { [notices] transaction in
-      var deliveries: [Delivery] = []
+      var deliveries: [AlertDelivery] = []
       for id in ids {
         guard var notice = try transaction.find(by: id, in: notices), let alert = notice.alert, !notice.isSettled, now < notice.expires
         else { continue }
         deliveries.append(
-          Delivery(
+          AlertDelivery(
             key: id, watcher: notice.watcher, place: notice.place, alert: alert, revision: notice.revision, checkedAt: notice.checkedAt,
             mayBeRepeat: notice.isOutcomeUnknown))
         notice.attempts += 1
@@ -106,7 +106,7 @@ public struct AlertQueue: Sendable {
   }
 
   /// Notes that notices were handed over.
-  func settle(_ deliveries: [Delivery], at now: Date) async throws {
+  func settle(_ deliveries: [AlertDelivery], at now: Date) async throws {
     try await store.transaction { [notices] transaction in
       for delivery in deliveries {
         try transaction.update(delivery.key, in: notices) { $0.settle(.delivered, at: now) }
@@ -115,7 +115,7 @@ public struct AlertQueue: Sendable {
   }
 
   /// Puts notices back that a sink has not taken.
-  func postpone(_ deliveries: [Delivery], until due: [NoticeKey: Date], tookNothing: Bool) async throws {
+  func postpone(_ deliveries: [AlertDelivery], until due: [NoticeKey: Date], tookNothing: Bool) async throws {
     try await store.transaction { [notices] transaction in
       for delivery in deliveries {
         try transaction.update(delivery.key, in: notices) { notice in

@@ -1,5 +1,5 @@
 import Crypto
-public import Foundation
+import Foundation
 
 /// Which version of a warning this is: a digest of all that it says, so that a changed text is a new one and an unchanged one is not.
 public struct AlertRevision: RawRepresentable, Hashable, Codable, Sendable {

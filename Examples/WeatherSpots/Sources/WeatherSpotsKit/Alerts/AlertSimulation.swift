@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 public import Larder
 import Synchronization
 
@@ -153,7 +153,7 @@ private final class CountingSink: AlertSink {
   var total: Int { counts.withLock { $0.values.reduce(0, +) } }
   var repeated: Int { counts.withLock { $0.values.count { $0 > 1 } } }
 
-  func deliver(_ notices: [Delivery]) async throws(SinkError) {
+  func deliver(_ notices: [AlertDelivery]) async throws(SinkError) {
     counts.withLock { counts in
       for notice in notices { counts[notice.key, default: 0] += 1 }
     }

@@ -1,7 +1,7 @@
 public import Foundation
 
 /// A notice as it is handed over.
-public struct Delivery: Sendable {
+public struct AlertDelivery: Sendable {
   /// The watcher, the warning and its revision.
   public let key: NoticeKey
   /// Who is to hear of it.
@@ -21,7 +21,7 @@ public struct Delivery: Sendable {
 /// Where notices go.
 ///
 /// The pipeline notes an attempt in the store before it hands over, and the success after it. Between the two a crash leaves the outcome
-/// unknown, and the notice is handed over again with ``Delivery/mayBeRepeat``. What a sink makes of that is its promise: ``FileSink`` looks
+/// unknown, and the notice is handed over again with ``AlertDelivery/mayBeRepeat``. What a sink makes of that is its promise: ``FileSink`` looks
 /// whether the notice is there, a webhook's receiver can by the key, a terminal cannot.
 public protocol AlertSink: Sendable {
   /// The name that watchers call it by, the same in every run.
@@ -29,7 +29,7 @@ public protocol AlertSink: Sendable {
   /// How many notices are handed over at once, all or none of them taken: so many may be repeated after a crash.
   var batchLimit: Int { get }
   /// Takes all of the notices, durably if it can, or throws and has taken none for certain.
-  func deliver(_ notices: [Delivery]) async throws(SinkError)
+  func deliver(_ notices: [AlertDelivery]) async throws(SinkError)
 }
 
 /// Why a sink has not taken a notice.
@@ -60,7 +60,7 @@ struct NoticeBody: Encodable {
   let mayBeRepeat: Bool?
   let alert: WeatherAlert
 
-  init(_ delivery: Delivery, marksRepeats: Bool) {
+  init(_ delivery: AlertDelivery, marksRepeats: Bool) {
     key = delivery.key.rawValue
     place = delivery.place
     watcher = delivery.watcher

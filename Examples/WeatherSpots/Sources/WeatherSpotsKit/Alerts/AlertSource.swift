@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 public import Larder
 
 /// What a provider says of the warnings at a place.

@@ -1,5 +1,5 @@
 public import Foundation
-public import Larder
+import Larder
 
 /// What was asked for a cluster, and what is known there.
 public struct ClusterCheck: Codable, Identifiable, Sendable {

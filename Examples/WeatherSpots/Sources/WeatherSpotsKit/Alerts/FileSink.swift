@@ -20,7 +20,7 @@ public final class FileSink: AlertSink {
   }
 
   /// Appends those of the notices that are not there.
-  public func deliver(_ notices: [Delivery]) async throws(SinkError) {
+  public func deliver(_ notices: [AlertDelivery]) async throws(SinkError) {
     var lines = Data()
     var doubtful: Set<String> = Set(notices.filter(\.mayBeRepeat).map(\.key.rawValue))
     do {

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 /// A terminal, or whatever standard output is: a line for each notice.
 ///
@@ -22,14 +22,14 @@ public struct LineSink: AlertSink {
   }
 
   /// Writes a line for each notice.
-  public func deliver(_ notices: [Delivery]) async throws(SinkError) {
+  public func deliver(_ notices: [AlertDelivery]) async throws(SinkError) {
     for notice in notices {
       let line = isJSON ? try NoticeBody(notice, marksRepeats: true).json : Data(Self.text(notice).utf8)
       do { try write(line + Data("\n".utf8)) } catch { throw SinkError("standard output cannot be written") }
     }
   }
 
-  static func text(_ notice: Delivery) -> String {
+  static func text(_ notice: AlertDelivery) -> String {
     let alert = notice.alert
     let area = alert.areaName.map { " (\($0))" } ?? ""
     let repeated = notice.mayBeRepeat ? " [perhaps told before]" : ""

@@ -35,7 +35,10 @@ public final class WebhookSink: AlertSink {
     self.retry = retry
     self.clock = clock
     var shown = URLComponents(url: url, resolvingAgainstBaseURL: true)
-    (shown?.user, shown?.password, shown?.query, shown?.fragment) = (nil, nil, nil, nil)
+    shown?.user = nil
+    shown?.password = nil
+    shown?.query = nil
+    shown?.fragment = nil
     name = "webhook:\(shown?.string ?? "")"
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpShouldSetCookies = false
@@ -44,7 +47,7 @@ public final class WebhookSink: AlertSink {
   }
 
   /// Posts each notice.
-  public func deliver(_ notices: [Delivery]) async throws(SinkError) {
+  public func deliver(_ notices: [AlertDelivery]) async throws(SinkError) {
     for notice in notices {
       let body = try NoticeBody(notice, marksRepeats: true).json
       var attempt = 1

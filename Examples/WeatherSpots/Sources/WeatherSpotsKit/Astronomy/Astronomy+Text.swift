@@ -2,33 +2,28 @@ public import Foundation
 
 extension Astronomy {
   /// The day on some lines of text, in the clock time of its zone.
-  public var text: String {
-    var lines = [
-      "\(Self.degrees(coordinate.latitude, "N", "S")), \(Self.degrees(coordinate.longitude, "E", "W")) | \(day) (\(zone.identifier))"
+  public func text(_ style: CardStyle = CardStyle()) -> String {
+    let place = [Self.degrees(coordinate.latitude, "N", "S", style), Self.degrees(coordinate.longitude, "E", "W", style)]
+    let highest = "up to \(style.angle(sun.altitudeDegrees.upperBound, decimals: 1)) high"
+    let rows: [(String, [String])] = [
+      ("Sun", [Self.words(sun.state), highest]), ("Sunrise", sun.rises.map(clock)), ("Sunset", sun.sets.map(clock)),
+      ("Solar noon", sun.noon.map { [clock($0)] } ?? []), ("Civil twilight", twilight(sun.civil)),
+      ("Nautical twilight", twilight(sun.nautical)), ("Astronomical twilight", twilight(sun.astronomical)),
+      ("Moon", [Self.words(moon.state), moon.phase.name, "\((moon.illuminatedFraction * 100).text(decimals: 0)) % lit"]),
+      ("Moonrise", moon.rises.map(clock)), ("Moonset", moon.sets.map(clock)), ("Moon highest", moon.upperTransits.map(clock)),
+      ("Moon lowest", moon.lowerTransits.map(clock)),
     ]
-    lines.append(line("Sun", [Self.words(sun.state), "up to \(sun.altitudeDegrees.upperBound.text(decimals: 1))° high"]))
-    lines.append(line("Sunrise", sun.rises.map(clock)))
-    lines.append(line("Sunset", sun.sets.map(clock)))
-    lines.append(line("Solar noon", sun.noon.map { [clock($0)] } ?? []))
-    lines.append(line("Civil twilight", twilight(sun.civil)))
-    lines.append(line("Nautical twilight", twilight(sun.nautical)))
-    lines.append(line("Astronomical twilight", twilight(sun.astronomical)))
-    lines.append(line("Moon", [Self.words(moon.state), moon.phase.name, "\((moon.illuminatedFraction * 100).text(decimals: 0)) % lit"]))
-    lines.append(line("Moonrise", moon.rises.map(clock)))
-    lines.append(line("Moonset", moon.sets.map(clock)))
-    lines.append(line("Moon highest", moon.upperTransits.map(clock)))
-    lines.append(line("Moon lowest", moon.lowerTransits.map(clock)))
-    return lines.joined(separator: "\n") + "\n"
+    let title = "\(place.joined(separator: ", ")) | \(day) (\(zone.identifier))".wrapped(toColumns: style.width)
+    let lines = rows.flatMap { label, parts in
+      style.lines(label, parts.isEmpty ? ["none"] : parts, labelColumns: 23)
+    }
+    return (title.map { style.paint($0, .bold) } + lines).map { $0 + "\n" }.joined()
   }
 
   /// A moment's clock time in the zone, rounded to the minute, but never into another day.
   public func clock(_ moment: Date) -> String {
     let rounded = Date(timeIntervalSince1970: (moment.timeIntervalSince1970 / 60).rounded() * 60)
     return TimeLabel.clock(interval.start <= rounded && rounded < interval.end ? rounded : moment, in: zone)
-  }
-
-  private func line(_ name: String, _ parts: [String]) -> String {
-    "  \(name.padding(toLength: 23, withPad: " ", startingAt: 0))\(parts.isEmpty ? "none" : parts.joined(separator: ", "))"
   }
 
   private func twilight(_ twilight: SunDay.Twilight) -> [String] {
@@ -45,7 +40,7 @@ extension Astronomy {
     }
   }
 
-  private static func degrees(_ value: Double, _ positive: String, _ negative: String) -> String {
-    "\(abs(value).text(decimals: 4))° \(value < 0 ? negative : positive)"
+  private static func degrees(_ value: Double, _ positive: String, _ negative: String, _ style: CardStyle) -> String {
+    "\(style.angle(abs(value), decimals: 4)) \(value < 0 ? negative : positive)"
   }
 }

@@ -40,7 +40,9 @@ public struct WeatherHour: Codable, Hashable, Sendable {
 
   /// Whether there is anything to show.
   var hasValues: Bool {
-    let numbers = [temperatureCelsius, apparentCelsius, precipitationMillimeters, windKilometersPerHour, cloudPercent, pressureHectopascals]
+    let numbers = [
+      temperatureCelsius, apparentCelsius, precipitationMillimeters, windKilometersPerHour, cloudPercent, pressureHectopascals,
+    ]
     return code != nil || condition != nil || numbers.contains { $0 != nil }
   }
 

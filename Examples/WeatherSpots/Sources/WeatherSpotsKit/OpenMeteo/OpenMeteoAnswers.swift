@@ -10,7 +10,9 @@ extension OpenMeteoResponse {
     return answer
   }
 
-  /// The sea. Inland it is empty, which a failure of the service's model may make it too: that is believed for a shorter time.
+  /// The sea.
+  ///
+  /// Inland it is empty, which a failure of the service's model may make it too: that is believed for a shorter time.
   func marineAnswer(_ provenance: Provenance) -> ProviderAnswer {
     var answer = ProviderAnswer()
     answer.marine = part { () throws(ProviderError) in
@@ -31,7 +33,9 @@ extension OpenMeteoResponse {
 
   func weatherDays(in zone: TimeZone) throws(ProviderError) -> [WeatherDay] {
     let days = try daily.rows({ WeatherDay(LocalDay(containing: $0 + 43200, in: zone)) }, WeatherDay.variables)
-    return zip(daily.instants, days).filter { WeatherDay.day(from: $0, in: zone) != nil && $1.hasValues }.map(\.1).sorted { $0.day < $1.day }
+    return zip(daily.instants, days).filter { WeatherDay.day(from: $0, in: zone) != nil && $1.hasValues }.map(\.1).sorted {
+      $0.day < $1.day
+    }
   }
 
   private func currentWeather(_ provenance: Provenance) throws(ProviderError) -> Delivery<CurrentWeather> {

@@ -121,7 +121,9 @@ public struct OpenMeteoProvider: ForecastProvider {
 
   private func get(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
     let response: TransportResponse
-    do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch { throw .network(error) }
+    do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch {
+      throw .network(error)
+    }
     let places: [OpenMeteoResponse]
     do throws(ProviderError) { places = try OpenMeteoResponse.places(response) } catch { throw error.waitingUntilWindowEnds(at: now()) }
     guard places.count == count else { throw .malformed("\(places.count) places instead of \(count)") }

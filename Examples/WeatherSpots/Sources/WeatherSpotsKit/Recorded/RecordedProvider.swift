@@ -22,7 +22,9 @@ public struct RecordedProvider: ForecastProvider {
   /// No.
   public var needsCountry: Bool { false }
   /// What was recorded.
-  public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> { try await provider.availability(at: place) }
+  public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> {
+    try await provider.availability(at: place)
+  }
   /// As Open-Meteo.
   public func service(of dataset: WeatherDataset) -> String? { provider.service(of: dataset) }
   /// Nothing.

@@ -75,7 +75,9 @@ extension ForecastReport {
     }
   }
 
-  private var source: String { "\(origin), \(recorded ? "recorded data\(server == "recordings" ? "" : " from the stand-in server")" : server)" }
+  private var source: String {
+    "\(origin), \(recorded ? "recorded data\(server == "recordings" ? "" : " from the stand-in server")" : server)"
+  }
 
   private var age: String {
     let age = Self.words(forAge: ageSeconds)

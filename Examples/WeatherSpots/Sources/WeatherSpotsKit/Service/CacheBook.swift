@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 public import Larder
 
 /// What the caches of a store have done, over all runs: counted by day and kind, in the store itself.

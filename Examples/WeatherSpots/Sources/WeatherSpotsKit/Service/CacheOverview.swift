@@ -87,7 +87,8 @@ private struct Collections: Sendable {
     }
   }
 
-  static func clear<Item>(_ schema: RepositorySchema<Item>, _ store: Store) async throws(RepositoryError) -> Int {
+  static func clear<Item>(_ schema: RepositorySchema<Item>, _ store: Store) async throws(RepositoryError) -> Int
+  where Item.ID: Hashable & Codable & Sendable {
     let entries = try await store.repository(schema)
     let count = try await entries.count()
     if count > 0 { try await entries.replaceAll(with: []) }

@@ -41,7 +41,9 @@ actor RequestCombiner {
     return group
   }
 
-  /// Ends an announcement. What is fetched after it is asked for alone.
+  /// Ends an announcement.
+  ///
+  /// What is fetched after it is asked for alone.
   func leave(_ group: Group) {
     guard let index = states.firstIndex(where: { $0.group === group }) else { return }
     states[index].holders -= 1

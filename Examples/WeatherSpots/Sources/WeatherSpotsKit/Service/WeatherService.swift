@@ -150,7 +150,9 @@ extension WeatherService {
     guard question.policy != .cacheOnly else { return [] }
     var byService: [String: Set<WeatherDataset>] = [:]
     for dataset in datasets.intersection(question.offered) {
-      if let service = provider.service(of: dataset), await needsFetch(dataset, question) { byService[service, default: []].insert(dataset) }
+      if let service = provider.service(of: dataset), await needsFetch(dataset, question) {
+        byService[service, default: []].insert(dataset)
+      }
     }
     var groups: [RequestCombiner.Group] = []
     for datasets in byService.values where datasets.count > 1 { groups.append(await combiner.join(question.days.request(datasets))) }

@@ -100,7 +100,8 @@ extension WeatherKitResponse.Alert {
     WeatherAlert(
       id: id, summary: shown(description), areaName: areaName.map(shown), source: shown(source ?? "unknown"),
       severity: shown(severity ?? "unknown"), urgency: urgency.map(shown), certainty: certainty.map(shown), issued: issuedTime,
-      effective: effectiveTime, expires: expireTime, onset: eventOnsetTime, end: eventEndTime, details: detailsUrl.flatMap(URL.init(string:)))
+      effective: effectiveTime, expires: expireTime, onset: eventOnsetTime, end: eventEndTime,
+      details: detailsUrl.flatMap(URL.init(string:)))
   }
 }
 

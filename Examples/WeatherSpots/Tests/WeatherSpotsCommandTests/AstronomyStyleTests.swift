@@ -1,0 +1,88 @@
+import Foundation
+import Subprocess
+import Testing
+
+#if canImport(System)
+  import System
+#else
+  import SystemPackage
+#endif
+
+/// How a command's text looks on a pipe, on a terminal, on a narrow one, and for those who want no colors or no Unicode.
+@Suite(.timeLimit(.minutes(10))) struct AstronomyStyleTests {
+  private let arguments = ["astronomy", "-33.93,18.42", "--zone", "Africa/Johannesburg", "--date", "2026-01-10"]
+  private let title = "33.9300° S, 18.4200° E | 2026-01-10 (Africa/Johannesburg)"
+
+  /// What the program writes to a terminal, up to its last line.
+  private func onATerminal(_ environment: [Environment.Key: String?] = [:], _ more: [String] = []) async throws -> String {
+    let terminal = try Terminal()
+    async let text = terminal.read(until: "Moon lowest            18:37")
+    let result = try await Subprocess.run(
+      .path(FilePath(buildDirectory.appending(path: "weather-spots").path)), arguments: Arguments(arguments + more),
+      environment: .inherit.updating(["TERM": "xterm", "NO_COLOR": nil, "COLUMNS": nil].merging(environment) { $1 }), input: .none,
+      output: .fileDescriptor(terminal.programSide, closeAfterSpawningProcess: true), error: .discarded)
+    #expect(result.terminationStatus == .exited(0))
+    return try await text
+  }
+
+  @Test func theTitleStandsOutOnATerminal() async throws {
+    #expect(try await onATerminal().hasPrefix("\u{1B}[1m\(title)\u{1B}[0m\r\n  Sun "))
+  }
+
+  @Test(arguments: [["NO_COLOR": "1"], ["TERM": "dumb"]] as [[Environment.Key: String?]])
+  func whoWantsNoColorsGetsNone(_ environment: [Environment.Key: String?]) async throws {
+    #expect(try await onATerminal(environment).hasPrefix("\(title)\r\n  Sun "))
+  }
+
+  @Test func anEmptyNO_COLORMeansNothing() async throws {
+    #expect(try await onATerminal(["NO_COLOR": ""]).hasPrefix("\u{1B}[1m"))
+  }
+
+  @Test func aPipeHasNoColors() async throws {
+    let run = try await weatherSpots(arguments)
+    #expect(run.code == 0)
+    #expect(!run.output.contains("\u{1B}"))
+  }
+
+  @Test func plainTextIsASCII() async throws {
+    let run = try await weatherSpots(arguments + ["--plain"])
+    #expect(
+      run.output.hasPrefix(
+        "33.9300 deg S, 18.4200 deg E | 2026-01-10 (Africa/Johannesburg)\n  Sun                    rises and sets, up to 78.0 deg high\n"))
+    let isASCII = run.output.allSatisfy { $0.isASCII }
+    #expect(isASCII)
+    #expect(try await onATerminal([:], ["--plain"]).hasPrefix("33.9300 deg S"))
+  }
+
+  @Test func linesAreAsWideAsTheTerminal() async throws {
+    let run = try await weatherSpots(arguments, environment: ["COLUMNS": "40"])
+    #expect(
+      run
+        == Run(
+          output: """
+            33.9300° S, 18.4200° E | 2026-01-10
+            (Africa/Johannesburg)
+              Sun                    rises and sets,
+                                     up to 78.0°
+                                     high
+              Sunrise                05:46
+              Sunset                 20:01
+              Solar noon             12:54
+              Civil twilight         from 05:18,
+                                     until 20:30
+              Nautical twilight      from 04:43,
+                                     until 21:05
+              Astronomical twilight  from 04:04,
+                                     until 21:43
+              Moon                   sets and stays
+                                     down, third
+                                     quarter, 52 %
+                                     lit
+              Moonrise               none
+              Moonset                12:54
+              Moon highest           06:17
+              Moon lowest            18:37
+
+            """))
+  }
+}
