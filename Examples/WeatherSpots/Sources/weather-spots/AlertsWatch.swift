@@ -95,11 +95,11 @@ struct AlertsWatch: AsyncParsableCommand {
 
   private func source() throws -> any AlertSource {
     if options.provider == .recorded { return ExerciseAlerts(clock: options.clock) }
-    do throws(ProviderError) {
-      return try ProviderAlerts(options.makeProvider(), limits: .weatherKit(clock: options.clock), clock: options.clock)
-    } catch ProviderError.unsupported {
-      throw Failure(.usage, "\(options.provider.rawValue) has no warnings; ask --provider weatherkit, or recorded to try it out")
-    } catch { throw error }
+    let provider = try options.makeProvider()
+    guard provider.service(of: .alerts) != nil else {
+      throw Failure(.usage, "\(provider.name) has no warnings; ask --provider weatherkit, or recorded to try it out")
+    }
+    return try ProviderAlerts(provider, limits: .weatherKit(clock: options.clock), clock: options.clock)
   }
 
   private func webhookURL() throws -> URL? {
