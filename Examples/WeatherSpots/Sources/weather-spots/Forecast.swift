@@ -59,10 +59,15 @@ struct Forecast: AsyncParsableCommand {
       let isPoint = name.map(LocationArgument.isPoint) ?? false
       try await globals.withStore(creating: isPoint) { storage in
         let weather = try await options.weather(storage, retry: all ? RetryPolicy(attempts: 2, cap: .seconds(5)) : .never)
-        if let name {
-          try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
-        } else {
-          try await ForecastOfAll(weather: weather, day: day, policy: options.fetchPolicy, json: globals.json).run(storage)
+        do {
+          if let name {
+            try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
+          } else {
+            try await ForecastOfAll(weather: weather, day: day, policy: options.fetchPolicy, json: globals.json).run(storage)
+          }
+        } catch {
+          await weather.keepCounts(in: storage)
+          throw error
         }
         await weather.settled()
         await weather.keepCounts(in: storage)

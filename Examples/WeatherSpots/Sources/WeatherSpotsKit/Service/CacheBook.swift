@@ -1,5 +1,6 @@
 public import Foundation
 public import Larder
+import Logging
 
 /// What the caches of a store have done, over all runs: counted by day and kind, in the store itself.
 ///
@@ -122,6 +123,13 @@ extension WeatherService {
   ///
   /// A store that fails here fails nothing: only the counts are lost.
   public func keepCounts(in storage: SpotStore) async {
-    do { try await CacheBook(storage).add(counts, at: clock.now) } catch {}
+    let (counts, logger) = (counts, Logger(label: "cache"))
+    for (kind, count) in counts.sorted(by: { $0.key < $1.key }) where count != CacheCounts() {
+      logger.debug(
+        "counted", metadata: ["kind": "\(kind)", "hits": "\(count.hits)", "misses": "\(count.misses)", "stale": "\(count.staleServes)"])
+    }
+    do { try await CacheBook(storage).add(counts, at: clock.now) } catch {
+      logger.debug("the counts of this run are lost, since the store cannot be written")
+    }
   }
 }
