@@ -10,7 +10,7 @@ import Logging
 public actor AlertPipeline {
   /// When questions are asked, and how many.
   public struct Schedule: Sendable {
-    /// How often a cluster is asked for.
+    /// How often a cluster is asked for: once in each span of this length, counted from 1970, so that restarts change nothing.
     public var every: Duration
     /// How many questions are asked on a day (UTC), over all runs.
     public var callsPerDay: Int
@@ -74,14 +74,10 @@ public actor AlertPipeline {
     return report
   }
 
-  /// How long until a cluster's turn, or a notice's; at least a second.
+  /// How long until the clusters' turn, or a notice's; at least a second.
   public func timeUntilNextRound() async throws -> Duration {
     let now = clock.now
-    var next = now + schedule.every / .seconds(1)
-    for cluster in clusters {
-      guard let check = try await queue.checks.find(by: cluster.id) else { return .seconds(1) }
-      next = min(next, check.askedAt + schedule.every / .seconds(1))
-    }
+    var next = Date(timeIntervalSince1970: (span(of: now) + 1) * (schedule.every / .seconds(1)))
     for sink in sinks {
       let column = AlertNotice.column(sink.name, .queued)
       let first = Query<AlertNotice>().where(#Predicate { $0.sinkAndState == column }).sorted(by: \.due).limit(1)
@@ -143,11 +139,14 @@ public actor AlertPipeline {
     return .queued(count)
   }
 
+  /// The number of the span of time that an instant is in; a cluster is asked for once in each.
+  private nonisolated func span(of instant: Date) -> Double {
+    (instant.timeIntervalSince1970 / (schedule.every / .seconds(1))).rounded(.down)
+  }
+
   /// The clusters whose turn it is, those first that have waited longest.
   private func dueClusters() async throws -> [SpotCluster] {
     let now = clock.now
-    // A schedule that is kept by something outside is a little early as often as it is late.
-    let wait = schedule.every / .seconds(1) * 0.9
     var due: [(cluster: SpotCluster, askedAt: Date)] = []
     for cluster in clusters {
       guard let check = try await queue.checks.find(by: cluster.id) else {
@@ -155,7 +154,7 @@ public actor AlertPipeline {
         continue
       }
       // Asked in the future means that the clock was set back.
-      if check.isOpen || check.askedAt + wait <= now || check.askedAt > now { due.append((cluster, check.askedAt)) }
+      if check.isOpen || span(of: check.askedAt) < span(of: now) || check.askedAt > now { due.append((cluster, check.askedAt)) }
     }
     return due.enumerated().sorted { ($0.element.askedAt, $0.offset) < ($1.element.askedAt, $1.offset) }.map(\.element.cluster)
   }

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 import Logging
 
 /// A provider whose requests are logged: what kind of data, how long it took and how it ended, and nothing of where or who.
