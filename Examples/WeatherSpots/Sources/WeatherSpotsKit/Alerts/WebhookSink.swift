@@ -95,9 +95,23 @@ public final class WebhookSink: AlertSink {
   /// The answer, or the code of why there is none.
   private func answer(to request: URLRequest) async -> (HTTPURLResponse?, Int) {
     await withCheckedContinuation { continuation in
-      session.dataTask(with: request) { _, response, error in
+      let task = session.dataTask(with: request) { _, response, error in
         continuation.resume(returning: (response as? HTTPURLResponse, (error as NSError?)?.code ?? NSURLErrorBadServerResponse))
-      }.resume()
+      }
+      task.delegate = Refusing.redirects
+      task.resume()
     }
+  }
+}
+
+/// Follows no redirection: a POST would become a GET on the way, and its 200 would not mean that anybody has the notice.
+private final class Refusing: NSObject, URLSessionTaskDelegate {
+  static let redirects = Refusing()
+
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
+    completionHandler: @escaping (URLRequest?) -> Void
+  ) {
+    completionHandler(nil)
   }
 }
