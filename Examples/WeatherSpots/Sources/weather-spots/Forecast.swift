@@ -44,13 +44,17 @@ struct Forecast: AsyncParsableCommand {
     help: ArgumentHelp("The zone of a point LAT,LON. (default: that of the nearest spot within 25 km, else asked for)", valueName: "zone"))
   var zone: String?
 
+  @Option(help: ArgumentHelp("The units that are shown: metric or imperial. JSON has metric ones.", valueName: "system"))
+  var units = Settings.units
+
+  @OptionGroup var textOptions: TextOptions
   @OptionGroup var options: ProviderOptions
   @OptionGroup var globals: Globals
 
   func validate() throws {
     guard all != (name != nil) else { throw ValidationError("Give a name, a point LAT,LON, or --all.") }
     guard (1...16).contains(days) else { throw ValidationError("--days takes 1 to 16.") }
-    guard zone.map({ TimeZone(identifier: $0) != nil }) ?? true else { throw ValidationError("--zone takes a zone such as Europe/Paris.") }
+    guard zone.map({ TimeZone.named($0) != nil }) ?? true else { throw ValidationError("--zone takes a zone such as Europe/Paris.") }
     if let name, LocationArgument.isPoint(name) { _ = try point(name) }
   }
 
@@ -63,7 +67,9 @@ struct Forecast: AsyncParsableCommand {
           if let name {
             try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
           } else {
-            try await ForecastOfAll(weather: weather, day: day, policy: options.fetchPolicy, json: globals.json).run(storage)
+            try await ForecastOfAll(
+              weather: weather, day: day, policy: options.fetchPolicy, json: globals.json, style: textOptions.style(units: units)
+            ).run(storage)
           }
         } catch {
           await weather.keepCounts(in: storage)
@@ -81,7 +87,12 @@ struct Forecast: AsyncParsableCommand {
       throw Failure(noForecast: forecast)
     }
     if let problem = report.problem { note(problem) }
-    if globals.json { try writeJSON(report) } else { try writeText(report.card) }
+    if globals.json {
+      try writeJSON(report)
+    } else {
+      let details: [(SpotWeather.Detail, Bool)] = [(.hours, hourly), (.sea, marine), (.sky, astronomy)]
+      try writeText(forecast.card(textOptions.style(units: units), with: details.filter(\.1).map(\.0)))
+    }
     if report.stale { throw ExitCode(Outcome.stale.rawValue) }
   }
 

@@ -9,12 +9,13 @@ struct ForecastOfAll {
   let day: LocalDay?
   let policy: FetchPolicy
   let json: Bool
+  let style: CardStyle
 
   /// How many spots are worked on at a time; requests have a limit of their own.
   static let width = 8
 
   private enum Line: Sendable {
-    case report(ForecastReport)
+    case report(ForecastReport, SpotWeather)
     case failure(String, WeatherProblem)
   }
 
@@ -43,7 +44,7 @@ struct ForecastOfAll {
           bar.finish()
           try write(line, width)
           switch line {
-          case .report(let report) where report.stale: stale.append(report)
+          case .report(let report, _) where report.stale: stale.append(report)
           case .report: break
           case .failure(let name, let problem): failed.append("\n  \(name): \(problem)")
           }
@@ -58,14 +59,15 @@ struct ForecastOfAll {
   private func line(_ spot: Spot) async throws -> Line {
     let forecast = try await weather.forecast(for: spot, on: day, policy: policy)
     guard let report = ForecastReport(forecast) else {
-      return .failure(spot.name, forecast.hourly.problem ?? WeatherProblem(Failure(noForecast: forecast).message, isTransient: false))
+      return .failure(
+        spot.name, forecast.hourly.problem ?? WeatherProblem(Failure(noForecast: forecast).message, "no forecast", isTransient: false))
     }
-    return .report(report)
+    return .report(report, forecast)
   }
 
   private func write(_ line: Line, _ width: Int) throws {
     switch line {
-    case .report(let report): json ? try writeJSON(report) : try writeText(report.line(width: width) + "\n")
+    case .report(let report, let weather): json ? try writeJSON(report) : try writeText(weather.line(nameColumns: width, style) + "\n")
     case .failure(let name, let problem):
       if json {
         try writeJSON(["spot": name, "problem": problem.description])

@@ -18,6 +18,7 @@ struct Widget: AsyncParsableCommand {
     help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
   var now: Date?
 
+  @OptionGroup var textOptions: TextOptions
   @OptionGroup var globals: Globals
 
   func run() async throws {
@@ -43,7 +44,7 @@ struct Widget: AsyncParsableCommand {
     guard let weather = try await stored.forecast(for: spot, of: StoredProvider.all), let report = ForecastReport(weather) else {
       throw Failure(.noForecast, "no forecast of this spot is stored for today; `weather-spots forecast` fetches one")
     }
-    if globals.json { try writeJSON(report) } else { try writeText(report.card) }
+    if globals.json { try writeJSON(report) } else { try writeText(weather.card(textOptions.style(units: Settings.units))) }
     if report.stale { throw ExitCode(Outcome.stale.rawValue) }
   }
 }

@@ -75,7 +75,7 @@ import Testing
 
   @Test func recordedWeatherNeedsNoNetworkAndSaysWhatItIs() async throws {
     let run = try await run(["forecast", "48.39,-4.49", "--zone", "Europe/Paris", "--provider", "recorded"])
-    #expect(run.code == 0 && run.output.contains("network, recorded data, just now\n"))
+    #expect(run.code == 0 && run.output.contains("just now, from network, recorded data\n"))
     let json = try object(try await self.run(["forecast", "48.39,-4.49", "--zone", "Europe/Paris", "--provider", "recorded", "--json"]))
     #expect(json["recorded"] as? Bool == true && json["provider"] as? String == "recorded")
   }

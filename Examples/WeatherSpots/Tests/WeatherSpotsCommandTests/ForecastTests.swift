@@ -32,47 +32,54 @@ import Testing
   private func forecast(_ store: String, _ api: URL, at now: String, _ more: [String] = []) async throws -> Run {
     try await weatherSpots(
       ["forecast", "brest", "--store", store, "--api", api.absoluteString, "--now", now] + more,
-      environment: ["LC_ALL": "th_TH.UTF-8", "LANG": "th_TH.UTF-8"])
+      environment: ["LC_ALL": "th_TH.UTF-8", "LANG": "th_TH.UTF-8", "COLUMNS": "120"])
   }
 
-  private let now = "  Now       11.9 °C, feels like 9.6 °C, Drizzle: light, 18 km/h from SSW"
-  private let waves = "  Waves     2.6 m every 10 s from WNW, water 14.3 °C"
+  private let now = "  Now    11.9 °C, feels like 9.6 °C, Drizzle: light, 18 km/h from SSW"
+  private let sea = "  Sea    2.6 m every 10 s from WNW, water 14.3 °C"
+  private let waves = "  Waves  ▇▇▇▇▇▇▇▇███████████▇▇▇▇▇  up to 2.6 m\n"
+  private let credit = "  Waves include data of DWD (https://www.dwd.de/)\n"
 
-  private func card(_ source: String, now: String? = nil, waves: String? = nil) -> String {
+  private func card(_ age: String, now: String? = nil, sea: String? = nil) -> String {
     """
     Brest, FR | 2026-11-21 (Europe/Paris)
+      ☔ Rain: slight
     \(now ?? self.now)
-      At 12:00  13.6 °C, feels like 11.0 °C, Rain: slight
-      Day       2.7 to 17.6 °C, 38.6 mm of rain or snow
-      Wind      24 km/h from SSW, gusts 53, up to 31 over the day
-    \(waves ?? self.waves)
-      Source    \(source)
+      12:00  13.6 °C, feels like 11.0 °C, 24 km/h from SSW, gusts 53, 39 % likely
+      Rain   38.6 mm
+    \(sea ?? self.sea)
+      Temp   ▁▁▁▁▃▃▄▄▅▅▅▆▆▇▇█████▇▇▇▇  2.7 to 17.6 °C
+      Wind   ▂▂▂▃▄▅▄▅▅▄▅▇▇▆▆▇████▆▆▆▇  up to 31 km/h
+    \(waves)\
+             0     6     12    18
+      Sun    ↑ 08:34, ↓ 17:33
+      Moon   ↓ 04:33, ↑ 15:28, 🌔 waxing gibbous, 87 % lit
+      Data   \(age)
       Weather data by Open-Meteo.com (https://open-meteo.com/), CC BY 4.0
-      Waves include data of DWD (https://www.dwd.de/)
+    \(credit)\
       Spot from GeoNames (https://www.geonames.org/), CC BY 4.0
 
     """
   }
 
-  private let recorded = "recorded data from the stand-in server"
   private let morning = "2026-11-21T09:00:00Z"
 
   @Test func aForecastIsOneRequestToEachServiceThenFromDiskThenStale() async throws {
     let server = try server()
     let (store, api) = (try await store(), try await server.start())
-    #expect(try await forecast(store, api, at: morning) == Run(output: card("network, \(recorded), just now")))
+    #expect(try await forecast(store, api, at: morning) == Run(output: card("just now, from network, recorded data")))
     #expect(server.requestCount("/v1/forecast") == 1 && server.requestCount("/v1/marine") == 1)
-    #expect(try await forecast(store, api, at: "2026-11-21T09:08:00Z") == Run(output: card("disk, \(recorded), 8 min old")))
+    #expect(try await forecast(store, api, at: "2026-11-21T09:08:00Z") == Run(output: card("8 min old, from disk, recorded data")))
     #expect(server.requestCount == 2)
     // After ten minutes only the conditions of the moment are old.
-    #expect(try await forecast(store, api, at: "2026-11-21T09:30:00Z") == Run(output: card("disk, \(recorded), 30 min old")))
+    #expect(try await forecast(store, api, at: "2026-11-21T09:30:00Z") == Run(output: card("30 min old, from disk, recorded data")))
     #expect(server.requestCount == 3)
     await server.stop()
     #expect(
       try await forecast(store, api, at: "2026-11-21T11:00:00Z")
         == Run(
           output: card(
-            "disk, \(recorded), STALE: the last known forecast, 2 h old (fetched 2026-11-21T09:00:00Z)", now: now + ", STALE: 90 min old"),
+            "STALE: 2 h old, from disk, recorded data, server unreachable", now: now + ", STALE: 90 min old"),
           errors: "weather-spots: 127.0.0.1 cannot be reached (connection refused)\n", code: 4))
   }
 
@@ -81,18 +88,18 @@ import Testing
     let (store, api) = (try await store(), try await server.start())
     _ = try await forecast(store, api, at: morning)
     let again = try await forecast(store, api, at: "2026-11-21T09:10:00Z", ["--refresh"])
-    #expect(again == Run(output: card("network, \(recorded), just now")))
+    #expect(again == Run(output: card("just now, from network, recorded data")))
     #expect(server.requestCount == 4)
     await server.stop()
     #expect(
       try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "network-first"])
         == Run(
           output: card(
-            "disk, \(recorded), STALE: the last known forecast, 5 min old (fetched 2026-11-21T09:10:00Z)",
-            now: now + ", STALE: 5 min old", waves: waves + ", STALE: 5 min old"),
+            "STALE: 5 min old, from disk, recorded data, server unreachable",
+            now: now + ", STALE: 5 min old", sea: sea + ", STALE: 5 min old"),
           errors: "weather-spots: 127.0.0.1 cannot be reached (connection refused)\n", code: 4))
     let quiet = try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "cache-only"])
-    #expect(quiet == Run(output: card("disk, \(recorded), 5 min old")))
+    #expect(quiet == Run(output: card("5 min old, from disk, recorded data")))
     let strict = try await forecast(store, api, at: "2026-11-21T09:15:00Z", ["--policy", "network-only"])
     #expect(strict.code == 69 && strict.output.isEmpty)
   }
@@ -131,7 +138,7 @@ import Testing
     server.fail(Failure(kind))
     for _ in 0..<2 {
       let run = try await forecast(store, api, at: "2026-11-21T10:30:00Z", timeout(kind))
-      #expect(run.output.contains("STALE: the last known forecast, 90 min old (fetched 2026-11-21T09:00:00Z)\n"))
+      #expect(run.output.contains("  Data   STALE: 90 min old, from disk, recorded data, "))
       #expect(run.errors == "weather-spots: \(reason)\n")
       #expect(run.code == 4)
     }
@@ -139,25 +146,25 @@ import Testing
     server.fail(nil)
     #expect(
       try await forecast(store, api, at: "2026-11-21T10:31:00Z")
-        == Run(output: card("network, \(recorded), just now")))
+        == Run(output: card("just now, from network, recorded data")))
     await server.stop()
   }
 
   @Test func aFailingSeaNeverSinksTheForecastAndIsNotAskedAtEveryGlance() async throws {
     let server = try server(Failure(.status(500), path: "marine"))
     let (store, api) = (try await store(), try await server.start())
-    for source in ["network, \(recorded), just now", "disk, \(recorded), 1 min old"] {
-      let run = try await forecast(store, api, at: source.hasPrefix("network") ? morning : "2026-11-21T09:01:00Z")
+    for source in ["just now, from network, recorded data", "1 min old, from disk, recorded data"] {
+      let run = try await forecast(store, api, at: source.hasPrefix("just") ? morning : "2026-11-21T09:01:00Z")
       #expect(
         run
           == Run(
-            output: card(source, waves: "  Waves     unavailable: the weather service failed (status 500)")
-              .replacing("  Waves include data of DWD (https://www.dwd.de/)\n", with: "")))
+            output: card(source, sea: "  Sea    unavailable: the weather service failed (status 500)")
+              .replacing(credit, with: "").replacing(waves, with: "")))
     }
     #expect(server.requestCount("/v1/marine") == 1)
     server.fail(nil)
     let later = try await forecast(store, api, at: "2026-11-21T09:03:01Z")
-    #expect(later.output == card("disk, \(recorded), 3 min old"))
+    #expect(later.output == card("3 min old, from disk, recorded data"))
     await server.stop()
   }
 
@@ -166,7 +173,7 @@ import Testing
     let (store, api) = (try await store(), try await server.start())
     for now in [morning, "2026-11-27T09:00:00Z"] {
       let run = try await forecast(store, api, at: now)
-      #expect(run.code == 0 && run.output.contains("\n  Waves     no sea here\n"))
+      #expect(run.code == 0 && run.output.contains("\n  Sea    no sea here\n"))
     }
     #expect(server.requestCount("/v1/marine") == 2)  // one for each day
     await server.stop()
@@ -182,7 +189,7 @@ import Testing
         let api = try #require(URL(string: line.trimmingCharacters(in: .newlines)))
         let run = try await forecast(store, api, at: morning)
         #expect(run.code == 0)
-        #expect(run.output.contains("  Waves     unavailable: the weather service failed (status 502)\n"))
+        #expect(run.output.contains("  Sea    unavailable: the weather service failed (status 502)\n"))
         break
       }
       try execution.send(signal: .terminate)

@@ -31,8 +31,8 @@ import Testing
     let report = try #require(ForecastReport(weather, showsHours: true))
     #expect(report.hours?.count { $0.day == "2031-03-30" } == 23)
     #expect(report.noon.time == "12:00")
-    #expect(report.card.contains("recorded data"))
-    #expect(report.line(width: 20).contains("recorded data"))
+    #expect(weather.card(CardStyle()).contains("recorded data"))
+    #expect(weather.line(nameColumns: 20, CardStyle()).contains("recorded data"))
   }
 
   @Test func placesAreFoundInTheRecordingToo() async throws {

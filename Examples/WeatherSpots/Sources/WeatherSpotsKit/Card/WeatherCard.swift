@@ -34,6 +34,20 @@ public struct WeatherCard: Sendable {
     }
   }
 
+  /// A line of words between the kind of weather and the chart.
+  public struct Detail: Sendable {
+    let label: String
+    let parts: [String]
+    let stands: Bool
+
+    /// Makes a line; one that stands out is in the color of warnings.
+    public init(_ label: String, _ parts: [String], standsOut: Bool = false) {
+      self.label = label.printable
+      self.parts = parts.map(\.printable)
+      stands = standsOut
+    }
+  }
+
   private let title: String
   private let weather: String?
   private let code: WeatherCode?
@@ -42,6 +56,7 @@ public struct WeatherCard: Sendable {
   private let zone: TimeZone
   private let instants: [Date]
   private let series: [Series]
+  private let details: [Detail]
   private let astronomy: Astronomy?
   private let age: DataAge?
   private let attribution: [String]
@@ -57,12 +72,13 @@ public struct WeatherCard: Sendable {
   ///   - zone: The zone of the clock hours.
   ///   - instants: When the values of the series are; those outside the span are left out.
   ///   - series: The rows of the chart.
+  ///   - details: Lines of words above the chart.
   ///   - astronomy: Sun and Moon of the first day.
   ///   - age: How old the data are.
   ///   - attribution: Who has to be named, a line each, with links.
   public init(
     title: String, weather: String? = nil, code: WeatherCode? = nil, isNight: Bool = false, interval: DateInterval, zone: TimeZone,
-    instants: [Date], series: [Series], astronomy: Astronomy? = nil, age: DataAge? = nil, attribution: [String] = []
+    instants: [Date], series: [Series], details: [Detail] = [], astronomy: Astronomy? = nil, age: DataAge? = nil, attribution: [String] = []
   ) {
     // Some of the words come from servers.
     self.title = title.printable
@@ -73,6 +89,7 @@ public struct WeatherCard: Sendable {
     self.zone = zone
     self.instants = instants
     self.series = series
+    self.details = details
     self.astronomy = astronomy
     self.age = age
     self.attribution = attribution.map(\.printable)
@@ -86,6 +103,7 @@ public struct WeatherCard: Sendable {
       let symbol = code?.symbol(isNight: isNight, isPlain: style.isPlain) ?? ""
       lines.append("  " + ((symbol.isEmpty ? "" : symbol + " ") + weather).truncated(toColumns: style.width - 2, mark: mark))
     }
+    for detail in details { lines += style.lines(detail.label, detail.parts, ink: detail.stands ? .warning : nil) }
     lines += chart(style)
     if let astronomy {
       lines += style.lines("Sun", astronomy.sunParts(style))

@@ -97,4 +97,21 @@ extension ProviderError: CustomStringConvertible {
     case .misconfigured(let what): what
     }
   }
+
+  /// The failure in two or three words.
+  var summary: String {
+    switch self {
+    case .network(.timedOut): "server too slow"
+    case .network: "server unreachable"
+    case .rejected, .unauthorized: "server refused"
+    case .noCoverage: "no data here"
+    case .unsupported: "not offered here"
+    case .rateLimited: "server limits requests"
+    case .serviceFailed: "server failed"
+    case .notJSON: "not the service"
+    case .interrupted: "answer cut off"
+    case .unexpectedUnit, .malformed: "unreadable answer"
+    case .misconfigured: "not configured"
+    }
+  }
 }

@@ -70,6 +70,7 @@ public enum TransportError: Error, Hashable, CustomStringConvertible {
     case NSURLErrorCannotConnectToHost: "connection refused"
     case NSURLErrorNotConnectedToInternet: "no network"
     case NSURLErrorNetworkConnectionLost: "the connection was lost"
+    case NSURLErrorUnknown: "the connection broke off"
     case NSURLErrorSecureConnectionFailed, NSURLErrorServerCertificateUntrusted: "no secure connection"
     default: "network error \(code)"
     }

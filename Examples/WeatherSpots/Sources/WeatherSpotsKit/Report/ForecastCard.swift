@@ -1,102 +1,103 @@
 import Foundation
+import Larder
 
-extension ForecastReport {
-  /// The report on a few lines of text.
-  public var card: String {
-    var lines = ["\(spot)\(country.isEmpty ? "" : ", \(country)") | \(day) (\(timezone))"]
-    if let now { lines.append(line("Now", Self.parts(now))) }
-    lines.append(line("At \(noon.time)", [Self.temperature(noon.temperatureC), Self.feelsLike(noon), noon.weather]))
-    lines.append(line("Day", [range, precipitationMm.map { "\($0.text(decimals: 1)) mm of rain or snow" }]))
-    lines.append(line("Wind", [Self.wind(noon), noon.gustKmh.map { "gusts \($0.text(decimals: 0))" }, strongest]))
-    lines.append(line("Waves", [waves]))
-    if let alerts { lines += alertLines(alerts) }
-    lines.append(line("Source", [source, age]))
-    return (lines + attribution.map { "  \($0)" }).joined(separator: "\n") + "\n"
+extension SpotWeather {
+  /// What a card may have below its lines.
+  public enum Detail: Sendable {
+    /// Every hour's weather.
+    case hours
+    /// Every hour's sea.
+    case sea
+    /// Sun and moon of each day, with twilights and transits.
+    case sky
   }
 
-  /// The report on one line, for a list of spots.
-  public func line(width: Int) -> String {
-    let name = spot.count > width ? String(spot.prefix(max(width - 1, 0))) + "…" : spot
-    let waves = sea.state == "available" ? sea.waveM.map { "waves \($0.text(decimals: 1)) m" } : nil
-    let parts = [range, noon.weather, Self.wind(noon), waves, source, age].compactMap { $0 }
-    return "\(name.padding(toLength: width, withPad: " ", startingAt: 0))  \(parts.joined(separator: ", "))"
+  /// The weather on a few lines of text: the moment, noon of the first day, a chart, sun and moon, age and credit.
+  public func card(_ style: CardStyle, with details: [Detail] = []) -> String {
+    let zone = spot.zone
+    let rows = hours
+    let summary = DaySummary(rows, of: day, in: zone)
+    let interval = DateInterval(start: day.interval(in: zone).start, end: day.advanced(by: count - 1).interval(in: zone).end)
+    let waves = rows.map { $0.sea?.waveMeters }
+    var series: [WeatherCard.Series] = [
+      .temperature(celsius: rows.map(\.temperatureCelsius)), .wind(kilometersPerHour: rows.map(\.windKilometersPerHour)),
+    ]
+    if waves.contains(where: { $0 != nil }) { series.append(.waves(meters: waves)) }
+    let card = WeatherCard(
+      title: "\(spot.name)\(spot.country.isEmpty ? "" : ", \(spot.country)") | \(day) (\(spot.timezone))", weather: summary?.noon.words,
+      code: summary?.noon.code, interval: interval, zone: zone, instants: rows.map(\.instant), series: series,
+      details: lines(summary, style), astronomy: astronomy.first, age: age, attribution: attribution + credit)
+    return ([card.text(style)] + details.map { text($0, interval, style) }).joined()
   }
 
-  private func line(_ name: String, _ parts: [String?]) -> String {
-    let parts = parts.compactMap { $0 }
-    return "  \(name.padding(toLength: 10, withPad: " ", startingAt: 0))\(parts.isEmpty ? "no data" : parts.joined(separator: ", "))"
+  /// The weather of the first day on one line, for a list of spots.
+  public func line(nameColumns: Int, _ style: CardStyle) -> String {
+    let words = Words(style: style, zone: spot.zone)
+    let summary = DaySummary(hours, of: day, in: spot.zone)
+    let waves = summary?.noon.sea?.waveHeight.map { "waves \(style.units.text($0, as: .waveHeight))" }
+    let parts = [summary.flatMap(words.range), summary?.noon.words, summary.map(\.noon).flatMap(words.wind), waves].compactMap { $0 }
+    let name = spot.name.printable.truncated(toColumns: nameColumns, mark: style.isPlain ? "..." : "…").padded(toColumns: nameColumns)
+    return "\(name)  \((parts + (age?.parts ?? [])).joined(separator: ", "))"
   }
 
-  private static func temperature(_ value: Double?) -> String? { value.map { "\($0.text(decimals: 1)) °C" } }
-
-  private static func feelsLike(_ hour: Hour) -> String? { hour.apparentC.map { "feels like \($0.text(decimals: 1)) °C" } }
-
-  private static func parts(_ now: Now) -> [String?] {
-    guard let hour = now.hour else { return [now.state == "unavailable" ? "unavailable: \(now.reason ?? "unknown")" : nil] }
-    let age = now.stale == true ? now.ageSeconds.map { "STALE: \(words(forAge: $0))" } : nil
-    return [temperature(hour.temperatureC), feelsLike(hour), hour.weather, wind(hour), age]
+  private func lines(_ summary: DaySummary?, _ style: CardStyle) -> [WeatherCard.Detail] {
+    let words = Words(style: style, zone: spot.zone)
+    var lines: [WeatherCard.Detail] = []
+    for alert in alerts?.value?.alerts ?? [] {
+      lines.append(
+        .init("ALERT", [alert.severity, alert.summary, "by \(alert.source)"] + [alert.areaName].compactMap { $0 }, standsOut: true))
+    }
+    if case .unavailable(let problem)? = alerts { lines.append(.init("Alerts", ["not known: \(problem)"], standsOut: true)) }
+    if let current { lines.append(.init("Now", words.parts(current) { words.brief($0.conditions) })) }
+    if let noon = summary?.noon { lines.append(.init(TimeLabel.clock(noon.instant, in: spot.zone), words.numbers(noon))) }
+    if let rain = summary?.precipitation { lines.append(.init("Rain", [style.units.text(rain, as: .precipitation)])) }
+    lines.append(.init("Sea", sea(summary?.noon.sea, words)))
+    if count > 1 { lines += (0..<count).map { words.line(ForecastReport.Day(self, day.advanced(by: $0), hours), day.advanced(by: $0)) } }
+    return lines
   }
 
-  private var range: String? {
-    guard let low = temperatureMinC, let high = temperatureMaxC else { return nil }
-    return "\(low.text(decimals: 1)) to \(high.text(decimals: 1)) °C"
-  }
-
-  private static func wind(_ hour: Hour) -> String? {
-    hour.windKmh.map { "\($0.text(decimals: 0)) km/h" + (hour.windFromDegrees.map { " from \(compass($0))" } ?? "") }
-  }
-
-  private var strongest: String? { windMaxKmh.map { "up to \($0.text(decimals: 0)) over the day" } }
-
-  private var waves: String? {
-    switch sea.state {
-    case "no coverage": "no sea here"
-    case "unsupported": "not offered by this provider"
-    case "unavailable": "unavailable: \(sea.reason ?? "unknown")"
-    default: [height, surface, seaAge].compactMap { $0 }.joined(separator: ", ")
+  private func sea(_ noon: SeaHour?, _ words: Words) -> [String] {
+    switch marine {
+    case .noCoverage: return ["no sea here"]
+    case .unsupported: return ["not offered by this provider"]
+    case .unavailable(let problem): return ["unavailable: \(problem)"]
+    case .available:
+      let parts = words.parts(marine) { _ in noon.map(words.brief) ?? [] }
+      return parts.isEmpty ? ["no data"] : parts
     }
   }
 
-  private var height: String? {
-    guard let height = sea.waveM else { return nil }
-    let period = sea.wavePeriodS.map { " every \($0.text(decimals: 0)) s" } ?? ""
-    return "\(height.text(decimals: 1)) m" + period + (sea.waveFromDegrees.map { " from \(Self.compass($0))" } ?? "")
+  /// How old the hours are, which are most of what is shown.
+  private var age: DataAge? {
+    guard let hourly = hourly.cached else { return nil }
+    return DataAge(
+      seconds: Int((hourly.age / .seconds(1)).rounded()), origin: hourly.origin == .remote ? "network" : hourly.origin.rawValue,
+      isStale: isStale, isRecorded: hourly.value.provenance.isRecorded, problem: self.hourly.problem?.summary)
   }
 
-  private var surface: String? { sea.surfaceC.map { "water \($0.text(decimals: 1)) °C" } }
-
-  private var seaAge: String? { sea.stale == true ? sea.ageSeconds.map { "STALE: \(Self.words(forAge: $0))" } : nil }
-
-  private func alertLines(_ alerts: Alerts) -> [String] {
-    switch alerts.state {
-    case "available": alerts.alerts.map { line("WARNING", [$0.severity, $0.summary, "by \($0.source)", $0.areaName]) }
-    case "unavailable": [line("Warnings", ["not known: \(alerts.reason ?? "unknown")"])]
-    default: []
+  private func text(_ detail: Detail, _ interval: DateInterval, _ style: CardStyle) -> String {
+    let words = Words(style: style, zone: spot.zone)
+    switch detail {
+    case .sky: return astronomy.map { $0.text(style) }.joined()
+    case .hours, .sea:
+      let rows = hours.filter { interval.start <= $0.instant && $0.instant < interval.end }
+      return rows.map { row in
+        let time = count > 1 ? TimeLabel.dayAndClock(row.instant, in: spot.zone) : TimeLabel.clock(row.instant, in: spot.zone)
+        let parts = detail == .hours ? words.parts(row) : row.sea.map(words.parts) ?? ["no data"]
+        return "  \(time)  \(parts.joined(separator: ", "))".truncated(toColumns: style.width, mark: style.isPlain ? "..." : "…") + "\n"
+      }.joined()
     }
   }
 
-  private var source: String {
-    "\(origin), \(recorded ? "recorded data\(server == "recordings" ? "" : " from the stand-in server")" : server)"
-  }
-
-  private var age: String {
-    let age = Self.words(forAge: ageSeconds)
-    return stale ? "STALE: the last known forecast, \(age) (fetched \(fetchedAt))" : age
-  }
-
-  static func words(forAge seconds: Int) -> String {
-    switch seconds {
-    case ..<0: "from the future: was the clock set back?"
-    case ..<60: "just now"
-    case ..<7200: "\(seconds / 60) min old"
-    case ..<172_800: "\(seconds / 3600) h old"
-    default: "\(seconds / 86400) days old"
+  /// Who has to be named besides the provider.
+  var credit: [String] {
+    var lines: [String] = []
+    if marine.value != nil { lines.append("Waves include data of DWD (https://www.dwd.de/)") }
+    if spot.source.hasPrefix("GeoNames") {
+      lines.append("Spot from GeoNames (https://www.geonames.org/), CC BY 4.0")
+    } else if !spot.source.isEmpty {
+      lines.append("Spot from \(spot.source)")
     }
-  }
-
-  static func compass(_ degrees: Double) -> String {
-    let names = ["N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW"]
-    let index = Int((degrees.truncatingRemainder(dividingBy: 360) + 360) / 22.5 + 0.5) % 16
-    return names[index]
+    return lines
   }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-/// A forecast as it is shown: for machines through `Codable`, for people through ``card``.
+/// A forecast as it is shown: for machines through `Codable`, for people see ``SpotWeather/card(_:with:)``.
 ///
 /// All values are in the units that their names say. Days and clock times are the spot's own.
 public struct ForecastReport: Encodable, Sendable {
@@ -147,7 +147,7 @@ public struct ForecastReport: Encodable, Sendable {
     ageSeconds = Int((hourly.age / .seconds(1)).rounded())
     stale = weather.isStale
     problem = weather.hourly.problem?.description
-    attribution = weather.attribution + Self.attribution(spot, hasSea: weather.marine.value != nil)
+    attribution = weather.attribution + weather.credit
   }
 
   /// The rows whose instants are in the asked days of the zone.
@@ -155,16 +155,5 @@ public struct ForecastReport: Encodable, Sendable {
     let start = weather.day.interval(in: weather.spot.zone).start
     let end = weather.day.advanced(by: weather.count - 1).interval(in: weather.spot.zone).end
     return hours.filter { start <= $0.instant && $0.instant < end && ($0.hasValues || $0.sea != nil) }
-  }
-
-  private static func attribution(_ spot: Spot, hasSea: Bool) -> [String] {
-    var lines: [String] = []
-    if hasSea { lines.append("Waves include data of DWD (https://www.dwd.de/)") }
-    if spot.source.hasPrefix("GeoNames") {
-      lines.append("Spot from GeoNames (https://www.geonames.org/), CC BY 4.0")
-    } else if !spot.source.isEmpty {
-      lines.append("Spot from \(spot.source)")
-    }
-    return lines
   }
 }

@@ -35,6 +35,8 @@ public enum Reading<Value: Sendable>: Sendable {
 public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible {
   /// What happened, on one line.
   public let description: String
+  /// The same in two or three words, for where there is little room.
+  public let summary: String
   /// Whether the data may be there later without anything being changed here.
   public let isTransient: Bool
 
@@ -42,20 +44,23 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
   public init(_ error: any Error) {
     switch error {
     case let problem as WeatherProblem: self = problem
-    case let error as ProviderError: self.init(error.description, isTransient: error.isTransient)
-    case CacheError.circuitOpen(let until): self.init("the weather service failed several times and is asked again \(Self.time(until))")
-    case CacheError.quotaExceeded(let until): self.init("the own limit of requests is reached until \(Self.time(until))")
-    case CacheError.timedOut(let limit): self.init("no answer within \((limit / .seconds(1)).text(decimals: 1)) s")
-    case CacheError.notCached: self.init("nothing is stored, and no request was allowed", isTransient: false)
-    case is CancellationError: self.init("cancelled")
-    case let error as RepositoryError: self.init("the store failed (\(error.code))", isTransient: false)
-    default: self.init("an unexpected failure (\(type(of: error)))", isTransient: false)
+    case let error as ProviderError: self.init(error.description, error.summary, isTransient: error.isTransient)
+    case CacheError.circuitOpen(let until):
+      self.init("the weather service failed several times and is asked again \(Self.time(until))", "server failed")
+    case CacheError.quotaExceeded(let until):
+      self.init("the own limit of requests is reached until \(Self.time(until))", "own limit reached")
+    case CacheError.timedOut(let limit): self.init("no answer within \((limit / .seconds(1)).text(decimals: 1)) s", "server too slow")
+    case CacheError.notCached: self.init("nothing is stored, and no request was allowed", "not stored", isTransient: false)
+    case is CancellationError: self.init("cancelled", "cancelled")
+    case let error as RepositoryError: self.init("the store failed (\(error.code))", "store failed", isTransient: false)
+    default: self.init("an unexpected failure (\(type(of: error)))", "failed", isTransient: false)
     }
   }
 
   /// Says something in words of one line.
-  public init(_ description: String, isTransient: Bool = true) {
+  public init(_ description: String, _ summary: String, isTransient: Bool = true) {
     self.description = description
+    self.summary = summary
     self.isTransient = isTransient
   }
 

@@ -87,10 +87,10 @@ extension ProviderRequest {
 }
 
 extension ProviderAnswer {
-  /// The failure, if nothing that was asked for was answered.
+  /// The failure, if nothing that was asked for was answered, all for one reason.
   var failureOfAll: ProviderError? {
     let failures = [current?.failure, hourly?.failure, daily?.failure, alerts?.failure, marine?.failure].compactMap { $0 }
-    guard let first = failures.first, failures.allSatisfy({ $0 != nil }) else { return nil }
+    guard let first = failures.first, failures.allSatisfy({ $0 == first }) else { return nil }
     return first
   }
 }

@@ -73,7 +73,7 @@ public struct WeatherService: Sendable {
   ///   - days: How many days, 1 to 16.
   ///   - policy: Where the answer may come from.
   ///   - query: The kinds of data.
-  /// - Throws: `CancellationError`; `RepositoryError` of the store. A failure of the provider is a state of the reading.
+  /// - Throws: `CancellationError`. A failure of the provider is a state of the reading, and one of the store costs a request.
   public func weather<each Value: Sendable>(
     for spot: Spot, on day: LocalDay? = nil, days: Int = 1, policy: FetchPolicy = .cacheFirst,
     including query: repeat WeatherQuery<each Value>
@@ -139,7 +139,8 @@ public struct WeatherService: Sendable {
     let question = Question(
       coordinate: spot.coordinate, place: place, day: day ?? LocalDay(containing: clock.now, in: spot.zone), count: min(max(days, 1), 16),
       policy: policy, offered: offered, availabilityProblem: problem)
-    try await oldForecasts.adopt(question.days)
+    // A store that cannot be written now keeps them as they are.
+    do { try await oldForecasts.adopt(question.days) } catch {}
     return question
   }
 }
@@ -208,12 +209,12 @@ extension WeatherService {
   /// Reads the sea; a failure with nothing to show in its place is remembered for some minutes, so that it is not asked for each time.
   func readMarine(_ question: Question) async throws -> Reading<MarineForecast> {
     let isExplicit = question.policy != .cacheFirst && question.policy != .staleWhileRevalidate
-    if !isExplicit, let problem = try await troubles.problem(question.days, at: clock.now) { return .unavailable(problem) }
+    if !isExplicit, let problem = await troubles.problem(question.days, at: clock.now) { return .unavailable(problem) }
     let reading = try await read(.marine, caches.marine, question.days, question)
     switch reading {
     case .unavailable(let problem) where question.policy != .cacheOnly && problem.isTransient:
-      try await troubles.note(problem, question.days, at: clock.now)
-    case .available, .noCoverage: try await troubles.forget(question.days)
+      await troubles.note(problem, question.days, at: clock.now)
+    case .available, .noCoverage: await troubles.forget(question.days)
     case .unavailable, .unsupported: break
     }
     return reading
