@@ -81,12 +81,15 @@ struct AlertsList: AsyncParsableCommand {
     var text: String {
       let names = spots.isEmpty ? "Spots that are gone" : spots.joined(separator: ", ")
       let age = ageSeconds.map { current ? "as of \(ageText(seconds: $0)) ago" : "last known \(ageText(seconds: $0)) ago, not current" }
-      let head = "\(names) (\(cluster)): \(alerts.isEmpty ? "no warnings" : "\(alerts.count) warnings"), \(age ?? "never answered")"
+      let head = "\(names) (\(cluster)): \(alerts.isEmpty ? "no warnings" : counted(alerts.count, "warning")), \(age ?? "never answered")"
       let lines = alerts.map { "  \($0.summary), \($0.severity), until \($0.expires.formatted(.iso8601)), \($0.source)\n" }.joined()
       return "\(head)\(problem.map { "; \($0)" } ?? "")\n\(lines)"
     }
   }
 }
+
+/// A number and what it counts, such as 2 clusters.
+func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
 /// An age in words, such as 12 min.
 func ageText(seconds: Int) -> String {

@@ -60,7 +60,8 @@ struct AlertsWatch: AsyncParsableCommand {
           try await watchers(storage), queue: try await AlertQueue(storage.store), source: source, sinks: try sinks(),
           schedule: .init(every: .seconds(every * 60), callsPerDay: callsPerDay), clock: options.clock)
         guard let ending else { return try tell(try await pipeline.round(), isLast: true) }
-        note("watching \(pipeline.clusters.reduce(0) { $0 + $1.watchers.count }) places in \(pipeline.clusters.count) clusters; Ctrl-C ends it")
+        let places = pipeline.clusters.reduce(0) { $0 + $1.watchers.count }
+        note("watching \(counted(places, "place")) in \(counted(pipeline.clusters.count, "cluster")); Ctrl-C ends it")
         try await ending.run {
           while true {
             try tell(try await pipeline.round(), isLast: false)
@@ -123,10 +124,10 @@ struct AlertsWatch: AsyncParsableCommand {
 extension RoundReport {
   /// What was done, on one line.
   fileprivate var text: String {
-    var parts = ["asked \(calls) times for \(watchers) places in \(clusters) clusters", "\(queued) new notices", "\(delivered) handed over"]
-    if failedCalls > 0 { parts.append("\(failedCalls) clusters without an answer") }
-    if postponed > 0 { parts.append("\(postponed) clusters wait for the quota") }
-    if notOffered > 0 { parts.append("\(notOffered) clusters for which there are no warnings") }
+    var parts = ["asked \(counted(calls, "time")) for \(counted(watchers, "place")) in \(counted(clusters, "cluster"))", "\(counted(queued, "new notice"))", "\(delivered) handed over"]
+    if failedCalls > 0 { parts.append("\(counted(failedCalls, "cluster")) without an answer") }
+    if postponed > 0 { parts.append("\(counted(postponed, "cluster")) left for later by the quota") }
+    if notOffered > 0 { parts.append("\(counted(notOffered, "cluster")) for which there are no warnings") }
     if failedDeliveries > 0 { parts.append("\(failedDeliveries) not taken") }
     if lapsed > 0 { parts.append("\(lapsed) lapsed") }
     if waiting > 0 { parts.append("\(waiting) in the queue") }

@@ -87,7 +87,7 @@ struct ConfigSet: AsyncParsableCommand {
 struct ConfigUnset: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "unset", abstract: "Takes something out of the configuration file.",
-    discussion: "What is not set there is no failure.")
+    discussion: "Taking out what is not set there is no failure. The environment is not touched.")
 
   @Argument(help: "What: provider, units, store, key-file, key-id, team-id or service-id.", transform: settingKey)
   var key: Settings.Key
