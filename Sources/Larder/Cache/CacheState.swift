@@ -46,6 +46,14 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
     evictionIndex = nil
   }
 
+  /// Counts what was evicted by a commit that went through.
+  mutating func count(_ victims: [EvictionIndex<Key>.Victim]) {
+    for victim in victims {
+      known[victim.key] = nil
+      statistics.evictions[victim.cause, default: 0] += 1
+    }
+  }
+
   mutating func note(_ error: RepositoryError) {
     statistics.storageErrors += 1
     statistics.lastStorageError = error.code

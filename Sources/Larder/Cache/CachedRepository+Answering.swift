@@ -111,9 +111,16 @@ extension CachedRepository {
       case .fetch: rest.append(key)
       }
     }
-    if !old.isEmpty { Task { [self, old] in await forEach(old, limit) { key in _ = await self.result(key, .cacheFirst) } } }
+    if !old.isEmpty { Task { [self, old] in await forEach(old, limit) { key in await self.revalidate(key) } } }
     for (key, result) in await gather(rest, policy, limit) { results[key] = result }
     return results
+  }
+
+  /// Refreshes a key for nobody in particular, and returns when that is over.
+  private nonisolated(nonsending) func revalidate(_ key: Key) async {
+    let sight = look(key)
+    guard sight.found?.state != .fresh, heldOff(key, .cacheFirst) == nil else { return }
+    _ = await take(key, after: sight, nil)
   }
 
   private nonisolated(nonsending) func gather(

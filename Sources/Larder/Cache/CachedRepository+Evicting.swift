@@ -23,15 +23,12 @@ extension CachedRepository {
   /// On the store's executor only.
   nonisolated func makeRoom(
     for entry: CachedEntry<Key, Value>, _ recordKey: RecordKey, _ uptime: Duration, in batch: inout StagedBatch
-  ) throws(RepositoryError) {
-    guard isBounded else { return }
+  ) throws(RepositoryError) -> [EvictionIndex<Key>.Victim] {
+    guard isBounded else { return [] }
     let item = EvictionIndex<Key>.Item(byteCount: entry.byteCount, expiry: uptime + entry.usableLifetime, recordKey: recordKey)
-    let victims = state.withLock { state in
-      let victims = state.evictionIndex?.insert(entry.key, item, eviction, now: uptime) ?? []
-      note(victims, &state)
-      return victims
-    }
+    let victims = state.withLock { $0.evictionIndex?.insert(entry.key, item, eviction, now: uptime) ?? [] }
     try delete(victims, in: &batch)
+    return victims
   }
 
   /// Makes the index of all entries, oldest first; those that cannot be read go.
@@ -62,17 +59,16 @@ extension CachedRepository {
 
   nonisolated func evict(under pressure: MemoryPressure) async {
     do {
-      _ = try await storage.loadAll()
-      try await storage.queue.write(nil) { [self] batch in
+      // Only if it must be: this reads entries that nobody has asked for.
+      if state.withLock({ $0.evictionIndex == nil }) { _ = try await storage.loadAll() }
+      let victims = try await storage.queue.write(nil) { [self] batch in
         let uptime = clock.uptime
         if state.withLock({ $0.evictionIndex == nil }) { try buildIndex(&batch, uptime) }
-        let victims = state.withLock { state in
-          let victims = state.evictionIndex?.relieve(pressure, now: uptime) ?? []
-          note(victims, &state)
-          return victims
-        }
+        let victims = state.withLock { $0.evictionIndex?.relieve(pressure, now: uptime) ?? [] }
         try delete(victims, in: &batch)
+        return victims
       }
+      state.withLock { $0.count(victims) }
     } catch {
       state.withLock { state in
         state.note(repositoryError(error))
@@ -81,13 +77,6 @@ extension CachedRepository {
     }
     // Without limits nobody keeps the index up to date.
     if !isBounded { state.withLock { $0.evictionIndex = nil } }
-  }
-
-  private nonisolated func note(_ victims: [EvictionIndex<Key>.Victim], _ state: inout CacheState<Key, Value>) {
-    for victim in victims {
-      state.known[victim.key] = nil
-      state.statistics.evictions[victim.cause, default: 0] += 1
-    }
   }
 
   private nonisolated func delete(_ victims: [EvictionIndex<Key>.Victim], in batch: inout StagedBatch) throws(RepositoryError) {

@@ -52,10 +52,17 @@ extension CachedRepository {
       usableUntil: now.addingTimeInterval(max(usable, fresh).inSeconds), validator: validator, byteCount: byteCount, noticedInFutureAt: nil)
   }
 
+  /// What a commit has done.
+  private struct Kept: Sendable {
+    let revision: Revision
+    let victims: [EvictionIndex<Key>.Victim]
+  }
+
   /// Stores an entry, and makes room for it in the same commit; returns what was read back, or the entry itself when it cannot be stored.
   private nonisolated func store(
     _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ token: FlightToken
   ) async -> (CachedEntry<Key, Value>, EntryVersion) {
+    let known = state.withLock { $0.known[entry.key] }
     do {
       if let limit = eviction.byteLimit, entry.byteCount > limit {
         try await refuse(entry.key, token)
@@ -65,7 +72,7 @@ extension CachedRepository {
       await prepareEviction()
       let decoded = record.decoded as? CachedEntry<Key, Value> ?? entry
       let collection = storage.collection
-      let revision: Revision? = try await storage.queue.write(nil) { [self] batch in
+      let kept: Kept? = try await storage.queue.write(nil) { [self] batch in
         // Looked at here, where writes have an order: the deletion of whoever dooms it comes after that, and so after this.
         guard !token.isDoomed else { return nil }
         try openEviction(&batch, uptime)
@@ -74,20 +81,20 @@ extension CachedRepository {
         state.withLock { state in
           state.known[entry.key] = KnownEntry(decoded, record.key, revision, age: .zero, uptime: uptime, wasAnswered: true)
         }
-        try makeRoom(for: entry, record.key, uptime, in: &batch)
-        return revision
+        return Kept(revision: revision, victims: try makeRoom(for: entry, record.key, uptime, in: &batch))
       }
-      guard let revision else { return (decoded, .none) }
+      guard let kept else { return (decoded, .none) }
       let hadUnsaved = state.withLock { state in
+        state.count(kept.victims)
         defer { state.unsaved.remove(entry.key) }
         return state.unsaved[entry.key] != nil
       }
       if hadUnsaved { poke(entry.key) }
-      return (try readBack(record.key, revision) ?? decoded, .stored(revision))
+      return (try readBack(record.key, kept.revision) ?? decoded, .stored(kept.revision))
     } catch let error as RepositoryError where error.code == .cancelled {
       return (entry, .none)
     } catch {
-      return (entry, holdUnsaved(entry, uptime, repositoryError(error), token))
+      return (entry, holdUnsaved(entry, uptime, repositoryError(error), token, known))
     }
   }
 
@@ -109,13 +116,14 @@ extension CachedRepository {
 
   /// Keeps an entry in memory that could not be stored, so that a full disk does not become a storm of requests.
   private nonisolated func holdUnsaved(
-    _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ error: RepositoryError, _ token: FlightToken
+    _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ error: RepositoryError, _ token: FlightToken, _ known: KnownEntry<Value>?
   ) -> EntryVersion {
     let version: EntryVersion = state.withLock { state in
       state.note(error)
       // What was planned to go is still there, and what came is not.
       state.evictionIndex = nil
       guard !token.isDoomed else { return .none }
+      state.known[entry.key] = known
       return state.unsaved.insert(entry, uptime)
     }
     poke(entry.key)

@@ -105,7 +105,13 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; the entry is then still there.
   public nonisolated(nonsending) func invalidate(_ key: Key) async throws {
     state.withLock { $0.forget(key) }
-    try await storage.delete(key)
+    do {
+      try await storage.delete(key)
+    } catch {
+      // It is still there, and counts.
+      state.withLock { $0.evictionIndex = nil }
+      throw error
+    }
     poke(key)
   }
 

@@ -61,6 +61,17 @@ struct CacheStorageTests {
     }
   }
 
+  @Test func aNewerValueThatCouldNotBeStoredIsServedBeforeTheStoredOne() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    _ = try await world.cache.value(for: "a")
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    world.source.answer("a", .success(.value(7)))
+    #expect(try await world.cache.value(for: "a", policy: .networkOnly).value == 7)
+    #expect(try await world.cache.value(for: "a").value == 7)
+    #expect(try await world.storage.find(by: "a")?.value == 1)
+  }
+
   @Test func aPoisonedOrClosedStoreFailsNoFetch() async throws {
     let world = try await CacheWorld()
     world.disk.fail(.commit, with: RepositoryError(.outcomeUnknown))
@@ -182,6 +193,25 @@ struct CacheStorageTests {
     let opened = try await Cache.open(jsonFile: file)
     #expect(await code { _ = try await Cache.open(jsonFile: file) } == .alreadyOpen)
     try await opened.storage.close()
+  }
+
+  @Test func whatIsSoundAtASecondLookIsNotMoved() async throws {
+    // Between the first look and the lock another process has healed it.
+    let directory = try TemporaryDirectory()
+    let file = directory.file("cache.json")
+    try await fill(file)
+    let looks = Notes()
+    let opened = try await Cache.open(file: file) { url in
+      looks.add(1)
+      guard looks.numbers.count == 1 else { return JSONFileBackend(file: url) }
+      let damaged = FaultInjectingBackend(InMemoryBackend())
+      damaged.fail(.open, with: RepositoryError(.corrupted))
+      return damaged
+    }
+    #expect(opened.healing == nil)
+    #expect(try await opened.storage.find(by: "four")?.value == 4)
+    try await opened.storage.close()
+    #expect(try directory.names == ["cache.json"])
   }
 
   @Test func twoWhoHealAtTheSameTimeDoNotMoveEachOthersStore() async throws {

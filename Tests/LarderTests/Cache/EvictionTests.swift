@@ -99,12 +99,23 @@ struct EvictionTests {
   @Test func anEvictionThatCouldNotBeStoredIsMadeUpFor() async throws {
     let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 2))
     for key in ["a", "b"] { _ = try await world.cache.value(for: key) }
-    world.disk.fail(.commit, with: RepositoryError(.full))
-    _ = try await world.cache.value(for: "c")
+    for call in 1...3 { world.disk.fail(.commit, call: call, with: RepositoryError(.full)) }
+    for key in ["c", "e", "f"] { _ = try await world.cache.value(for: key) }
     #expect(try await keys(world) == ["a", "b"])
+    #expect(world.cache.statistics.evictions == [:])
     _ = try await world.cache.value(for: "d")
     #expect(try await keys(world).count == 2)
     #expect(try await keys(world).contains("d"))
+  }
+
+  @Test func anInvalidationThatFailsLeavesTheEntryAndItsPlace() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 2))
+    for key in ["a", "b"] { _ = try await world.cache.value(for: key) }
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    #expect(await code { try await world.cache.invalidate("a") } == .full)
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).value == 1)
+    _ = try await world.cache.value(for: "c")
+    #expect(try await world.storage.count() == 2)
   }
 
   @Test func underMemoryPressureExpiredEntriesGoAndThenHalfOfTheRest() async throws {

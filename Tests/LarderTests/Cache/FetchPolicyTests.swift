@@ -133,6 +133,7 @@ struct FetchPolicyTests {
     await world.source.waitForCalls(before + 20)
     try await world.settle()
     #expect(world.source.mostAtOnce <= 6)
+    #expect(world.cache.statistics.staleServes == 20)
     #expect(try await world.cache.value(for: "key 0", policy: .cacheOnly).state == .fresh)
   }
 
@@ -157,6 +158,22 @@ struct FetchPolicyTests {
     try await world.settle()
     #expect(try await world.cache.value(for: "a", policy: .cacheOnly).value == 2)
     #expect(world.source.cancelledCount == 0)
+  }
+
+  @Test func aFetchThatGoesOnAfterATimeoutIsNotCancelledByWhoLeavesLater() async throws {
+    let world = try await world()
+    world.source.hold()
+    let first = Task { try await world.cache.value(for: "a", policy: .networkFirst(timeout: .seconds(5))) }
+    let second = Task { try await world.cache.value(for: "a", policy: .networkOnly) }
+    try await until { world.waiterCount == 2 }
+    await world.clock.waitForSleepers()
+    world.clock.advance(by: .seconds(5))
+    #expect(try await first.value.value == 1)
+    second.cancel()
+    #expect(await failure { try await second.value } is CancellationError)
+    world.source.release()
+    try await world.settle()
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).value == 2)
   }
 
   @Test func networkFirstServesWhatIsStoredWhenTheSourceFails() async throws {

@@ -81,6 +81,23 @@ struct HostLimitTests {
     #expect(source.callCount == 0)
   }
 
+  @Test func tenThousandRequestsForFiftyKeysAreFiftyFetchesFourAtATime() async throws {
+    let source = ScriptedSource<String, Int> { key, _ in .value(key.count) }
+    let cache = Cache(
+      storage: try await LocalRepository(inMemory: .init()), freshness: CacheWorld.freshness,
+      source: source.limited(by: HostLimits(concurrency: ConcurrencyLimit(4))))
+    source.hold()
+    try await withThrowingTaskGroup(of: Int.self) { group in
+      for number in 0..<10_000 { group.addTask { try await cache.value(for: "spot \(number % 50)").value } }
+      await source.waitForHeld(4)
+      #expect(source.callCount == 4)
+      source.release()
+      for try await value in group { #expect(value == 6 || value == 7) }
+    }
+    #expect(source.callCount == 50)
+    #expect(source.mostAtOnce <= 4)
+  }
+
   // MARK: Quota
 
   @Test func aBucketGivesItsCapacityAndFillsUpEvenly() async throws {

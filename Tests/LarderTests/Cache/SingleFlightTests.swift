@@ -31,6 +31,17 @@ struct SingleFlightTests {
     }
   }
 
+  @Test func aCallerWhoHasLookedBeforeAFetchLandedLooksAgain() async throws {
+    let world = try await CacheWorld()
+    let sight = world.cache.look("a")
+    _ = try await world.cache.value(for: "a")
+    guard case .changed = await world.cache.take("a", after: sight, nil) else {
+      Issue.record("it began another fetch")
+      return
+    }
+    #expect(world.source.callCount == 1)
+  }
+
   @Test func aCancelledCallerLeavesTheOthers() async throws {
     let world = try await CacheWorld()
     world.source.hold()

@@ -37,6 +37,8 @@ struct Failure: Error {
     case let error as RepositoryError: self.init(error)
     case ProviderError.misconfigured(let what): self.init(.usage, what)
     case let error as ProviderError: self.init(.noForecast, "no forecast: \(error), and none is stored")
+    case ImageError.invalidURL: self.init(.usage, "\(ImageError.invalidURL)")
+    case let error as ImageError: self.init(.noForecast, "no photo: \(error)")
     default: self.init(.other, String(describing: error))
     }
   }

@@ -31,7 +31,8 @@ struct Export: AsyncParsableCommand {
     }
   }
 
-  private static func write(_ data: Data, to path: String) throws {
+  /// Writes a file that is never half written.
+  static func write(_ data: Data, to path: String) throws {
     let partial = path + ".partial"
     do {
       guard FileManager.default.createFile(atPath: partial, contents: nil) else { throw CocoaError(.fileWriteUnknown) }

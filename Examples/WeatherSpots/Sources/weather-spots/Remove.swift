@@ -4,7 +4,7 @@ import WeatherSpotsKit
 
 struct Remove: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Removes a spot.",
+    abstract: "Removes a spot, and its photos from the list.",
     discussion: "A name that several spots have is refused, and their ids are listed (exit code 3).")
 
   @Argument(help: "The name or the id.")
@@ -16,7 +16,7 @@ struct Remove: AsyncParsableCommand {
     try await reportingFailures {
       let spot = try await globals.withStore { storage in
         let spot = try await storage.spot(named: name)
-        try await storage.spots.delete(spot.id)
+        try await storage.remove(spot)
         return spot
       }
       if globals.json { try writeJSON(["removed": spot.id]) } else { try writeText("Removed \(spot.id).\n") }

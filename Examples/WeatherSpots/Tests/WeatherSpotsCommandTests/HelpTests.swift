@@ -3,7 +3,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct HelpTests {
   private static let commands = [
-    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "widget", "verify", "migrate",
+    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "photo", "photos",
+    "widget", "verify", "migrate",
   ]
 
   @Test func theFirstHelpNamesEveryCommandAndExitCode() async throws {
@@ -35,6 +36,7 @@ import Testing
       ["dance"], ["list", "--limit", "-1"], ["list", "--store", "spots.txt"], ["import"], ["import", "x", "--batch", "0"],
       ["list", "--min-rating", "6"], ["list", "--sort", "size"], ["list", "--near", "1,2", "--sort", "name"], ["near"], ["near", "91,0"],
       ["near", "1,2", "--within", "-1"], ["near", "1,2", "--limit", "0"], ["search"],
+      ["photo", "Brest"], ["photo", "Brest", "ftp://x/y.png"], ["photo", "Brest", "pier.jpg"], ["photos", "burn"],
       ["add", "A", "1", "2", "--zone", "GMT", "--rating", "6"],
     ] {
       let run = try await weatherSpots(arguments)

@@ -5,11 +5,11 @@ import Testing
 
 @Suite struct CardTests {
   /// Brest on a day, or seven, with a temperature that swings, a wind that grows and has a gap, and waves.
-  private func card(days: Int = 1, _ date: String = "2026-11-21", title: String = "Brest, FR | 2026-11-21 (Europe/Paris)") throws
-    -> WeatherCard
-  {
+  private func card(
+    days: Int = 1, title: String = "Brest, FR | 2026-11-21 (Europe/Paris)", weather: String? = nil
+  ) throws -> WeatherCard {
     let paris = try zone("Europe/Paris")
-    let day = try localDay(date)
+    let day = try localDay("2026-11-21")
     let start = day.interval(in: paris).start
     let interval = DateInterval(start: start, end: day.advanced(by: days - 1).interval(in: paris).end)
     let hours = Int(interval.duration / 3600)
@@ -21,7 +21,7 @@ import Testing
     winds[10] = nil
     winds[11] = .infinity
     return WeatherCard(
-      title: title, code: WeatherCode(rawValue: 61), interval: interval, zone: paris, instants: instants,
+      title: title, weather: weather, code: WeatherCode(rawValue: 61), interval: interval, zone: paris, instants: instants,
       series: [.temperature(celsius: temperatures), .wind(kilometersPerHour: winds), .waves(meters: instants.map { _ in 2.6 })],
       astronomy: Astronomy(at: try #require(Coordinate(latitude: 48.39, longitude: -4.49)), on: day, in: paris),
       age: DataAge(seconds: 7300, origin: "disk", isStale: true, problem: "server unreachable"),
@@ -80,7 +80,8 @@ import Testing
   @Test(arguments: [false, true]) func noLineIsWiderThanTheTerminal(_ isPlain: Bool) throws {
     for days in [1, 3, 7] {
       for width in 20...130 {
-        let text = try card(days: days, title: "海の家 Jōgashima 🏖 | 2026-11-21").text(CardStyle(width: width, isPlain: isPlain))
+        let card = try card(days: days, title: "海の家 Jōgashima 🏖 | 2026-11-21", weather: "Thunderstorm with slight hail")
+        let text = card.text(CardStyle(width: width, isPlain: isPlain))
         for line in text.components(separatedBy: "\n") {
           #expect(line.columns <= width || !line.trimmingCharacters(in: .whitespaces).contains(" "), "\(width): \(line)")
         }

@@ -10,7 +10,7 @@ public import Foundation
 ///
 /// Every moment lies in the local civil day, from its first instant to before the next day's; what happens twice is there twice, and what
 /// does not happen is absent. The observer is at sea level with a flat horizon. Between 1900 and 2100, moments of the Sun are within a few
-/// seconds, moments of the Moon within half a minute, where the body does not graze the horizon. Costs about a tenth of a millisecond.
+/// seconds, moments of the Moon within half a minute, where the body does not graze the horizon. Costs a fifth of a millisecond.
 public struct Astronomy: Hashable, Sendable {
   /// Where.
   public let coordinate: Coordinate

@@ -2,19 +2,20 @@ import Foundation
 import Synchronization
 
 #if canImport(FoundationNetworking)
-  import FoundationNetworking
+  public import FoundationNetworking
 #endif
 
 /// The network, through URLSession without cookies and without a cache of its own: freshness is the app's business.
 public struct URLSessionTransport: Transport {
-  private let session: URLSession
+  let session: URLSession
+  /// The session's delegate, for bodies that are taken piece by piece.
+  let bodies = SessionBodies()
 
-  /// Makes a transport.
-  public init() {
-    let configuration = URLSessionConfiguration.ephemeral
+  /// Makes a transport; a test of an app may give a configuration whose `protocolClasses` answer.
+  public init(configuration: URLSessionConfiguration = .ephemeral) {
     configuration.httpShouldSetCookies = false
     configuration.urlCache = nil
-    session = URLSession(configuration: configuration)
+    session = URLSession(configuration: configuration, delegate: bodies, delegateQueue: nil)
   }
 
   /// Fetches a URL; the whole answer must be there within the time limit.
@@ -29,25 +30,32 @@ public struct URLSessionTransport: Transport {
     }
     // A redirect would take the header fields along to another host, and with them a token.
     if !request.headers.isEmpty { task.delegate = RedirectRefusal() }
+    return try await run(task, answer, timedOut: .timedOut(host: host, after: timeout), after: timeout).get()
+  }
+
+  /// Runs a task until somebody gives an answer, the time is up, or the caller is cancelled.
+  nonisolated(nonsending) func run(
+    _ task: URLSessionDataTask, _ answer: FirstAnswer, timedOut: TransportError, after timeout: Duration
+  ) async -> Result<TransportResponse, TransportError> {
     // URLSession's own limit is for a pause between two packets; this one is for the whole answer.
     DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) {
-      answer.give(.failure(.timedOut(host: host, after: timeout)))
+      answer.give(.failure(timedOut))
       task.cancel()
     }
     task.resume()
     // Not `session.data(for:)`: on Linux its cancellation waits for the session's queue while it holds the lock of the Swift task, which
     // that queue may want in order to resume the task, and then both wait for ever (seen with Swift 6.3.1). So cancel from elsewhere.
-    return try await withTaskCancellationHandler {
+    return await withTaskCancellationHandler {
       await answer.result()
     } onCancel: {
       DispatchQueue.global().async {
         answer.give(.failure(.cancelled))
         task.cancel()
       }
-    }.get()
+    }
   }
 
-  private static func result(
+  static func result(
     _ body: Data?, _ response: URLResponse?, _ error: (any Error)?, host: String
   ) -> Result<TransportResponse, TransportError> {
     guard let body, let response = response as? HTTPURLResponse else {
@@ -68,7 +76,7 @@ private final class RedirectRefusal: NSObject, URLSessionTaskDelegate {
 }
 
 /// The first of several results that race for one waiter; later ones are dropped.
-private final class FirstAnswer: Sendable {
+final class FirstAnswer: Sendable {
   private typealias Value = Result<TransportResponse, TransportError>
 
   private enum State {

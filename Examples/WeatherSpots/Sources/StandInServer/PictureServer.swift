@@ -1,0 +1,176 @@
+import FlyingFox
+import FlyingSocks
+public import Foundation
+import Synchronization
+
+/// A server of pictures on loopback, which also fails in every way that a server can.
+public final class PictureServer: Sendable {
+  /// What is answered for a path.
+  public enum Answer: Sendable {
+    /// A whole body.
+    case whole(Data)
+    /// An error status, with a page of HTML.
+    case status(Int)
+    /// A redirection to a path or a URL.
+    case redirect(String)
+    /// Fewer bytes than were announced.
+    case truncated(Data, of: Int)
+    /// The same bytes again and again, as many as were announced, or without end.
+    case endless(Data, announced: Int?)
+    /// Nothing before ``PictureServer/release()``.
+    case held(Data)
+    /// The first half, and the rest after ``PictureServer/release()``.
+    case stalled(Data)
+  }
+
+  private struct Counts {
+    var paths: [String] = []
+    var open = 0
+    var mostOpen = 0
+    var piecesSent = 0
+    var bodiesEnded = 0
+  }
+
+  private let server: HTTPServer
+  private let answers: [String: Answer]
+  private let running: Mutex<Task<Void, any Error>?> = Mutex(nil)
+  private let counts = Mutex(Counts())
+  private let gate = Gate()
+
+  /// Makes a server for these paths; others are answered with 404.
+  public init(_ answers: [String: Answer], port: UInt16 = 0) throws {
+    self.answers = answers
+    server = HTTPServer(address: try .inet(ip4: "127.0.0.1", port: port), timeout: 600, logger: .disabled)
+  }
+
+  /// The paths that were asked for, in order.
+  public var requests: [String] { counts.withLock { $0.paths } }
+  /// The most requests that were being answered at a time.
+  public var mostAtOnce: Int { counts.withLock { $0.mostOpen } }
+  /// How many pieces of endless bodies were taken from the server.
+  public var piecesSent: Int { counts.withLock { $0.piecesSent } }
+  /// How many endless bodies came to an end because nobody wanted more.
+  public var bodiesEnded: Int { counts.withLock { $0.bodiesEnded } }
+
+  /// Lets what is held go, now and later.
+  public func release() { gate.open() }
+
+  /// Starts listening, and returns the URL that the paths are under.
+  public func start() async throws -> URL {
+    await server.appendRoute("*") { [self] in try await answer($0.path) }
+    let task = Task { [server] in try await server.run() }
+    running.withLock { $0 = task }
+    try await server.waitUntilListening(timeout: 60)
+    guard case .ip4(_, let port)? = await server.listeningAddress, let url = URL(string: "http://127.0.0.1:\(port)") else {
+      throw SocketError.unsupportedAddress
+    }
+    return url
+  }
+
+  /// Stops listening at once.
+  public func stop() async {
+    gate.open()
+    await server.stop()
+    running.withLock { $0 }?.cancel()
+  }
+
+  private func answer(_ path: String) async throws -> HTTPResponse {
+    counts.withLock { counts in
+      counts.paths.append(path)
+      counts.open += 1
+      counts.mostOpen = max(counts.mostOpen, counts.open)
+    }
+    defer { counts.withLock { $0.open -= 1 } }
+    switch answers[path] {
+    case .whole(let data): return HTTPResponse(statusCode: .ok, body: data)
+    case .status(let status): return Self.page(status)
+    case nil: return Self.page(404)
+    case .redirect(let place):
+      return HTTPResponse(statusCode: .found, headers: [.location: place], body: Data("elsewhere".utf8))
+    case .truncated(let data, let count): return HTTPResponse(statusCode: .ok, body: body([data], count: count))
+    case .endless(let data, let count?):
+      return HTTPResponse(statusCode: .ok, body: body([], repeating: data, count: count))
+    case .endless(let data, nil):
+      return HTTPResponse(statusCode: .ok, body: HTTPBodySequence(from: pieces([], repeating: data)))
+    case .held(let data):
+      await gate.wait()
+      return HTTPResponse(statusCode: .ok, body: data)
+    case .stalled(let data):
+      let half = data.count / 2
+      return HTTPResponse(statusCode: .ok, body: body([data.prefix(half), data.dropFirst(half)], pauses: true, count: data.count))
+    }
+  }
+
+  private static func page(_ status: Int) -> HTTPResponse {
+    HTTPResponse(
+      statusCode: HTTPStatusCode(status, phrase: "Error"), headers: [.contentType: "text/html"],
+      body: Data("<html><body><h1>\(status)</h1></body></html>".utf8))
+  }
+
+  private func body(_ first: [Data], repeating: Data? = nil, pauses: Bool = false, count: Int) -> HTTPBodySequence {
+    HTTPBodySequence(from: pieces(first, repeating: repeating, pauses: pauses), count: count, suggestedBufferSize: 1 << 16)
+  }
+
+  private func pieces(_ first: [Data], repeating: Data? = nil, pauses: Bool = false) -> Pieces {
+    let sent: @Sendable () -> Void = { [self] in counts.withLock { $0.piecesSent += 1 } }
+    let ended: @Sendable () -> Void = { [self] in counts.withLock { $0.bodiesEnded += 1 } }
+    return Pieces(first: first, repeated: repeating, gate: pauses ? gate : nil, sent: sent, ended: ended)
+  }
+}
+
+/// A body that is sent piece by piece.
+private struct Pieces: AsyncBufferedSequence {
+  typealias Element = UInt8
+  let first: [Data]
+  let repeated: Data?
+  let gate: Gate?
+  let sent: @Sendable () -> Void
+  let ended: @Sendable () -> Void
+
+  func makeAsyncIterator() -> Iterator { Iterator(body: self) }
+
+  final class Iterator: AsyncBufferedIteratorProtocol {
+    private let body: Pieces
+    private var index = 0
+
+    init(body: Pieces) { self.body = body }
+
+    deinit { if body.repeated != nil { body.ended() } }
+
+    func next() async throws -> UInt8? { try await nextBuffer(suggested: 1)?.first }
+
+    func nextBuffer(suggested count: Int) async throws -> Data? {
+      if index > 0 { await body.gate?.wait() }
+      defer { index += 1 }
+      if index < body.first.count { return body.first[index] }
+      // The connection is closed then, which cuts off an answer that has announced more.
+      guard let repeated = body.repeated else { throw SocketError.disconnected }
+      body.sent()
+      return repeated
+    }
+  }
+}
+
+/// Holds up whoever comes before it is opened.
+private final class Gate: Sendable {
+  private let state = Mutex<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
+
+  func wait() async {
+    await withCheckedContinuation { continuation in
+      let isOpen = state.withLock { state in
+        if !state.isOpen { state.waiting.append(continuation) }
+        return state.isOpen
+      }
+      if isOpen { continuation.resume() }
+    }
+  }
+
+  func open() {
+    let waiting = state.withLock { state in
+      defer { state.waiting = [] }
+      state.isOpen = true
+      return state.waiting
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+}

@@ -1,0 +1,134 @@
+// Images/ fetches images and keeps them: photos of spots, and whatever else has a URL. ImageDatabase is the one place that an app asks.
+// Invariant: what is given out as an image is one, by its first bytes, and whole; a failure is never kept. Called by the commands.
+
+public import Foundation
+public import Larder
+
+/// Gives out images by URL: from memory, from disk, or from their server, in that order; each result says which.
+///
+/// One request for a URL at a time, whoever asks; at most five requests in all. A caller who is cancelled leaves at once, and when nobody waits
+/// any more the request is cancelled. Failures are given to everybody who waits and are not kept: the next caller tries again.
+public final class ImageFetcher: Sendable {
+  /// How much is fetched at most.
+  public struct Limits: Hashable, Sendable {
+    /// Requests at a time: 5 by default.
+    public var requests: Int
+    /// The most bytes of an image: 16 MiB by default; the download of a larger one is given up.
+    public var imageBytes: Int
+    /// How long an answer may take, all of it: 30 s by default.
+    public var timeout: Duration
+
+    /// Makes limits.
+    public init(requests: Int = 5, imageBytes: Int = 16 << 20, timeout: Duration = .seconds(30)) {
+      self.requests = requests
+      self.imageBytes = imageBytes
+      self.timeout = timeout
+    }
+  }
+
+  private let store: BlobStore?
+  private let transport: any ImageTransport
+  private let limits: Limits
+  private let requests: ConcurrencyLimit
+  private let flights = SingleFlight<String, Result<LoadedImage, ImageError>>()
+
+  /// Makes a fetcher.
+  ///
+  /// - Parameter store: Where images are kept, in memory and on disk; without one they are not.
+  public init(store: BlobStore?, transport: any ImageTransport = URLSessionTransport(), limits: Limits = .init()) {
+    self.store = store
+    self.transport = transport
+    self.limits = limits
+    requests = ConcurrencyLimit(limits.requests)
+  }
+
+  /// The image at a URL.
+  ///
+  /// - Throws: The reason why there is none. Trouble with the disk is none: it is in ``LoadedImage/storageError``.
+  public func image(from url: URL) async throws(ImageError) -> LoadedImage {
+    guard let key = Self.key(of: url) else { throw .invalidURL }
+    guard !Task.isCancelled else { throw .cancelled }
+    if let image = await stored(url, key).image { return image }
+    let result = await flights.value(for: key) { [self] in
+      do throws(ImageError) { return .success(try await fetch(url, key)) } catch { return .failure(error) }
+    }
+    guard let result else { throw .cancelled }
+    return try result.get()
+  }
+
+  /// The images at some URLs, side by side; one that fails does not concern the others.
+  public func images(from urls: some Sequence<URL>) async -> [URL: Result<LoadedImage, ImageError>] {
+    await withTaskGroup(of: (URL, Result<LoadedImage, ImageError>).self) { group in
+      for url in Set(urls) {
+        group.addTask { [self] in
+          do throws(ImageError) { return (url, .success(try await image(from: url))) } catch { return (url, .failure(error)) }
+        }
+      }
+      return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+    }
+  }
+
+  /// Removes every image from memory and disk; what is being fetched now is given to those who wait for it and not kept.
+  ///
+  /// - Throws: As ``Larder/BlobStore/clear()``.
+  public func clear() async throws(RepositoryError) {
+    flights.forgetAll()
+    try await store?.clear()
+    flights.forgetAll()
+  }
+
+  /// What an image is kept under: its URL without the part behind "#", which servers never see.
+  ///
+  /// - Returns: `nil` when this is not a URL of http or https with a host.
+  public static func key(of url: URL) -> String? {
+    guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let scheme = parts.scheme?.lowercased(),
+      ["http", "https"].contains(scheme), let host = parts.host, !host.isEmpty
+    else { return nil }
+    parts.scheme = scheme
+    parts.fragment = nil
+    return parts.string
+  }
+
+  /// How many wait for an image: for tests.
+  var waiterCount: Int { flights.waiterCount }
+
+  private func stored(_ url: URL, _ key: String) async -> (image: LoadedImage?, error: RepositoryError?) {
+    do throws(RepositoryError) {
+      guard let blob = try await store?.blob(for: key), let format = ImageFormat(blob.data) else { return (nil, nil) }
+      return (LoadedImage(url: url, data: blob.data, format: format, origin: blob.origin == .memory ? .memory : .disk), nil)
+    } catch {
+      return (nil, error)
+    }
+  }
+
+  private func fetch(_ url: URL, _ key: String) async throws(ImageError) -> LoadedImage {
+    // The flight before this one may have ended between the caller's look and now.
+    var (found, storageError) = await stored(url, key)
+    if let found { return found }
+    // Begun before the request, so that what is cleared meanwhile does not come back.
+    let writer = await writer(key, &storageError)
+    let (transport, limits) = (transport, limits)
+    let fetched = try await requests.run { () async throws(ImageError) in
+      try await transport.image(from: url, limit: limits.imageBytes, timeout: limits.timeout)
+    }
+    guard let data = fetched else { throw .cancelled }
+    guard let format = ImageFormat(data) else { throw .notAnImage }
+    do throws(RepositoryError) {
+      try await writer?.write(data)
+      try await writer?.finish()
+    } catch {
+      // Cleared meanwhile, which is no trouble.
+      if error.code != .cancelled { storageError = error }
+    }
+    return LoadedImage(url: url, data: data, format: format, origin: .network, storageError: storageError)
+  }
+
+  private func writer(_ key: String, _ storageError: inout RepositoryError?) async -> BlobWriter? {
+    do throws(RepositoryError) {
+      return try await store?.writer(for: key)
+    } catch {
+      storageError = error
+      return nil
+    }
+  }
+}

@@ -1,0 +1,44 @@
+public import Foundation
+
+/// The kinds of images that are taken for images, told by their first bytes: what a server calls them does not count.
+public enum ImageFormat: String, Codable, CaseIterable, Hashable, Sendable {
+  /// The formats, by their usual names.
+  case png, jpeg, gif, webp, heic, avif
+
+  /// How many bytes are enough to tell.
+  static let prefixLength = 64
+
+  /// Tells the format of an image by its first bytes; `nil` for anything else, text such as SVG included.
+  public init?(_ bytes: Data) {
+    let head = [UInt8](bytes.prefix(Self.prefixLength))
+    func has(_ text: String, at offset: Int) -> Bool { head.dropFirst(offset).starts(with: text.utf8) }
+    if head.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) {
+      self = .png
+    } else if head.starts(with: [0xFF, 0xD8, 0xFF]) {
+      self = .jpeg
+    } else if has("GIF87a", at: 0) || has("GIF89a", at: 0) {
+      self = .gif
+    } else if has("RIFF", at: 0), has("WEBP", at: 8) {
+      self = .webp
+    } else if has("ftyp", at: 4), let format = Self.ofBrands(head) {
+      self = format
+    } else {
+      return nil
+    }
+  }
+
+  /// ISO base media files (ISO 14496-12): a major brand, a version, and the compatible brands up to the end of the first box.
+  private static func ofBrands(_ head: [UInt8]) -> ImageFormat? {
+    let size = head.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+    let end = min(size, head.count)
+    let brands = ([8] + Array(stride(from: 16, to: end, by: 4))).compactMap { offset in
+      offset + 4 <= end ? String(decoding: head[offset..<(offset + 4)], as: UTF8.self) : nil
+    }
+    if brands.contains("avif") || brands.contains("avis") { return .avif }
+    let still: Set = ["heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"]
+    return brands.contains(where: still.contains) ? .heic : nil
+  }
+
+  /// The name for people.
+  public var name: String { self == .webp ? "WebP" : rawValue.uppercased() }
+}

@@ -1,0 +1,114 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct Photo: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Fetches a photo of a spot and keeps it.",
+    discussion: """
+      A photo that was fetched before comes from this machine; the output says from where. Images are PNG, JPEG, GIF, WebP, HEIC and AVIF of \
+      at most 16 MiB, by their first bytes. They are kept beside the store, 200 MB of them, and those used longest ago go first; `photos` \
+      lists them. Without an answer of the server, the exit code is 69. Example: weather-spots photo Brest https://example.org/pier.jpg
+      """)
+
+  @Argument(help: "The name or the id of the spot.")
+  var name: String
+
+  @Argument(help: "Where the photo is, with http or https.", transform: Self.url)
+  var url: URL
+
+  @Option(help: ArgumentHelp("Also write the photo to a file.", valueName: "file"))
+  var output: String?
+
+  @Option(help: ArgumentHelp("How long to wait for the photo.", valueName: "seconds"))
+  var timeout = 30.0
+
+  @OptionGroup var globals: Globals
+
+  func validate() throws {
+    guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
+  }
+
+  func run() async throws {
+    try await reportingFailures {
+      let (spot, image) = try await globals.withStore { storage in
+        let spot = try await storage.spot(named: name)
+        let image = try await globals.withImages(timeout: .milliseconds(Int(timeout * 1000))) { images in try await images.image(from: url)
+        }
+        // What cannot be kept is not listed.
+        if image.storageError == nil { try await storage.add(image, to: spot, at: Date()) }
+        return (spot, image)
+      }
+      if let output { try Export.write(image.data, to: output) }
+      if globals.json {
+        try writeJSON(Report(spot, image))
+      } else {
+        try writeText("\(spot.name): \(image.format.name), \(image.data.count) bytes, from \(image.origin.words).\n")
+      }
+      if let error = image.storageError {
+        let failure = Failure(error)
+        note("the photo is not kept: \(failure.message)")
+        throw ExitCode(failure.outcome.rawValue)
+      }
+    }
+  }
+
+  private static func url(_ text: String) throws -> URL {
+    guard let url = URL(string: text), ImageFetcher.key(of: url) != nil else { throw ValidationError("\(ImageError.invalidURL)") }
+    return url
+  }
+
+  private struct Report: Encodable {
+    let spot: String
+    let url: URL
+    let format: ImageFormat
+    let bytes: Int
+    let origin: LoadedImage.Origin
+    let kept: Bool
+
+    init(_ spot: Spot, _ image: LoadedImage) {
+      self.spot = spot.id
+      (url, format, bytes, origin) = (image.url, image.format, image.data.count, image.origin)
+      kept = image.storageError == nil
+    }
+  }
+}
+
+extension LoadedImage.Origin {
+  var words: String {
+    switch self {
+    case .memory: "memory"
+    case .disk: "disk"
+    case .network: "the network"
+    }
+  }
+}
+
+extension Globals {
+  /// The directory of the images: beside the store.
+  private func imageDirectory() throws -> URL {
+    let file = try file(creating: false)
+    return file.deletingLastPathComponent().appending(path: file.lastPathComponent + "-images", directoryHint: .isDirectory)
+  }
+
+  /// Opens the images, asks for something and closes them.
+  func withImages<Result: Sendable>(
+    timeout: Duration = .seconds(30), _ body: (ImageDatabase) async throws -> Result
+  ) async throws -> Result {
+    let images = ImageDatabase.shared
+    let directory = try imageDirectory()
+    do throws(RepositoryError) {
+      try await images.setUp(directory: directory, limits: .init(diskBytes: 200_000_000), fetching: .init(timeout: timeout))
+    } catch {
+      throw error.code == .locked ? Failure(.storeLocked, "the photos are in use by another command") : Failure(error)
+    }
+    let result: Result
+    do { result = try await body(images) } catch {
+      do { try await images.close() } catch { note("closing the photos failed too: \(error)") }
+      throw error
+    }
+    try await images.close()
+    return result
+  }
+}

@@ -1,0 +1,79 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct Photos: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Lists the photos of all spots, or removes them.",
+    discussion: """
+      `weather-spots photos` lists them by spot. A photo that is "not kept" had to make room for others and is fetched again when it is asked \
+      for. `weather-spots photos clear` removes every image and the list of them; the spots stay.
+      """)
+
+  enum Action: String, CaseIterable, ExpressibleByArgument { case clear }
+
+  @Argument(help: ArgumentHelp("What to do instead of listing: clear.", valueName: "action"))
+  var action: Action?
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures {
+      if action == .clear {
+        let count = try await globals.withStore { storage in try await self.clear(storage) }
+        if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) photos.\n") }
+      } else {
+        let rows = try await globals.withStore { storage in try await self.rows(storage) }
+        if globals.json { try writeJSON(rows) } else { try writeText(Self.text(rows)) }
+      }
+    }
+  }
+
+  private func clear(_ storage: SpotStore) async throws -> Int {
+    let albums = try await storage.albums()
+    let count = try await albums.loadAll().reduce(0) { $0 + $1.photos.count }
+    try await globals.withImages { images in try await images.clear() }
+    try await albums.replaceAll(with: [])
+    return count
+  }
+
+  private func rows(_ storage: SpotStore) async throws -> [Row] {
+    let albums = try await storage.albums().loadAll()
+    guard !albums.isEmpty else { return [] }
+    let kept = Set(try await globals.withImages { images in try await images.contents() }.map(\.key))
+    var rows: [Row] = []
+    for album in albums {
+      let name = try await storage.spots.find(by: album.id)?.name ?? album.id
+      rows += album.photos.map { Row(album.id, name, $0, kept) }
+    }
+    return rows
+  }
+
+  private static func text(_ rows: [Row]) -> String {
+    guard !rows.isEmpty else { return "No photos.\n" }
+    let width = min(40, rows.map(\.name.count).max() ?? 0)
+    return rows.map { row in
+      let state = row.kept ? "\(row.format.name), \(row.bytes) bytes" : "not kept"
+      return "\(row.name.padding(toLength: max(width, row.name.count), withPad: " ", startingAt: 0))  \(state)  \(row.url.absoluteString)\n"
+    }.joined()
+  }
+
+  /// One photo.
+  private struct Row: Encodable {
+    let spot: String
+    let name: String
+    let url: URL
+    let format: ImageFormat
+    let bytes: Int
+    let addedAt: String
+    let kept: Bool
+
+    init(_ spot: String, _ name: String, _ photo: SpotAlbum.Photo, _ kept: Set<String>) {
+      (self.spot, self.name) = (spot, name)
+      (url, format, bytes) = (photo.url, photo.format, photo.bytes)
+      addedAt = photo.addedAt.formatted(.iso8601)
+      self.kept = ImageFetcher.key(of: photo.url).map(kept.contains) ?? false
+    }
+  }
+}
