@@ -107,11 +107,7 @@ public final class ImageFetcher: Sendable {
     if let found { return found }
     // Begun before the request, so that what is cleared meanwhile does not come back.
     let writer = await writer(key, &storageError)
-    let (transport, limits) = (transport, limits)
-    let fetched = try await requests.run { () async throws(ImageError) in
-      try await transport.image(from: url, limit: limits.imageBytes, timeout: limits.timeout)
-    }
-    guard let data = fetched else { throw .cancelled }
+    let data = try await download(url)
     guard let format = ImageFormat(data) else { throw .notAnImage }
     do throws(RepositoryError) {
       try await writer?.write(data)
@@ -121,6 +117,19 @@ public final class ImageFetcher: Sendable {
       if error.code != .cancelled { storageError = error }
     }
     return LoadedImage(url: url, data: data, format: format, origin: .network, storageError: storageError)
+  }
+
+  /// Fetches the bytes when it is their turn.
+  private func download(_ url: URL) async throws(ImageError) -> Data {
+    do {
+      return try await requests.withPermit {
+        try await transport.image(from: url, limit: limits.imageBytes, timeout: limits.timeout)
+      }
+    } catch let error as ImageError {
+      throw error
+    } catch {
+      throw .cancelled
+    }
   }
 
   private func writer(_ key: String, _ storageError: inout RepositoryError?) async -> BlobWriter? {

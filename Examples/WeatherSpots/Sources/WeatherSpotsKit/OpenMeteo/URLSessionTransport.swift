@@ -1,8 +1,11 @@
-import Foundation
 import Synchronization
 
+// The session's configuration is public, and lives in another module on Linux.
 #if canImport(FoundationNetworking)
+  import Foundation
   public import FoundationNetworking
+#else
+  public import Foundation
 #endif
 
 /// The network, through URLSession without cookies and without a cache of its own: freshness is the app's business.

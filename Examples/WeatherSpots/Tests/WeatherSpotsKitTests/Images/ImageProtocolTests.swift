@@ -69,7 +69,7 @@ private final class PictureProtocol: URLProtocol {
   @Test func theWeatherCanBeMockedTheSameWay() async throws {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.protocolClasses = [PictureProtocol.self]
-    let response = try await URLSessionTransport(configuration: configuration).get(url("/whole"), timeout: .seconds(300))
+    let response = try await URLSessionTransport(configuration: configuration).get(TransportRequest(url("/whole"), timeout: .seconds(300)))
     #expect(response.status == 200 && response.body == point)
   }
 }
