@@ -54,7 +54,7 @@ public final class LoopbackServer: Sendable {
     await server.appendRoute("*") { [self] in try await answer($0) }
     let task = Task { [server] in try await server.run() }
     running.withLock { $0 = task }
-    try await server.waitUntilListening(timeout: 5)
+    try await server.waitUntilListening(timeout: 300)
     guard case .ip4(_, let port)? = await server.listeningAddress, let url = URL(string: "http://127.0.0.1:\(port)") else {
       throw SocketError.unsupportedAddress
     }

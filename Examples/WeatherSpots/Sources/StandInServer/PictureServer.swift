@@ -60,7 +60,7 @@ public final class PictureServer: Sendable {
     await server.appendRoute("*") { [self] in try await answer($0.path) }
     let task = Task { [server] in try await server.run() }
     running.withLock { $0 = task }
-    try await server.waitUntilListening(timeout: 60)
+    try await server.waitUntilListening(timeout: 300)
     guard case .ip4(_, let port)? = await server.listeningAddress, let url = URL(string: "http://127.0.0.1:\(port)") else {
       throw SocketError.unsupportedAddress
     }

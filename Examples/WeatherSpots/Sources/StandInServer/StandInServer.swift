@@ -54,7 +54,7 @@ public final class StandInServer: Sendable {
     await server.appendRoute("*") { _ in Self.response(404, #"{"error":true,"reason":"Not Found"}"#) }
     let task = Task { [server] in try await server.run() }
     state.withLock { $0.running = task }
-    try await server.waitUntilListening(timeout: 5)
+    try await server.waitUntilListening(timeout: 300)
     guard case .ip4(_, let port)? = await server.listeningAddress, let url = URL(string: "http://127.0.0.1:\(port)") else {
       throw SocketError.unsupportedAddress
     }

@@ -17,7 +17,8 @@ import Testing
 
   private func run(_ arguments: [String], api: URL? = nil, environment: [String: String] = [:]) async throws -> Run {
     try await weatherSpots(
-      arguments + ["--store", store, "--now", "2026-11-21T09:00:00Z"] + (api.map { ["--api", $0.absoluteString] } ?? []),
+      arguments + ["--store", store, "--now", "2026-11-21T09:00:00Z", "--timeout", "300"]
+        + (api.map { ["--api", $0.absoluteString] } ?? []),
       environment: environment)
   }
 
@@ -34,7 +35,7 @@ import Testing
     try await add("Toronto", "43.65", "-79.38", "America/Toronto")
     let run = try await weatherSpots([
       "forecast", "toronto", "--json", "--day", "2027-03-13", "--days", "3", "--hourly", "--astronomy", "--store", store,
-      "--now", "2027-03-10T12:00:00Z", "--api", api.absoluteString,
+      "--now", "2027-03-10T12:00:00Z", "--timeout", "300", "--api", api.absoluteString,
     ])
     #expect(run.code == 0 && run.errors.isEmpty)
     let report = try object(run)

@@ -31,7 +31,8 @@ import Testing
 
   private func forecast(_ store: String, _ api: URL, at now: String, _ more: [String] = []) async throws -> Run {
     try await weatherSpots(
-      ["forecast", "brest", "--store", store, "--api", api.absoluteString, "--now", now] + more,
+      ["forecast", "brest", "--store", store, "--api", api.absoluteString, "--now", now]
+        + (more.contains("--timeout") ? [] : ["--timeout", "300"]) + more,
       environment: ["LC_ALL": "th_TH.UTF-8", "LANG": "th_TH.UTF-8", "COLUMNS": "120"])
   }
 
@@ -116,7 +117,7 @@ import Testing
   ]
 
   /// A server that is merely slow must not be what makes the other failures.
-  private func timeout(_ kind: Failure.Kind) -> [String] { if case .delay = kind { ["--timeout", "0.5"] } else { ["--timeout", "30"] } }
+  private func timeout(_ kind: Failure.Kind) -> [String] { if case .delay = kind { ["--timeout", "0.5"] } else { ["--timeout", "300"] } }
 
   @Test(arguments: failures + [(.status(400), "the weather service has no data for this place")])
   func withNothingStoredEveryFailureOfTheServiceIsOneLine(_ kind: Failure.Kind, _ reason: String) async throws {

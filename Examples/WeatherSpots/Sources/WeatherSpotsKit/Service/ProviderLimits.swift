@@ -6,14 +6,14 @@ import Synchronization
 /// At most so many at a time and so many in all for the whole provider, and a breaker for each of its services: a sea that fails does not
 /// stop the weather.
 public final class ProviderLimits: Sendable {
-  private let concurrency: Larder.ConcurrencyLimit
+  private let concurrency: ConcurrencyLimit
   private let quotas: [TokenBucket]
   private let clock: any WallClock
   private let breakers = Mutex<[String: CircuitBreaker]>([:])
 
   /// Makes limits.
   public init(concurrency: Int, quotas: [TokenBucket], clock: any WallClock = SystemClock()) {
-    self.concurrency = Larder.ConcurrencyLimit(concurrency)
+    self.concurrency = ConcurrencyLimit(concurrency)
     self.quotas = quotas
     self.clock = clock
   }
