@@ -43,7 +43,9 @@ struct AlertsSimulate: AsyncParsableCommand {
       bar.finish()
       note("took \(Int(start.duration(to: clock.now) / .seconds(1))) s")
       if globals.json { try writeJSON(Output(seed: seed, savedPercent: result.savedPercent, result)) } else { try writeText(text(result)) }
-      if result.repeatedNotices > 0 || result.notices + result.lapsedNotices != result.expectedNotices { throw ExitCode(Outcome.other.rawValue) }
+      if result.repeatedNotices > 0 || result.notices + result.lapsedNotices != result.expectedNotices {
+        throw ExitCode(Outcome.other.rawValue)
+      }
     }
   }
 
