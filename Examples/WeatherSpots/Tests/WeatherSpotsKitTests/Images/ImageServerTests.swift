@@ -153,6 +153,23 @@ import Testing
     }
   }
 
+  @Test func aCancelledRequestIsNotATransportFailure() async throws {
+    try await serving(["/a": .endless(point, announced: nil)]) { (server, base, _) async throws in
+      let request = Task { () -> ImageError? in
+        do throws(ImageError) {
+          _ = try await URLSessionTransport().image(from: base.appending(path: "a"), limit: .max, timeout: .seconds(300))
+          return nil
+        } catch {
+          return error
+        }
+      }
+      await server.events.wait { $0.piecesSent > 10 }
+      request.cancel()
+      #expect(await request.value == .cancelled)
+      await server.events.wait { $0.bodiesEnded == 1 }
+    }
+  }
+
   @Test func atMostFiveRequestsReachAServerAtATime() async throws {
     let paths = (0..<12).map { "/\($0)" }
     try await serving(Dictionary(paths.map { ($0, .held(point)) }) { first, _ in first }) { (server, base, images) async throws in
