@@ -22,10 +22,12 @@ private final class PictureProtocol: URLProtocol {
       client?.urlProtocol(self, didFailWithError: URLError(.networkConnectionLost))
       return
     }
-    let status = path == "/missing" ? 404 : 200
+    let status = ["/missing": 404, "/gone": 410][path] ?? 200
     guard let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: [:]) else { return }
     client?.urlProtocol(self, didReceive: response, cacheStoragePolicy: .notAllowed)
-    if path == "/whole" {
+    if path == "/gone" {
+      // An answer without a body.
+    } else if path == "/whole" {
       client?.urlProtocol(self, didLoad: point)
     } else {
       // In two pieces, as a network would.
@@ -57,8 +59,9 @@ private final class PictureProtocol: URLProtocol {
 
   @Test func theFailuresOfTheDoubleAreThoseOfANetwork() async throws {
     let images = try await fetcher()
-    let (missing, large, broken) = (try url("/missing"), try url("/large"), try url("/broken"))
+    let (missing, gone, large, broken) = (try url("/missing"), try url("/gone"), try url("/large"), try url("/broken"))
     #expect(await reason { () throws(ImageError) in try await images.image(from: missing) } == .http(status: 404))
+    #expect(await reason { () throws(ImageError) in try await images.image(from: gone) } == .http(status: 410))
     #expect(await reason { () throws(ImageError) in try await images.image(from: large) } == .tooLarge(limit: 900))
     #expect(
       await reason { () throws(ImageError) in try await images.image(from: broken) }
