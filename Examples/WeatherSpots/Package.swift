@@ -22,6 +22,7 @@ let package = Package(
     .package(name: "larder", path: "../.."),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
@@ -30,9 +31,9 @@ let package = Package(
       name: "WeatherSpotsKit",
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
-        .product(name: "Crypto", package: "swift-crypto"), "RecordedWeather",
+        .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"), "RecordedWeather",
       ],
-      resources: [.embedInCode("Resources/wmo-codes.csv")],
+      resources: [.embedInCode("Resources/wmo-codes.csv"), .embedInCode("Resources/spots.csv")],
       swiftSettings: settings
     ),
     .target(
@@ -51,7 +52,7 @@ let package = Package(
       name: "weather-spots",
       dependencies: [
         "WeatherSpotsKit", .product(name: "Larder", package: "larder"),
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings
     ),

@@ -7,12 +7,16 @@ import Synchronization
 public final class LoopbackServer: Sendable {
   /// A request as it came in.
   public struct Request: Sendable {
+    /// The method, such as GET.
+    public let method: String
     /// The path, without the query.
     public let path: String
     /// The query's items; the first of each name.
     public let query: [String: String]
     /// The header fields, with names in small letters.
     public let headers: [String: String]
+    /// The body.
+    public let body: Data
   }
 
   /// An answer.
@@ -64,9 +68,12 @@ public final class LoopbackServer: Sendable {
   }
 
   private func answer(_ request: HTTPRequest) async throws -> HTTPResponse {
+    let body = try await request.bodyData
     let request = Request(
-      path: request.path, query: Dictionary(request.query.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
-      headers: Dictionary(request.headers.map { ($0.key.rawValue.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first }))
+      method: request.method.rawValue, path: request.path,
+      query: Dictionary(request.query.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
+      headers: Dictionary(request.headers.map { ($0.key.rawValue.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first }),
+      body: body)
     received.withLock { $0.append(request) }
     let response = try await handler(request)
     var headers: HTTPHeaders = [.contentType: "application/json"]

@@ -23,19 +23,25 @@ public final class PictureServer: Sendable {
     case stalled(Data)
   }
 
-  private struct Counts {
-    var paths: [String] = []
-    var open = 0
-    var mostOpen = 0
-    var piecesSent = 0
-    var bodiesEnded = 0
+  /// What has happened at the server.
+  public struct Events: Sendable {
+    /// The paths that were asked for, in order.
+    public var requests: [String] = []
+    /// The most requests that were being answered at a time.
+    public var mostAtOnce = 0
+    /// How many pieces of endless bodies were taken from the server.
+    public var piecesSent = 0
+    /// How many endless bodies came to an end because nobody wanted more.
+    public var bodiesEnded = 0
+    fileprivate var open = 0
   }
 
+  /// What has happened at the server, to look at or to wait for.
+  public let events = Watched(Events())
   private let server: HTTPServer
   private let answers: [String: Answer]
   private let running: Mutex<Task<Void, any Error>?> = Mutex(nil)
-  private let counts = Mutex(Counts())
-  private let gate = Gate()
+  private let isReleased = Watched(false)
 
   /// Makes a server for these paths; others are answered with 404.
   public init(_ answers: [String: Answer], port: UInt16 = 0) throws {
@@ -44,16 +50,10 @@ public final class PictureServer: Sendable {
   }
 
   /// The paths that were asked for, in order.
-  public var requests: [String] { counts.withLock { $0.paths } }
-  /// The most requests that were being answered at a time.
-  public var mostAtOnce: Int { counts.withLock { $0.mostOpen } }
-  /// How many pieces of endless bodies were taken from the server.
-  public var piecesSent: Int { counts.withLock { $0.piecesSent } }
-  /// How many endless bodies came to an end because nobody wanted more.
-  public var bodiesEnded: Int { counts.withLock { $0.bodiesEnded } }
+  public var requests: [String] { events.value.requests }
 
   /// Lets what is held go, now and later.
-  public func release() { gate.open() }
+  public func release() { isReleased.update { $0 = true } }
 
   /// Starts listening, and returns the URL that the paths are under.
   public func start() async throws -> URL {
@@ -69,18 +69,18 @@ public final class PictureServer: Sendable {
 
   /// Stops listening at once.
   public func stop() async {
-    gate.open()
+    release()
     await server.stop()
     running.withLock { $0 }?.cancel()
   }
 
   private func answer(_ path: String) async throws -> HTTPResponse {
-    counts.withLock { counts in
-      counts.paths.append(path)
-      counts.open += 1
-      counts.mostOpen = max(counts.mostOpen, counts.open)
+    events.update { events in
+      events.requests.append(path)
+      events.open += 1
+      events.mostAtOnce = max(events.mostAtOnce, events.open)
     }
-    defer { counts.withLock { $0.open -= 1 } }
+    defer { events.update { $0.open -= 1 } }
     switch answers[path] {
     case .whole(let data): return HTTPResponse(statusCode: .ok, body: data)
     case .status(let status): return Self.page(status)
@@ -93,7 +93,7 @@ public final class PictureServer: Sendable {
     case .endless(let data, nil):
       return HTTPResponse(statusCode: .ok, body: HTTPBodySequence(from: pieces([], repeating: data)))
     case .held(let data):
-      await gate.wait()
+      await isReleased.wait { $0 }
       return HTTPResponse(statusCode: .ok, body: data)
     case .stalled(let data):
       let half = data.count / 2
@@ -112,9 +112,9 @@ public final class PictureServer: Sendable {
   }
 
   private func pieces(_ first: [Data], repeating: Data? = nil, pauses: Bool = false) -> Pieces {
-    let sent: @Sendable () -> Void = { [self] in counts.withLock { $0.piecesSent += 1 } }
-    let ended: @Sendable () -> Void = { [self] in counts.withLock { $0.bodiesEnded += 1 } }
-    return Pieces(first: first, repeated: repeating, gate: pauses ? gate : nil, sent: sent, ended: ended)
+    let sent: @Sendable () -> Void = { [events] in events.update { $0.piecesSent += 1 } }
+    let ended: @Sendable () -> Void = { [events] in events.update { $0.bodiesEnded += 1 } }
+    return Pieces(first: first, repeated: repeating, gate: pauses ? isReleased : nil, sent: sent, ended: ended)
   }
 }
 
@@ -123,7 +123,7 @@ private struct Pieces: AsyncBufferedSequence {
   typealias Element = UInt8
   let first: [Data]
   let repeated: Data?
-  let gate: Gate?
+  let gate: Watched<Bool>?
   let sent: @Sendable () -> Void
   let ended: @Sendable () -> Void
 
@@ -140,7 +140,7 @@ private struct Pieces: AsyncBufferedSequence {
     func next() async throws -> UInt8? { try await nextBuffer(suggested: 1)?.first }
 
     func nextBuffer(suggested count: Int) async throws -> Data? {
-      if index > 0 { await body.gate?.wait() }
+      if index > 0 { await body.gate?.wait { $0 } }
       defer { index += 1 }
       if index < body.first.count { return body.first[index] }
       // The connection is closed then, which cuts off an answer that has announced more.
@@ -148,29 +148,5 @@ private struct Pieces: AsyncBufferedSequence {
       body.sent()
       return repeated
     }
-  }
-}
-
-/// Holds up whoever comes before it is opened.
-private final class Gate: Sendable {
-  private let state = Mutex<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
-
-  func wait() async {
-    await withCheckedContinuation { continuation in
-      let isOpen = state.withLock { state in
-        if !state.isOpen { state.waiting.append(continuation) }
-        return state.isOpen
-      }
-      if isOpen { continuation.resume() }
-    }
-  }
-
-  func open() {
-    let waiting = state.withLock { state in
-      defer { state.waiting = [] }
-      state.isOpen = true
-      return state.waiting
-    }
-    for continuation in waiting { continuation.resume() }
   }
 }

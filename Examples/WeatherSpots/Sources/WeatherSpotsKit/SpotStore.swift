@@ -25,6 +25,15 @@ public struct SpotStore: Sendable {
       options: StoreOptions(access: access, pollInterval: .milliseconds(100), lockTimeout: .seconds(10), migration: migration))
   }
 
+  /// Opens a SQLite store to read what other processes write, and never to write or to wait.
+  ///
+  /// - Throws: What opening throws; `.locked` when another program keeps the store to itself.
+  public init(readingBeside file: URL) async throws(RepositoryError) {
+    try await self.init(
+      backend: Self.backend(file),
+      options: StoreOptions(access: .readOnly, pollInterval: nil, lockTimeout: .zero, migration: .init(mode: .manual)))
+  }
+
   /// Opens the store that a backend keeps.
   public init(
     backend: any StorageBackend, options: StoreOptions = .init(migration: .init(mode: .manual))

@@ -18,6 +18,7 @@ enum Outcome: Int32 {
   case storeLocked = 75
   case storeRefused = 76
   case noPermission = 77
+  case configuration = 78
 }
 
 /// A failure in words for a person, and the exit code for a script.
@@ -63,7 +64,10 @@ struct Failure: Error {
 
 /// Runs a command; a failure is written to standard error on one line and becomes the exit code.
 func reportingFailures(_ body: () async throws -> Void) async throws {
-  do { try await body() } catch let code as ExitCode { throw code } catch {
+  do {
+    _ = try Settings.load()
+    try await body()
+  } catch let code as ExitCode { throw code } catch {
     let failure = Failure(error)
     note(failure.message)
     throw ExitCode(failure.outcome.rawValue)

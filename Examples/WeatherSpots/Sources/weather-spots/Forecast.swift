@@ -45,7 +45,7 @@ struct Forecast: AsyncParsableCommand {
   var zone: String?
 
   @Option(help: ArgumentHelp("The units that are shown: metric or imperial. JSON has metric ones.", valueName: "system"))
-  var units = UnitSystem.metric
+  var units = Settings.units
 
   @OptionGroup var textOptions: TextOptions
   @OptionGroup var options: ProviderOptions
@@ -63,14 +63,20 @@ struct Forecast: AsyncParsableCommand {
       let isPoint = name.map(LocationArgument.isPoint) ?? false
       try await globals.withStore(creating: isPoint) { storage in
         let weather = try await options.weather(storage, retry: all ? RetryPolicy(attempts: 2, cap: .seconds(5)) : .never)
-        if let name {
-          try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
-        } else {
-          try await ForecastOfAll(
-            weather: weather, day: day, policy: options.fetchPolicy, json: globals.json, style: textOptions.style(units: units)
-          ).run(storage)
+        do {
+          if let name {
+            try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
+          } else {
+            try await ForecastOfAll(
+              weather: weather, day: day, policy: options.fetchPolicy, json: globals.json, style: textOptions.style(units: units)
+            ).run(storage)
+          }
+        } catch {
+          await weather.keepCounts(in: storage)
+          throw error
         }
         await weather.settled()
+        await weather.keepCounts(in: storage)
       }
     }
   }

@@ -14,7 +14,11 @@ struct Globals: ParsableArguments {
   @Flag(help: "Write JSON for machines instead of text for people.")
   var json = false
 
+  @Flag(help: "Log to standard error what is done: requests, and what came of them, without names, places or keys.")
+  var verbose = false
+
   func validate() throws {
+    Log.start(verbose: verbose)
     if let store, !["json", "sqlite"].contains(URL(filePath: store).pathExtension) {
       throw ValidationError("The name of a store ends in .sqlite or .json: \(store)")
     }
@@ -52,7 +56,7 @@ struct Globals: ParsableArguments {
   ///
   /// - Parameter creating: Whether its directory is made where there is none; otherwise a store that is not there is a failure.
   func file(creating: Bool) throws -> URL {
-    let file = store.map { URL(filePath: $0) } ?? Self.dataDirectory.appending(path: "weather-spots/spots.sqlite")
+    let file = try (store ?? Settings.load()[.store]?.value).map { URL(filePath: $0) } ?? Self.standardStore
     let directory = file.deletingLastPathComponent()
     if creating {
       do {
@@ -65,6 +69,9 @@ struct Globals: ParsableArguments {
     }
     return file
   }
+
+  /// Where the store is when nothing says otherwise.
+  static var standardStore: URL { dataDirectory.appending(path: "weather-spots/spots.sqlite") }
 
   private static var dataDirectory: URL {
     #if canImport(Darwin)

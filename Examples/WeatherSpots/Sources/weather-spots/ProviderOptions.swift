@@ -8,7 +8,7 @@ struct ProviderOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "Whom to ask: open-meteo, weatherkit, or recorded, which is old weather dated anew and needs no network.", valueName: "name"))
-  var provider = ProviderName.openMeteo
+  var provider = Settings.provider
 
   @Option(
     help: ArgumentHelp(
@@ -86,7 +86,9 @@ struct ProviderOptions: ParsableArguments {
     return { clock.now }
   }
 
-  private func makeProvider() throws -> any ForecastProvider {
+  func makeProvider() throws -> any ForecastProvider { LoggedProvider(try unloggedProvider()) }
+
+  private func unloggedProvider() throws -> any ForecastProvider {
     switch provider {
     case .openMeteo: OpenMeteoProvider(servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, timeout: limit, now: instant)
     case .weatherKit:
@@ -96,16 +98,15 @@ struct ProviderOptions: ParsableArguments {
   }
 
   private func weatherKitKey() throws -> WeatherKitKey {
-    let environment = ProcessInfo.processInfo.environment
-    func value(_ name: String) throws -> String {
-      guard let value = environment[name], !value.isEmpty else {
-        throw Failure(.usage, "WeatherKit needs \(name) in the environment; `weather-spots help forecast` says what it is")
+    let settings = try Settings.load()
+    func value(_ key: Settings.Key) throws -> String {
+      guard let setting = settings[key] else {
+        throw Failure(.usage, "WeatherKit needs \(key.variable) in the environment; `weather-spots help forecast` says what it is")
       }
-      return value
+      return setting.value
     }
     return try WeatherKitKey(
-      file: URL(filePath: try value("WEATHERKIT_KEY_FILE")), keyID: try value("WEATHERKIT_KEY_ID"),
-      teamID: try value("WEATHERKIT_TEAM_ID"), serviceID: try value("WEATHERKIT_SERVICE_ID"))
+      file: URL(filePath: try value(.keyFile)), keyID: try value(.keyID), teamID: try value(.teamID), serviceID: try value(.serviceID))
   }
 
   private func base() throws -> URL? {
@@ -122,7 +123,7 @@ struct ProviderOptions: ParsableArguments {
 }
 
 /// A wall clock that stands at one instant, while what runs goes on.
-private struct StandingClock: WallClock {
+struct StandingClock: WallClock {
   let now: Date
   private let system = SystemClock()
 

@@ -28,11 +28,13 @@ struct WeatherSpots: AsyncParsableCommand {
         75  the store is in use by another process
         76  the store is damaged, foreign, newer or incomplete, or a spot of it cannot be migrated; that was left as it is
         77  the store may not be opened: permissions
+        78  the configuration file or a variable of the environment is not understood
       """,
     version: "0.1.0",
     subcommands: [
       Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Remove.self, Watch.self, Export.self, Forecast.self,
-      Geocode.self, AstronomyCommand.self, Photo.self, Photos.self, Verify.self, Migrate.self,
+      Geocode.self, AstronomyCommand.self, Photo.self, Photos.self, Alerts.self, Widget.self, Cache.self, Verify.self, Migrate.self,
+      Config.self,
     ]
   )
 

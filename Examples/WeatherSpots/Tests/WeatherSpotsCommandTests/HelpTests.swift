@@ -4,14 +4,14 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct HelpTests {
   private static let commands = [
     "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "photo", "photos",
-    "verify", "migrate",
+    "widget", "verify", "migrate",
   ]
 
   @Test func theFirstHelpNamesEveryCommandAndExitCode() async throws {
     let help = try await weatherSpots(["--help"])
     #expect(help.code == 0)
-    for command in Self.commands { #expect(help.output.contains("\n  \(command) ")) }
-    for code in [0, 1, 2, 3, 4, 28, 64, 65, 66, 69, 73, 74, 75, 76, 77] { #expect(help.output.contains("\n  \(code) ")) }
+    for command in Self.commands + ["alerts", "cache", "config"] { #expect(help.output.contains("\n  \(command) ")) }
+    for code in [0, 1, 2, 3, 4, 28, 64, 65, 66, 69, 73, 74, 75, 76, 77, 78] { #expect(help.output.contains("\n  \(code) ")) }
   }
 
   @Test func withoutACommandTheHelpIsShown() async throws {

@@ -135,7 +135,7 @@ import Testing
     let store = try await store()
     try await serving(["/slow": .held(Self.point), "/a": .whole(Self.point)]) { (server, base) async throws in
       async let first = weatherSpots(["photo", "brest", base + "/slow", "--store", store])
-      while server.requests.isEmpty { await Task.yield() }
+      await server.events.wait { !$0.requests.isEmpty }
       #expect(
         try await weatherSpots(["photo", "brest", base + "/a", "--store", store])
           == Run(output: "", errors: "weather-spots: the photos are in use by another command\n", code: 75))

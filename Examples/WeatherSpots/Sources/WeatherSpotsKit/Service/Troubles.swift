@@ -14,6 +14,7 @@ struct Troubles: Sendable {
   }
 
   static let lifetime: TimeInterval = 180
+  static let collection = RepositorySchema<Trouble>("weather-troubles")
   private let storage: LocalRepository<Trouble>
 
   init(_ storage: LocalRepository<Trouble>) { self.storage = storage }

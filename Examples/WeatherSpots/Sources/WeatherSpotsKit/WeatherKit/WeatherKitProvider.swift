@@ -29,7 +29,8 @@ public struct WeatherKitProvider: ForecastProvider {
   public var name: String { "weatherkit" }
 
   /// The mark and the link that Apple requires.
-  public var attribution: [String] { ["Weather data by Apple Weather (https://weatherkit.apple.com/legal-attribution.html)"] }
+  public var attribution: [String] { Self.credit }
+  static let credit = ["Weather data by Apple Weather (https://weatherkit.apple.com/legal-attribution.html)"]
 
   /// Yes: warnings are a country's.
   public var needsCountry: Bool { true }

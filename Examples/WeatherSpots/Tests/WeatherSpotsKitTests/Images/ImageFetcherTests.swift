@@ -1,11 +1,12 @@
 import Foundation
 import Larder
 import LarderTesting
+import StandInServer
 import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(10))) struct ImageFetcherTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ImageFetcherTests {
   private let files = SimulatedFileSystem()
   private let network = ScriptedImages()
 
@@ -94,14 +95,15 @@ import Testing
     let url = try picture("/a")
     network.hold()
     let callers = (0..<3).map { _ in Task { await reason { () throws(ImageError) in try await images.image(from: url) } } }
-    try await until { images.waiterCount == 3 && network.active == 1 }
+    await network.state.wait { $0.active == 1 }
+    try await until { images.waiterCount == 3 }
     for (number, caller) in callers.enumerated() {
       #expect(network.cancelled == 0 && network.active == 1)
       caller.cancel()
       #expect(await caller.value == .cancelled)
       #expect(images.waiterCount == 2 - number)
     }
-    try await until { network.cancelled == 1 }
+    await network.state.wait { $0.cancelled == 1 }
     network.release()
     #expect(try await images.image(from: url).origin == .network)
     #expect(network.paths.count == 2 && store.persistedKeys.count == 1)
@@ -124,6 +126,7 @@ import Testing
     network.hold()
     let all = Task { await images.images(from: urls) }
     try await until { images.waiterCount == 12 }
+    await network.state.wait { $0.active >= 5 }
     for _ in 0..<1_000 { await Task.yield() }
     #expect(network.active == 5)
     network.release()
@@ -136,7 +139,7 @@ import Testing
     let (first, second) = (try picture("/1"), try picture("/2"))
     network.hold()
     let running = Task { await reason { () throws(ImageError) in try await images.image(from: first) } }
-    try await until { network.active == 1 }
+    await network.state.wait { $0.active == 1 }
     let waiting = Task { await reason { () throws(ImageError) in try await images.image(from: second) } }
     try await until { images.waiterCount == 2 }
     for _ in 0..<100 { await Task.yield() }
@@ -166,10 +169,10 @@ import Testing
     let urls = try (0..<3).map { try picture("/\($0)") }
     network.hold()
     let all = Task { await images.images(from: urls) }
-    try await until { network.active == 3 }
+    await network.state.wait { $0.active == 3 }
     all.cancel()
     for result in await all.value.values { #expect(throws: ImageError.cancelled) { try result.get() } }
-    try await until { network.cancelled == 3 }
+    await network.state.wait { $0.cancelled == 3 }
   }
 
   @Test func whatIsFetchedWhileImagesAreClearedDoesNotComeBack() async throws {
@@ -177,7 +180,7 @@ import Testing
     let url = try picture("/a")
     network.hold()
     let before = Task { try await images.image(from: url) }
-    try await until { network.active == 1 }
+    await network.state.wait { $0.active == 1 }
     try await images.clear()
     network.release()
     let late = try await before.value
@@ -192,10 +195,10 @@ import Testing
     let url = try picture("/a")
     network.hold()
     let before = Task { try await images.image(from: url) }
-    try await until { network.active == 1 }
+    await network.state.wait { $0.active == 1 }
     try await images.clear()
     let after = Task { try await images.image(from: url) }
-    try await until { network.active == 2 }
+    await network.state.wait { $0.active == 2 }
     network.release()
     #expect(try await before.value.origin == .network)
     #expect(try await after.value.origin == .network)

@@ -7,7 +7,7 @@ import Testing
 @testable import WeatherSpotsKit
 
 /// The fetcher and URLSession against a real server on loopback.
-@Suite(.timeLimit(.minutes(10))) struct ImageServerTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ImageServerTests {
   private let store: BlobStore
 
   init() async throws { store = try await BlobStore(directory: URL(filePath: "/images"), fileSystem: SimulatedFileSystem()) }
@@ -87,8 +87,8 @@ import Testing
     try await serving(["/a": .endless(piece, announced: announced)], limits: limits) { (server, base, images) async throws in
       #expect(await reason(images, base.appending(path: "a")) == .tooLarge(limit: 200_000))
       // The server notices that nobody reads any more.
-      try await until { server.bodiesEnded == 1 }
-      #expect(server.piecesSent < 2_000)
+      await server.events.wait { $0.bodiesEnded == 1 }
+      #expect(server.events.value.piecesSent < 2_000)
       #expect(store.persistedKeys.isEmpty)
     }
   }
@@ -127,7 +127,7 @@ import Testing
   @Test func aSlowServerIsWaitedFor() async throws {
     try await serving(["/half": .stalled(point)]) { (server, base, images) async throws in
       async let image = images.image(from: base.appending(path: "half"))
-      try await until { server.requests.count == 1 }
+      await server.events.wait { $0.requests.count == 1 }
       server.release()
       #expect(try await image.data == point)
     }
@@ -146,10 +146,10 @@ import Testing
     let limits = ImageFetcher.Limits(imageBytes: .max, timeout: .seconds(300))
     try await serving(["/a": .endless(point, announced: nil)], limits: limits) { (server, base, images) async throws in
       let caller = Task { await reason(images, base.appending(path: "a")) }
-      try await until { server.piecesSent > 10 }
+      await server.events.wait { $0.piecesSent > 10 }
       caller.cancel()
       #expect(await caller.value == .cancelled)
-      try await until { server.bodiesEnded == 1 }
+      await server.events.wait { $0.bodiesEnded == 1 }
     }
   }
 
@@ -157,14 +157,14 @@ import Testing
     let paths = (0..<12).map { "/\($0)" }
     try await serving(Dictionary(paths.map { ($0, .held(point)) }) { first, _ in first }) { (server, base, images) async throws in
       let all = Task { await images.images(from: paths.map { base.appending(path: $0) }) }
-      try await until { server.requests.count >= 5 }
+      await server.events.wait { $0.requests.count >= 5 }
       for _ in 0..<1_000 { await Task.yield() }
       server.release()
       for result in await all.value.values {
         let image = try result.get()
         #expect(image.data == point)
       }
-      #expect(server.mostAtOnce == 5 && server.requests.count == 12)
+      #expect(server.events.value.mostAtOnce == 5 && server.requests.count == 12)
     }
   }
 }

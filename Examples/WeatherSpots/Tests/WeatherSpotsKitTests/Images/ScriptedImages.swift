@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StandInServer
 import Testing
 
 @testable import WeatherSpotsKit
@@ -11,31 +11,31 @@ let point =
 
 /// Answers of a script in place of a network, which can be held back.
 final class ScriptedImages: ImageTransport {
-  private struct State {
-    var answers: [String: Result<Data, ImageError>]
-    var isHolding = false
-    var held: [AsyncStream<Void>.Continuation] = []
+  struct State: Sendable {
+    fileprivate var answers: [String: Result<Data, ImageError>]
+    fileprivate var isHolding = false
+    fileprivate var held: [AsyncStream<Void>.Continuation] = []
     var paths: [String] = []
     var active = 0
     var mostActive = 0
     var cancelled = 0
   }
-  private let state: Mutex<State>
+  let state: Watched<State>
 
   /// Every path is answered with the white point, unless the script says something else.
-  init(_ answers: [String: Result<Data, ImageError>] = [:]) { state = Mutex(State(answers: answers)) }
+  init(_ answers: [String: Result<Data, ImageError>] = [:]) { state = Watched(State(answers: answers)) }
 
-  var paths: [String] { state.withLock { $0.paths } }
-  var active: Int { state.withLock { $0.active } }
-  var mostActive: Int { state.withLock { $0.mostActive } }
-  var cancelled: Int { state.withLock { $0.cancelled } }
+  var paths: [String] { state.value.paths }
+  var active: Int { state.value.active }
+  var mostActive: Int { state.value.mostActive }
+  var cancelled: Int { state.value.cancelled }
 
-  func answer(_ path: String, _ answer: Result<Data, ImageError>) { state.withLock { $0.answers[path] = answer } }
+  func answer(_ path: String, _ answer: Result<Data, ImageError>) { state.update { $0.answers[path] = answer } }
 
-  func hold() { state.withLock { $0.isHolding = true } }
+  func hold() { state.update { $0.isHolding = true } }
 
   func release() {
-    let held = state.withLock { state in
+    let held = state.update { state in
       defer { state.held = [] }
       state.isHolding = false
       return state.held
@@ -45,7 +45,7 @@ final class ScriptedImages: ImageTransport {
 
   nonisolated(nonsending) func image(from url: URL, limit: Int, timeout: Duration) async throws(ImageError) -> Data {
     let (gate, continuation) = AsyncStream.makeStream(of: Void.self)
-    state.withLock { state in
+    state.update { state in
       state.paths.append(url.path())
       state.active += 1
       state.mostActive = max(state.mostActive, state.active)
@@ -53,7 +53,7 @@ final class ScriptedImages: ImageTransport {
     }
     for await _ in gate {}  // ends when it is released, or when the task is cancelled
     let isCancelled = Task.isCancelled
-    let answer = state.withLock { state in
+    let answer = state.update { state in
       state.active -= 1
       if isCancelled { state.cancelled += 1 }
       return state.answers[url.path()] ?? .success(point)

@@ -1,0 +1,56 @@
+import Crypto
+import Foundation
+
+/// Which version of a warning this is: a digest of all that it says, so that a changed text is a new one and an unchanged one is not.
+public struct AlertRevision: RawRepresentable, Hashable, Codable, Sendable {
+  /// 32 hexadecimal digits.
+  public let rawValue: String
+
+  /// The revision of a warning.
+  public init(_ alert: WeatherAlert) {
+    var hash = FieldHash()
+    for text in [alert.id, alert.summary, alert.areaName, alert.source, alert.severity, alert.urgency, alert.certainty] { hash.add(text) }
+    for date in [alert.issued, alert.effective, alert.expires, alert.onset, alert.end] {
+      hash.add(date.map { String(Int64(($0.timeIntervalSince1970 * 1000).rounded())) })
+    }
+    hash.add(alert.details?.absoluteString)
+    rawValue = String(hash.hexadecimal.prefix(32))
+  }
+
+  /// Reads the digits.
+  public init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// What a notice is known by: a digest of the watcher, the warning and its revision.
+///
+/// It is the key of the queue, so that there is one notice of each, and goes with the notice, so that whoever gets it twice can know.
+public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
+  /// 64 hexadecimal digits.
+  public let rawValue: String
+
+  /// The key of a notice.
+  public init(watcher: Watcher.ID, alert: WeatherAlert.ID, revision: AlertRevision) {
+    var hash = FieldHash()
+    for text in [watcher, alert, revision.rawValue] { hash.add(text) }
+    rawValue = hash.hexadecimal
+  }
+
+  /// Reads the digits.
+  public init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// A digest of fields that cannot run into each other.
+private struct FieldHash {
+  private var hash = SHA256()
+
+  mutating func add(_ text: String?) {
+    // The length first, and a mark for what is missing.
+    hash.update(data: Data((text.map { String($0.utf8.count) } ?? "-").utf8 + [0x3A]))
+    if let text { hash.update(data: Data(text.utf8)) }
+  }
+
+  var hexadecimal: String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: hash.finalize().flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+}

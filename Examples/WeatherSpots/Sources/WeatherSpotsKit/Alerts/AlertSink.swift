@@ -1,0 +1,82 @@
+public import Foundation
+
+/// A notice as it is handed over.
+public struct AlertDelivery: Sendable {
+  /// The watcher, the warning and its revision.
+  public let key: NoticeKey
+  /// Who is to hear of it.
+  public let watcher: Watcher.ID
+  /// What the place is called.
+  public let place: String
+  /// The warning.
+  public let alert: WeatherAlert
+  /// Which version of the warning.
+  public let revision: AlertRevision
+  /// When the provider was asked and said so.
+  public let checkedAt: Date
+  /// Whether an earlier attempt may have succeeded: it was begun, and what came of it is not known.
+  public let mayBeRepeat: Bool
+}
+
+/// Where notices go.
+///
+/// The pipeline notes an attempt in the store before it hands over, and the success after it. Between the two a crash leaves the outcome
+/// unknown, and the notice is handed over again with ``AlertDelivery/mayBeRepeat``. What a sink makes of that is its promise: ``FileSink`` looks
+/// whether the notice is there, a webhook's receiver can by the key, a terminal cannot.
+public protocol AlertSink: Sendable {
+  /// The name that watchers call it by, the same in every run.
+  var name: String { get }
+  /// How many notices are handed over at once, all or none of them taken: so many may be repeated after a crash.
+  var batchLimit: Int { get }
+  /// Takes all of the notices, durably if it can, or throws and has taken none for certain.
+  func deliver(_ notices: [AlertDelivery]) async throws(SinkError)
+}
+
+/// Why a sink has not taken a notice.
+public struct SinkError: Error, Hashable, CustomStringConvertible {
+  /// What happened, on one line, without what the notice says.
+  public let description: String
+  /// How long the sink asks to wait.
+  public let retryAfter: Duration?
+  /// Whether it is certain that nothing was taken, because nothing was sent.
+  public let tookNothing: Bool
+
+  /// Makes an error.
+  public init(_ description: String, retryAfter: Duration? = nil, tookNothing: Bool = false) {
+    self.description = description
+    self.retryAfter = retryAfter
+    self.tookNothing = tookNothing
+  }
+}
+
+/// The form in which a notice is written: one JSON object, keys in order, instants in ISO 8601.
+struct NoticeBody: Encodable {
+  let key: String
+  let place: String
+  let watcher: String
+  let revision: String
+  let checkedAt: Date
+  /// Left out where a repeat cannot be.
+  let mayBeRepeat: Bool?
+  let alert: WeatherAlert
+
+  init(_ delivery: AlertDelivery, marksRepeats: Bool) {
+    key = delivery.key.rawValue
+    place = delivery.place
+    watcher = delivery.watcher
+    revision = delivery.revision.rawValue
+    checkedAt = delivery.checkedAt
+    mayBeRepeat = marksRepeats ? delivery.mayBeRepeat : nil
+    alert = delivery.alert
+  }
+
+  var json: Data {
+    get throws(SinkError) {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+      encoder.keyEncodingStrategy = .convertToSnakeCase
+      encoder.dateEncodingStrategy = .iso8601
+      do { return try encoder.encode(self) } catch { throw SinkError("the notice cannot be written as JSON", tookNothing: true) }
+    }
+  }
+}

@@ -1,0 +1,44 @@
+/// Somebody who is to hear of the warnings at a place.
+public struct Watcher: Hashable, Identifiable, Sendable {
+  /// Who it is, the same in every run: together with a warning and its revision it makes a notice, and there is one of each.
+  public let id: String
+  /// Degrees north.
+  public let latitude: Double
+  /// Degrees east.
+  public let longitude: Double
+  /// The ISO 3166 code of the country, or nothing; warnings are a country's.
+  public let country: String
+  /// The IANA name of the zone.
+  public let timezone: String
+  /// The name of the sink that notices for it go to.
+  public let sink: String
+  /// What a notice calls the place.
+  public let place: String
+
+  /// Makes a watcher.
+  public init(id: String, place: String, at coordinate: Coordinate, timezone: String, country: String = "", sink: String) {
+    self.id = id
+    self.place = place
+    latitude = coordinate.latitude
+    longitude = coordinate.longitude
+    self.timezone = timezone
+    self.country = country
+    self.sink = sink
+  }
+
+  /// Makes the watcher of a spot for a sink: there is one for each pair.
+  public init(_ spot: Spot, sink: String) {
+    self.init(
+      id: "\(sink) \(spot.id)", place: spot.name, at: spot.coordinate, timezone: spot.timezone, country: spot.country, sink: sink)
+  }
+
+  var coordinate: Coordinate { Coordinate(stored: latitude, longitude) }
+}
+
+extension Coordinate {
+  /// A point that is known to be one.
+  init(stored latitude: Double, _ longitude: Double) {
+    self.latitude = latitude
+    self.longitude = longitude
+  }
+}

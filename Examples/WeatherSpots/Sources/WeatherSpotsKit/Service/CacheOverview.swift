@@ -1,0 +1,115 @@
+public import Foundation
+public import Larder
+
+/// What the caches of a store hold: how much of each kind, and how old.
+public struct CacheOverview: Codable, Hashable, Sendable {
+  /// One kind of data.
+  public struct Kind: Codable, Hashable, Sendable {
+    /// Its name, as `--kind` takes it.
+    public let name: String
+    /// How many entries there are.
+    public var entries = 0
+    /// How many are as good as asking.
+    public var fresh = 0
+    /// How many are shown with their age when there is nothing newer.
+    public var stale = 0
+    /// How many are too old to be shown.
+    public var expired = 0
+    /// How many say that there is nothing; they are counted among the others too.
+    public var absent = 0
+    /// How many entries cannot be read; they are fetched again.
+    public var unreadable = 0
+    /// The size of all values as JSON.
+    public var bytes = 0
+    /// When the oldest entry was fetched.
+    public var oldest: Date?
+    /// When the newest entry was fetched.
+    public var newest: Date?
+
+    init(_ name: String) { self.name = name }
+  }
+
+  /// The kinds, those without entries too.
+  public let kinds: [Kind]
+
+  /// The names of all kinds.
+  public static let names = Collections.all.map(\.name)
+
+  /// Looks at the caches of a store.
+  ///
+  /// - Throws: What opening the collections throws. Cost: reads every entry.
+  public init(_ storage: SpotStore, at now: Date) async throws(RepositoryError) {
+    var kinds: [Kind] = []
+    for collection in Collections.all { kinds.append(try await collection.look(storage.store, now)) }
+    self.kinds = kinds
+  }
+
+  /// Removes the entries of some kinds.
+  ///
+  /// - Returns: How many there were.
+  /// - Throws: `RepositoryError`; kinds that came before it are then empty.
+  public static func clear(_ names: Set<String>, of storage: SpotStore) async throws(RepositoryError) -> Int {
+    var count = 0
+    for collection in Collections.all where names.contains(collection.name) { count += try await collection.clear(storage.store) }
+    if names.contains("marine") { _ = try await Collections.clear(Troubles.collection, storage.store) }
+    return count
+  }
+}
+
+/// The collections of the caches, with their types.
+private struct Collections: Sendable {
+  let name: String
+  let look: @Sendable (Store, Date) async throws(RepositoryError) -> CacheOverview.Kind
+  let clear: @Sendable (Store) async throws(RepositoryError) -> Int
+
+  static let all = [
+    Self("current", "weather-current", CachedEntry<Place, CurrentWeather>.self),
+    Self("hourly", "weather-hourly", CachedEntry<PlaceDays, HourlyForecast>.self),
+    Self("daily", "weather-daily", CachedEntry<PlaceDays, DailyForecast>.self),
+    Self("marine", "weather-marine", CachedEntry<PlaceDays, MarineForecast>.self),
+    Self("alerts", "weather-alerts", CachedEntry<Place, WeatherAlerts>.self),
+    Self("availability", "weather-availability", CachedEntry<Place, Set<WeatherDataset>>.self),
+    Self("places", "geocoding", CachedEntry<Geocoding.Question, [FoundPlace]>.self),
+    Self("zones", "timezones", CachedEntry<Cell, String>.self),
+  ]
+
+  private init<Key, Value>(_ name: String, _ collection: String, _ type: CachedEntry<Key, Value>.Type) {
+    self.name = name
+    look = { (store, now) throws(RepositoryError) in
+      let entries: LocalRepository<CachedEntry<Key, Value>> = try await store.repository(RepositorySchema(collection))
+      var kind = CacheOverview.Kind(name)
+      for entry in try await entries.loadAll() { kind.add(entry, at: now) }
+      kind.unreadable = entries.snapshot.undecodable.count
+      return kind
+    }
+    clear = { (store) throws(RepositoryError) in
+      try await Self.clear(RepositorySchema<CachedEntry<Key, Value>>(collection), store)
+    }
+  }
+
+  static func clear<Item>(_ schema: RepositorySchema<Item>, _ store: Store) async throws(RepositoryError) -> Int
+  where Item.ID: Hashable & Codable & Sendable {
+    let entries = try await store.repository(schema)
+    let count = try await entries.count()
+    if count > 0 { try await entries.replaceAll(with: []) }
+    return count
+  }
+}
+
+extension CacheOverview.Kind {
+  fileprivate mutating func add<Key, Value>(_ entry: CachedEntry<Key, Value>, at now: Date) {
+    entries += 1
+    bytes += entry.byteCount
+    if entry.value == nil { absent += 1 }
+    oldest = min(oldest ?? entry.fetchedAt, entry.fetchedAt)
+    newest = max(newest ?? entry.fetchedAt, entry.fetchedAt)
+    if entry.usableUntil <= now {
+      expired += 1
+    } else if entry.freshUntil <= now || entry.fetchedAt > now {
+      // From the future means that the clock was set back: the cache takes it for stale.
+      stale += 1
+    } else {
+      fresh += 1
+    }
+  }
+}

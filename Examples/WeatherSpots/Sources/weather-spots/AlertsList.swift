@@ -1,0 +1,107 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct AlertsList: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "Lists the warnings that `alerts watch` has found, and what waits to be told.",
+    discussion: """
+      Asks nobody. Warnings are those in force only if they were asked for within the last five minutes; older ones are shown as what was \
+      known then, and the exit code is 4.
+      """)
+
+  @Option(
+    help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
+  var now: Date?
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures {
+      let now = now ?? Date()
+      let lists = try await globals.withStore { storage in try await Self.lists(storage, at: now) }
+      if globals.json { try writeJSON(lists) } else { try writeText(lists.text) }
+      if lists.clusters.contains(where: { !$0.current && !$0.alerts.isEmpty }) { throw ExitCode(Outcome.stale.rawValue) }
+    }
+  }
+
+  private static func lists(_ storage: SpotStore, at now: Date) async throws -> Lists {
+    let queue = try await AlertQueue(storage.store)
+    var clusters: [Cluster] = []
+    for check in try await queue.checks.loadAll() {
+      let near = Query.spots(near: check.id.center, within: .kilometers(SpotCluster.radius))
+      let spots = try await storage.spots.fetch(near).filter { $0.country == check.id.country }.map(\.name)
+      clusters.append(Cluster(check, spots, at: now))
+    }
+    var counts: [String: Int] = [:]
+    for notice in try await queue.notices.loadAll() { counts[notice.state.rawValue, default: 0] += 1 }
+    let calls = try await queue.ledger.loadAll().last
+    return Lists(
+      clusters: clusters.sorted { ($0.spots.first ?? "", $0.cluster) < ($1.spots.first ?? "", $1.cluster) }, notices: counts,
+      callsOnLastDay: calls?.calls ?? 0, callsWithoutClusters: calls?.unclustered ?? 0)
+  }
+
+  private struct Lists: Encodable {
+    let clusters: [Cluster]
+    let notices: [String: Int]
+    let callsOnLastDay: Int
+    let callsWithoutClusters: Int
+
+    var text: String {
+      guard !clusters.isEmpty else { return "No warnings have been asked for yet: `weather-spots alerts watch` does it.\n" }
+      let states = AlertNotice.State.allCases.map { "\(notices[$0.rawValue] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
+      return clusters.map(\.text).joined() + "Notices: \(states). Calls on the last day: \(callsOnLastDay), "
+        + "\(callsWithoutClusters) with one for each place.\n"
+    }
+  }
+
+  private struct Cluster: Encodable {
+    let cluster: String
+    let spots: [String]
+    let current: Bool
+    let checkedAt: String?
+    let ageSeconds: Int?
+    let calls: Int
+    let problem: String?
+    let alerts: [WeatherAlert]
+
+    init(_ check: ClusterCheck, _ spots: [String], at now: Date) {
+      cluster = check.id.rawValue
+      self.spots = spots
+      current = check.isCurrent(at: now)
+      checkedAt = check.checkedAt?.formatted(.iso8601)
+      ageSeconds = check.checkedAt.map { Int(now.timeIntervalSince($0).rounded()) }
+      calls = check.calls
+      problem = check.isOffered ? check.problem : "the provider has no warnings here"
+      alerts = check.alerts.filter { now < $0.expires }
+    }
+
+    var text: String {
+      let names = spots.isEmpty ? "Spots that are gone" : spots.joined(separator: ", ")
+      let age = ageSeconds.map { current ? "as of \(ageText(seconds: $0)) ago" : "last known \(ageText(seconds: $0)) ago, not current" }
+      let head = "\(names) (\(cluster)): \(alerts.isEmpty ? "no warnings" : counted(alerts.count, "warning")), \(age ?? "never answered")"
+      let lines = alerts.map { "  \($0.summary), \($0.severity), until \($0.expires.formatted(.iso8601)), \($0.source)\n" }.joined()
+      return "\(head)\(problem.map { "; \($0)" } ?? "")\n\(lines)"
+    }
+  }
+}
+
+/// A number and what it counts, such as 2 clusters.
+func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
+/// An age in words, such as 12 min.
+func ageText(seconds: Int) -> String {
+  switch seconds {
+  case ..<120: "\(max(seconds, 0)) s"
+  case ..<7200: "\(seconds / 60) min"
+  case ..<172_800: "\(seconds / 3600) h"
+  default: "\(seconds / 86_400) days"
+  }
+}
+
+/// Reads an instant of an option.
+func instantArgument(_ text: String) throws -> Date {
+  do { return try Date(text, strategy: .iso8601) } catch { throw ValidationError("An instant is written yyyy-MM-ddTHH:mm:ssZ.") }
+}

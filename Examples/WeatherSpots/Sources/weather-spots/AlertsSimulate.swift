@@ -1,0 +1,73 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct AlertsSimulate: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "simulate",
+    abstract: "Runs the pipeline of warnings with many watchers, and counts the calls that clusters save.",
+    discussion: """
+      Everything is as in `alerts watch` but the provider, which is a script, the clock, which stands still while work is done, and the store, which \
+      is in memory; no store is opened. The watchers are at and around the hundred places that ship with the program. The same seed prints the \
+      same. 100,000 watchers take some seconds, a debug build a minute or more. The exit code is 1 if a notice is missing or came twice.
+      """)
+
+  @Option(help: ArgumentHelp("How many are watching.", valueName: "count"))
+  var watchers = 100_000
+
+  @Option(help: ArgumentHelp("What all random choices follow from.", valueName: "number"))
+  var seed: UInt64 = 1
+
+  @Option(help: ArgumentHelp("How long is simulated.", valueName: "hours"))
+  var hours = 6
+
+  @Option(help: ArgumentHelp("How often a cluster is asked for.", valueName: "minutes"))
+  var every = 15
+
+  @OptionGroup var globals: Globals
+
+  func validate() throws {
+    guard (1...1_000_000).contains(watchers) else { throw ValidationError("--watchers takes 1 to 1000000.") }
+    guard (1...168).contains(hours) else { throw ValidationError("--hours takes 1 to 168.") }
+    guard (1...1440).contains(every) else { throw ValidationError("--every takes 1 to 1440 minutes.") }
+  }
+
+  func run() async throws {
+    try await reportingFailures {
+      var bar = ProgressBar("Simulating")
+      let clock = ContinuousClock()
+      let start = clock.now
+      let simulation = AlertSimulation(watchers: watchers, seed: seed, duration: .hours(hours), every: .seconds(every * 60))
+      let result = try await simulation.run(around: ShippedSpots.spots) { bar.show($0) }
+      bar.finish()
+      note("took \(Int(start.duration(to: clock.now) / .seconds(1))) s")
+      if globals.json { try writeJSON(Output(seed: seed, savedPercent: result.savedPercent, result)) } else { try writeText(text(result)) }
+      if result.repeatedNotices > 0 || result.notices + result.lapsedNotices != result.expectedNotices { throw ExitCode(Outcome.other.rawValue) }
+    }
+  }
+
+  private struct Output: Encodable {
+    let seed: UInt64
+    let savedPercent: Double
+    let result: AlertSimulation.Result
+
+    init(seed: UInt64, savedPercent: Double, _ result: AlertSimulation.Result) {
+      self.seed = seed
+      self.savedPercent = savedPercent
+      self.result = result
+    }
+  }
+
+  private func text(_ result: AlertSimulation.Result) -> String {
+    """
+    \(result.watchers) watchers at \(result.points) points, \(hours) h in \(result.rounds) rounds, seed \(seed)
+      Clusters   \(result.clusters), the largest of \(result.largestCluster) watchers, none farther than \(result.farthestMeters) m from its question
+      Calls      \(result.calls) instead of \(result.callsWithoutClusters) with one for each watcher: \(result.savedPercent) % saved
+      Quota      \(result.callsInBusiestMinute) calls in the busiest minute; \(result.failedCalls) calls failed, as the script wants
+      Warnings   \(result.alerts), \(result.expectedNotices) notices to give
+      Notices    \(result.notices) given, \(result.lapsedNotices) lapsed, \(result.repeatedNotices) given twice
+
+    """
+  }
+}

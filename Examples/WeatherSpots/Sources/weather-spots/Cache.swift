@@ -1,0 +1,158 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct Cache: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Shows and empties what is kept of what was fetched.",
+    discussion: """
+      Forecasts and the rest are kept in the store beside the spots, by kind. Clearing them loses nothing but time: they are fetched again.
+      """,
+    subcommands: [CacheStatus.self, CacheClear.self, CacheStats.self], defaultSubcommand: CacheStatus.self)
+}
+
+struct CacheStatus: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status", abstract: "Shows how much is kept of each kind, and how old it is.",
+    discussion: """
+      Fresh is as good as asking; stale is shown with its age when there is nothing newer; expired is not shown any more, and kept until \
+      room is wanted. Bytes are those of the values as JSON.
+      """)
+
+  @Option(
+    help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
+  var now: Date?
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures {
+      let now = now ?? Date()
+      let overview = try await globals.withStore { storage in try await CacheOverview(storage, at: now) }
+      if globals.json { try writeJSON(overview.kinds.map { Row($0, now) }) } else { try writeText(Self.text(overview, now)) }
+    }
+  }
+
+  private struct Row: Encodable {
+    let kind: String
+    let entries: Int
+    let fresh: Int
+    let stale: Int
+    let expired: Int
+    let absent: Int
+    let unreadable: Int
+    let bytes: Int
+    let newestAgeSeconds: Int?
+    let oldestAgeSeconds: Int?
+
+    init(_ kind: CacheOverview.Kind, _ now: Date) {
+      self.kind = kind.name
+      entries = kind.entries
+      fresh = kind.fresh
+      stale = kind.stale
+      expired = kind.expired
+      absent = kind.absent
+      unreadable = kind.unreadable
+      bytes = kind.bytes
+      newestAgeSeconds = kind.newest.map { Int(now.timeIntervalSince($0).rounded()) }
+      oldestAgeSeconds = kind.oldest.map { Int(now.timeIntervalSince($0).rounded()) }
+    }
+  }
+
+  private static func text(_ overview: CacheOverview, _ now: Date) -> String {
+    var text = table(["kind", "entries", "fresh", "stale", "expired", "bytes", "newest", "oldest"])
+    for kind in overview.kinds {
+      func age(_ date: Date?) -> String { date.map { ageText(seconds: Int(now.timeIntervalSince($0).rounded())) } ?? "-" }
+      text += table([
+        kind.name, "\(kind.entries)", "\(kind.fresh)", "\(kind.stale)", "\(kind.expired)", "\(kind.bytes)", age(kind.newest),
+        age(kind.oldest),
+      ])
+      if kind.unreadable > 0 { text += "  \(kind.unreadable) entries of \(kind.name) cannot be read; they are fetched again\n" }
+    }
+    return text
+  }
+}
+
+struct CacheClear: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "clear", abstract: "Removes what was fetched, all or some kinds of it.",
+    discussion: "Spots, warnings that wait to be told, and the statistics stay. Without a network there is then no forecast to show.")
+
+  @Option(help: ArgumentHelp("Only this kind; may be given several times: \(CacheOverview.names.joined(separator: ", ")).", valueName: "kind"))
+  var kind: [String] = []
+
+  @OptionGroup var globals: Globals
+
+  func validate() throws {
+    for kind in kind where !CacheOverview.names.contains(kind) {
+      throw ValidationError("The kinds are \(CacheOverview.names.joined(separator: ", ")).")
+    }
+  }
+
+  func run() async throws {
+    try await reportingFailures {
+      let kinds = Set(kind.isEmpty ? CacheOverview.names : kind)
+      let count = try await globals.withStore { storage in try await CacheOverview.clear(kinds, of: storage) }
+      if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) entries.\n") }
+    }
+  }
+}
+
+struct CacheStats: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "stats", abstract: "Shows what the caches have done in all runs.",
+    discussion: """
+      Every `forecast` adds what its caches have counted to the store when it ends, by day (UTC) and kind; ninety days are kept. A run that was \
+      killed is not counted.
+      """)
+
+  @Option(help: ArgumentHelp("Only the last days, today included.", valueName: "count"))
+  var days: Int?
+
+  @Flag(help: "Forget all counts.")
+  var reset = false
+
+  @OptionGroup var globals: Globals
+
+  func validate() throws {
+    guard days.map({ (1...CacheBook.days).contains($0) }) ?? true else { throw ValidationError("--days takes 1 to \(CacheBook.days).") }
+  }
+
+  func run() async throws {
+    try await reportingFailures {
+      let counts = try await globals.withStore { storage in
+        let book = try await CacheBook(storage)
+        if reset { try await book.clear() }
+        let today = LocalDay(containing: Date(), in: .gmt)
+        return try await book.counts(since: days.map { today.advanced(by: 1 - $0) })
+      }
+      if globals.json { try writeJSON(counts) } else { try writeText(Self.text(counts)) }
+    }
+  }
+
+  private static func text(_ counts: [String: CacheCounts]) -> String {
+    guard !counts.isEmpty else { return "Nothing was counted yet.\n" }
+    var text = table(["kind", "hits", "misses", "stale", "fetches", "errors", "evicted"])
+    var causes: [String: Int] = [:]
+    for name in CacheOverview.names {
+      guard let count = counts[name] else { continue }
+      let numbers = [
+        count.hits, count.misses, count.staleServes, count.fetches, count.fetchErrors + count.storageErrors,
+        count.evictions.values.reduce(0, +),
+      ]
+      text += table([name] + numbers.map(String.init))
+      causes.merge(count.evictions) { $0 + $1 }
+    }
+    guard !causes.isEmpty else { return text }
+    return text + "Evicted by cause: \(causes.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", "))\n"
+  }
+}
+
+/// A line of a table: a name, and columns to the right.
+private func table(_ columns: [String]) -> String {
+  columns.enumerated().map { index, text in
+    let room = String(repeating: " ", count: max(0, (index == 0 ? 12 : 9) - text.count))
+    return index == 0 ? text + room : room + text
+  }.joined().trimmingCharacters(in: .newlines) + "\n"
+}

@@ -1,0 +1,107 @@
+import ArgumentParser
+import Foundation
+import WeatherSpotsKit
+
+struct Config: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Shows and changes what is set for all commands.",
+    discussion: """
+      An option goes before the environment, the environment before the configuration file, and the file before what is built in. The file is \
+      weather-spots/config in $XDG_CONFIG_HOME or ~/.config, with lines such as `units = imperial`. One that is not understood ends every \
+      command with exit code 78, and file and line. The keys are provider, units, store, key-file, key-id, team-id and service-id; the last four are \
+      WeatherKit's, and only the path of the key is kept here, never the key.
+      """,
+    subcommands: [ConfigShow.self, ConfigSet.self, ConfigUnset.self], defaultSubcommand: ConfigShow.self)
+}
+
+struct ConfigShow: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Shows every setting and where it comes from.",
+    discussion: "The source is an option, a variable of the environment, a line of the configuration file, or \"default\".")
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures {
+      let settings = try Settings.load()
+      let rows = Settings.Key.allCases.map { key in
+        if key == .store, let store = globals.store { return Row(key, .init(value: store, source: "--store")) }
+        return Row(key, settings[key])
+      }
+      guard !globals.json else { return try writeJSON(rows) }
+      let width = rows.map { ($0.value ?? "-").count }.max() ?? 0
+      for row in rows {
+        try writeText(
+          "\(row.key.padding(toLength: 12, withPad: " ", startingAt: 0))"
+            + "\((row.value ?? "-").padding(toLength: width, withPad: " ", startingAt: 0))  \(row.source)\n")
+      }
+    }
+  }
+
+  private struct Row: Encodable {
+    let key: String
+    let value: String?
+    let source: String
+
+    init(_ key: Settings.Key, _ setting: Settings.Setting?) {
+      self.key = key.rawValue
+      value = setting?.value ?? Self.standard(key)
+      source = setting?.source ?? (value == nil ? "not set" : "default")
+    }
+
+    private static func standard(_ key: Settings.Key) -> String? {
+      switch key {
+      case .provider: ProviderOptions.ProviderName.openMeteo.rawValue
+      case .units: UnitSystem.metric.rawValue
+      case .store: Globals.standardStore.path
+      case .keyFile, .keyID, .teamID, .serviceID: nil
+      }
+    }
+  }
+}
+
+struct ConfigSet: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set", abstract: "Sets something in the configuration file.",
+    discussion: "Other lines and comments stay as they are. Paths are kept as absolute ones. Example: weather-spots config set units imperial")
+
+  @Argument(help: "What: provider, units, store, key-file, key-id, team-id or service-id.", transform: settingKey)
+  var key: Settings.Key
+
+  @Argument(help: "The value.")
+  var value: String
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures {
+      let value = value.trimmingCharacters(in: .whitespaces)
+      if let problem = key.problem(value) { throw Failure(.usage, problem) }
+      guard !value.contains(where: \.isNewline) else { throw Failure(.usage, "a value is one line") }
+      let isPath = key == .store || key == .keyFile
+      try ConfigFile.read().writing(key, isPath ? URL(filePath: value).absoluteURL.path : value)
+    }
+  }
+}
+
+struct ConfigUnset: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "unset", abstract: "Takes something out of the configuration file.",
+    discussion: "Taking out what is not set there is no failure. The environment is not touched.")
+
+  @Argument(help: "What: provider, units, store, key-file, key-id, team-id or service-id.", transform: settingKey)
+  var key: Settings.Key
+
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures { try ConfigFile.read().writing(key, nil) }
+  }
+}
+
+private func settingKey(_ text: String) throws -> Settings.Key {
+  guard let key = Settings.Key(rawValue: text) else {
+    throw ValidationError("The keys are \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", ")).")
+  }
+  return key
+}

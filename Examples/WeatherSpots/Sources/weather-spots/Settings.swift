@@ -1,0 +1,155 @@
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+/// What can be set once for all commands: by an option, else by the environment, else by the configuration file, else as it comes.
+struct Settings {
+  /// What can be set.
+  enum Key: String, CaseIterable {
+    case provider
+    case units
+    case store
+    case keyFile = "key-file"
+    case keyID = "key-id"
+    case teamID = "team-id"
+    case serviceID = "service-id"
+
+    /// The variable of the environment.
+    var variable: String {
+      switch self {
+      case .provider: "WEATHER_SPOTS_PROVIDER"
+      case .units: "WEATHER_SPOTS_UNITS"
+      case .store: "WEATHER_SPOTS_STORE"
+      case .keyFile: "WEATHERKIT_KEY_FILE"
+      case .keyID: "WEATHERKIT_KEY_ID"
+      case .teamID: "WEATHERKIT_TEAM_ID"
+      case .serviceID: "WEATHERKIT_SERVICE_ID"
+      }
+    }
+
+    /// What is wrong with a value, if something is.
+    func problem(_ value: String) -> String? {
+      switch self {
+      case .provider:
+        ProviderOptions.ProviderName(rawValue: value) == nil
+          ? "provider is one of \(ProviderOptions.ProviderName.allCases.map(\.rawValue).joined(separator: ", "))" : nil
+      case .units:
+        UnitSystem(rawValue: value) == nil ? "units is one of \(UnitSystem.allCases.map(\.rawValue).joined(separator: ", "))" : nil
+      case .store:
+        ["json", "sqlite"].contains(URL(filePath: value).pathExtension) ? nil : "the name of a store ends in .sqlite or .json"
+      case .keyFile, .keyID, .teamID, .serviceID: value.isEmpty ? "\(rawValue) is empty" : nil
+      }
+    }
+  }
+
+  /// A value and where it comes from.
+  struct Setting {
+    let value: String
+    let source: String
+  }
+
+  private let file: ConfigFile
+  private let environment: [String: String]
+
+  /// Reads the configuration and checks it and the environment.
+  static func load() throws -> Settings {
+    let settings = Settings(file: try ConfigFile.read(), environment: ProcessInfo.processInfo.environment)
+    for key in Key.allCases {
+      guard let value = settings.environment[key.variable], !value.isEmpty, let problem = key.problem(value) else { continue }
+      throw Failure(.configuration, "\(key.variable) in the environment: \(problem)")
+    }
+    return settings
+  }
+
+  /// The value of a key; `nil` when nothing says it.
+  subscript(key: Key) -> Setting? {
+    if let value = environment[key.variable], !value.isEmpty { return Setting(value: value, source: key.variable) }
+    return file.lines[key].map { Setting(value: $0.value, source: "\(file.url.path):\($0.line)") }
+  }
+
+  /// The provider of commands that are not told another; a bad configuration is reported when a command begins.
+  static var provider: ProviderOptions.ProviderName { value(.provider).flatMap(ProviderOptions.ProviderName.init) ?? .openMeteo }
+
+  /// The units of commands that are not told others.
+  static var units: UnitSystem { value(.units).flatMap(UnitSystem.init) ?? .metric }
+
+  private static func value(_ key: Key) -> String? {
+    do { return try load()[key]?.value } catch { return nil }
+  }
+}
+
+/// The configuration file: lines of `key = value`, `#` begins a comment.
+struct ConfigFile {
+  struct Line {
+    let value: String
+    let line: Int
+  }
+
+  let url: URL
+  private let text: [String]
+  let lines: [Settings.Key: Line]
+
+  /// Reads the file; none is an empty one.
+  ///
+  /// - Throws: `Failure` with file and line for anything that is not understood.
+  static func read() throws -> ConfigFile {
+    let url = location
+    guard FileManager.default.fileExists(atPath: url.path) else { return ConfigFile(url: url, text: [], lines: [:]) }
+    let bytes: Data
+    do { bytes = try Data(contentsOf: url) } catch { throw Failure(.configuration, "\(url.path) cannot be read") }
+    var text = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    if text.last?.isEmpty == true { text.removeLast() }
+    var lines: [Settings.Key: Line] = [:]
+    for (index, line) in text.enumerated() {
+      func failure(_ reason: String) -> Failure { Failure(.configuration, "\(url.path):\(index + 1): \(reason)") }
+      let trimmed = line.trimmingCharacters(in: .whitespaces)
+      if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
+      let parts = trimmed.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        .map { $0.trimmingCharacters(in: .whitespaces) }
+      guard parts.count == 2 else { throw failure("a line is `key = value`") }
+      guard let key = Settings.Key(rawValue: parts[0]) else {
+        throw failure("there is no such key; the keys are \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", "))")
+      }
+      if let earlier = lines[key] { throw failure("\(key.rawValue) is set in line \(earlier.line) already") }
+      if let problem = key.problem(parts[1]) { throw failure(problem) }
+      lines[key] = Line(value: parts[1], line: index + 1)
+    }
+    return ConfigFile(url: url, text: text, lines: lines)
+  }
+
+  /// Writes the file anew with another value of a key, or without it; comments and the other lines stay.
+  ///
+  /// The file is replaced as a whole, durably: an interruption leaves the old one.
+  func writing(_ key: Settings.Key, _ value: String?) throws {
+    var text = text
+    if let line = lines[key]?.line {
+      if let value { text[line - 1] = "\(key.rawValue) = \(value)" } else { text.remove(at: line - 1) }
+    } else if let value {
+      text.append("\(key.rawValue) = \(value)")
+    }
+    let bytes = Data(text.map { $0 + "\n" }.joined().utf8)
+    let files = POSIXFileSystem()
+    let (directory, draft) = (url.deletingLastPathComponent().path, url.path + "-draft")
+    do {
+      try files.createDirectory(directory)
+      try files.remove(draft)
+      let file = try files.create(draft)
+      try bytes.withUnsafeBytes { bytes in try file.write(bytes, at: 0) }
+      try file.sync()
+      try file.close()
+      try files.rename(draft, to: url.path)
+      try files.syncDirectory(directory)
+    } catch {
+      throw Failure(.noOutput, "\(url.path) cannot be written")
+    }
+  }
+
+  private static var location: URL {
+    let configured = ProcessInfo.processInfo.environment["XDG_CONFIG_HOME"]
+    let directory =
+      if let configured, configured.hasPrefix("/") { URL(filePath: configured, directoryHint: .isDirectory) } else {
+        URL.homeDirectory.appending(path: ".config", directoryHint: .isDirectory)
+      }
+    return directory.appending(path: "weather-spots/config")
+  }
+}

@@ -1,0 +1,50 @@
+import ArgumentParser
+import Foundation
+import Larder
+import WeatherSpotsKit
+
+struct Widget: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Shows the forecast that another process has fetched, with its age.",
+    discussion: """
+      As a widget does beside its app: it opens the store to read only, next to whoever writes it, asks nobody for newer data, waits for no \
+      lock, and changes nothing. Needs a SQLite store. If the forecast is older than it should be, the exit code is 4; if none is stored, 69.
+      """)
+
+  @Argument(help: "The name or the id.")
+  var name: String
+
+  @Option(
+    help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
+  var now: Date?
+
+  @OptionGroup var textOptions: TextOptions
+  @OptionGroup var globals: Globals
+
+  func run() async throws {
+    try await reportingFailures {
+      let file = try globals.file(creating: false)
+      guard SpotStore.isShared(file) else {
+        throw Failure(.usage, "a JSON store has one user at a time; a widget reads beside another process in a .sqlite store")
+      }
+      let storage = try await SpotStore(readingBeside: file)
+      do {
+        try await show(storage)
+      } catch {
+        try await storage.store.close()
+        throw error
+      }
+      try await storage.store.close()
+    }
+  }
+
+  private func show(_ storage: SpotStore) async throws {
+    let spot = try await storage.spot(named: name)
+    let stored = try await StoredWeather(storage, clock: now.map(StandingClock.init) ?? SystemClock())
+    guard let weather = try await stored.forecast(for: spot, of: StoredProvider.all), let report = ForecastReport(weather) else {
+      throw Failure(.noForecast, "no forecast of this spot is stored for today; `weather-spots forecast` fetches one")
+    }
+    if globals.json { try writeJSON(report) } else { try writeText(weather.card(textOptions.style(units: Settings.units))) }
+    if report.stale { throw ExitCode(Outcome.stale.rawValue) }
+  }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import StandInServer
+import Testing
+
+@Suite(.timeLimit(.minutes(10))) struct CacheCommandTests {
+  private let workspace: Workspace
+  private let store: String
+
+  init() async throws {
+    workspace = try Workspace()
+    store = workspace.path("spots.sqlite")
+    #expect(try await weatherSpots(["add", "Brest", "48.39", "-4.49", "--zone", "Europe/Paris", "--country", "FR", "--store", store]).code == 0)
+  }
+
+  private func rows(_ now: String) async throws -> [String: [String: Any]] {
+    let run = try await weatherSpots(["cache", "status", "--json", "--now", now, "--store", store])
+    let rows = try #require(try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [[String: Any]])
+    return Dictionary(uniqueKeysWithValues: rows.map { ($0["kind"] as? String ?? "", $0) })
+  }
+
+  private func counts() async throws -> [String: [String: Any]] {
+    let run = try await weatherSpots(["cache", "stats", "--json", "--store", store])
+    return try #require(try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: [String: Any]])
+  }
+
+  @Test func statusTellsHowMuchThereIsAndHowOldAndClearRemovesIt() async throws {
+    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
+    let server = try StandInServer(now: { now })
+    let api = try await server.start().absoluteString
+    let forecast = ["forecast", "brest", "--api", api, "--store", store, "--now"]
+    #expect(try await weatherSpots(forecast + ["2026-11-21T09:00:00Z"]).code == 0)
+
+    let fresh = try #require(try await rows("2026-11-21T09:05:00Z")["hourly"])
+    #expect(fresh["entries"] as? Int == 1 && fresh["fresh"] as? Int == 1 && fresh["newest_age_seconds"] as? Int == 300)
+    #expect((fresh["bytes"] as? Int ?? 0) > 1000)
+    #expect(try await rows("2026-11-21T11:00:00Z")["hourly"]?["stale"] as? Int == 1)
+    #expect(try await rows("2026-11-24T11:00:00Z")["hourly"]?["expired"] as? Int == 1)
+    let table = try await weatherSpots(["cache", "status", "--now", "2026-11-21T11:00:00Z", "--store", store])
+    #expect(table.output.hasPrefix("kind          entries    fresh    stale  expired    bytes   newest   oldest\ncurrent             1        0        0        1"))
+    #expect(table.output.contains("\nhourly              1        0        1        0"))
+
+    #expect(
+      try await weatherSpots(["cache", "clear", "--kind", "marine", "--store", store]) == Run(output: "Removed 1 entries.\n"))
+    #expect(try await rows("2026-11-21T09:05:00Z")["hourly"]?["entries"] as? Int == 1)
+    #expect(try await weatherSpots(["cache", "clear", "--store", store]).code == 0)
+    #expect(try await rows("2026-11-21T09:05:00Z").values.allSatisfy { $0["entries"] as? Int == 0 })
+    #expect(try await weatherSpots(["cache", "clear", "--store", store]) == Run(output: "Removed 0 entries.\n"))
+    #expect(try await weatherSpots(["list", "--store", store]).output.hasPrefix("Brest "))
+    let server2 = try await weatherSpots(forecast + ["2026-11-21T09:05:00Z", "--policy", "cache-only"])
+    #expect(server2.code == 69)
+    await server.stop()
+  }
+
+  @Test func statisticsAddUpOverRunsWhoeverTheyEnd() async throws {
+    #expect(try await weatherSpots(["cache", "stats", "--store", store]) == Run(output: "Nothing was counted yet.\n"))
+    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
+    let server = try StandInServer(now: { now })
+    let api = try await server.start().absoluteString
+    let forecast = ["forecast", "brest", "--api", api, "--store", store, "--now"]
+    #expect(try await weatherSpots(forecast + ["2026-11-21T09:00:00Z"]).code == 0)
+    #expect(try await weatherSpots(forecast + ["2026-11-21T09:01:00Z"]).code == 0)
+    server.fail(.init(.status(503)))
+    // Ends with the exit code 4, and is counted all the same.
+    #expect(try await weatherSpots(forecast + ["2026-11-21T11:00:00Z"]).code == 4)
+    let hourly = try #require(try await counts()["hourly"])
+    #expect(hourly["misses"] as? Int == 1 && hourly["hits"] as? Int == 1 && hourly["stale_serves"] as? Int == 1)
+    #expect(hourly["fetches"] as? Int == 2 && hourly["fetch_errors"] as? Int == 1)
+    let table = try await weatherSpots(["cache", "stats", "--store", store])
+    #expect(table.output.hasPrefix("kind             hits   misses    stale  fetches   errors  evicted\n"))
+    #expect(table.output.contains("\nhourly              1        1        1        2        1        0\n"))
+    #expect(try await weatherSpots(["cache", "stats", "--reset", "--store", store]) == Run(output: "Nothing was counted yet.\n"))
+    await server.stop()
+  }
+
+  @Test func aKindThatIsNoneIsAMistake() async throws {
+    #expect(try await weatherSpots(["cache", "clear", "--kind", "spots", "--store", store]).code == 64)
+  }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import StandInServer
+import Subprocess
+import Testing
+
+#if canImport(System)
+  import System
+#else
+  import SystemPackage
+#endif
+
+/// A widget beside the program that fetches: real processes at the same time.
+@Suite(.timeLimit(.minutes(10))) struct WidgetTests {
+  private let workspace: Workspace
+  private let store: String
+  private let program = Executable.path(FilePath(buildDirectory.appending(path: "weather-spots").path))
+
+  init() async throws {
+    workspace = try Workspace()
+    store = workspace.path("spots.sqlite")
+    #expect(try await weatherSpots(["add", "Brest", "48.39", "-4.49", "--zone", "Europe/Paris", "--country", "FR", "--store", store]).code == 0)
+  }
+
+  private func widget(_ now: String, _ more: [String] = []) async throws -> Run {
+    try await weatherSpots(["widget", "brest", "--now", now, "--store", store] + more)
+  }
+
+  private func server() throws -> StandInServer {
+    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
+    return try StandInServer(now: { now })
+  }
+
+  @Test func itShowsWhatAnotherProcessFetchesWhileAThirdHoldsTheStore() async throws {
+    let server = try server()
+    let api = try await server.start().absoluteString
+    _ = try await Subprocess.run(
+      program, arguments: ["watch", "--store", store], input: .none, output: .sequence, error: .discarded
+    ) { execution in
+      var lines = execution.standardOutput.strings().makeAsyncIterator()
+      #expect(try await lines.next() == "Watching 1 spots.")
+      #expect(
+        try await widget("2026-11-21T09:00:00Z")
+          == Run(
+            output: "", errors: "weather-spots: no forecast of this spot is stored for today; `weather-spots forecast` fetches one\n", code: 69))
+      let forecast = try await weatherSpots(["forecast", "brest", "--api", api, "--now", "2026-11-21T09:00:00Z", "--store", store])
+      #expect(forecast.code == 0)
+      let requests = server.requestCount
+      let shown = try await widget("2026-11-21T09:12:00Z")
+      #expect(shown.code == 0 && shown.errors.isEmpty)
+      #expect(shown.output.contains("12 min old") && shown.output.contains("from disk"))
+      // What is shown is what was fetched, but for its age and what is too old to be of the moment.
+      let body = forecast.output.split(separator: "\n").filter { $0.hasPrefix("  Temp") || $0.hasPrefix("  Wind") || $0.hasPrefix("  Sea") }
+      #expect(body.count == 3)
+      for line in body { #expect(shown.output.contains(line)) }
+      // After the hour it is stale, after two days there is none; nobody is ever asked.
+      #expect(try await widget("2026-11-21T11:00:00Z").code == 4)
+      #expect(try await widget("2026-11-22T11:00:00Z").code == 4)
+      #expect(try await widget("2026-11-23T11:00:00Z").code == 69)
+      #expect(server.requestCount == requests)
+      try execution.send(signal: .interrupt)
+    }
+    await server.stop()
+  }
+
+  @Test func itChangesNothing() async throws {
+    let server = try server()
+    let api = try await server.start().absoluteString
+    _ = try await weatherSpots(["forecast", "brest", "--api", api, "--now", "2026-11-21T09:00:00Z", "--store", store])
+    await server.stop()
+    let before = try Data(contentsOf: URL(filePath: store))
+    #expect(try await widget("2026-11-21T09:12:00Z", ["--json"]).code == 0)
+    #expect(try Data(contentsOf: URL(filePath: store)) == before)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: workspace.directory.path) == ["spots.sqlite"])
+  }
+
+  @Test func whereThereIsNothingToReadItSaysSo() async throws {
+    #expect(try await weatherSpots(["widget", "Nowhere", "--store", store]).code == 2)
+    let missing = try await weatherSpots(["widget", "brest", "--store", workspace.path("none.sqlite")])
+    #expect(missing.code == 2 && missing.errors.contains("there is no store at "))
+    let json = workspace.path("spots.json")
+    #expect(try await weatherSpots(["add", "Brest", "1", "2", "--zone", "GMT", "--store", json]).code == 0)
+    #expect(try await weatherSpots(["widget", "brest", "--store", json]).code == 64)
+  }
+}

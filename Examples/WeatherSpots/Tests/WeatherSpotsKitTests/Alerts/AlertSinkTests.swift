@@ -1,0 +1,148 @@
+import Foundation
+import Larder
+import LarderTesting
+import StandInServer
+import Synchronization
+import Testing
+
+@testable import WeatherSpotsKit
+
+@Suite(.timeLimit(.minutes(10))) struct AlertSinkTests {
+  private let folder: Folder
+  private let file: URL
+
+  init() throws {
+    folder = try Folder()
+    file = folder.url.appending(path: "notices.jsonl")
+  }
+
+  private func delivery(_ id: String, mayBeRepeat: Bool = false) throws -> AlertDelivery {
+    let alert = try warning(id)
+    let revision = AlertRevision(alert)
+    return AlertDelivery(
+      key: NoticeKey(watcher: "a", alert: id, revision: revision), watcher: "a", place: "Brest", alert: alert, revision: revision,
+      checkedAt: try instant("2026-07-01T12:00:00Z"), mayBeRepeat: mayBeRepeat)
+  }
+
+  private func ids() throws -> [String] {
+    try folder.lines("notices.jsonl").map { try #require(($0["alert"] as? [String: Any])?["id"] as? String) }
+  }
+
+  @Test func aFileGetsALineForEachNotice() async throws {
+    let sink = FileSink(file)
+    try await sink.deliver([try delivery("1"), try delivery("2")])
+    try await FileSink(file).deliver([try delivery("3")])
+    #expect(try ids() == ["1", "2", "3"])
+    let line = try #require(try folder.lines("notices.jsonl").first)
+    #expect(line["place"] as? String == "Brest" && line["checked_at"] as? String == "2026-07-01T12:00:00Z")
+    #expect(line["may_be_repeat"] == nil)
+    #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
+  }
+
+  @Test func aFileLooksForWhatMayBeThere() async throws {
+    try await FileSink(file).deliver([try delivery("1"), try delivery("2")])
+    try await FileSink(file).deliver([try delivery("2", mayBeRepeat: true), try delivery("3", mayBeRepeat: true), try delivery("4")])
+    #expect(try ids() == ["1", "2", "3", "4"])
+  }
+
+  @Test func aTornLastLineIsCutOffAndWrittenAgain() async throws {
+    try await FileSink(file).deliver([try delivery("1"), try delivery("2")])
+    let whole = try Data(contentsOf: file)
+    let first = try #require(whole.firstIndex(of: 0x0A)) + 1
+    // Every length that a power cut can leave of the second line.
+    for length in first..<whole.count {
+      try whole.prefix(length).write(to: file)  // the state that a power cut leaves
+      try await FileSink(file).deliver([try delivery("2", mayBeRepeat: true)])
+      #expect(try Data(contentsOf: file) == whole, "cut at \(length)")
+    }
+  }
+
+  @Test func whatOthersWroteIntoAFileStays() async throws {
+    try Data("not JSON\n{\"key\":1}\n\n".utf8).write(to: file)  // a test's input
+    try await FileSink(file).deliver([try delivery("1", mayBeRepeat: true)])
+    let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+    #expect(text.hasPrefix("not JSON\n{\"key\":1}\n\n{\"alert\":"))
+  }
+
+  @Test func aFileThatCannotBeMadeIsAFailure() async throws {
+    let sink = FileSink(folder.url.appending(path: "missing/notices.jsonl"))
+    let notice = try delivery("1")
+    let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
+    #expect(error?.tookNothing == true)
+  }
+
+  @Test func aWebhookGetsTheNoticeAndItsKey() async throws {
+    let server = try LoopbackServer { _ in .init(204, "") }
+    let sink = WebhookSink(try await server.start().appending(path: "hook"))
+    let notice = try delivery("1")
+    try await sink.deliver([notice])
+    let request = try #require(server.requests.first)
+    #expect(server.requests.count == 1 && request.method == "POST" && request.path == "/hook")
+    #expect(request.headers["idempotency-key"] == notice.key.rawValue && request.headers["content-type"] == "application/json")
+    let body = try #require(try JSONSerialization.jsonObject(with: request.body) as? [String: Any])
+    #expect(body["key"] as? String == notice.key.rawValue && body["may_be_repeat"] as? Bool == false)
+    #expect((body["alert"] as? [String: Any])?["summary"] as? String == "Wind")
+    await server.stop()
+  }
+
+  @Test func aWebhookThatFailsForAMomentIsTriedAgainWithTheSameKey() async throws {
+    let count = Mutex(0)
+    let server = try LoopbackServer { _ in
+      count.withLock { $0 += 1 }
+      return count.withLock { $0 } < 3 ? .init(503, "") : .init(200, "")
+    }
+    let clock = ManualClock()
+    let sink = WebhookSink(try await server.start(), retry: RetryPolicy(attempts: 3, base: .zero, cap: .zero), clock: clock)
+    try await sink.deliver([try delivery("1")])
+    #expect(server.requests.count == 3 && Set(server.requests.map { $0.headers["idempotency-key"] }).count == 1)
+    await server.stop()
+  }
+
+  @Test func aWebhookThatAsksToWaitIsWaitedFor() async throws {
+    let server = try LoopbackServer { _ in .init(429, "", headers: ["Retry-After": "20"]) }
+    let clock = ManualClock()
+    let sink = WebhookSink(try await server.start(), retry: RetryPolicy(attempts: 2), clock: clock)
+    let notice = try delivery("1")
+    let delivery = Task { try await sink.deliver([notice]) }
+    await clock.waitForSleepers()
+    clock.advance(by: .seconds(19))
+    #expect(clock.sleeperCount == 1)
+    clock.advance(by: .seconds(1))
+    let error = await #expect(throws: SinkError.self) { try await delivery.value }
+    #expect(error?.retryAfter == .seconds(20) && server.requests.count == 2)
+    await server.stop()
+  }
+
+  @Test(arguments: [400, 404, 410, 302]) func whatAWebhookRefusesIsNotTriedAgainAtOnce(_ status: Int) async throws {
+    let server = try LoopbackServer { request in
+      request.path == "/other" ? .init(200, "") : .init(status, "", headers: ["Location": "/other"])
+    }
+    let sink = WebhookSink(try await server.start().appending(path: "hook"))
+    let notice = try delivery("1")
+    let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
+    #expect(error?.description == "the webhook answers \(status)" && server.requests.count == 1)
+    await server.stop()
+  }
+
+  @Test func aWebhookThatIsNotThereHasTakenNothing() async throws {
+    let server = try LoopbackServer { _ in .init(200, "") }
+    let url = try await server.start()
+    await server.stop()
+    let sink = WebhookSink(url, retry: .never)
+    let notice = try delivery("1")
+    let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
+    #expect(error?.tookNothing == true)
+  }
+
+  @Test func whatMayBeSecretInAURLIsNotInTheNameOfItsSink() throws {
+    let sink = WebhookSink(try #require(URL(string: "https://user:password@example.org/hook?token=secret#x")))
+    #expect(sink.name == "webhook:https://example.org/hook")
+  }
+
+  @Test func aLineSaysWhatIsKnownAndFromWhen() throws {
+    #expect(
+      LineSink.text(try delivery("1", mayBeRepeat: true))
+        == "! Brest: Wind, moderate (Finistère), until 2026-07-01T22:00:00Z, Météo-France, issued 2026-07-01T09:30:00Z, "
+        + "as of 2026-07-01T12:00:00Z [perhaps told before]")
+  }
+}
