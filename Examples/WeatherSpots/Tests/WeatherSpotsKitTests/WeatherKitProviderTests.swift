@@ -28,7 +28,7 @@ import Testing
 
   private func provider(_ url: URL) throws -> WeatherKitProvider {
     let clock = clock
-    return WeatherKitProvider(key: try vector.key(), server: url, timeout: .seconds(30), now: { clock.now })
+    return WeatherKitProvider(key: try vector.key(), server: url, timeout: .seconds(300), now: { clock.now })
   }
 
   private func request(_ datasets: Set<WeatherDataset>) -> ProviderRequest { ProviderRequest(place, from: day, days: 7, datasets) }
