@@ -70,7 +70,8 @@ public final class LoopbackServer: Sendable {
   private func answer(_ request: HTTPRequest) async throws -> HTTPResponse {
     let body = try await request.bodyData
     let request = Request(
-      method: request.method.rawValue, path: request.path, query: Dictionary(request.query.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
+      method: request.method.rawValue, path: request.path,
+      query: Dictionary(request.query.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
       headers: Dictionary(request.headers.map { ($0.key.rawValue.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first }),
       body: body)
     received.withLock { $0.append(request) }

@@ -63,7 +63,8 @@ struct ConfigShow: AsyncParsableCommand {
 struct ConfigSet: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set", abstract: "Sets something in the configuration file.",
-    discussion: "Other lines and comments stay as they are. Paths are kept as absolute ones. Example: weather-spots config set units imperial")
+    discussion:
+      "Other lines and comments stay as they are. Paths are kept as absolute ones. Example: weather-spots config set units imperial")
 
   @Argument(help: "What: provider, units, store, key-file, key-id, team-id or service-id.", transform: settingKey)
   var key: Settings.Key

@@ -18,7 +18,9 @@ import Testing
   init() async throws {
     workspace = try Workspace()
     store = workspace.path("spots.sqlite")
-    for (name, latitude, longitude, country) in [("Brest", "48.39", "-4.49", "FR"), ("Nice", "43.7", "7.27", "FR"), ("Funchal", "32.65", "-16.91", "PT")] {
+    for (name, latitude, longitude, country) in [
+      ("Brest", "48.39", "-4.49", "FR"), ("Nice", "43.7", "7.27", "FR"), ("Funchal", "32.65", "-16.91", "PT"),
+    ] {
       let run = try await weatherSpots(["add", name, latitude, longitude, "--zone", "Europe/Paris", "--country", country, "--store", store])
       #expect(run.code == 0)
     }
@@ -94,7 +96,9 @@ import Testing
   @Test func openMeteoHasNoWarningsAndThatIsSaid() async throws {
     #expect(
       try await weatherSpots(["alerts", "watch", "--once", "--store", store])
-        == Run(output: "", errors: "weather-spots: open-meteo has no warnings; ask --provider weatherkit, or recorded to try it out\n", code: 64))
+        == Run(
+          output: "", errors: "weather-spots: open-meteo has no warnings; ask --provider weatherkit, or recorded to try it out\n", code: 64)
+    )
   }
 
   @Test func aProviderThatIsOutIsAFailureWithItsReason() async throws {
@@ -175,7 +179,8 @@ import Testing
     let arguments = [
       "alerts", "watch", "--once", "--provider", "recorded", "--now", "2026-07-01T10:00:00Z", "--store", store, "--webhook", url,
     ]
-    _ = try await Subprocess.run(program, arguments: Arguments(arguments), input: .none, output: .discarded, error: .discarded) { execution in
+    _ = try await Subprocess.run(program, arguments: Arguments(arguments), input: .none, output: .discarded, error: .discarded) {
+      execution in
       var posts = posted.makeAsyncIterator()
       _ = await posts.next()
       try execution.send(signal: .kill)
@@ -267,7 +272,8 @@ struct WeatherKit {
 
   func arguments(_ url: URL, _ store: String) -> [String] {
     [
-      "alerts", "watch", "--once", "--provider", "weatherkit", "--api", url.absoluteString, "--now", "2026-07-01T10:00:00Z", "--timeout", "60",
+      "alerts", "watch", "--once", "--provider", "weatherkit", "--api", url.absoluteString, "--now", "2026-07-01T10:00:00Z", "--timeout",
+      "60",
       "--store", store,
     ]
   }

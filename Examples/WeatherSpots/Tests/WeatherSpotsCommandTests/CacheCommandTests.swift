@@ -9,7 +9,8 @@ import Testing
   init() async throws {
     workspace = try Workspace()
     store = workspace.path("spots.sqlite")
-    #expect(try await weatherSpots(["add", "Brest", "48.39", "-4.49", "--zone", "Europe/Paris", "--country", "FR", "--store", store]).code == 0)
+    #expect(
+      try await weatherSpots(["add", "Brest", "48.39", "-4.49", "--zone", "Europe/Paris", "--country", "FR", "--store", store]).code == 0)
   }
 
   private func rows(_ now: String) async throws -> [String: [String: Any]] {
@@ -36,7 +37,9 @@ import Testing
     #expect(try await rows("2026-11-21T11:00:00Z")["hourly"]?["stale"] as? Int == 1)
     #expect(try await rows("2026-11-24T11:00:00Z")["hourly"]?["expired"] as? Int == 1)
     let table = try await weatherSpots(["cache", "status", "--now", "2026-11-21T11:00:00Z", "--store", store])
-    #expect(table.output.hasPrefix("kind          entries    fresh    stale  expired    bytes   newest   oldest\ncurrent             1        0        0        1"))
+    #expect(
+      table.output.hasPrefix(
+        "kind          entries    fresh    stale  expired    bytes   newest   oldest\ncurrent             1        0        0        1"))
     #expect(table.output.contains("\nhourly              1        0        1        0"))
 
     #expect(

@@ -20,7 +20,8 @@ import Testing
   @Test func theSourceOfEachSettingIsShownAndTheNearestOneHolds() async throws {
     #expect(
       try await run(["config"]).output.hasPrefix(
-        "provider    open-meteo").self)
+        "provider    open-meteo"
+      ).self)
     func source(_ key: String, _ arguments: [String] = [], _ environment: [String: String] = [:]) async throws -> String {
       let run = try await run(["config", "show"] + arguments, environment)
       let line = run.output.split(separator: "\n").first { $0.hasPrefix(key + " ") } ?? ""
@@ -71,9 +72,13 @@ import Testing
   }
 
   @Test(arguments: [
-    ("units = metric\nunit = imperial\n", 2, "there is no such key; the keys are provider, units, store, key-file, key-id, team-id, service-id"),
+    (
+      "units = metric\nunit = imperial\n", 2,
+      "there is no such key; the keys are provider, units, store, key-file, key-id, team-id, service-id"
+    ),
     ("# x\n\nunits\n", 3, "a line is `key = value`"), ("units = kelvin\n", 1, "units is one of metric, imperial"),
-    ("units = metric\nunits = metric\n", 2, "units is set in line 1 already"), ("store = spots.txt\n", 1, "the name of a store ends in .sqlite or .json"),
+    ("units = metric\nunits = metric\n", 2, "units is set in line 1 already"),
+    ("store = spots.txt\n", 1, "the name of a store ends in .sqlite or .json"),
     ("key-id =\n", 1, "key-id is empty"),
   ]) func whatIsNotUnderstoodEndsEveryCommandWithFileAndLine(_ text: String, _ line: Int, _ reason: String) async throws {
     let file = try config(text)

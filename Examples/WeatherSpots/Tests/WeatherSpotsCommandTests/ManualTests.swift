@@ -55,7 +55,9 @@ import Testing
   }
 
   /// The options that are described once for many commands, by the section that a command's links to.
-  private static let shared = ["Options of every command": "#options-of-every-command", "Options of commands that ask": "#options-of-commands-that-ask"]
+  private static let shared = [
+    "Options of every command": "#options-of-every-command", "Options of commands that ask": "#options-of-commands-that-ask",
+  ]
 
   @Test func everyCommandAndEveryOptionIsInTheManual() async throws {
     let sections = try Self.sections()

@@ -7,7 +7,8 @@ import Testing
     let workspace = try Workspace()
     let store = workspace.path("secretly.sqlite")
     #expect(
-      try await weatherSpots(["add", "Privatissimum", "48.3912", "-4.4934", "--zone", "Europe/Paris", "--country", "FR", "--store", store]).code
+      try await weatherSpots(["add", "Privatissimum", "48.3912", "-4.4934", "--zone", "Europe/Paris", "--country", "FR", "--store", store])
+        .code
         == 0)
     let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
     let server = try StandInServer(now: { now })

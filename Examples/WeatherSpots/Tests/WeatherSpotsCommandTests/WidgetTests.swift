@@ -18,7 +18,8 @@ import Testing
   init() async throws {
     workspace = try Workspace()
     store = workspace.path("spots.sqlite")
-    #expect(try await weatherSpots(["add", "Brest", "48.39", "-4.49", "--zone", "Europe/Paris", "--country", "FR", "--store", store]).code == 0)
+    #expect(
+      try await weatherSpots(["add", "Brest", "48.39", "-4.49", "--zone", "Europe/Paris", "--country", "FR", "--store", store]).code == 0)
   }
 
   private func widget(_ now: String, _ more: [String] = []) async throws -> Run {
@@ -41,7 +42,8 @@ import Testing
       #expect(
         try await widget("2026-11-21T09:00:00Z")
           == Run(
-            output: "", errors: "weather-spots: no forecast of this spot is stored for today; `weather-spots forecast` fetches one\n", code: 69))
+            output: "", errors: "weather-spots: no forecast of this spot is stored for today; `weather-spots forecast` fetches one\n",
+            code: 69))
       let forecast = try await weatherSpots(["forecast", "brest", "--api", api, "--now", "2026-11-21T09:00:00Z", "--store", store])
       #expect(forecast.code == 0)
       let requests = server.requestCount

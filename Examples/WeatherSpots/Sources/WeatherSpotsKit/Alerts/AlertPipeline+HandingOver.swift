@@ -18,7 +18,8 @@ extension AlertPipeline {
     }
   }
 
-  private nonisolated func handOver(to sink: any AlertSink, dueAt now: Date) async throws -> (delivered: Int, failed: Int, problem: String?) {
+  private nonisolated func handOver(to sink: any AlertSink, dueAt now: Date) async throws -> (delivered: Int, failed: Int, problem: String?)
+  {
     let breaker = breakers[sink.name] ?? CircuitBreaker(clock: clock)
     var (delivered, failed, problem): (Int, Int, String?) = (0, 0, nil)
     while true {

@@ -15,7 +15,7 @@ public struct ClusterCheck: Codable, Identifiable, Sendable {
   public internal(set) var isOpen: Bool
   /// When the provider last answered; `nil` while it has not.
   public internal(set) var checkedAt: Date?
-  /// The warnings of that answer. Not in force now if it is old: see ``isCurrent(at:)``.
+  /// The warnings of that answer; not in force now if it is old, see ``isCurrent(at:)``.
   public internal(set) var alerts: [WeatherAlert]
   /// Why the last question has no answer, on one line.
   public internal(set) var problem: String?

@@ -16,7 +16,9 @@ import Testing
   /// Runs until a commit fails, and then again until nothing is left to do.
   ///
   /// - Returns: Whether the commit was reached.
-  private func crash(at commit: Int, _ moment: FaultInjectingBackend.Moment, _ bench: AlertBench, _ sink: any AlertSink) async throws -> Bool {
+  private func crash(at commit: Int, _ moment: FaultInjectingBackend.Moment, _ bench: AlertBench, _ sink: any AlertSink) async throws
+    -> Bool
+  {
     let disk = FaultInjectingBackend(bench.backend)
     disk.fail(.commit, call: commit, with: RepositoryError(.outcomeUnknown, "the process dies"), moment)
     var died = false

@@ -62,7 +62,9 @@ final class RecordingSink: AlertSink {
 }
 
 /// A warning in force from ten to ten in the evening.
-func warning(_ id: String = "w1", summary: String = "Wind", issued: String = "2026-07-01T09:30:00Z", expires: String = "2026-07-01T22:00:00Z")
+func warning(
+  _ id: String = "w1", summary: String = "Wind", issued: String = "2026-07-01T09:30:00Z", expires: String = "2026-07-01T22:00:00Z"
+)
   throws -> WeatherAlert
 {
   WeatherAlert(
@@ -71,9 +73,11 @@ func warning(_ id: String = "w1", summary: String = "Wind", issued: String = "20
     details: URL(string: "https://example.org/w1"))
 }
 
-func watcher(_ name: String, _ latitude: Double, _ longitude: Double, country: String = "FR", sink: String = "recording") throws -> Watcher {
+func watcher(_ name: String, _ latitude: Double, _ longitude: Double, country: String = "FR", sink: String = "recording") throws -> Watcher
+{
   Watcher(
-    id: name, place: name, at: try #require(Coordinate(latitude: latitude, longitude: longitude)), timezone: "Europe/Paris", country: country,
+    id: name, place: name, at: try #require(Coordinate(latitude: latitude, longitude: longitude)), timezone: "Europe/Paris",
+    country: country,
     sink: sink)
 }
 
