@@ -64,7 +64,7 @@ struct AlertsSimulate: AsyncParsableCommand {
   private func text(_ result: AlertSimulation.Result) -> String {
     """
     \(result.watchers) watchers at \(result.points) points, \(hours) h in \(result.rounds) rounds, seed \(seed)
-      Clusters   \(result.clusters), the largest of \(result.largestCluster) watchers, none farther than \(result.farthestMeters) m from its question
+      Clusters   \(result.clusters), the largest of \(result.largestCluster), none farther than \(result.farthestMeters) m from its question
       Calls      \(result.calls) instead of \(result.callsWithoutClusters) with one for each watcher: \(result.savedPercent) % saved
       Quota      \(result.callsInBusiestMinute) calls in the busiest minute; \(result.failedCalls) calls failed, as the script wants
       Warnings   \(result.alerts), \(result.expectedNotices) notices to give
