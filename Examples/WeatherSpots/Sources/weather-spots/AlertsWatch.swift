@@ -124,15 +124,8 @@ struct AlertsWatch: AsyncParsableCommand {
 extension RoundReport {
   /// What was done, on one line.
   fileprivate var text: String {
-<<<<<<< HEAD
-    var parts = [
-      "asked \(counted(calls, "time")) for \(counted(watchers, "place")) in \(counted(clusters, "cluster"))",
-      "\(counted(queued, "new notice"))", "\(delivered) handed over",
-    ]
-=======
     let asked = "asked \(counted(calls, "time")) for \(counted(watchers, "place")) in \(counted(clusters, "cluster"))"
     var parts = [asked, counted(queued, "new notice"), "\(delivered) handed over"]
->>>>>>> alerts
     if failedCalls > 0 { parts.append("\(counted(failedCalls, "cluster")) without an answer") }
     if postponed > 0 { parts.append("\(counted(postponed, "cluster")) left for later by the quota") }
     if notOffered > 0 { parts.append("\(counted(notOffered, "cluster")) for which there are no warnings") }

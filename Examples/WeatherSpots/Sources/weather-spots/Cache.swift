@@ -79,12 +79,7 @@ struct CacheClear: AsyncParsableCommand {
     commandName: "clear", abstract: "Removes what was fetched, all or some kinds of it.",
     discussion: "Spots, warnings that wait to be told, and the statistics stay. Without a network there is then no forecast to show.")
 
-<<<<<<< HEAD
-  @Option(
-    help: ArgumentHelp("Only this kind; may be given several times: \(CacheOverview.names.joined(separator: ", ")).", valueName: "kind"))
-=======
   @Option(help: ArgumentHelp("Only this kind, or several: \(CacheOverview.names.joined(separator: ", ")).", valueName: "kind"))
->>>>>>> alerts
   var kind: [String] = []
 
   @OptionGroup var globals: Globals
