@@ -27,7 +27,8 @@ import Testing
   }
 
   private func exercise(_ now: String, _ more: [String] = []) async throws -> Run {
-    try await weatherSpots(["alerts", "watch", "--once", "--provider", "recorded", "--now", now, "--store", store] + more)
+    try await weatherSpots(
+      ["alerts", "watch", "--once", "--provider", "recorded", "--timeout", "300", "--now", now, "--store", store] + more)
   }
 
   @Test func aWarningIsToldOnceAndItsUpdateToo() async throws {
@@ -177,7 +178,8 @@ import Testing
     }
     let url = try await hook.start().absoluteString
     let arguments = [
-      "alerts", "watch", "--once", "--provider", "recorded", "--now", "2026-07-01T10:00:00Z", "--store", store, "--webhook", url,
+      "alerts", "watch", "--once", "--provider", "recorded", "--now", "2026-07-01T10:00:00Z", "--store", store, "--timeout", "300",
+      "--webhook", url,
     ]
     _ = try await Subprocess.run(program, arguments: Arguments(arguments), input: .none, output: .discarded, error: .discarded) {
       execution in
@@ -273,7 +275,7 @@ struct WeatherKit {
   func arguments(_ url: URL, _ store: String) -> [String] {
     [
       "alerts", "watch", "--once", "--provider", "weatherkit", "--api", url.absoluteString, "--now", "2026-07-01T10:00:00Z", "--timeout",
-      "60",
+      "300",
       "--store", store,
     ]
   }

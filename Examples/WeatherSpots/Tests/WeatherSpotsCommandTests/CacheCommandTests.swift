@@ -28,7 +28,7 @@ import Testing
     let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
     let server = try StandInServer(now: { now })
     let api = try await server.start().absoluteString
-    let forecast = ["forecast", "brest", "--api", api, "--store", store, "--now"]
+    let forecast = ["forecast", "brest", "--api", api, "--timeout", "300", "--store", store, "--now"]
     #expect(try await weatherSpots(forecast + ["2026-11-21T09:00:00Z"]).code == 0)
 
     let fresh = try #require(try await rows("2026-11-21T09:05:00Z")["hourly"])
@@ -59,7 +59,7 @@ import Testing
     let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
     let server = try StandInServer(now: { now })
     let api = try await server.start().absoluteString
-    let forecast = ["forecast", "brest", "--api", api, "--store", store, "--now"]
+    let forecast = ["forecast", "brest", "--api", api, "--timeout", "300", "--store", store, "--now"]
     #expect(try await weatherSpots(forecast + ["2026-11-21T09:00:00Z"]).code == 0)
     #expect(try await weatherSpots(forecast + ["2026-11-21T09:01:00Z"]).code == 0)
     server.fail(.init(.status(503)))

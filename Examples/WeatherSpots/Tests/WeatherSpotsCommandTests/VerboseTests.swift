@@ -13,7 +13,7 @@ import Testing
     let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
     let server = try StandInServer(now: { now })
     let api = try await server.start().absoluteString
-    let forecast = ["forecast", "privatissimum", "--api", api, "--store", store, "--now"]
+    let forecast = ["forecast", "privatissimum", "--api", api, "--timeout", "300", "--store", store, "--now"]
     #expect(try await weatherSpots(forecast + ["2026-11-21T09:00:00Z"]).errors.isEmpty)
     // A refusal repeats what was asked for.
     server.fail(.init(.body("{\"error\":true,\"reason\":\"Latitude 48.3912 of Privatissimum\"}")))

@@ -44,7 +44,9 @@ import Testing
           == Run(
             output: "", errors: "weather-spots: no forecast of this spot is stored for today; `weather-spots forecast` fetches one\n",
             code: 69))
-      let forecast = try await weatherSpots(["forecast", "brest", "--api", api, "--now", "2026-11-21T09:00:00Z", "--store", store])
+      let forecast = try await weatherSpots([
+        "forecast", "brest", "--api", api, "--timeout", "300", "--now", "2026-11-21T09:00:00Z", "--store", store,
+      ])
       #expect(forecast.code == 0)
       let requests = server.requestCount
       let shown = try await widget("2026-11-21T09:12:00Z")
@@ -67,7 +69,7 @@ import Testing
   @Test func itChangesNothing() async throws {
     let server = try server()
     let api = try await server.start().absoluteString
-    _ = try await weatherSpots(["forecast", "brest", "--api", api, "--now", "2026-11-21T09:00:00Z", "--store", store])
+    _ = try await weatherSpots(["forecast", "brest", "--api", api, "--timeout", "300", "--now", "2026-11-21T09:00:00Z", "--store", store])
     await server.stop()
     let before = try Data(contentsOf: URL(filePath: store))
     #expect(try await widget("2026-11-21T09:12:00Z", ["--json"]).code == 0)

@@ -1,3 +1,4 @@
+import Dispatch
 public import Foundation
 import Synchronization
 
@@ -12,6 +13,7 @@ public final class FileSink: AlertSink {
   public var batchLimit: Int { 256 }
   private let file: URL
   private let isSound = Mutex(false)
+  private let queue = DispatchQueue(label: "weather-spots.file-sink")
 
   /// Makes a sink; the file is made when the first notice comes.
   public init(_ file: URL) {
@@ -21,6 +23,21 @@ public final class FileSink: AlertSink {
 
   /// Appends those of the notices that are not there.
   public func deliver(_ notices: [AlertDelivery]) async throws(SinkError) {
+    // Waiting for a disk is for a thread of its own, not for one of the few that all tasks share.
+    let failure: SinkError? = await withCheckedContinuation { continuation in
+      queue.async { [self] in
+        do throws(SinkError) {
+          try append(notices)
+          continuation.resume(returning: nil)
+        } catch {
+          continuation.resume(returning: error)
+        }
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  private func append(_ notices: [AlertDelivery]) throws(SinkError) {
     var lines = Data()
     var doubtful: Set<String> = Set(notices.filter(\.mayBeRepeat).map(\.key.rawValue))
     do {

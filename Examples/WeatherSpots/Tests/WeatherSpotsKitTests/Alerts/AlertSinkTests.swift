@@ -49,8 +49,8 @@ import Testing
     try await FileSink(file).deliver([try delivery("1"), try delivery("2")])
     let whole = try Data(contentsOf: file)
     let first = try #require(whole.firstIndex(of: 0x0A)) + 1
-    // Every length that a power cut can leave of the second line.
-    for length in first..<whole.count {
+    // Lengths that a power cut can leave of the second line: none of it, all but its end, and some between.
+    for length in [first, first + 1, whole.count - 1] + stride(from: first + 2, to: whole.count - 1, by: 37) {
       try whole.prefix(length).write(to: file)  // the state that a power cut leaves
       try await FileSink(file).deliver([try delivery("2", mayBeRepeat: true)])
       #expect(try Data(contentsOf: file) == whole, "cut at \(length)")
@@ -73,7 +73,7 @@ import Testing
 
   @Test func aWebhookGetsTheNoticeAndItsKey() async throws {
     let server = try LoopbackServer { _ in .init(204, "") }
-    let sink = WebhookSink(try await server.start().appending(path: "hook"))
+    let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .seconds(300))
     let notice = try delivery("1")
     try await sink.deliver([notice])
     let request = try #require(server.requests.first)
@@ -92,7 +92,8 @@ import Testing
       return count.withLock { $0 } < 3 ? .init(503, "") : .init(200, "")
     }
     let clock = ManualClock()
-    let sink = WebhookSink(try await server.start(), retry: RetryPolicy(attempts: 3, base: .zero, cap: .zero), clock: clock)
+    let sink = WebhookSink(
+      try await server.start(), timeout: .seconds(300), retry: RetryPolicy(attempts: 3, base: .zero, cap: .zero), clock: clock)
     try await sink.deliver([try delivery("1")])
     #expect(server.requests.count == 3 && Set(server.requests.map { $0.headers["idempotency-key"] }).count == 1)
     await server.stop()
@@ -101,7 +102,7 @@ import Testing
   @Test func aWebhookThatAsksToWaitIsWaitedFor() async throws {
     let server = try LoopbackServer { _ in .init(429, "", headers: ["Retry-After": "20"]) }
     let clock = ManualClock()
-    let sink = WebhookSink(try await server.start(), retry: RetryPolicy(attempts: 2), clock: clock)
+    let sink = WebhookSink(try await server.start(), timeout: .seconds(300), retry: RetryPolicy(attempts: 2), clock: clock)
     let notice = try delivery("1")
     let delivery = Task { try await sink.deliver([notice]) }
     await clock.waitForSleepers()
@@ -117,7 +118,7 @@ import Testing
     let server = try LoopbackServer { request in
       request.path == "/other" ? .init(200, "") : .init(status, "", headers: ["Location": "/other"])
     }
-    let sink = WebhookSink(try await server.start().appending(path: "hook"))
+    let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .seconds(300))
     let notice = try delivery("1")
     let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
     #expect(error?.description == "the webhook answers \(status)" && server.requests.count == 1)

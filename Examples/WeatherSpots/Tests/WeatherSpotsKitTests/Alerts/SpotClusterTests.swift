@@ -34,7 +34,7 @@ import Testing
   /// Dense places all over the globe, the poles and the date line among them.
   private func many(_ random: inout SplitMix) throws -> [Watcher] {
     let centers = [(0.0, 0.0), (48.4, -4.5), (69.65, 18.96), (-17.7, 179.99), (89.9, 30), (-89.99, 0), (35.1, 139.6)]
-    return try (0..<3000).map { index in
+    return try (0..<1200).map { index in
       let center = centers[index % centers.count]
       let latitude = min(max(center.0 + random.unit() * 0.4 - 0.2, -90), 90)
       let longitude = center.1 + random.unit() * 0.6 - 0.3
@@ -57,17 +57,18 @@ import Testing
     #expect(clusters.count < Set(watchers.map { "\(Geohash($0.coordinate, precision: 5)) \($0.country)" }).count)
   }
 
-  @Test func theOrderOfTheWatchersDoesNotMatterNorHowManyThereAreAtAPoint() throws {
+  @Test func theOrderOfTheWatchersDoesNotMatterNorHowManyThereAreAtAPoint() async throws {
     let seed = seedOfTest()
     var random = SplitMix(seed)
     let watchers = try many(&random)
     func shape(_ clusters: [SpotCluster]) -> [String] { clusters.map { "\($0.id.rawValue): \($0.watchers.map(\.id))" } }
     let expected = shape(SpotCluster.clusters(of: watchers))
-    for _ in 0..<5 {
+    for _ in 0..<3 {
+      await Task.yield()
       let shuffled = watchers.map { (random.next(), $0) }.sorted { $0.0 < $1.0 }.map(\.1)
       #expect(shape(SpotCluster.clusters(of: shuffled)) == expected, "LARDER_SEED=\(seed)")
     }
-    let doubled = try watchers + watchers.prefix(500).map { try watcher("\($0.id)+", $0.latitude, $0.longitude, country: $0.country) }
+    let doubled = try watchers + watchers.prefix(200).map { try watcher("\($0.id)+", $0.latitude, $0.longitude, country: $0.country) }
     #expect(Set(SpotCluster.clusters(of: doubled).map(\.id)) == Set(SpotCluster.clusters(of: watchers).map(\.id)), "LARDER_SEED=\(seed)")
   }
 }
