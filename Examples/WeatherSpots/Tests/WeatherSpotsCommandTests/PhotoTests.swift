@@ -68,7 +68,7 @@ import Testing
       #expect(try await weatherSpots(["photos", "--store", store]) == Run(output: "No photos.\n"))
       #expect(try await weatherSpots(["photos", "clear", "--store", store, "--json"]) == Run(output: "{\"removed\":0}\n"))
       #expect(try await weatherSpots(["show", "brest", "--store", store]).code == 0)
-      let again = try await weatherSpots(["photo", "brest", base + "/a", "--store", store])
+      let again = try await weatherSpots(["photo", "brest", base + "/a", "--store", store, "--timeout", "300"])
       #expect(again.output == "Brest: PNG, 68 bytes, from the network.\n")
       #expect(server.requests.count == 3)
     }
@@ -112,11 +112,11 @@ import Testing
   @Test func aDamagedImageIsFetchedAgain() async throws {
     let store = try await store()
     try await serving(["/a": .whole(Self.point)]) { (server, base) async throws in
-      _ = try await weatherSpots(["photo", "brest", base + "/a", "--store", store])
+      _ = try await weatherSpots(["photo", "brest", base + "/a", "--store", store, "--timeout", "300"])
       let file = URL(filePath: "\(store)-images/\(try #require(images(store).first))")
       try Data("damage".utf8).write(to: file)  // a test's input
       #expect(
-        try await weatherSpots(["photo", "brest", base + "/a", "--store", store])
+        try await weatherSpots(["photo", "brest", base + "/a", "--store", store, "--timeout", "300"])
           == Run(output: "Brest: PNG, 68 bytes, from the network.\n"))
       #expect(try Data(contentsOf: file) == Self.point || images(store).count == 1)
     }
@@ -125,7 +125,7 @@ import Testing
   @Test func theListGoesWithItsSpot() async throws {
     let store = try await store()
     try await serving(["/a": .whole(Self.point)]) { (_, base) async throws in
-      _ = try await weatherSpots(["photo", "brest", base + "/a", "--store", store])
+      _ = try await weatherSpots(["photo", "brest", base + "/a", "--store", store, "--timeout", "300"])
       #expect(try await weatherSpots(["remove", "brest", "--store", store]).code == 0)
       #expect(try await weatherSpots(["photos", "--store", store]) == Run(output: "No photos.\n"))
     }
@@ -134,10 +134,10 @@ import Testing
   @Test func oneCommandAtATimeUsesThePhotos() async throws {
     let store = try await store()
     try await serving(["/slow": .held(Self.point), "/a": .whole(Self.point)]) { (server, base) async throws in
-      async let first = weatherSpots(["photo", "brest", base + "/slow", "--store", store])
+      async let first = weatherSpots(["photo", "brest", base + "/slow", "--store", store, "--timeout", "300"])
       await server.events.wait { !$0.requests.isEmpty }
       #expect(
-        try await weatherSpots(["photo", "brest", base + "/a", "--store", store])
+        try await weatherSpots(["photo", "brest", base + "/a", "--store", store, "--timeout", "300"])
           == Run(output: "", errors: "weather-spots: the photos are in use by another command\n", code: 75))
       server.release()
       #expect(try await first.code == 0)
@@ -147,7 +147,7 @@ import Testing
   @Test func aPhotoOfASpotThatIsNotThereIsNotFetched() async throws {
     let store = try await store()
     try await serving(["/a": .whole(Self.point)]) { (server, base) async throws in
-      #expect(try await weatherSpots(["photo", "nowhere", base + "/a", "--store", store]).code == 2)
+      #expect(try await weatherSpots(["photo", "nowhere", base + "/a", "--store", store, "--timeout", "300"]).code == 2)
       #expect(server.requests.isEmpty)
     }
   }
