@@ -24,7 +24,7 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
   public let usableUntil: Date
   /// What the source gave with it for asking again, such as an ETag.
   public let validator: String?
-  /// The size of the value as JSON, in bytes; 0 when there is none.
+  /// What it counts against a limit of bytes: the size of the value as JSON, or 128 and the reason's bytes when there is none.
   public let byteCount: Int
   /// When it was first noticed that ``fetchedAt`` is in the future, because the clock was set back; else `nil`.
   public let noticedInFutureAt: Date?

@@ -43,9 +43,13 @@ extension CachedRepository {
   ) -> CachedEntry<Key, Value> {
     let now = clock.now
     var byteCount = 0
-    if case .value(let value) = content {
+    switch content {
+    case .value(let value):
       // A value that does not encode is refused by the storage in a moment, which counts the error.
       do { byteCount = try JSONEncoder().encode(value).count } catch {}
+    case .absent(let reason):
+      // About what its record takes; or a limit of bytes would not bound how much of nothing is kept.
+      byteCount = 128 + reason.utf8.count
     }
     return CachedEntry(
       key: key, content: content, fetchedAt: now, freshUntil: now.addingTimeInterval(fresh.inSeconds),

@@ -4,7 +4,7 @@ public import Foundation
 public struct OpenedCacheStorage<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   /// What healing a cache did.
   public struct Healing: Sendable {
-    /// Why the files could not be opened: `.corrupted`, `.dataMissing` or `.newerSchema`.
+    /// Why the files could not be opened: `.corrupted` or `.dataMissing`.
     public let error: RepositoryError
     /// Where the files are now, each as it was found.
     public let movedFiles: [String]
@@ -20,14 +20,14 @@ extension CachedRepository {
   /// Opens or creates the file of a cache, and heals it: damaged files are moved aside, and the cache begins empty.
   ///
   /// For caches only: what is in them can be fetched again. A repository of user data refuses to open instead, and so does this where the
-  /// file is not damaged but another program's, locked, or not readable now.
+  /// file is not damaged but of a newer version, another program's, locked, or not readable now.
   ///
   /// The files are moved to names that end in `-damaged`, in the place of those of an earlier healing. Writes are `.buffered` unless the
   /// options say otherwise: a power cut may cost the newest entries.
   /// - Parameters:
   ///   - jsonFile: The file.
   ///   - options: How it is opened.
-  /// - Throws: `.notOurStore`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`, `.inputOutput`, `.full`, `.unsupported`.
+  /// - Throws: `.newerSchema`, `.notOurStore`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`, `.inputOutput`, `.full`, `.unsupported`.
   public static func open(
     jsonFile: URL, options: StoreOptions = StoreOptions(durability: .buffered)
   ) async throws(RepositoryError) -> OpenedCacheStorage<Key, Value> {
@@ -86,7 +86,7 @@ struct CacheHealing: Sendable {
 
   /// Whether an error means that a cache is better begun anew.
   static func mayHeal(_ error: RepositoryError) -> Bool {
-    error.code == .corrupted || error.code == .dataMissing || error.code == .newerSchema
+    error.code == .corrupted || error.code == .dataMissing
   }
 
   /// Keeps other processes from healing the same file.

@@ -35,6 +35,16 @@ struct EvictionTests {
     #expect(try await world.storage.count() == 4)  // two times ten bytes and two times one
   }
 
+  @Test func answersThatThereIsNoneCountAgainstTheLimitOfBytes() async throws {
+    let world = try await CacheWorld(
+      eviction: EvictionPolicy(byteLimit: 1_000), source: ScriptedSource { _, _ in .absent(reason: "sea", lifetime: .hours(1)) })
+    for number in 0..<100 {
+      let error = await failure { try await world.cache.value(for: "key \(number)") }
+      #expect(error is CacheError)
+    }
+    #expect(try await world.storage.count() == 7)  // 131 bytes each
+  }
+
   @Test func aValueLargerThanTheLimitIsServedAndNotStored() async throws {
     let world = try await CacheWorld(
       eviction: EvictionPolicy(byteLimit: 5), source: ScriptedSource { key, _ in .value(key == "large" ? 1_234_567 : 1) })

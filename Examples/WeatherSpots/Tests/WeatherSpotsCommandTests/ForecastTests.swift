@@ -196,4 +196,28 @@ import Testing
       try execution.send(signal: .terminate)
     }
   }
+
+  @Test(arguments: ["2026-11-21T23:30:00Z", "2026-11-22T12:00:00Z"])
+  func theNextDayIsShownFromWhatWasFetchedTheDayBefore(_ later: String) async throws {
+    let store = try await store()
+    let server = try server()
+    let api = try await server.start()
+    #expect(try await forecast(store, api, at: "2026-11-21T21:00:00Z").code == 0)
+    await server.stop()
+    let run = try await forecast(store, api, at: later)
+    #expect(run.code == 4 && run.output.hasPrefix("Brest, FR | 2026-11-22 (Europe/Paris)\n"), "\(run.testDescription)")
+    #expect(run.output.contains("  Data   STALE: "))
+    let stored = try await forecast(store, api, at: later, ["--policy", "cache-only"])
+    #expect(stored.output.hasPrefix("Brest, FR | 2026-11-22 (Europe/Paris)\n") && !stored.output.contains("unavailable\n  12:00"))
+  }
+
+  @Test func aDayIsShownFromWhatWasFetchedForMoreOfThem() async throws {
+    let store = try await store()
+    let server = try server()
+    let api = try await server.start()
+    #expect(try await forecast(store, api, at: "2026-11-21T09:00:00Z", ["--days", "10"]).code == 0)
+    await server.stop()
+    let run = try await forecast(store, api, at: "2026-11-21T09:05:00Z")
+    #expect(run.code == 4 && run.output.contains("  12:00  13.6 °C"), "\(run.testDescription)")
+  }
 }

@@ -96,8 +96,20 @@ public final class FileSink: AlertSink {
       }
       end = start
     }
-    if end < size { try handle.truncate(atOffset: end) }
+    guard end < size else { return }
+    try handle.seek(toOffset: end)
+    let head = try handle.read(upToCount: Self.beginning.count) ?? Data()
+    if Self.beginning.starts(with: head) {
+      try handle.truncate(atOffset: end)
+    } else {
+      // The last line of somebody else's text is ended, and stays.
+      try handle.seekToEnd()
+      try handle.write(contentsOf: Data("\n".utf8))
+    }
   }
+
+  /// How every line of ours begins.
+  private static let beginning = Data(#"{"alert":"#.utf8)
 
   private struct Key: Decodable { let key: String }
 

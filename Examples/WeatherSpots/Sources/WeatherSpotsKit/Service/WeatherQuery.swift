@@ -17,14 +17,14 @@ extension WeatherQuery where Value == CurrentWeather {
 extension WeatherQuery where Value == HourlyForecast {
   /// The hours; fresh for an hour.
   public static var hourly: Self {
-    Self(dataset: .hourly) { try await $0.read(.hourly, $0.caches.hourly, $1.days, $1) }
+    Self(dataset: .hourly) { try await $0.readHourly($1) }
   }
 }
 
 extension WeatherQuery where Value == DailyForecast {
   /// The days; fresh for an hour.
   public static var daily: Self {
-    Self(dataset: .daily) { try await $0.read(.daily, $0.caches.daily, $1.days, $1) }
+    Self(dataset: .daily) { try await $0.readDaily($1) }
   }
 }
 

@@ -207,7 +207,7 @@ extension WeatherService {
   }
 
   /// Reads the sea; a failure with nothing to show in its place is remembered for some minutes, so that it is not asked for each time.
-  func readMarine(_ question: Question) async throws -> Reading<MarineForecast> {
+  func readNewMarine(_ question: Question) async throws -> Reading<MarineForecast> {
     let isExplicit = question.policy != .cacheFirst && question.policy != .staleWhileRevalidate
     if !isExplicit, let problem = await troubles.problem(question.days, at: clock.now) { return .unavailable(problem) }
     let reading = try await read(.marine, caches.marine, question.days, question)

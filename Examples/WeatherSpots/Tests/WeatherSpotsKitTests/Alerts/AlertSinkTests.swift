@@ -64,6 +64,15 @@ import Testing
     #expect(text.hasPrefix("not JSON\n{\"key\":1}\n\n{\"alert\":"))
   }
 
+  @Test func theLastLineOfAnotherProgramIsEndedAndStays() async throws {
+    for text in ["no line end", "one\ntwo", "{\"key\":1}"] {
+      try Data(text.utf8).write(to: file)  // a test's input
+      try await FileSink(file).deliver([try delivery("1", mayBeRepeat: true)])
+      let found = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+      #expect(found.hasPrefix(text + "\n{\"alert\":"))
+    }
+  }
+
   @Test func aFileThatCannotBeMadeIsAFailure() async throws {
     let sink = FileSink(folder.url.appending(path: "missing/notices.jsonl"))
     let notice = try delivery("1")
