@@ -195,6 +195,17 @@ struct CacheStorageTests {
     try await opened.storage.close()
   }
 
+  @Test func aFileOfANewerVersionIsRefusedAndNotMoved() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("cache.json")
+    try await Cache.open(jsonFile: file).storage.close()
+    let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+    let newer = Data(text.replacing("\"formatVersion\":1,", with: "\"formatVersion\":9,").utf8)
+    try newer.write(to: file)
+    #expect(await code { _ = try await Cache.open(jsonFile: file) } == .newerSchema)
+    #expect(try directory.names == ["cache.json"] && Data(contentsOf: file) == newer)
+  }
+
   @Test func whatIsSoundAtASecondLookIsNotMoved() async throws {
     // Between the first look and the lock another process has healed it.
     let directory = try TemporaryDirectory()

@@ -45,4 +45,13 @@ public struct PlaceDays: Hashable, Codable, Sendable {
     self.day = day
     self.days = days <= Self.spans.week ? Self.spans.week : Self.spans.all
   }
+
+  /// The keys under which an answer that has rows of a day may be stored: of that day and the two before it, for a week or for all.
+  ///
+  /// Not further back: a forecast may be shown for two days.
+  static func mayHold(_ day: LocalDay, at place: Place) -> [PlaceDays] {
+    (0...2).flatMap { back in
+      [spans.week, spans.all].map { PlaceDays(place, from: day.advanced(by: -back), days: $0) }
+    }
+  }
 }

@@ -28,14 +28,10 @@ public struct StoredWeather: Sendable {
     for provider in providers {
       let place = Place(
         provider: provider.name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
-      // What was fetched for a week from the day before yesterday has today's rows, too.
-      for back in 0...2 {
-        for days in [PlaceDays.spans.week, PlaceDays.spans.all] {
-          let key = PlaceDays(place, from: today.advanced(by: -back), days: days)
-          guard let found = try await forecast(for: spot, on: today, key, provider.attribution) else { continue }
-          if let other = newest?.hourly.cached, let this = found.hourly.cached, other.fetchedAt >= this.fetchedAt { continue }
-          newest = found
-        }
+      for key in PlaceDays.mayHold(today, at: place) {
+        guard let found = try await forecast(for: spot, on: today, key, provider.attribution) else { continue }
+        if let other = newest?.hourly.cached, let this = found.hourly.cached, other.fetchedAt >= this.fetchedAt { continue }
+        newest = found
       }
     }
     return newest

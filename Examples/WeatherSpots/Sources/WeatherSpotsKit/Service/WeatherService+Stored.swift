@@ -11,16 +11,11 @@ extension WeatherService {
   ) async throws -> Reading<Value> {
     guard question.policy != .networkOnly, case .unavailable(let problem) = reading else { return reading }
     var newest: Cached<Value>?
-    // Not further back: the window in which a forecast may be shown is two days.
-    for back in 0...2 {
-      for span in [PlaceDays.spans.week, PlaceDays.spans.all] {
-        let key = PlaceDays(question.place, from: question.day.advanced(by: -back), days: span)
-        guard key != question.days else { continue }
-        do {
-          let found = try await cache.value(for: key, policy: .cacheOnly)
-          if has(found.value), newest.map({ $0.fetchedAt < found.fetchedAt }) ?? true { newest = found }
-        } catch let error as CancellationError { throw error } catch {}  // not stored, which is what is being found out
-      }
+    for key in PlaceDays.mayHold(question.day, at: question.place) where key != question.days {
+      do {
+        let found = try await cache.value(for: key, policy: .cacheOnly)
+        if has(found.value), newest.map({ $0.fetchedAt < found.fetchedAt }) ?? true { newest = found }
+      } catch let error as CancellationError { throw error } catch {}  // not stored, which is what is being found out
     }
     guard let newest else { return reading }
     let reason: WeatherProblem? = question.policy == .cacheOnly ? nil : problem
