@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 logs=$PWD/.build-test/logs
 mkdir -p "$logs"
 summary=()
+failures=()
 failed=0
 passed=0
 started=$SECONDS
@@ -31,6 +32,8 @@ step() { # NAME COMMAND...
     tail -n 30 "$log"
     echo "-- the seeds of this run:"
     grep -o '.*LARDER_SEED=[0-9]*' "$log" | head -n 30 || true
+    # Said again behind the summary: whoever sees only the end of a long output needs these first.
+    failures+=("$name" "$(grep -E 'error:|warning:|recorded an issue|Fatal|Time limit' "$log" | cut -c 1-400 | head -n 15 || true)")
   fi
   passed=$((passed + $(printf '%s' "$tests" | tr -dc '0-9')+0))
   summary+=("$(printf '  %-7s %4d s  %s%s' "$state" $((SECONDS - since)) "$name" "$tests")")
@@ -63,4 +66,5 @@ else
   echo "make test: FAILED, after $((SECONDS - started)) s"
 fi
 printf '%s\n' "${summary[@]}"
+if [ "$failed" != 0 ]; then printf '%s\n' "${failures[@]}"; fi
 exit "$failed"
