@@ -39,11 +39,17 @@ step() { # NAME COMMAND...
   summary+=("$(printf '  %-7s %4d s  %s%s' "$state" $((SECONDS - since)) "$name" "$tests")")
 }
 
+# All tests at once starve each other on a small machine, until servers and time limits give up; two for each core keep it busy.
+width=()
+if grep -q experimental-maximum-parallelization-width <<<"$(swift test --help-hidden 2>&1)"; then
+  width=(--experimental-maximum-parallelization-width $((2 * $(getconf _NPROCESSORS_ONLN))))
+fi
+
 build_and_test() { # PACKAGE [FLAGS...]
   local package=$1
   shift
   swift build --package-path "$package" --scratch-path "$package/.build-test" --build-tests -Xswiftc -warnings-as-errors "$@"
-  swift test --package-path "$package" --scratch-path "$package/.build-test" --skip-build -Xswiftc -warnings-as-errors "$@"
+  swift test --package-path "$package" --scratch-path "$package/.build-test" --skip-build ${width[@]+"${width[@]}"} -Xswiftc -warnings-as-errors "$@"
 }
 build() { swift build --package-path "$1" --scratch-path "$1/.build-test" -Xswiftc -warnings-as-errors; }
 
