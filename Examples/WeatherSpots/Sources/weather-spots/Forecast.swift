@@ -109,7 +109,7 @@ extension Failure {
     case .available: self.init(.noForecast, "the weather service has no forecast for \(weather.day)")
     case .noCoverage: self.init(.noForecast, "no forecast: the weather service has no data for this place")
     case .unsupported: self.init(.noForecast, "no forecast: the provider does not offer one for this place")
-    case .unavailable(let problem): self.init(.noForecast, "no forecast: \(problem), and none is stored")
+    case .unavailable(let problem): self.init(lacking: "forecast", problem, nothing: "none is stored")
     }
   }
 }

@@ -72,12 +72,19 @@ struct ProviderOptions: ParsableArguments {
     return try await WeatherService(storage, provider: try makeProvider(), limits: limits, retry: retry, clock: clock)
   }
 
-  /// The geocoding of a store.
-  func geocoding(_ storage: SpotStore) async throws -> Geocoding {
+  /// Asks for places, and keeps what was counted, however it ends.
+  func withGeocoding<Result>(_ storage: SpotStore, _ body: (Geocoding) async throws -> Result) async throws -> Result {
     let transport: any Transport = provider == .recorded ? RecordedTransport(now: instant) : URLSessionTransport()
-    return try await Geocoding(
+    let geocoding = try await Geocoding(
       storage, servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, transport: transport, timeout: limit, limits: .openMeteo(),
       retry: .never, clock: clock)
+    let result: Result
+    do { result = try await body(geocoding) } catch {
+      await geocoding.keepCounts(in: storage)
+      throw error
+    }
+    await geocoding.keepCounts(in: storage)
+    return result
   }
 
   private var limit: Duration { .milliseconds(Int(timeout * 1000)) }
