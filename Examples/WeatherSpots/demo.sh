@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shows weather-spots at work in a temporary directory: import, near, search, pages, two processes,
-# forecasts, cache, a kill in the middle of an import, verify, and the migration of a store of the first version.
+# forecasts, cache, Sun and Moon, a kill in the middle of an import, verify, and the migration of a store of the first version.
 # CONFIGURATION=release builds with optimization, which takes longer. Nothing outside .build and the temporary directory is written.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -74,6 +74,9 @@ forecasts
 
 heading "The same again: from disk"
 forecasts
+
+heading "Sun and Moon, computed here"
+run astronomy 48.39,-4.49 --zone Europe/Paris --date 2026-11-21
 
 heading "Kill the program (kill -9) in the middle of an import of 20,000 rows"
 awk 'BEGIN { print "name,latitude,longitude,timezone"; for (i = 0; i < 20000; i++) printf "Buoy %d,%.5f,%.5f,GMT\n", i, i % 170 - 85, i / 300 - 170 }' >"$work/buoys.csv"

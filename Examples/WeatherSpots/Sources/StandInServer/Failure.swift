@@ -28,7 +28,7 @@ public struct Failure: Sendable {
   /// - Parameters:
   ///   - kind: What happens.
   ///   - path: "forecast", "marine" or "search"; all if not given.
-  ///   - latitude: How the asked latitude begins, for a failure of one place.
+  ///   - latitude: How an asked latitude begins, for a failure of one place, and of a request for several with that one among them.
   public init(_ kind: Kind, path: String? = nil, latitude: String? = nil) {
     self.kind = kind
     self.path = path
@@ -36,7 +36,12 @@ public struct Failure: Sendable {
   }
 
   func applies(to path: String, _ query: [String: String]) -> Bool {
-    (self.path.map { path.hasSuffix("/\($0)") } ?? true) && (latitude.map { query["latitude"]?.hasPrefix($0) ?? false } ?? true)
+    (self.path.map { path.hasSuffix("/\($0)") } ?? true) && asks(query)
+  }
+
+  private func asks(_ query: [String: String]) -> Bool {
+    guard let latitude else { return true }
+    return (query["latitude"] ?? "").split(separator: ",").contains { $0.hasPrefix(latitude) }
   }
 
   func response(instead answer: () -> HTTPResponse) async throws -> HTTPResponse {

@@ -103,8 +103,8 @@ struct CacheStats: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats", abstract: "Shows what the caches have done in all runs.",
     discussion: """
-      Every `forecast` adds what its caches have counted to the store when it ends, by day (UTC) and kind; ninety days are kept. A run that was \
-      killed is not counted.
+      Every `forecast`, `icon` and `geocode` adds what its caches have counted to the store when it ends, by day (UTC) and kind; ninety days are \
+      kept. A run that was killed is not counted, nor is `widget`, which writes nothing; `alerts` and the images do not use these caches.
       """)
 
   @Option(help: ArgumentHelp("Only the last days, today included.", valueName: "count"))

@@ -8,8 +8,8 @@ struct Config: AsyncParsableCommand {
     discussion: """
       An option goes before the environment, the environment before the configuration file, and the file before what is built in. The file is \
       weather-spots/config in $XDG_CONFIG_HOME or ~/.config, with lines such as `units = imperial`. One that is not understood ends every \
-      command with exit code 78, and file and line. The keys are provider, units, store, key-file, key-id, team-id and service-id; the last four are \
-      WeatherKit's, and only the path of the key is kept here, never the key.
+      command with exit code 78, and file and line. The keys are provider, units, store, icon-url, key-file, key-id, team-id and service-id; the \
+      last four are WeatherKit's, and only the path of the key is kept here, never the key.
       """,
     subcommands: [ConfigShow.self, ConfigSet.self, ConfigUnset.self], defaultSubcommand: ConfigShow.self)
 }
@@ -54,7 +54,7 @@ struct ConfigShow: AsyncParsableCommand {
       case .provider: ProviderOptions.ProviderName.openMeteo.rawValue
       case .units: UnitSystem.metric.rawValue
       case .store: Globals.standardStore.path
-      case .keyFile, .keyID, .teamID, .serviceID: nil
+      case .iconURL, .keyFile, .keyID, .teamID, .serviceID: nil
       }
     }
   }
@@ -66,7 +66,7 @@ struct ConfigSet: AsyncParsableCommand {
     discussion:
       "Other lines and comments stay as they are. Paths are kept as absolute ones. Example: weather-spots config set units imperial")
 
-  @Argument(help: "What: provider, units, store, key-file, key-id, team-id or service-id.", transform: settingKey)
+  @Argument(help: "What: provider, units, store, icon-url, key-file, key-id, team-id or service-id.", transform: settingKey)
   var key: Settings.Key
 
   @Argument(help: "The value.")
@@ -90,7 +90,7 @@ struct ConfigUnset: AsyncParsableCommand {
     commandName: "unset", abstract: "Takes something out of the configuration file.",
     discussion: "Taking out what is not set there is no failure. The environment is not touched.")
 
-  @Argument(help: "What: provider, units, store, key-file, key-id, team-id or service-id.", transform: settingKey)
+  @Argument(help: "What: provider, units, store, icon-url, key-file, key-id, team-id or service-id.", transform: settingKey)
   var key: Settings.Key
 
   @OptionGroup var globals: Globals

@@ -43,6 +43,12 @@ struct Failure: Error {
     }
   }
 
+  /// Why there is nothing to show: nobody has answered, and nothing that may be shown instead is stored.
+  init(lacking what: String, _ problem: WeatherProblem, nothing: String) {
+    let reason = problem == .notStored ? "\(nothing), and --policy cache-only asks nobody" : "\(problem), and \(nothing)"
+    self.init(.noForecast, "no \(what): \(reason)")
+  }
+
   private init(_ error: RepositoryError) {
     let place = error.file.map { $0 + (error.offset.map { " at byte \($0)" } ?? "") } ?? "the store"
     let why = error.message.isEmpty ? "" : ": \(error.message)"

@@ -13,7 +13,11 @@ struct Forecast: AsyncParsableCommand {
       stale, with its age (exit code 4); if there is none, the exit code is 69.
 
       With --all there is one line for each spot, in the order of their names, written when its forecast is stored; what failed is listed at \
-      the end. Ten spots or a thousand, at most four requests are made at a time.
+      the end. Ten spots or a thousand, at most four requests are made at a time, and Open-Meteo is asked for up to 25 spots in one. On a full \
+      disk forecasts are shown all the same; at the end it is said how many could not be stored, and why.
+
+      Of Open-Meteo's limits by the minute, the hour and the day four fifths are used at most. That is counted in one run of the program: runs \
+      do not know of each other, so whoever starts many has to count them.
 
       WeatherKit is asked with a key of an Apple developer team: WEATHERKIT_KEY_FILE is the file AuthKey_….p8, which nobody else may be able \
       to read, WEATHERKIT_KEY_ID and WEATHERKIT_TEAM_ID are Apple's ten characters, WEATHERKIT_SERVICE_ID is the name of the service.
@@ -62,8 +66,8 @@ struct Forecast: AsyncParsableCommand {
     try await reportingFailures {
       let isPoint = name.map(LocationArgument.isPoint) ?? false
       try await globals.withStore(creating: isPoint) { storage in
-        let weather = try await options.weather(storage, retry: all ? RetryPolicy(attempts: 2, cap: .seconds(5)) : .never)
-        do {
+        let retry = all ? RetryPolicy(attempts: 2, cap: .seconds(5)) : .never
+        try await options.withWeather(storage, retry: retry, gathers: all) { weather in
           if let name {
             try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
           } else {
@@ -71,12 +75,7 @@ struct Forecast: AsyncParsableCommand {
               weather: weather, day: day, policy: options.fetchPolicy, json: globals.json, style: textOptions.style(units: units)
             ).run(storage)
           }
-        } catch {
-          await weather.keepCounts(in: storage)
-          throw error
         }
-        await weather.settled()
-        await weather.keepCounts(in: storage)
       }
     }
   }
@@ -109,7 +108,7 @@ extension Failure {
     case .available: self.init(.noForecast, "the weather service has no forecast for \(weather.day)")
     case .noCoverage: self.init(.noForecast, "no forecast: the weather service has no data for this place")
     case .unsupported: self.init(.noForecast, "no forecast: the provider does not offer one for this place")
-    case .unavailable(let problem): self.init(.noForecast, "no forecast: \(problem), and none is stored")
+    case .unavailable(let problem): self.init(lacking: "forecast", problem, nothing: "none is stored")
     }
   }
 }

@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-/// The forecasts of all spots: a line for each as soon as it and all before it are stored, and what failed at the end.
+/// The forecasts of all spots: a line for each as soon as it and all before it are there, and what failed at the end.
 struct ForecastOfAll {
   let weather: WeatherService
   let day: LocalDay?
@@ -11,11 +11,13 @@ struct ForecastOfAll {
   let json: Bool
   let style: CardStyle
 
-  /// How many spots are worked on at a time; requests have a limit of their own.
-  static let width = 8
+  /// How many spots are worked on at a time: as many as four calls hold; requests have a limit of their own.
+  static let width = 4 * GatheringProvider.placesPerCall
+  /// How many spots may be begun behind the first whose line is not written yet: so many lines wait for a slow one at most.
+  static let window = 2 * width
 
   private enum Line: Sendable {
-    case report(ForecastReport, SpotWeather)
+    case report(ForecastReport, SpotWeather, isStored: Bool)
     case failure(String, WeatherProblem)
   }
 
@@ -27,32 +29,40 @@ struct ForecastOfAll {
     }
     let width = min(30, spots.map(\.name.count).max() ?? 0)
     var bar = ProgressBar("Forecasts")
-    var (failed, stale, written): ([String], [ForecastReport], Int) = ([], [], 0)
+    var (failed, stale, unstored): ([String], [ForecastReport], Int) = ([], [], 0)
+    var (begun, written) = (0, 0)
     var done: [Int: Line] = [:]
     try await withThrowingTaskGroup(of: (Int, Line).self) { group in
-      var rest = spots.enumerated().makeIterator()
-      func startNext() {
-        guard let (index, spot) = rest.next() else { return }
-        group.addTask { (index, try await line(spot)) }
+      func begin() {
+        while begun < spots.count, begun - written - done.count < Self.width, begun - written < Self.window {
+          let (index, spot) = (begun, spots[begun])
+          group.addTask { (index, try await line(spot)) }
+          begun += 1
+        }
       }
-      for _ in 0..<Self.width { startNext() }
+      begin()
       while let (index, line) = try await group.next() {
-        startNext()
         done[index] = line
         bar.show(Double(written + done.count) / Double(spots.count))
         while let line = done.removeValue(forKey: written) {
           bar.finish()
           try write(line, width)
           switch line {
-          case .report(let report, _) where report.stale: stale.append(report)
-          case .report: break
+          case .report(let report, _, let isStored):
+            if report.stale { stale.append(report) }
+            if !isStored { unstored += 1 }
           case .failure(let name, let problem): failed.append("\n  \(name): \(problem)")
           }
           written += 1
         }
+        begin()
       }
     }
     bar.finish()
+    // Without a failure they were stored, and have made room for others since.
+    if unstored > 0, let problem = weather.storageProblem {
+      note("\(unstored) of \(spots.count) forecasts could not be stored: \(problem)")
+    }
     try end(failed, stale, of: spots.count)
   }
 
@@ -62,12 +72,12 @@ struct ForecastOfAll {
       return .failure(
         spot.name, forecast.hourly.problem ?? WeatherProblem(Failure(noForecast: forecast).message, "no forecast", isTransient: false))
     }
-    return .report(report, forecast)
+    return .report(report, forecast, isStored: await weather.isStored(forecast))
   }
 
   private func write(_ line: Line, _ width: Int) throws {
     switch line {
-    case .report(let report, let weather): json ? try writeJSON(report) : try writeText(weather.line(nameColumns: width, style) + "\n")
+    case .report(let report, let weather, _): json ? try writeJSON(report) : try writeText(weather.line(nameColumns: width, style) + "\n")
     case .failure(let name, let problem):
       if json {
         try writeJSON(["spot": name, "problem": problem.description])

@@ -40,9 +40,13 @@ struct Geocode: AsyncParsableCommand {
     try await reportingFailures {
       let found = try await globals.withStore(creating: true) { storage in
         let question = Geocoding.Question(name, count: count, language: language.lowercased(), country: country)
-        do { return try await options.geocoding(storage).places(question, policy: options.fetchPolicy) } catch {
+        do {
+          return try await options.withGeocoding(storage) { geocoding in
+            try await geocoding.places(question, policy: options.fetchPolicy)
+          }
+        } catch {
           if error is RepositoryError { throw error }
-          throw Failure(.noForecast, "no places: \(WeatherProblem(error)), and none are stored")
+          throw Failure(lacking: "places", WeatherProblem(error), nothing: "none are stored")
         }
       }
       if let error = found.refreshError { note("\(WeatherProblem(error)); these are the places found earlier") }

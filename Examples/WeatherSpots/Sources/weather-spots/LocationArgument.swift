@@ -27,7 +27,9 @@ struct LocationArgument {
     } else if let near = try await storage.spots.first(.spots(near: point, within: .kilometers(25))) {
       timezone = near.timezone
     } else {
-      do { timezone = try await options.geocoding(storage).zone(of: point) } catch {
+      do {
+        timezone = try await options.withGeocoding(storage) { geocoding in try await geocoding.zone(of: point) }
+      } catch {
         throw Failure(.noForecast, "the zone of the point is not known (\(WeatherProblem(error))); --zone Europe/Paris says it")
       }
     }

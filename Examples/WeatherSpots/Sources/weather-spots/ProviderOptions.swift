@@ -67,20 +67,50 @@ struct ProviderOptions: ParsableArguments {
   }
 
   /// The weather of a store.
-  func weather(_ storage: SpotStore, retry: RetryPolicy) async throws -> WeatherService {
+  ///
+  /// - Parameter gathers: Whether places that are asked for at the same moment go in one call, where the provider takes several.
+  func weather(_ storage: SpotStore, retry: RetryPolicy, gathers: Bool = false) async throws -> WeatherService {
+    if gathers && provider == .openMeteo {
+      // The calls are limited, and not who waits for one.
+      let limits = ProviderLimits.openMeteo(concurrency: nil)
+      let provider = LoggedProvider(GatheringProvider(try openMeteo(), limits: limits))
+      return try await WeatherService(storage, provider: provider, limits: limits, retry: retry, clock: clock)
+    }
     let limits = provider == .weatherKit ? ProviderLimits.weatherKit() : .openMeteo()
     return try await WeatherService(storage, provider: try makeProvider(), limits: limits, retry: retry, clock: clock)
   }
 
-  /// The geocoding of a store.
-  func geocoding(_ storage: SpotStore) async throws -> Geocoding {
-    let transport: any Transport = provider == .recorded ? RecordedTransport(now: instant) : URLSessionTransport()
-    return try await Geocoding(
-      storage, servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, transport: transport, timeout: limit, limits: .openMeteo(),
-      retry: .never, clock: clock)
+  /// Asks for weather, waits for what goes on in the background, and keeps what was counted, however it ends.
+  func withWeather<Result>(
+    _ storage: SpotStore, retry: RetryPolicy = .never, gathers: Bool = false, _ body: (WeatherService) async throws -> Result
+  ) async throws -> Result {
+    let weather = try await weather(storage, retry: retry, gathers: gathers)
+    let result: Result
+    do { result = try await body(weather) } catch {
+      await weather.keepCounts(in: storage)
+      throw error
+    }
+    await weather.settled()
+    await weather.keepCounts(in: storage)
+    return result
   }
 
-  private var limit: Duration { .milliseconds(Int(timeout * 1000)) }
+  /// Asks for places, and keeps what was counted, however it ends.
+  func withGeocoding<Result>(_ storage: SpotStore, _ body: (Geocoding) async throws -> Result) async throws -> Result {
+    let transport: any Transport = provider == .recorded ? RecordedTransport(now: instant) : URLSessionTransport()
+    let geocoding = try await Geocoding(
+      storage, servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, transport: transport, timeout: limit, limits: .openMeteo(),
+      retry: .never, clock: clock)
+    let result: Result
+    do { result = try await body(geocoding) } catch {
+      await geocoding.keepCounts(in: storage)
+      throw error
+    }
+    await geocoding.keepCounts(in: storage)
+    return result
+  }
+
+  var limit: Duration { .milliseconds(Int(timeout * 1000)) }
   private var instant: @Sendable () -> Date {
     let clock = clock
     return { clock.now }
@@ -90,11 +120,15 @@ struct ProviderOptions: ParsableArguments {
 
   private func unloggedProvider() throws -> any ForecastProvider {
     switch provider {
-    case .openMeteo: OpenMeteoProvider(servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, timeout: limit, now: instant)
+    case .openMeteo: try openMeteo()
     case .weatherKit:
       WeatherKitProvider(key: try weatherKitKey(), server: try base() ?? WeatherKitProvider.server, timeout: limit, now: instant)
     case .recorded: RecordedProvider(now: instant)
     }
+  }
+
+  private func openMeteo() throws -> OpenMeteoProvider {
+    OpenMeteoProvider(servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, timeout: limit, now: instant)
   }
 
   private func weatherKitKey() throws -> WeatherKitKey {

@@ -9,6 +9,7 @@ struct Settings {
     case provider
     case units
     case store
+    case iconURL = "icon-url"
     case keyFile = "key-file"
     case keyID = "key-id"
     case teamID = "team-id"
@@ -20,6 +21,7 @@ struct Settings {
       case .provider: "WEATHER_SPOTS_PROVIDER"
       case .units: "WEATHER_SPOTS_UNITS"
       case .store: "WEATHER_SPOTS_STORE"
+      case .iconURL: "WEATHER_SPOTS_ICON_URL"
       case .keyFile: "WEATHERKIT_KEY_FILE"
       case .keyID: "WEATHERKIT_KEY_ID"
       case .teamID: "WEATHERKIT_TEAM_ID"
@@ -37,6 +39,8 @@ struct Settings {
         UnitSystem(rawValue: value) == nil ? "units is one of \(UnitSystem.allCases.map(\.rawValue).joined(separator: ", "))" : nil
       case .store:
         ["json", "sqlite"].contains(URL(filePath: value).pathExtension) ? nil : "the name of a store ends in .sqlite or .json"
+      case .iconURL:
+        IconTemplate(value) == nil ? "icon-url is a URL of http or https with {icon} in it, such as https://example.org/{icon}.png" : nil
       case .keyFile, .keyID, .teamID, .serviceID: value.isEmpty ? "\(rawValue) is empty" : nil
       }
     }

@@ -22,7 +22,7 @@ struct WeatherSpots: AsyncParsableCommand {
         64  the command was not understood, or has a page token that does not fit it
         65  the input has bad rows; nothing of it was imported
         66  the input cannot be read
-        69  there is no forecast or photo: the service is out or has none, and none is stored
+        69  there is no forecast, icon or photo: the service is out or has none, and none is stored
         73  the output cannot be written
         74  the store cannot be read or written
         75  the store is in use by another process
@@ -33,8 +33,8 @@ struct WeatherSpots: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Remove.self, Watch.self, Export.self, Forecast.self,
-      Geocode.self, AstronomyCommand.self, Photo.self, Photos.self, Alerts.self, Widget.self, Cache.self, Verify.self, Migrate.self,
-      Config.self,
+      Geocode.self, AstronomyCommand.self, Icon.self, Photo.self, Photos.self, Alerts.self, Widget.self, Cache.self, Verify.self,
+      Migrate.self, Config.self,
     ]
   )
 

@@ -75,6 +75,20 @@ import Testing
     await server.stop()
   }
 
+  @Test func whoAsksForPlacesIsCountedToo() async throws {
+    let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
+    let server = try StandInServer(now: { now })
+    let api = try await server.start().absoluteString
+    let more = ["--api", api, "--timeout", "300", "--store", store, "--now", "2026-11-21T09:00:00Z"]
+    for _ in 0..<2 { _ = try await weatherSpots(["geocode", "Kathmandu"] + more) }
+    #expect(try await weatherSpots(["forecast", "1.5,2.5"] + more).code == 0)
+    let counts = try await counts()
+    #expect(counts["places"]?["fetches"] as? Int == 1 && counts["places"]?["misses"] as? Int == 1)
+    #expect((counts["places"]?["hits"] as? Int ?? 0) + (counts["places"]?["negative_hits"] as? Int ?? 0) == 1)
+    #expect(counts["zones"]?["fetches"] as? Int == 1 && counts["hourly"]?["fetches"] as? Int == 1)
+    await server.stop()
+  }
+
   @Test func aKindThatIsNoneIsAMistake() async throws {
     #expect(try await weatherSpots(["cache", "clear", "--kind", "spots", "--store", store]).code == 64)
   }

@@ -3,8 +3,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct HelpTests {
   private static let commands = [
-    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "photo", "photos",
-    "widget", "verify", "migrate",
+    "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "icon", "photo",
+    "photos", "widget", "verify", "migrate",
   ]
 
   @Test func theFirstHelpNamesEveryCommandAndExitCode() async throws {

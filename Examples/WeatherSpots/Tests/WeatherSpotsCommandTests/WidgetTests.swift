@@ -1,4 +1,6 @@
 import Foundation
+import Larder
+import LarderSQLite
 import StandInServer
 import Subprocess
 import Testing
@@ -75,6 +77,34 @@ import Testing
     #expect(try await widget("2026-11-21T09:12:00Z", ["--json"]).code == 0)
     #expect(try Data(contentsOf: URL(filePath: store)) == before)
     #expect(try FileManager.default.contentsOfDirectory(atPath: workspace.directory.path) == ["spots.sqlite"])
+  }
+
+  @Test func itAnswersAtOnceWhileAnotherProgramHoldsTheWriteLock() async throws {
+    let server = try server()
+    let api = try await server.start().absoluteString
+    _ = try await weatherSpots(["forecast", "brest", "--api", api, "--timeout", "300", "--now", "2026-11-21T09:00:00Z", "--store", store])
+    await server.stop()
+    let clock = ContinuousClock()
+    let start = clock.now
+    let before = try await widget("2026-11-21T09:12:00Z")
+    let alone = start.duration(to: clock.now)
+    #expect(before.code == 0)
+
+    // BEGIN IMMEDIATE, and nothing after it.
+    let writer = SQLiteBackend(file: URL(filePath: store))
+    _ = try writer.open(StoreOptions(access: .shared)) { _ in }
+    _ = try writer.beginCommit(after: .zero, .durable)
+    let other = SQLiteBackend(file: URL(filePath: store))
+    _ = try other.open(StoreOptions(access: .shared, lockTimeout: .zero)) { _ in }
+    let refusal = #expect(throws: RepositoryError.self) { _ = try other.beginCommit(after: .zero, .durable) }
+    #expect(refusal?.code == .locked, "the lock is held")
+    try other.close()
+    let middle = clock.now
+    #expect(try await widget("2026-11-21T09:12:00Z") == before)
+    // A command waits ten seconds for the lock.
+    #expect(middle.duration(to: clock.now) < alone * 3 + .seconds(5))
+    writer.cancelCommit()
+    try writer.close()
   }
 
   @Test func whereThereIsNothingToReadItSaysSo() async throws {

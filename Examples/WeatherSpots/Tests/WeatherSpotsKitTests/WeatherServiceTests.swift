@@ -217,6 +217,24 @@ import Testing
     _ = try await service.weather(for: spot, days: 10, including: .hourly)
     #expect(transport.requests.count == 3)
   }
+
+  @Test func aForecastThatCannotBeStoredIsShownAndKnownNotToBeStored() async throws {
+    let disk = FaultInjectingBackend(InMemoryBackend())
+    let service = try await service(try await SpotStore(backend: disk))
+    let stored = try await service.forecast(for: spot)
+    #expect(await service.isStored(stored) && service.storageProblem == nil)
+    for call in 1...100 { disk.fail(.commit, call: call, with: RepositoryError(.full)) }
+    let other = try Spot(name: "Cadiz", latitude: 36.53, longitude: -6.29, timezone: "GMT")
+    let shown = try await service.forecast(for: other)
+    #expect(shown.hourly.value != nil && shown.marine.value != nil)
+    #expect(await !service.isStored(shown) && service.storageProblem == "the disk is full")
+    let again = try await service.forecast(for: spot)
+    #expect(await service.isStored(again))
+    clock.advance(by: .hours(2))
+    let refreshed = try await service.forecast(for: spot)
+    #expect(refreshed.hourly.cached?.state == .fresh)
+    #expect(await !service.isStored(refreshed), "what is stored is the one before it")
+  }
 }
 
 /// A body with all three sections in GMT: noon of the first day, hours and days from it on.

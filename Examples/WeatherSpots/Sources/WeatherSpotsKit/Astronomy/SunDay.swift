@@ -55,4 +55,13 @@ public struct SunDay: Hashable, Sendable {
     astronomical = twilight(Height.astronomical)
     altitudeDegrees = altitude.range
   }
+
+  /// Whether the Sun's upper limb is above the horizon at an instant of the day.
+  public func isUp(at instant: Date) -> Bool {
+    let events = (rises.map { ($0, true) } + sets.map { ($0, false) }).sorted { $0.0 < $1.0 }
+    // As the last event before the instant has left it, or as the first one after it will find it.
+    if let last = events.last(where: { $0.0 <= instant }) { return last.1 }
+    if let next = events.first { return !next.1 }
+    return state == .alwaysUp
+  }
 }

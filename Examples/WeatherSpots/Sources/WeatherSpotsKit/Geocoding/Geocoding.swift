@@ -50,8 +50,9 @@ public struct Geocoding: Sendable {
     }
   }
 
-  private let places: CachedRepository<Question, [FoundPlace]>
-  private let zones: CachedRepository<Cell, String>
+  let places: CachedRepository<Question, [FoundPlace]>
+  let zones: CachedRepository<Cell, String>
+  let clock: any WallClock
 
   /// Makes the geocoding of a store.
   ///
@@ -60,6 +61,7 @@ public struct Geocoding: Sendable {
     _ storage: SpotStore, servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(),
     timeout: Duration = .seconds(10), limits: ProviderLimits, retry: RetryPolicy = .default, clock: any WallClock = SystemClock()
   ) async throws(RepositoryError) {
+    self.clock = clock
     let source = GeocodingSource(servers: servers, transport: transport, timeout: timeout, clock: clock)
     places = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("geocoding")),

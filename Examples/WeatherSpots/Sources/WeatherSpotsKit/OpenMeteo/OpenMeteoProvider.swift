@@ -115,7 +115,11 @@ public struct OpenMeteoProvider: ForecastProvider {
       return requests.map { _ in ProviderAnswer(failure: error, of: datasets) }
     }
     var answers: [ProviderAnswer] = []
-    for request in requests { answers += await ask(request) }
+    for request in requests {
+      // What the service has refused to three in a row, it refuses to whoever asks.
+      let isRefused = error.isAboutTheRequest && answers.count >= 3 && answers.suffix(3).allSatisfy { $0.failureOfAll == error }
+      answers += isRefused ? [ProviderAnswer(failure: error, of: datasets)] : await ask(request)
+    }
     return answers
   }
 
@@ -147,4 +151,14 @@ public struct OpenMeteoProvider: ForecastProvider {
   }
 
   private var today: LocalDay { LocalDay(containing: now(), in: .gmt) }
+}
+
+extension ProviderError {
+  /// Whether what was asked or who asks was refused, and not a place.
+  fileprivate var isAboutTheRequest: Bool {
+    switch self {
+    case .rejected, .unauthorized: true
+    default: false
+    }
+  }
 }

@@ -122,13 +122,27 @@ extension WeatherService {
   /// Adds what the caches have counted to the book of their store, once, at the end of a run.
   ///
   /// A store that fails here fails nothing: only the counts are lost.
-  public func keepCounts(in storage: SpotStore) async {
-    let (counts, logger) = (counts, Logger(label: "cache"))
+  public func keepCounts(in storage: SpotStore) async { await CacheBook.keep(counts, in: storage, at: clock.now) }
+}
+
+extension Geocoding {
+  /// What the caches have counted since this was made, by kind.
+  public var counts: [String: CacheCounts] {
+    ["places": CacheCounts(places.statistics), "zones": CacheCounts(zones.statistics)]
+  }
+
+  /// Adds what the caches have counted to the book of their store, as ``WeatherService/keepCounts(in:)`` does.
+  public func keepCounts(in storage: SpotStore) async { await CacheBook.keep(counts, in: storage, at: clock.now) }
+}
+
+extension CacheBook {
+  fileprivate static func keep(_ counts: [String: CacheCounts], in storage: SpotStore, at now: Date) async {
+    let logger = Logger(label: "cache")
     for (kind, count) in counts.sorted(by: { $0.key < $1.key }) where count != CacheCounts() {
       logger.debug(
         "counted", metadata: ["kind": "\(kind)", "hits": "\(count.hits)", "misses": "\(count.misses)", "stale": "\(count.staleServes)"])
     }
-    do { try await CacheBook(storage).add(counts, at: clock.now) } catch {
+    do { try await CacheBook(storage).add(counts, at: now) } catch {
       logger.debug("the counts of this run are lost, since the store cannot be written")
     }
   }

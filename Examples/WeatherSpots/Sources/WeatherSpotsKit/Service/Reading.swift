@@ -50,12 +50,15 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
     case CacheError.quotaExceeded(let until):
       self.init("the own limit of requests is reached until \(Self.time(until))", "own limit reached")
     case CacheError.timedOut(let limit): self.init("no answer within \((limit / .seconds(1)).text(decimals: 1)) s", "server too slow")
-    case CacheError.notCached: self.init("nothing is stored, and no request was allowed", "not stored", isTransient: false)
+    case CacheError.notCached: self = .notStored
     case is CancellationError: self.init("cancelled", "cancelled")
     case let error as RepositoryError: self.init("the store failed (\(error.code))", "store failed", isTransient: false)
     default: self.init("an unexpected failure (\(type(of: error)))", "failed", isTransient: false)
     }
   }
+
+  /// Nothing that may be shown is stored, and the caller has wanted nobody asked.
+  public static let notStored = WeatherProblem("nothing is stored, and nobody was asked", "not stored", isTransient: false)
 
   /// Says something in words of one line.
   public init(_ description: String, _ summary: String, isTransient: Bool = true) {

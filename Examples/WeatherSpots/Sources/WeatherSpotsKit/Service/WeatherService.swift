@@ -119,7 +119,7 @@ public struct WeatherService: Sendable {
     try await availabilities.value(for: place(spot), policy: policy).value
   }
 
-  private func place(_ spot: Spot) -> Place {
+  func place(_ spot: Spot) -> Place {
     Place(provider: provider.name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
   }
 
