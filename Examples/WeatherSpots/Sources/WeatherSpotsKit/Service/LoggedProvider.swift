@@ -61,7 +61,7 @@ extension ProviderError {
     case .noCoverage: "no coverage"
     case .unsupported: "unsupported"
     case .rateLimited: "rate limited"
-    case .serviceFailed(let status): "failed (\(status))"
+    case .serviceFailed(let status, _): "failed (\(status))"
     case .notJSON(let status): "not JSON (\(status))"
     case .interrupted: "cut off"
     case .unexpectedUnit: "unexpected unit"
