@@ -107,6 +107,7 @@ extension ProviderError: CustomStringConvertible {
   var summary: String {
     switch self {
     case .network(.timedOut): "server too slow"
+    case .network(.tooLarge): "answer too large"
     case .network: "server unreachable"
     case .rejected, .unauthorized: "server refused"
     case .noCoverage: "no data here"

@@ -55,6 +55,7 @@ extension ProviderError {
     switch self {
     case .network(.timedOut): "timed out"
     case .network(.unreachable(_, let code)): "unreachable (\(code))"
+    case .network(.tooLarge): "too large"
     case .network(.cancelled): "cancelled"
     case .rejected(let status, _): "rejected (\(status))"
     case .unauthorized: "unauthorized"
