@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 logs=$PWD/.build-test/logs
 mkdir -p "$logs"
 summary=()
+failures=()
 failed=0
 passed=0
 started=$SECONDS
@@ -31,16 +32,24 @@ step() { # NAME COMMAND...
     tail -n 30 "$log"
     echo "-- the seeds of this run:"
     grep -o '.*LARDER_SEED=[0-9]*' "$log" | head -n 30 || true
+    # Said again behind the summary: whoever sees only the end of a long output needs these first.
+    failures+=("$name" "$(grep -E 'error:|warning:|recorded an issue|Fatal|Time limit' "$log" | cut -c 1-400 | head -n 15 || true)")
   fi
   passed=$((passed + $(printf '%s' "$tests" | tr -dc '0-9')+0))
   summary+=("$(printf '  %-7s %4d s  %s%s' "$state" $((SECONDS - since)) "$name" "$tests")")
 }
 
+# All tests at once starve each other on a small machine, until servers and time limits give up; two for each core keep it busy.
+width=()
+if grep -q experimental-maximum-parallelization-width <<<"$(swift test --help-hidden 2>&1)"; then
+  width=(--experimental-maximum-parallelization-width $((2 * $(getconf _NPROCESSORS_ONLN))))
+fi
+
 build_and_test() { # PACKAGE [FLAGS...]
   local package=$1
   shift
   swift build --package-path "$package" --scratch-path "$package/.build-test" --build-tests -Xswiftc -warnings-as-errors "$@"
-  swift test --package-path "$package" --scratch-path "$package/.build-test" --skip-build -Xswiftc -warnings-as-errors "$@"
+  swift test --package-path "$package" --scratch-path "$package/.build-test" --skip-build ${width[@]+"${width[@]}"} -Xswiftc -warnings-as-errors "$@"
 }
 build() { swift build --package-path "$1" --scratch-path "$1/.build-test" -Xswiftc -warnings-as-errors; }
 
@@ -63,4 +72,5 @@ else
   echo "make test: FAILED, after $((SECONDS - started)) s"
 fi
 printf '%s\n' "${summary[@]}"
+if [ "$failed" != 0 ]; then printf '%s\n' "${failures[@]}"; fi
 exit "$failed"

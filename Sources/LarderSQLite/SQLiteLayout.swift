@@ -77,6 +77,8 @@ enum SQLiteLayout {
       throw RepositoryError(.notOurStore, "the file is not a database", file: file)
     }
     switch (isDatabase, isOurs) {
+    case (false, false) where bytes.allSatisfy({ $0 == 0 }):
+      throw RepositoryError(.corrupted, "the header is nothing but zeros", file: file, offset: 0)
     case (false, false): throw RepositoryError(.notOurStore, "the file is not a database", file: file)
     case (true, false): throw RepositoryError(.notOurStore, "the database belongs to another program", file: file, offset: 68)
     case (false, true): throw RepositoryError(.corrupted, "the header is damaged", file: file, offset: 0)

@@ -38,6 +38,14 @@ struct SQLiteRefusalTests {
     try expectRefusal(.notOurStore)
   }
 
+  @Test func aHeaderOfZerosIsDamage() throws {
+    try makeStore()
+    var bytes = try Data(contentsOf: url)
+    bytes.replaceSubrange(0..<4_096, with: Data(count: 4_096))
+    try bytes.write(to: url)
+    try expectRefusal(.corrupted)
+  }
+
   @Test func aForeignDatabaseIsNotOurs() throws {
     do { try ForeignDatabase(url).run("CREATE TABLE spots (id TEXT PRIMARY KEY); INSERT INTO spots VALUES ('a')") }
     try expectRefusal(.notOurStore)

@@ -33,6 +33,8 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
       }
       let now = Told(version: found.version, state: cached.state)
       let isNew = told.withLock { told in
+        // An expired value is news to those only who were shown it before.
+        if cached.state == .expired, told == nil { return false }
         defer { told = now }
         return told != now
       }

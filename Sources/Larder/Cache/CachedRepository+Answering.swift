@@ -111,8 +111,9 @@ extension CachedRepository {
       case .fetch: rest.append(key)
       }
     }
-    if !old.isEmpty { Task { [self, old] in await forEach(old, limit) { key in await self.revalidate(key) } } }
     for (key, result) in await gather(rest, policy, limit) { results[key] = result }
+    // After the others, so that both together keep to the bound.
+    if !old.isEmpty { Task { [self, old] in await forEach(old, limit) { key in await self.revalidate(key) } } }
     return results
   }
 

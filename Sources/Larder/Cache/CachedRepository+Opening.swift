@@ -34,7 +34,7 @@ extension CachedRepository {
     try await open(file: jsonFile, options: options) { JSONFileBackend(file: $0) }
   }
 
-  /// The same for a backend that keeps its store in a file and files beside it whose names begin with its name and a hyphen, such as SQLite.
+  /// The same for a backend that keeps its store in a file, and beside it files with `-journal`, `-previous`, `-shm` or `-wal` after its name.
   ///
   /// ```swift
   /// let opened = try await CachedRepository<String, Forecast>.open(file: url) { SQLiteBackend(file: $0) }
@@ -76,6 +76,8 @@ struct CacheHealing: Sendable {
   private let name: String
   private let fileSystem: any FileSystem
   private static let suffix = "-damaged"
+  /// What the names of the files beside a store end in; anything else there is somebody else's.
+  private static let beside = ["-journal", "-previous", "-shm", "-wal"]
 
   init(file: URL, fileSystem: any FileSystem) {
     let url = file.standardizedFileURL
@@ -97,19 +99,14 @@ struct CacheHealing: Sendable {
   /// The main file goes last: a crash before that leaves a store that is still found damaged, and healed by the next open.
   func moveAside() throws(RepositoryError) -> [String] {
     let entries = try fileSystem.entries(of: directory) ?? []
-    let beside = entries.filter { $0.hasPrefix(name + "-") && !isOurs($0) }.sorted()
     var moved: [String] = []
-    for entry in beside + entries.filter({ $0 == name }) {
+    for entry in Self.beside.map({ name + $0 }) + [name] where entries.contains(entry) {
       let target = path(entry + Self.suffix)
       try fileSystem.rename(path(entry), to: target)
       moved.append(target)
     }
     try fileSystem.syncDirectory(directory)
     return moved
-  }
-
-  private func isOurs(_ entry: String) -> Bool {
-    entry.hasSuffix(Self.suffix) || entry.hasSuffix("-lock") || entry.hasPrefix(name + "-quarantine-")
   }
 
   private func path(_ entry: String) -> String { directory + "/" + entry }

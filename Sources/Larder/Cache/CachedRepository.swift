@@ -79,8 +79,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
 
   /// The values of several keys: each the value, or the error that ``value(for:policy:)`` would throw.
   ///
-  /// What can be answered from storage is answered first. With ``FetchPolicy/staleWhileRevalidate``, refreshing goes on in the background
-  /// after this returns, within the same bound.
+  /// What can be answered from storage is answered first. With ``FetchPolicy/staleWhileRevalidate``, what was stale is refreshed in the
+  /// background after this returns, within the same bound.
   /// - Parameter maxConcurrentFetches: How many keys are fetched at a time, at least one: 6 unless given.
   public nonisolated(nonsending) func values(
     for keys: [Key], policy: FetchPolicy = .cacheFirst, maxConcurrentFetches: Int = 6
@@ -90,8 +90,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
 
   /// The value of a key now, and again whenever the value or its state differs.
   ///
-  /// It fetches nothing: it shows what ``value(for:policy:)`` and others have brought. A value becoming stale or expired is told when it
-  /// happens; one that is removed is not. A slow reader gets the newest only, so nothing piles up. The sequence ends when the
+  /// It fetches nothing: it shows what ``value(for:policy:)`` and others have brought, and does not begin with a value that has expired. A
+  /// value becoming stale or expired is told when it happens; one that is removed is not. A slow reader gets the newest only, so nothing piles up. The sequence ends when the
   /// storage is closed and when the reading task is cancelled.
   public nonisolated func updates(for key: Key) -> CachedUpdates<Value> {
     CachedUpdates { [self] in CachedReader(self, key) }

@@ -9,7 +9,7 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
 
   init(_ reader: @escaping @Sendable () -> any CachedReading<Value>) { self.reader = reader }
 
-  /// Begins with the current value, if there is one.
+  /// Begins with the current value, if there is one that has not expired.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: reader()) }
 
   /// Gives one answer after the other to one reader.

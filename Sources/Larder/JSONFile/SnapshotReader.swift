@@ -41,9 +41,7 @@ struct SnapshotReader {
   }
 
   private func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> SnapshotHeader {
-    guard cursor.skip(SnapshotFormat.opening) else {
-      throw RepositoryError(.notOurStore, "the file is not a Larder store", file: file, offset: 0)
-    }
+    guard cursor.skip(SnapshotFormat.opening) else { throw withoutOpening(cursor) }
     let version = try cursor.number()
     guard version == UInt64(SnapshotFormat.version) else {
       guard version > UInt64(SnapshotFormat.version) else { throw cursor.corrupted("damaged: there is no such format version") }
@@ -73,6 +71,18 @@ struct SnapshotReader {
     try cursor.expect("\n")
     seal.add(checksum)
     return SnapshotHeader(storeID: storeID, generation: generation, commit: commit, tombstonesSince: tombstonesSince)
+  }
+
+  /// What a file is that does not begin as a store does: a damaged one if most of its first bytes agree or all are zero, else somebody else's.
+  private func withoutOpening(_ cursor: ByteCursor) -> RepositoryError {
+    let opening = UnsafeBufferPointer(start: SnapshotFormat.opening.utf8Start, count: SnapshotFormat.opening.utf8CodeUnitCount)
+    let head = cursor.bytes.prefix(opening.count)
+    if head.isEmpty { return cursor.corrupted("damaged: the file is empty, and a store never is", at: 0) }
+    let agreeing = zip(head, opening).count { $0 == $1 }
+    guard head.allSatisfy({ $0 == 0 }) || agreeing * 4 >= head.count * 3 else {
+      return RepositoryError(.notOurStore, "the file is not a Larder store", file: file, offset: 0)
+    }
+    return cursor.corrupted("damaged: the first bytes of a store are not these", at: 0)
   }
 
   /// Reads all lines up to the seal, in parallel if there are many, and hands them over in order.

@@ -137,6 +137,17 @@ struct BlobHealingTests {
     #expect(healed > bits.count * 9 / 10)
   }
 
+  @Test func anotherProgramsFileInThePlaceOfTheIndexIsRefusedAndLeft() async throws {
+    let files = try await closed()
+    let index = "/blobs/blob-index.json"
+    let diary = Data("{\"diary\": \"of somebody\"}\n".utf8)
+    try files.place(diary, at: index)
+    let image = files.copy()
+    #expect(await code { _ = try await BlobShelf(on: image) } == .notOurStore)
+    #expect(image.contents(of: index) == diary)
+    #expect(image.contents(of: index + "-damaged") == nil)
+  }
+
   @Test func anIndexThatIsGoneWithItsJournalLeftHeals() async throws {
     let shelf = try await BlobShelf()
     try await shelf.blobs.save("A", for: "a")

@@ -195,6 +195,25 @@ struct CacheStorageTests {
     try await opened.storage.close()
   }
 
+  @Test func aFileThatHasLostItsBeginningIsDamagedAndNotSomebodyElses() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("cache.json")
+    let neighbour = directory.file("cache.json-my notes")
+    try Data("mine".utf8).write(to: neighbour)
+    try await fill(file)
+    let whole = try Data(contentsOf: file)
+    var flipped = whole
+    flipped[1] ^= 0x20
+    for damaged in [Data(), Data(count: 4_096), Data(count: 512) + whole.dropFirst(512), Data(whole.prefix(20)), flipped] {
+      try damaged.write(to: file)
+      let opened = try await Cache.open(jsonFile: file)
+      #expect(opened.healing?.error.code == .corrupted)
+      try await opened.storage.close()
+      #expect(try Data(contentsOf: directory.file("cache.json-damaged")) == damaged)
+    }
+    #expect(try directory.names == ["cache.json", "cache.json-damaged", "cache.json-my notes"])
+  }
+
   @Test func aFileOfANewerVersionIsRefusedAndNotMoved() async throws {
     let directory = try TemporaryDirectory()
     let file = directory.file("cache.json")

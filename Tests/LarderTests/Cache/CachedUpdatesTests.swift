@@ -56,6 +56,18 @@ struct CachedUpdatesTests {
     #expect(await fresh?.state == .fresh)
   }
 
+  @Test func aReaderWhoComesAfterAValueHasExpiredWaitsForTheNext() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    world.clock.advance(by: .hours(49))
+    let updates = CachedReader(world.cache, "a")
+    async let next = updates.next()
+    world.source.answer("a", .success(.value(7)))
+    _ = try await world.cache.value(for: "a")
+    let told = await next
+    #expect(told?.value == 7 && told?.state == .fresh)
+  }
+
   @Test func aSlowReaderGetsTheNewestOnly() async throws {
     let world = try await CacheWorld()
     _ = try await world.cache.value(for: "a")

@@ -37,6 +37,22 @@ struct HostLimitTests {
     #expect(try await limit.withPermit { true })
   }
 
+  @Test func thoseWhoHaveLeftAreNotRememberedForEver() async throws {
+    let limit = ConcurrencyLimit(1)
+    try await limit.acquire()
+    let patient = Task { try await limit.withPermit { true } }
+    try await until { limit.waitingCount == 1 }
+    for _ in 0..<200 {
+      let task = Task { try await limit.withPermit {} }
+      try await until { limit.waitingCount == 2 }
+      task.cancel()
+      _ = await failure { try await task.value }
+    }
+    #expect(limit.orderCount < 30)
+    limit.release()
+    #expect(try await patient.value)
+  }
+
   @Test func anOperationThatFailsGivesItsPermitBack() async throws {
     let limit = ConcurrencyLimit(1)
     #expect(await failure { try await limit.withPermit { throw Trouble() } } is Trouble)

@@ -38,11 +38,14 @@ import Testing
       #expect(try await weatherSpots(["photos", "--store", store]) == Run(output: "No photos.\n"))
       #expect(!FileManager.default.fileExists(atPath: store + "-images"))
       #expect(
-        try await weatherSpots(["photo", "brest", url, "--store", store]) == Run(output: "Brest: PNG, 68 bytes, from the network.\n"))
-      #expect(try await weatherSpots(["photo", "brest", url, "--store", store]) == Run(output: "Brest: PNG, 68 bytes, from disk.\n"))
+        try await weatherSpots(["photo", "brest", url, "--store", store, "--timeout", "300"])
+          == Run(output: "Brest: PNG, 68 bytes, from the network.\n"))
+      #expect(
+        try await weatherSpots(["photo", "brest", url, "--store", store, "--timeout", "300"])
+          == Run(output: "Brest: PNG, 68 bytes, from disk.\n"))
       #expect(server.requests == ["/pier.jpg"])
       #expect(
-        try await weatherSpots(["photo", "brest", url, "--store", store, "--json"])
+        try await weatherSpots(["photo", "brest", url, "--store", store, "--timeout", "300", "--json"])
           == Run(
             output: """
               {"bytes":68,"format":"png","kept":true,"origin":"disk","spot":"Brest @48.39,-4.49","url":"\(url)"}
@@ -57,7 +60,7 @@ import Testing
   @Test func clearRemovesImagesAndListAndLeavesTheSpots() async throws {
     let store = try await store()
     try await serving(["/a": .whole(Self.point), "/b": .whole(Self.point)]) { (server, base) async throws in
-      for path in ["/a", "/b"] { _ = try await weatherSpots(["photo", "brest", base + path, "--store", store]) }
+      for path in ["/a", "/b"] { _ = try await weatherSpots(["photo", "brest", base + path, "--store", store, "--timeout", "300"]) }
       let listed = try await weatherSpots(["photos", "--store", store, "--json"])
       let rows = try #require(try JSONSerialization.jsonObject(with: Data(listed.output.utf8)) as? [[String: Any]])
       #expect(rows.map { $0["url"] as? String } == [base + "/a", base + "/b"])
@@ -104,7 +107,7 @@ import Testing
     let store = try await store()
     try await serving(["/a": .whole(Self.point)]) { (_, base) async throws in
       let file = workspace.path("pier.png")
-      #expect(try await weatherSpots(["photo", "brest", base + "/a", "--store", store, "--output", file]).code == 0)
+      #expect(try await weatherSpots(["photo", "brest", base + "/a", "--store", store, "--timeout", "300", "--output", file]).code == 0)
       #expect(try Data(contentsOf: URL(filePath: file)) == Self.point)
     }
   }

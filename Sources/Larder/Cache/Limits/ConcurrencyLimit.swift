@@ -10,6 +10,13 @@ public final class ConcurrencyLimit: Sendable {
     var order: Deque<UInt64> = []
     var waiting: [UInt64: CheckedContinuation<Bool, Never>] = [:]
     var last: UInt64 = 0
+
+    /// Takes a waiter out; numbers of those who have left stay in the order until they are met there, or outnumber those who wait.
+    mutating func leave(_ id: UInt64) -> CheckedContinuation<Bool, Never>? {
+      guard let continuation = waiting.removeValue(forKey: id) else { return nil }
+      if order.count > 2 * waiting.count + 16 { order.removeAll { waiting[$0] == nil } }
+      return continuation
+    }
   }
 
   /// How many operations may run at a time.
@@ -34,6 +41,9 @@ public final class ConcurrencyLimit: Sendable {
   /// How many operations wait.
   public var waitingCount: Int { state.withLock { $0.waiting.count } }
 
+  /// How many numbers are remembered for those who wait, and of those who have left.
+  var orderCount: Int { state.withLock { $0.order.count } }
+
   func acquire() async throws {
     let id = state.withLock { state in
       state.last += 1
@@ -55,14 +65,13 @@ public final class ConcurrencyLimit: Sendable {
         if let answer { continuation.resume(returning: answer) }
       }
     } onCancel: {
-      state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(returning: false)
+      state.withLock { $0.leave(id) }?.resume(returning: false)
     }
     guard isMine else { throw CancellationError() }
   }
 
   func release() {
     let next: CheckedContinuation<Bool, Never>? = state.withLock { state in
-      // Numbers of those who have left stay in the order until they are met here.
       while let id = state.order.popFirst() {
         if let continuation = state.waiting.removeValue(forKey: id) { return continuation }
       }
