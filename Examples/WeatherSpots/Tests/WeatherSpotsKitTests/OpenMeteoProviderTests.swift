@@ -115,6 +115,13 @@ import Testing
     }
   }
 
+  @Test(arguments: [429, 500, 503]) func aServiceThatAsksToWaitSaysHowLong(_ status: Int) async throws {
+    for body in [#"{"error":true,"reason":"The service is overloaded"}"#, "<html>"] {
+      transport.set(forecast: .body(body, status: status, retryAfter: .seconds(90)), marine: .down)
+      #expect(await provider.fetch(request(brest, [.hourly])).hourly?.failure?.retryAfter == .seconds(90))
+    }
+  }
+
   @Test func aRequestWeighsByPlacesVariablesAndDays() {
     #expect(provider.weight(of: request(brest, [.current])) == 1)
     #expect(abs(provider.weight(of: request(brest, [.hourly])) - 1.2) < 1e-9)

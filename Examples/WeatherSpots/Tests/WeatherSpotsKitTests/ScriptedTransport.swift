@@ -5,7 +5,7 @@ import WeatherSpotsKit
 /// Answers as a test says, and remembers what was asked.
 final class ScriptedTransport: Transport {
   enum Step: Sendable {
-    case body(String, status: Int = 200)
+    case body(String, status: Int = 200, retryAfter: Duration? = nil)
     case down
   }
 
@@ -24,7 +24,8 @@ final class ScriptedTransport: Transport {
   nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
     asked.withLock { $0.append(request.url) }
     switch steps.withLock({ $0[request.url.path] }) {
-    case .body(let body, let status): return TransportResponse(status: status, body: Data(body.utf8))
+    case .body(let body, let status, let retryAfter):
+      return TransportResponse(status: status, body: Data(body.utf8), retryAfter: retryAfter)
     case .down, nil: throw .unreachable(host: "test", code: NSURLErrorCannotConnectToHost)
     }
   }

@@ -111,6 +111,13 @@ import Testing
     await server.stop()
   }
 
+  @Test(arguments: [429, 500, 503]) func aServiceThatAsksToWaitSaysHowLong(_ status: Int) async throws {
+    let server = try LoopbackServer { _ in .init(status, "", headers: ["Retry-After": "90"]) }
+    let answer = try await provider(server.start()).fetch(request([.current]))
+    #expect(answer.current?.failure?.retryAfter == .seconds(90))
+    await server.stop()
+  }
+
   @Test func aMissingDataSetIsNotOfferedAndAnotherUnitIsRefused() async throws {
     let text =
       #"{"currentWeather":{"metadata":{"expireTime":"2026-07-01T12:05:00Z","units":"e"},"asOf":"2026-07-01T12:00:00Z","temperature":64}}"#

@@ -40,7 +40,7 @@ public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
 }
 
 /// A digest of fields that cannot run into each other.
-private struct FieldHash {
+struct FieldHash {
   private var hash = SHA256()
 
   mutating func add(_ text: String?) {

@@ -1,6 +1,5 @@
 public import Foundation
 public import Larder
-import Synchronization
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking
@@ -12,38 +11,41 @@ import Synchronization
 /// program is killed between the answer and the note of it, the notice is sent again although the receiver has it, with the same key and
 /// `may_be_repeat`: at least once. A receiver that keeps the keys it has seen gets each exactly once; without that nobody can promise it.
 public final class WebhookSink: AlertSink {
-  /// `webhook:` and the URL without what may be secret in it: user, password and query.
+  /// `webhook:`, the host, and the beginning of a hash of the URL: the same for the same URL, and nothing that may be secret.
   public let name: String
   /// One: each notice is a request of its own.
   public var batchLimit: Int { 1 }
   private let url: URL
-  private let timeout: TimeInterval
+  private let timeout: Duration
   private let retry: RetryPolicy
   private let clock: any WallClock
-  private let session: URLSession
+  private let transport = URLSessionTransport()
 
   /// Makes a sink.
   ///
   /// - Parameters:
   ///   - url: Where notices are posted.
-  ///   - timeout: How long an answer may take.
+  ///   - timeout: How long each attempt may take, from the connection to the last header field of the answer; its body is not read.
   ///   - retry: How often a failure that may pass is tried again at once; after that the queue takes over.
   ///   - clock: The time for waiting.
   public init(_ url: URL, timeout: Duration = .seconds(10), retry: RetryPolicy = .default, clock: any WallClock = SystemClock()) {
     self.url = url
-    self.timeout = timeout / .seconds(1)
+    self.timeout = timeout
     self.retry = retry
     self.clock = clock
-    var shown = URLComponents(url: url, resolvingAgainstBaseURL: true)
-    shown?.user = nil
-    shown?.password = nil
-    shown?.query = nil
-    shown?.fragment = nil
-    name = "webhook:\(shown?.string ?? "")"
-    let configuration = URLSessionConfiguration.ephemeral
-    configuration.httpShouldSetCookies = false
-    configuration.urlCache = nil
-    session = URLSession(configuration: configuration)
+    name = Self.name(of: url)
+  }
+
+  /// Part of the key of every notice: should it change, watchers are told again what they were told; should two URLs share it, what one
+  /// was told counts as told to the other.
+  private static func name(of url: URL) -> String {
+    var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
+    // They do not say whom a notice is for, and a new password is no new receiver.
+    parts?.password = nil
+    parts?.fragment = nil
+    var hash = FieldHash()
+    hash.add(parts?.string ?? url.absoluteString)
+    return "webhook:\(url.host() ?? "")#\(hash.hexadecimal.prefix(12))"
   }
 
   /// Posts each notice.
@@ -76,42 +78,25 @@ public final class WebhookSink: AlertSink {
   }
 
   private func post(_ body: Data, _ key: NoticeKey) async throws(Refusal) {
-    var request = URLRequest(url: url, timeoutInterval: timeout)
+    var request = URLRequest(url: url)
     request.httpMethod = "POST"
     request.httpBody = body
     request.setValue("application/json", forHTTPHeaderField: "Content-Type")
     request.setValue(key.rawValue, forHTTPHeaderField: "Idempotency-Key")
-    let (response, code) = await answer(to: request)
-    guard let response else {
-      let isRefused = code == NSURLErrorCannotConnectToHost || code == NSURLErrorCannotFindHost
-      throw Refusal(error: SinkError("the webhook cannot be reached (\(code))", tookNothing: isRefused), isTransient: true)
-    }
-    guard !(200..<300).contains(response.statusCode) else { return }
-    let retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap { RetryAfter.wait($0, at: clock.now) }
-    let isTransient = [408, 425, 429].contains(response.statusCode) || response.statusCode >= 500
-    throw Refusal(error: SinkError("the webhook answers \(response.statusCode)", retryAfter: retryAfter), isTransient: isTransient)
-  }
-
-  /// The answer, or the code of why there is none.
-  private func answer(to request: URLRequest) async -> (HTTPURLResponse?, Int) {
-    await withCheckedContinuation { continuation in
-      let task = session.dataTask(with: request) { _, response, error in
-        continuation.resume(returning: (response as? HTTPURLResponse, (error as NSError?)?.code ?? NSURLErrorBadServerResponse))
+    let response: TransportResponse
+    do throws(TransportError) {
+      // No redirection: a POST would become a GET on the way, and its 200 would not mean that anybody has the notice.
+      response = try await transport.send(request, redirections: 0, timeout: timeout) { _ in nil }
+    } catch {
+      switch error {
+      case .cancelled: throw Refusal(error: SinkError("cancelled"), isTransient: false)
+      case .unreachable(_, NSURLErrorCannotConnectToHost), .unreachable(_, NSURLErrorCannotFindHost):
+        throw Refusal(error: SinkError("the webhook at \(error)", tookNothing: true), isTransient: true)
+      case .unreachable, .timedOut, .tooLarge: throw Refusal(error: SinkError("the webhook at \(error)"), isTransient: true)
       }
-      task.delegate = Refusing.redirects
-      task.resume()
     }
-  }
-}
-
-/// Follows no redirection: a POST would become a GET on the way, and its 200 would not mean that anybody has the notice.
-private final class Refusing: NSObject, URLSessionTaskDelegate {
-  static let redirects = Refusing()
-
-  func urlSession(
-    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
-    completionHandler: @escaping (URLRequest?) -> Void
-  ) {
-    completionHandler(nil)
+    guard !(200..<300).contains(response.status) else { return }
+    let isTransient = [408, 425, 429].contains(response.status) || response.status >= 500
+    throw Refusal(error: SinkError("the webhook answers \(response.status)", retryAfter: response.retryAfter), isTransient: isTransient)
   }
 }

@@ -15,8 +15,8 @@ public enum ProviderError: RemoteSourceError, Hashable {
   case unsupported
   /// Too many requests; the window says when the next one may succeed, unless the service did.
   case rateLimited(RateWindow, retryAfter: Duration?, reason: String)
-  /// The service failed.
-  case serviceFailed(status: Int)
+  /// The service failed; it may say when to come back.
+  case serviceFailed(status: Int, retryAfter: Duration? = nil)
   /// Something other than the service answered, such as a page of a proxy.
   case notJSON(status: Int)
   /// The answer ends in its middle.
@@ -37,7 +37,12 @@ public enum ProviderError: RemoteSourceError, Hashable {
   }
 
   /// How long to wait until the next request, where that is known.
-  public var retryAfter: Duration? { if case .rateLimited(_, let wait, _) = self { wait } else { nil } }
+  public var retryAfter: Duration? {
+    switch self {
+    case .rateLimited(_, let wait, _), .serviceFailed(_, let wait): wait
+    default: nil
+    }
+  }
 
   /// The same error, with the wait until the window ends where the service did not say how long to wait.
   func waitingUntilWindowEnds(at now: Date) -> ProviderError {
@@ -89,7 +94,7 @@ extension ProviderError: CustomStringConvertible {
     case .noCoverage: "the weather service has no data for this place"
     case .unsupported: "the weather service does not offer this here"
     case .rateLimited(_, _, let reason): "the weather service limits requests (\(reason))"
-    case .serviceFailed(let status): "the weather service failed (status \(status))"
+    case .serviceFailed(let status, _): "the weather service failed (status \(status))"
     case .notJSON(let status): "what answered is not the weather service (status \(status))"
     case .interrupted: "the answer of the weather service was cut off"
     case .unexpectedUnit(let column, let unit): "the weather service answered \(column) in \"\(unit)\""
@@ -102,6 +107,7 @@ extension ProviderError: CustomStringConvertible {
   var summary: String {
     switch self {
     case .network(.timedOut): "server too slow"
+    case .network(.tooLarge): "answer too large"
     case .network: "server unreachable"
     case .rejected, .unauthorized: "server refused"
     case .noCoverage: "no data here"

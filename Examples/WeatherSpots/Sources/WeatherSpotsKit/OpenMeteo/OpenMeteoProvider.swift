@@ -1,3 +1,6 @@
+// OpenMeteo/ speaks to the weather service: what is asked for, the service's wire format, and its failures as one typed error.
+// Nothing here stores anything. Called by WeatherService through ForecastProvider.
+
 public import Foundation
 
 /// Open-Meteo: the weather and the sea from two hosts, asked side by side.

@@ -77,7 +77,7 @@ extension OpenMeteoResponse {
     guard start == "{" || start == "[" else {
       // A page of HTML is from something in front of the service: its status says what to do, its text nothing.
       return switch response.status {
-      case 500...: .serviceFailed(status: response.status)
+      case 500...: .serviceFailed(status: response.status, retryAfter: response.retryAfter)
       case 429: .rateLimited(.minute, retryAfter: response.retryAfter, reason: "status 429")
       default: .notJSON(status: response.status)
       }
@@ -116,7 +116,7 @@ extension OpenMeteoResponse {
     if let window = RateWindow(reason: reason) { return .rateLimited(window, retryAfter: response.retryAfter, reason: reason) }
     return switch response.status {
     case 429: .rateLimited(.minute, retryAfter: response.retryAfter, reason: reason)
-    case 500...: .serviceFailed(status: response.status)
+    case 500...: .serviceFailed(status: response.status, retryAfter: response.retryAfter)
     case 401, 403: .unauthorized(reason: reason)
     case _ where reason.hasPrefix("No data is available for this location"): .noCoverage
     default: .rejected(status: response.status, reason: reason)

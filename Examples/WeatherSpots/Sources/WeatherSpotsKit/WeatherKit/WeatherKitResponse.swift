@@ -117,7 +117,7 @@ struct WeatherKitResponse: Decodable {
     return switch response.status {
     case 401, 403: .unauthorized(reason: reason)
     case 429: .rateLimited(.minute, retryAfter: response.retryAfter, reason: reason).waitingUntilWindowEnds(at: now)
-    case 500...: .serviceFailed(status: response.status)
+    case 500...: .serviceFailed(status: response.status, retryAfter: response.retryAfter)
     case 404 where body == nil: .notJSON(status: 404)
     default: .rejected(status: response.status, reason: reason)
     }

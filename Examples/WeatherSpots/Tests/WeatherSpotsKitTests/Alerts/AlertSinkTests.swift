@@ -144,9 +144,45 @@ import Testing
     #expect(error?.tookNothing == true)
   }
 
-  @Test func whatMayBeSecretInAURLIsNotInTheNameOfItsSink() throws {
-    let sink = WebhookSink(try #require(URL(string: "https://user:password@example.org/hook?token=secret#x")))
-    #expect(sink.name == "webhook:https://example.org/hook")
+  @Test func onlyTheStatusOfAWebhookIsWaitedFor() async throws {
+    let server = try PictureServer(["/hook": .endless(point, announced: nil)])
+    let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .seconds(300))
+    try await sink.deliver([try delivery("1")])
+    // The server notices that nobody reads any more.
+    await server.events.wait { $0.bodiesEnded == 1 }
+    await server.stop()
+  }
+
+  @Test func aWebhookThatDoesNotAnswerInTimeIsGivenUp() async throws {
+    let server = try PictureServer(["/hook": .held(Data())])
+    let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .milliseconds(300), retry: .never)
+    let notice = try delivery("1")
+    let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
+    #expect(error?.description == "the webhook at 127.0.0.1 did not answer within 0.3 s" && error?.tookNothing == false)
+    await server.stop()
+  }
+
+  @Test func aDeliveryThatIsCancelledEndsAtOnce() async throws {
+    let server = try PictureServer(["/hook": .held(Data())])
+    let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .seconds(3000))
+    let notice = try delivery("1")
+    let delivery = Task { try await sink.deliver([notice]) }
+    await server.events.wait { $0.requests.count == 1 }
+    delivery.cancel()
+    let error = await #expect(throws: SinkError.self) { try await delivery.value }
+    #expect(error?.description == "cancelled" && error?.tookNothing == false && server.requests.count == 1)
+    await server.stop()
+  }
+
+  @Test func theNameOfAWebhookTellsURLsApartAndNothingThatMayBeSecret() throws {
+    func name(_ text: String) throws -> String { WebhookSink(try #require(URL(string: text))).name }
+    let secret = try name("https://user:password@example.org/hook?token=secret#x")
+    #expect(secret.wholeMatch(of: /webhook:example\.org#[0-9a-f]{12}/) != nil)
+    #expect(try name("https://user:other@example.org/hook?token=secret") == secret)
+    let others = try ["https://example.org/a", "https://example.org/b", "https://example.org/a?b", "http://example.org/a"].map(name)
+    #expect(Set(others + [secret]).count == 5)
+    // Stores know this name: another one would tell everything again.
+    #expect(try name("https://example.org/a") == "webhook:example.org#fc92a45a093f")
   }
 
   @Test func aLineSaysWhatIsKnownAndFromWhen() throws {

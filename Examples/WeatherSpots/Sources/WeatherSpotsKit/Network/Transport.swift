@@ -1,5 +1,5 @@
-// OpenMeteo/ speaks to the weather service: one GET behind a protocol, the service's wire format, and its failures as one typed error.
-// Nothing here stores anything. Called by WeatherService through ForecastProvider.
+// Network/ sends requests: a GET behind a protocol for the providers, and URLSession behind it, which images and webhooks use too.
+// Invariant: every request has a limit of time for the whole answer and one of bytes, and ends as soon as its caller is cancelled.
 
 public import Foundation
 
@@ -52,6 +52,8 @@ public enum TransportError: Error, Hashable, CustomStringConvertible {
   case timedOut(host: String, after: Duration)
   /// The host cannot be reached; the number is the code of the URL loading system.
   case unreachable(host: String, code: Int)
+  /// The answer is larger than this many bytes; no more of it was fetched.
+  case tooLarge(host: String, limit: Int)
   /// The caller gave up.
   case cancelled
 
@@ -60,6 +62,7 @@ public enum TransportError: Error, Hashable, CustomStringConvertible {
     switch self {
     case .timedOut(let host, let limit): "\(host) did not answer within \((limit / .seconds(1)).text(decimals: 1)) s"
     case .unreachable(let host, let code): "\(host) cannot be reached (\(Self.words(for: code)))"
+    case .tooLarge(let host, let limit): "the answer of \(host) is larger than \(limit) bytes"
     case .cancelled: "cancelled"
     }
   }

@@ -1,0 +1,39 @@
+import Foundation
+import Larder
+import LarderTesting
+import StandInServer
+import Synchronization
+import Testing
+
+@testable import WeatherSpotsKit
+
+/// A real server that asks to be left alone for a while.
+@Suite(.timeLimit(.minutes(10))) struct RetryAfterTests {
+  @Test(arguments: [429, 500, 503]) func aServerThatAsksToWaitIsNotAskedBefore(_ status: Int) async throws {
+    let isWell = Mutex(false)
+    let server = try LoopbackServer { _ in
+      isWell.withLock { $0 }
+        ? .init(200, WeatherServiceTests.land) : .init(status, #"{"error":true,"reason":"busy"}"#, headers: ["Retry-After": "60"])
+    }
+    let url = try await server.start()
+    let clock = ManualClock(now: try instant("2026-07-01T12:00:00Z"))
+    let provider = OpenMeteoProvider(servers: OpenMeteoServers(url), timeout: .seconds(300), now: { clock.now })
+    let service = try await WeatherService(
+      try await SpotStore(backend: InMemoryBackend()), provider: provider, limits: .openMeteo(clock: clock), retry: .never, clock: clock)
+    let brest = try Spot(name: "Brest", latitude: 48.39, longitude: -4.49, timezone: "GMT")
+    let cadiz = try Spot(name: "Cadiz", latitude: 36.53, longitude: -6.29, timezone: "GMT")
+    for _ in 0..<3 {
+      for spot in [brest, cadiz] {
+        let reading = try await service.weather(for: spot, including: .hourly)
+        #expect(reading.value == nil && reading.problem?.isTransient == true)
+      }
+      clock.advance(by: .milliseconds(19_900))
+    }
+    #expect(server.requests.count == 1)
+    isWell.withLock { $0 = true }
+    clock.advance(by: .milliseconds(400))
+    let reading = try await service.weather(for: brest, including: .hourly)
+    #expect(reading.value != nil && server.requests.count == 2)
+    await server.stop()
+  }
+}
