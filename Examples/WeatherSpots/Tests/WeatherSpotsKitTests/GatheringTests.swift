@@ -93,14 +93,20 @@ import Testing
     #expect(fake.calls.count <= 8)
   }
 
-  @Test func aLimitOfRequestsIsNoReasonToMakeMore() async throws {
-    let fake = PlacesProvider(isOpen: false) { _ in .rateLimited(.minute, retryAfter: .seconds(60), reason: "Minutely API") }
-    let gathering = gathering(fake)
+  @Test(
+    arguments: [
+      ProviderError.rateLimited(.minute, retryAfter: .seconds(60), reason: "Minutely API"),
+      .serviceFailed(status: 503, retryAfter: .seconds(60)),
+    ]) func whoAsksForTimeIsNotAskedAgainForEachPlace(_ failure: ProviderError) async throws
+  {
+    let fake = PlacesProvider(isOpen: false) { _ in failure }
+    // One call at a time: with more, as many failures as are enough would end it too.
+    let gathering = GatheringProvider(fake, limits: ProviderLimits(concurrency: nil, quotas: []), callsAtATime: 1)
     let tasks = await ask(try (0..<20).map { try request($0) }, gathering)
-    await fake.waitForCalls(4)
+    await fake.waitForCalls(1)
     fake.open()
-    for task in tasks { #expect(await task.value.hourly?.failure != nil) }
-    #expect(fake.calls.map(\.count) == [1, 1, 1, 1, 16])
+    for task in tasks { #expect(await task.value.hourly?.failure == failure) }
+    #expect(fake.calls.map(\.count) == [1, 19])
   }
 
   @Test func whoLeavesLeavesTheOthersAndTheLastOneTakesTheCallAlong() async throws {

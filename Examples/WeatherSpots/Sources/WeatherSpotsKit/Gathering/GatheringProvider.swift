@@ -128,10 +128,11 @@ public final class GatheringProvider: ForecastProvider {
 extension ProviderError {
   /// Whether a call for several places that failed so may do better for one of them.
   ///
-  /// A provider asks by itself again for each place that it was refused. A limit of requests is no reason to make more of them.
+  /// A provider asks by itself again for each place that it was refused. A limit of requests is no reason to make more of them, and neither is
+  /// a service that asks for time.
   var mayBeOfOnePlace: Bool {
     switch self {
-    case .network(.cancelled), .rateLimited: false
+    case .network(.cancelled), .rateLimited, .serviceFailed(_, .some): false
     case .network, .serviceFailed, .notJSON, .interrupted: true
     case .rejected, .unauthorized, .noCoverage, .unsupported, .unexpectedUnit, .malformed, .misconfigured: false
     }
