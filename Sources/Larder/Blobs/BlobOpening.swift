@@ -34,7 +34,7 @@ struct BlobOpening {
     do throws(RepositoryError) {
       return (try await openIndex(), nil)
     } catch {
-      guard [.corrupted, .dataMissing].contains(error.code) else { throw error }
+      guard [.corrupted, .dataMissing, .notOurStore].contains(error.code) else { throw error }
       try await setAside()
       return (try await openIndex(), error)
     }

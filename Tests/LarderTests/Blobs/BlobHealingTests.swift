@@ -137,15 +137,16 @@ struct BlobHealingTests {
     #expect(healed > bits.count * 9 / 10)
   }
 
-  @Test func anotherProgramsFileInThePlaceOfTheIndexIsRefusedAndLeft() async throws {
+  @Test func whateverStandsInThePlaceOfTheIndexIsSetAsideWholeAndReported() async throws {
     let files = try await closed()
     let index = "/blobs/blob-index.json"
-    let diary = Data("{\"diary\": \"of somebody\"}\n".utf8)
-    try files.place(diary, at: index)
-    let image = files.copy()
-    #expect(await code { _ = try await BlobShelf(on: image) } == .notOurStore)
-    #expect(image.contents(of: index) == diary)
-    #expect(image.contents(of: index + "-damaged") == nil)
+    let garbage = Data("garbage, or somebody's diary\n".utf8)
+    try files.place(garbage, at: index)
+    let shelf = try await BlobShelf(on: files)
+    #expect(shelf.blobs.openReport.damage?.code == .notOurStore)
+    #expect(files.contents(of: index + "-damaged") == garbage)
+    try await shelf.blobs.save("A", for: "a")
+    try await shelf.close()
   }
 
   @Test func anIndexThatIsGoneWithItsJournalLeftHeals() async throws {

@@ -72,7 +72,7 @@ struct Forecast: AsyncParsableCommand {
             try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
           } else {
             try await ForecastOfAll(
-              weather: weather, day: day, policy: options.fetchPolicy, json: globals.json, style: textOptions.style(units: units)
+              weather: weather, day: day, policy: options.fetchPolicyForMany, json: globals.json, style: textOptions.style(units: units)
             ).run(storage)
           }
         }

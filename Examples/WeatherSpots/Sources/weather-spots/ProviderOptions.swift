@@ -55,12 +55,17 @@ struct ProviderOptions: ParsableArguments {
   /// The time that everything goes by.
   var clock: any WallClock { now.map(StandingClock.init) ?? SystemClock() }
 
-  var fetchPolicy: FetchPolicy {
+  var fetchPolicy: FetchPolicy { fetchPolicy(waiting: .seconds(timeout + 5)) }
+
+  /// The policy for many spots: requests wait for each other and for the quota, and each still ends by itself.
+  var fetchPolicyForMany: FetchPolicy { fetchPolicy(waiting: .hours(24)) }
+
+  private func fetchPolicy(waiting limit: Duration) -> FetchPolicy {
     switch refresh ? .networkFirst : policy {
     case .cacheFirst: .cacheFirst
     case .staleWhileRevalidate: .staleWhileRevalidate
     // A request that takes too long ends by itself, and says so; this limit is for what else may take time.
-    case .networkFirst: .networkFirst(timeout: .seconds(timeout + 5))
+    case .networkFirst: .networkFirst(timeout: limit)
     case .networkOnly: .networkOnly
     case .cacheOnly: .cacheOnly
     }

@@ -23,8 +23,9 @@ extension OpenMeteoProvider: SeveralPlacesProvider {}
 /// the fewer calls it takes.
 ///
 /// A call for several that fails says nothing of each: they are asked for again one by one, and with them all that the service is still to be
-/// asked. After as many failures in a row as open a breaker, what waits for the service fails without being asked, as behind a breaker.
-/// Quotas count places, so they are the caller's; what is asked again is charged to ``ProviderLimits`` once more.
+/// asked. After as many failures in a row as open a breaker, or when the service asks for more than half a minute, what waits for it fails
+/// without being asked, as behind a breaker. Quotas count places, so they are the caller's; what is asked again here is charged to
+/// ``ProviderLimits`` once more.
 public final class GatheringProvider: ForecastProvider {
   /// How many places one call asks for at most: the service takes a thousand; of these the URL has some 2 kB and the answer some 700.
   public static let placesPerCall = 25

@@ -88,7 +88,8 @@ struct GatheringQueue {
     case let failure? where failure.isTransient: failures[service, default: 0] += 1
     default: failures[service] = 0
     }
-    let isOut = failures[service, default: 0] >= failureLimit
+    // Who asks for time is not asked for what waits either, as behind a breaker.
+    let isOut = failures[service, default: 0] >= failureLimit || (failure?.retryAfter ?? .zero) > .seconds(30)
     let asksAgain = members.count > 1 && !isOut && failure?.mayBeOfOnePlace == true
     if asksAgain { alone.insert(service) }
     for (member, answer) in zip(members, answers) {

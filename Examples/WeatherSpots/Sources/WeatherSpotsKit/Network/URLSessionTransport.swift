@@ -53,9 +53,10 @@ public struct URLSessionTransport: Transport {
     let task = session.dataTask(with: request)
     exchanges.add(exchange, of: task)
     defer { exchanges.remove(task) }
-    DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) {
-      exchange.answer.give(.failure(.timedOut(host: host, after: timeout)))
-      task.cancel()
+    // Weak, or every body that has come would stay until its time was up.
+    DispatchQueue.global().asyncAfter(deadline: .now() + timeout / .seconds(1)) { [weak exchange, weak task] in
+      exchange?.answer.give(.failure(.timedOut(host: host, after: timeout)))
+      task?.cancel()
     }
     task.resume()
     // Not `session.data(for:)`: on Linux its cancellation waits for the session's queue while it holds the lock of the Swift task, which

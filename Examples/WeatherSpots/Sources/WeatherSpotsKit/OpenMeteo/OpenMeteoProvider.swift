@@ -121,9 +121,22 @@ public struct OpenMeteoProvider: ForecastProvider {
     for request in requests {
       // What the service has refused to three in a row, it refuses to whoever asks.
       let isRefused = error.isAboutTheRequest && answers.count >= 3 && answers.suffix(3).allSatisfy { $0.failureOfAll == error }
-      answers += isRefused ? [ProviderAnswer(failure: error, of: datasets)] : await ask(request)
+      if isRefused {
+        answers.append(ProviderAnswer(failure: error, of: datasets))
+      } else if let failure = outage(answers) {
+        answers.append(ProviderAnswer(failure: failure, of: datasets))
+      } else {
+        answers += await ask(request)
+      }
     }
     return answers
+  }
+
+  /// Why the rest is not asked: the service wants time, or has failed for three in a row.
+  private func outage(_ answers: [ProviderAnswer]) -> ProviderError? {
+    guard let last = answers.last?.failureOfAll, last.isTransient else { return nil }
+    let isDown = answers.count >= 3 && answers.suffix(3).allSatisfy { $0.failureOfAll?.isTransient == true }
+    return last.retryAfter != nil || isDown ? last : nil
   }
 
   private func get(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
