@@ -56,6 +56,14 @@ final class CommitQueue: Sendable {
       var loader = StoreLoader(limits: options.limits)
       var report = try backend.open(options) { loader.add($0) }
       let state = loader.finish(commit: report.commit)
+      if options.access != .readOnly {
+        do throws(RepositoryError) {
+          report = try backend.recover(report)
+        } catch {
+          backend.abandon()
+          throw error
+        }
+      }
       report.undecodable += loader.undecodable
       report.recordCount = state.collections.reduce(0) { $0 + $1.records.count }
       report.duration = .now - start

@@ -134,6 +134,9 @@ public final class FaultInjectingBackend: StorageBackend {
     return report
   }
 
+  /// Recovers the inner backend; not counted, stopped or failed.
+  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport { try inner.recover(report) }
+
   /// Commits to the inner backend and records the batch, once the gate and the faults let it.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     let failure: RepositoryError?

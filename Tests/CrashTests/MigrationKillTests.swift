@@ -98,7 +98,7 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
   private func look(at directory: Directory, _ kind: DiskBackend, _ name: String, _ count: Int) async throws -> (Int, String?) {
     let backend = kind.backend(directory.url.appendingPathComponent(name))
     var records: [StoredRecord] = []
-    _ = try backend.open(StoreOptions()) { if $0.value != nil { records.append($0) } }
+    _ = try backend.openAndRecover(StoreOptions()) { if $0.value != nil { records.append($0) } }
     let report = backend.verify()
     try backend.close()
     guard report.isSound else { return (0, "\(report.problems)") }

@@ -38,6 +38,7 @@ private final class DefectiveSharing: StorageBackend {
     options.lockTimeout = .milliseconds(20)
     return try inner.open(options, visit)
   }
+  func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport { try inner.recover(report) }
   func commit(_ batch: WriteBatch) throws(RepositoryError) { try inner.commit(batch) }
   func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
     let foreign = try inner.beginCommit(after: revision, durability)

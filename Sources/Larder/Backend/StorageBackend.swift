@@ -5,22 +5,34 @@ public import Foundation
 
 /// What keeps a store's bytes: a JSON file, a SQLite database, memory, or yours.
 ///
-/// A store calls its backend synchronously, from one executor that may block, one call at a time, `open` first and `close` last. A conformer
-/// is `Sendable` so that it can be handed over; its state can live in a `Mutex` that nobody ever waits for.
+/// A store calls its backend synchronously, from one executor that may block, one call at a time: `open`, then `recover` once the store has
+/// accepted what was read (or `abandon` if it has not), and `close` last. A conformer is `Sendable` so that it can be handed over; its state
+/// can live in a `Mutex` that nobody ever waits for.
 ///
 /// A conformer needs only the public API of this module, and `LarderTesting` has the conformance suite for it.
 public protocol StorageBackend: Sendable {
   /// The path of the main file, or a word such as "memory"; errors name it.
   var name: String { get }
 
-  /// Opens or creates the store and hands every record to `visit`, each address once, tombstones included.
+  /// Reads the store and hands every record to `visit`, each address once, tombstones included; the first step of opening.
   ///
-  /// The conformer may assume that it is called once, before everything else. It must guarantee that only the absence of all its files
-  /// creates a store; that damage, foreign and newer files are refused and left byte-identical; that what a finished `commit` made
+  /// Called once, before everything else. Must take the locks and leave every file byte-identical: what recovery has to write waits for
+  /// ``recover(_:)``, because the store may still refuse what was read. Must guarantee that only the absence of all its files
+  /// announces a new store; that damage, foreign and newer files are refused; that what a finished `commit` made
   /// durable is there; and that a record whose checksum differs is reported as `.corrupted`, never skipped.
+  /// - Returns: What is there, and what recovery would change.
   /// - Throws: `.corrupted`, `.newerSchema`, `.notOurStore`, `.dataMissing`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`,
   ///   `.inputOutput`, `.full`, or `.unsupported` for options that it cannot serve.
   func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport
+
+  /// Writes what opening has to write, once the store has accepted what ``open(_:_:)`` read; the second step of opening.
+  ///
+  /// Creates a new store, cuts a torn tail and keeps it aside, rewrites or folds a journal that a crash has left, removes temporary files. Not
+  /// called for a store that is open `.readOnly`. What this throws leaves nothing lost; the store is then abandoned.
+  /// - Parameter report: What `open` returned.
+  /// - Returns: The report with what recovery did.
+  /// - Throws: `.inputOutput`, `.full`, `.protectedDataUnavailable`, `.outcomeUnknown`, or `.dataMissing` when the files went away.
+  func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport
 
   /// Makes the batch durable, all of it or none.
   ///
@@ -73,13 +85,28 @@ public protocol StorageBackend: Sendable {
   /// - Throws: what prevented a clean close; everything committed is safe in any case.
   func close() throws(RepositoryError)
 
-  /// Ends the use of a store that was opened and then refused, because its records have a newer schema: leaves the files as they are.
+  /// Ends the use of a store that was read and then refused, or whose recovery failed: leaves the files as they are.
   ///
   /// Called instead of `close`, and before any commit. Unless a backend has a better way, it is closed.
   func abandon()
 }
 
 extension StorageBackend {
+  /// Returns the report as it is: for a backend that has nothing to write before its first commit.
+  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport { report }
+
+  /// Takes both steps of opening, for those who have nothing to judge between them.
+  package func openAndRecover(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    let report = try open(options, visit)
+    guard options.access != .readOnly else { return report }
+    do throws(RepositoryError) {
+      return try recover(report)
+    } catch {
+      abandon()
+      throw error
+    }
+  }
+
   /// Whether a checkpoint would pay now.
   public var wantsCheckpoint: Bool { false }
 

@@ -35,7 +35,7 @@ final class Trial {
   /// Opens a backend and gathers what it hands out.
   static func open(_ backend: any StorageBackend, _ options: StoreOptions = .init()) throws -> (OpenReport, [StoredRecord]) {
     var records: [StoredRecord] = []
-    let report = try backend.open(options) { records.append($0) }
+    let report = try backend.openAndRecover(options) { records.append($0) }
     return (report, records)
   }
 

@@ -57,7 +57,7 @@ struct CrashInvariants {
     var records: [RecordAddress: StoredRecord] = [:]
     var repeated: RecordAddress?
     do {
-      let report = try backend.open(workload.options) { record in
+      let report = try backend.openAndRecover(workload.options) { record in
         if records.updateValue(record, forKey: record.address) != nil { repeated = record.address }
       }
       if let repeated { throw Violation("I2: \(repeated.key.text) was visited twice") }

@@ -70,7 +70,7 @@ struct CrashWorkload: Sendable, CustomStringConvertible {
     on files: any FileSystem, tuning: JSONFileBackend.Tuning, _ promise: (Promise) -> Void
   ) throws {
     var backend = JSONFileBackend(file: Self.file, fileSystem: files, tuning: tuning)
-    _ = try backend.open(options) { _ in }
+    _ = try backend.openAndRecover(options) { _ in }
     promise(.created)
     var commit: UInt64 = 0
     for step in steps {
@@ -89,7 +89,7 @@ struct CrashWorkload: Sendable, CustomStringConvertible {
         try backend.close()
         promise(.kept(commit, .durable))
         backend = JSONFileBackend(file: Self.file, fileSystem: files, tuning: tuning)
-        _ = try backend.open(options) { _ in }
+        _ = try backend.openAndRecover(options) { _ in }
       }
     }
     try backend.close()

@@ -20,7 +20,7 @@ import Testing
     init() throws {
       files = SimulatedFileSystem()
       let backend = DamageTests.backend(files)
-      _ = try backend.open(StoreOptions()) { _ in }
+      _ = try backend.openAndRecover(StoreOptions()) { _ in }
       var state: [String: String] = [:]
       var history: [[String: String]] = []
       var commit: UInt64 = 0
@@ -60,7 +60,7 @@ import Testing
     var found: [String: String] = [:]
     do throws(RepositoryError) {
       let backend = Self.backend(files)
-      let report = try backend.open(StoreOptions()) { record in
+      let report = try backend.openAndRecover(StoreOptions()) { record in
         found[record.key.text] = record.value.map { String(decoding: $0, as: UTF8.self) }
       }
       if found == fixture.history.last {
@@ -125,7 +125,7 @@ import Testing
     let old = try #require(fixture.files.contents(of: Self.snapshot))
     let files = fixture.files.copy()
     let backend = Self.backend(files)
-    _ = try backend.open(StoreOptions()) { _ in }
+    _ = try backend.openAndRecover(StoreOptions()) { _ in }
     try backend.checkpoint()
     let newer = files.copy()
     try newer.place(old, at: Self.snapshot)

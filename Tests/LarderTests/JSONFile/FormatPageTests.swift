@@ -22,7 +22,7 @@ import Testing
     try FormatExample.journal().write(to: directory.file("spots.json-journal"))
     let backend = JSONFileBackend(file: directory.file("spots.json"))
     var records: [String: StoredRecord] = [:]
-    let report = try backend.open(.init()) { records[$0.key.text] = $0 }
+    let report = try backend.openAndRecover(.init()) { records[$0.key.text] = $0 }
     #expect(report.storeID == FormatExample.header.storeID)
     #expect(report.commit == Revision(6) && report.replayedCommits == 3 && report.isClean)
     #expect(records.mapValues(\.revision.number) == ["brest": 6, "crozon": 5, "ouessant": 2, "pornic": 4])

@@ -15,7 +15,7 @@ import Testing
     let backend = JSONFileBackend(
       file: URL(fileURLWithPath: Self.main), fileSystem: files, tuning: .init(journalChunk: 4_096))
     var keys: Set<String> = []
-    let report = try backend.open(options) { if $0.value != nil { keys.insert($0.key.text) } }
+    let report = try backend.openAndRecover(options) { if $0.value != nil { keys.insert($0.key.text) } }
     return (backend, report, keys)
   }
 

@@ -92,7 +92,7 @@ final class MigrationShelf {
   func records() throws -> [String: StoredRecord] {
     let backend = try place.makeBackend()
     var records: [String: StoredRecord] = [:]
-    _ = try backend.open(StoreOptions()) { records[$0.key.text] = $0 }
+    _ = try backend.openAndRecover(StoreOptions()) { records[$0.key.text] = $0 }
     try backend.close()
     return records
   }
