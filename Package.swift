@@ -48,6 +48,7 @@ let package = Package(
     .testTarget(
       name: "LarderSQLiteTests",
       dependencies: ["LarderSQLite", "Larder", "LarderTesting", "CSQLite"],
+      resources: [.copy("Fixtures")],
       swiftSettings: settings
     ),
   ],

@@ -1,0 +1,79 @@
+import Foundation
+import Larder
+import LarderSQLite
+import Testing
+
+/// Stores that earlier versions wrote open and read the same; how they were made is in Fixtures/format-1/README.md.
+@Suite(.timeLimit(.minutes(10))) struct FormatFixtureTests {
+  private struct Pier: Codable, Identifiable, Sendable {
+    let id: Int
+    var name: String
+    var country: String
+    var depth: Double
+    var tags: [String]
+  }
+
+  private struct Visit: Codable, Identifiable, Sendable {
+    let id: String
+    var pier: Int
+    var note: String?
+  }
+
+  private static let names =
+    ["clean", "crashed", "crashed-before-a-checkpoint", "torn"].flatMap { ["\($0).json", "\($0).sqlite"] } + ["shared.sqlite"]
+
+  @Test(arguments: names) func aStoreOfFormat1ReadsTheSame(_ name: String) async throws {
+    let directory = try TemporaryDirectory()
+    let expected = try copy(name, to: directory.url)
+    let file = directory.url.appending(path: name)
+    // The second round reads what the first has recovered and closed, after one more write.
+    #expect(try await listing(file, adding: "new") == lines(expected))
+    let second = try await listing(file, adding: nil).dropFirst().filter { !$0.contains(#""id":"new""#) }
+    #expect(second == Array(lines(expected).dropFirst()))
+  }
+
+  @Test(arguments: names) func readingAStoreOfFormat1BesideItsWriterChangesNothing(_ name: String) async throws {
+    let directory = try TemporaryDirectory()
+    let expected = try copy(name, to: directory.url)
+    let before = try directory.contents()
+    let found = try await listing(directory.url.appending(path: name), adding: nil, .readOnly)
+    #expect(found.dropFirst() == lines(expected).dropFirst())
+    #expect(try directory.contents().filter { !$0.key.hasSuffix("-shm") } == before)
+  }
+
+  /// Copies a store with its companions, and returns what was read from it when it was made.
+  private func copy(_ name: String, to directory: URL) throws -> String {
+    let fixtures = try #require(Bundle.module.resourceURL).appending(path: "Fixtures/format-1")
+    for suffix in ["", "-journal", "-wal"] {
+      let from = fixtures.appending(path: name + suffix)
+      guard FileManager.default.fileExists(atPath: from.path) else { continue }
+      try FileManager.default.copyItem(at: from, to: directory.appending(path: name + suffix))
+    }
+    return try String(contentsOf: fixtures.appending(path: name + ".txt"), encoding: .utf8)
+  }
+
+  private func lines(_ text: String) -> [String] { text.split(separator: "\n").map(String.init) }
+
+  private func listing(_ file: URL, adding id: String?, _ access: StoreOptions.Access? = nil) async throws -> [String] {
+    let backend: any StorageBackend = file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
+    let access = access ?? (file.lastPathComponent == "shared.sqlite" ? .shared : .exclusive)
+    let store = try await Store.open(backend, options: StoreOptions(access: access))
+    let piers = try await store.repository(RepositorySchema<Pier>("piers", version: 3))
+    let visits = try await store.repository(RepositorySchema<Visit>("visits"))
+    let report = store.openReport
+    var lines = ["commit \(report.commit) records \(report.recordCount) cut \(report.cutTail != nil)"]
+    for item in try await piers.loadAll() { lines.append(try line("piers", piers.revision(of: item.id), item)) }
+    for item in try await visits.loadAll() { lines.append(try line("visits", visits.revision(of: item.id), item)) }
+    if let id { try await visits.save(Visit(id: id, pier: 0, note: nil)) }
+    #expect(await store.verify().problems.isEmpty)
+    try await store.close()
+    return lines
+  }
+
+  private func line(_ collection: String, _ revision: Revision?, _ item: some Encodable) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let text = String(decoding: try encoder.encode(item), as: UTF8.self)
+    return "\(collection) \(try #require(revision)) \(text)"
+  }
+}
