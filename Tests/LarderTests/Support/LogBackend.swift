@@ -65,7 +65,6 @@ final class LogBackend: StorageBackend {
       state.holdsPath = true
       self.state.withLock { $0 = state }
       try defect?.didOpen(&isNew)
-      if isNew { try append(Line(storeID: state.storeID, commit: 0, horizon: 0, rows: [])) }
       var records = state.records.values.sorted { $0.address < $1.address }
       defect?.change(&records)
       for record in records { visit(record) }
@@ -79,6 +78,19 @@ final class LogBackend: StorageBackend {
       releasePath()
       throw error as? RepositoryError ?? RepositoryError(.inputOutput, file: name, underlying: error)
     }
+  }
+
+  func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    if report.isNew { try append(Line(storeID: state.withLock { $0.storeID }, commit: 0, horizon: 0, rows: [])) }
+    return report
+  }
+
+  func abandon() {
+    state.withLock { state in
+      state.isOpen = false
+      state.wasClosed = true
+    }
+    releasePath()
   }
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
