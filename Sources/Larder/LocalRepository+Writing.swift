@@ -10,7 +10,7 @@ extension LocalRepository {
   /// - Returns: The revision that the record has now.
   /// - Throws: `.revisionMismatch`, `.invalidKey`, `.encodingFailed`, `.decodingFailed` for a type whose own encoding does not decode,
   ///   `.tooLarge`, `.cancelled`, `.full` or `.inputOutput` (nothing was written), `.outcomeUnknown`, `.poisoned`, `.closed`,
-  ///   `.unsupported` in a store opened read-only.
+  ///   `.unsupported` in a store opened read-only, and for a place that a `.geo` index cannot hold.
   @concurrent @discardableResult
   public nonisolated func save(
     _ item: Item, ifRevision: Revision? = nil, durability: Durability? = nil

@@ -35,7 +35,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.ownsStore = ownsStore
     collection = try queue.collection(named: schema.name, of: Item.self)
     queue.reads(collection, upTo: schema.version)
-    coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits, migrations: schema.migrations)
+    coder = RecordCoder(
+      schemaVersion: schema.version, limits: queue.options.limits, migrations: schema.migrations, refusal: schema.placeRefusal)
     migration = queue.migration(of: collection, named: schema.name, coder: coder)
   }
 

@@ -21,5 +21,21 @@ extension RepositorySchema {
       file: file)
   }
 
+  /// Refuses a value whose place a `.geo` index cannot hold: it would be saved, and found by no query for places.
+  ///
+  /// `nil` where no such index is declared. A value without a place is none of them.
+  var placeRefusal: (@Sendable (Item) -> RepositoryError?)? {
+    let declared = indexes.filter { if case .geo = $0.kind { true } else { false } }
+    guard !declared.isEmpty else { return nil }
+    return { item in
+      for index in declared {
+        guard case .geo(let read) = index.kind, let place = read(item) else { continue }
+        if GeoCoordinate(latitude: place.latitude, longitude: place.longitude) != nil { continue }
+        return RepositoryError(.unsupported, "expected a latitude from -90 to 90 and a finite longitude for the index \(index)")
+      }
+      return nil
+    }
+  }
+
   private static var defaultName: String { "records" }
 }

@@ -50,7 +50,9 @@ public struct StoreOptions: Sendable {
 
     private static func clamp(_ value: Int, to maximum: Int) -> Int { min(max(value, 0), maximum) }
 
-    /// Makes limits; a value above its maximum is lowered to it, a negative one is 0. Setting a property does the same.
+    /// Makes limits; a value above its maximum is lowered to it, a negative one is 0.
+    ///
+    /// Setting a property does the same.
     public init(recordBytes: Int = 16 << 20, keyBytes: Int = 1 << 10, jsonDepth: Int = 64, tombstones: Int = 10_000) {
       self.recordBytes = Self.clamp(recordBytes, to: Self.maximumRecordBytes)
       self.keyBytes = Self.clamp(keyBytes, to: Self.maximumKeyBytes)

@@ -171,6 +171,9 @@ public final class FaultInjectingBackend: StorageBackend {
     try inner.foreignCommits(after: revision)
   }
 
+  /// What the inner backend says.
+  public var hasOtherWriters: Bool { inner.hasOtherWriters }
+
   /// Flushes the inner backend, once the gate and the faults let it.
   public func flush() throws(RepositoryError) {
     let failure = try begin(.flush)

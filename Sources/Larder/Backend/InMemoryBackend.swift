@@ -37,6 +37,9 @@ public final class InMemoryBackend: StorageBackend {
   /// The word "memory".
   public var name: String { "memory" }
 
+  /// Nobody: what is in memory has one user.
+  public var hasOtherWriters: Bool { false }
+
   /// Hands over what earlier commits put in, in the order of addresses.
   ///
   /// - Throws: `.unsupported` for shared access, `.alreadyOpen`.

@@ -65,6 +65,11 @@ public protocol StorageBackend: Sendable {
   /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing`, `.locked`, `.closed` or `.poisoned`; the store keeps what it has.
   func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits?
 
+  /// Whether others may commit to the store while it is open here; if not, nobody asks for ``foreignCommits(after:)`` at intervals.
+  ///
+  /// Unless a backend says otherwise, it is so.
+  var hasOtherWriters: Bool { get }
+
   /// Makes every earlier buffered commit survive power loss.
   /// - Throws: `.outcomeUnknown` or `.poisoned`, as `commit` does.
   func flush() throws(RepositoryError)
@@ -108,6 +113,9 @@ extension StorageBackend {
       throw error
     }
   }
+
+  /// Whether others may commit: yes, to be safe.
+  public var hasOtherWriters: Bool { true }
 
   /// Whether a checkpoint would pay now.
   public var wantsCheckpoint: Bool { false }

@@ -10,9 +10,15 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   private let decoder = JSONDecoder()
   private let hasTriedRoundTrip = Atomic(false)
   private let plan: MigrationPlan
+  /// Why a value must not be saved, whatever it encodes to.
+  private let refusal: (@Sendable (Item) -> RepositoryError?)?
 
-  init(schemaVersion: Int, limits: StoreOptions.Limits, migrations: [Migration] = []) {
+  init(
+    schemaVersion: Int, limits: StoreOptions.Limits, migrations: [Migration] = [],
+    refusal: (@Sendable (Item) -> RepositoryError?)? = nil
+  ) {
     self.schemaVersion = schemaVersion
+    self.refusal = refusal
     plan = MigrationPlan(version: schemaVersion, steps: migrations)
     self.limits = limits
     keys = KeyCoder(limit: limits.keyBytes)
@@ -21,9 +27,10 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   }
 
   /// A value as bytes under its key; with `decoding`, also what these bytes decode to, for who will ask at once.
-  /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`, `.decodingFailed`.
+  /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`, `.decodingFailed`, `.unsupported`.
   func encode(_ item: Item, decoding: Bool) throws(RepositoryError) -> EncodedRecord {
     let key = try keys.keyForStoring(item.id)
+    if let refusal, let error = refusal(item) { throw error }
     if EncodingDepth.isUnsafe(item, limit: limits.jsonDepth) { throw RecordLimit.tooDeep(limits, key) }
     let value: Data
     do {

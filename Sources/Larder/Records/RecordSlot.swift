@@ -66,7 +66,9 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// Why the record does not decode; `nil` when it does. Decodes it at the first call, and casts nothing.
+  /// Why the record does not decode; `nil` when it does.
+  ///
+  /// Decodes it at the first call, and casts nothing afterwards.
   func failure<Item>(_ coder: RecordCoder<Item>) -> RepositoryError? {
     switch content.withLock({ $0 }) {
     case .decoded, .migrated: return nil

@@ -98,4 +98,43 @@ import Testing
     #expect(!unique.openReport.isClean)
     try await unique.close()
   }
+
+  // MARK: What nobody asked for
+
+  @Test func aPlaceThatIsNoneIsRefused() async throws {
+    struct Place: Codable, Identifiable, Hashable, Sendable {
+      let id: Int
+      var latitude: Double?
+      var longitude: Double?
+    }
+    let schema = RepositorySchema<Place>(indexes: [.geo(\.latitude, \.longitude)])
+    let places = try await LocalRepository(backend: InMemoryBackend(), schema: schema)
+    for (latitude, longitude) in [(200.0, 0.0), (-90.1, 0)] {
+      let place = Place(id: 1, latitude: latitude, longitude: longitude)
+      #expect(await code { try await places.save(place) } == .unsupported)
+      #expect(await code { try await places.save(contentsOf: [place]) } == .unsupported)
+      #expect(await code { try await places.transaction { _ = try $0.save(place, in: places) } } == .unsupported)
+    }
+    try await places.save(contentsOf: [
+      Place(id: 1, latitude: 90, longitude: 540), Place(id: 2), Place(id: 3, latitude: 3), Place(id: 4, latitude: -90, longitude: -180),
+    ])
+    #expect(await code { try await places.update(1) { $0.latitude = 91 } } == .unsupported)
+    #expect(try await places.find(by: 1)?.latitude == 90)
+    try await places.close()
+  }
+
+  @Test func onlyAStoreThatOthersCanWriteIsFollowed() async throws {
+    for backend in TestBackend.onDisk {
+      let place = try backend.factory.makePlace()
+      defer { place.remove() }
+      let items = try await LocalRepository<Measurement>(backend: try place.makeBackend())
+      #expect(!items.queue.hasOthers)
+      try await items.close()
+      guard backend != .log else { continue }
+      let reader = try await LocalRepository<Measurement>(backend: try place.makeBackend(), options: StoreOptions(access: .readOnly))
+      #expect(reader.queue.hasOthers == (backend == .sqlite))
+      try await reader.refresh()
+      try await reader.close()
+    }
+  }
 }
