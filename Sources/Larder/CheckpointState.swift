@@ -7,6 +7,13 @@ struct CheckpointState: Sendable {
   /// Why the last automatic checkpoint failed, and the commit from which it may be tried again.
   var failure: RepositoryError?
   var retryFrom: UInt64 = 0
+  /// How often in a row an automatic checkpoint has failed.
+  var failureCount = 0
+
+  /// How long the idle timer runs, in seconds: twice as long after each failure, up to 64 times.
+  func pause(_ idle: Duration) -> Double {
+    failureCount == 0 ? idle.timeInterval : max(idle.timeInterval, 0.05) * Double(1 << min(failureCount, 6))
+  }
 
   init(folded: UInt64 = 0) { self.folded = folded }
 }

@@ -16,6 +16,7 @@ extension CommitQueue {
       checkpoints.withLock { state in
         state.folded = commit
         state.failure = nil
+        state.failureCount = 0
         state.retryFrom = 0
       }
     }
@@ -86,11 +87,13 @@ extension CommitQueue {
       checkpoints.withLock {
         $0.folded = commit
         $0.failure = nil
+        $0.failureCount = 0
       }
     } catch {
       notePoison(error)
       checkpoints.withLock {
         $0.failure = error
+        $0.failureCount += 1
         $0.retryFrom = commit + 1_000
       }
     }
@@ -100,16 +103,18 @@ extension CommitQueue {
   var isIdleTimerSet: Bool { checkpoints.withLock { $0.isIdleTimerSet } }
 
   /// Sets the one timer that folds the journal when writing has paused.
+  ///
+  /// After a failure it waits longer and tries again, also when nobody writes any more.
   func scheduleIdleCheckpoint() {
     guard let idle = options.checkpoint.idle, options.access != .readOnly, case .open = state.condition else { return }
     let commit = state.commit
-    let mustSet = checkpoints.withLock { state in
-      guard !state.isIdleTimerSet, state.folded < commit, commit >= state.retryFrom else { return false }
+    let pause: Double? = checkpoints.withLock { state in
+      guard !state.isIdleTimerSet, state.folded < commit else { return nil }
       state.isIdleTimerSet = true
-      return true
+      return state.pause(idle)
     }
-    guard mustSet else { return }
-    executor.queue.asyncAfter(deadline: .now() + idle.timeInterval) { [weak self] in self?.idleTimerFired(idle) }
+    guard let pause else { return }
+    executor.queue.asyncAfter(deadline: .now() + pause) { [weak self] in self?.idleTimerFired(idle) }
   }
 
   /// On the executor only.

@@ -17,7 +17,7 @@ extension CommitQueue {
   }
 
   /// Whether others may write the store while it is open here.
-  private var hasOthers: Bool { options.access != .exclusive }
+  var hasOthers: Bool { options.access != .exclusive && backend.hasOtherWriters }
 
   // MARK: Writing beside others
 

@@ -27,6 +27,8 @@ final class CommitQueue: Sendable {
   let hub: ChangeHub
   /// The rewrites of older records.
   let migrations = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
+  /// Who uses the store; the last property, so that it goes after the backend and its locks.
+  let holder: StoreHolder
 
   private struct Inbox: Sendable {
     var writes: [any AnyQueuedWrite] = []
@@ -44,32 +46,22 @@ final class CommitQueue: Sendable {
     self.openReport = openReport
     published = Mutex(state)
     hub = ChangeHub(deletions)
+    holder = StoreHolder(name: backend.name, executor: executor)
     let replayed = UInt64(openReport.replayedCommits)
     checkpoints.withLock { $0.folded = state.commit - min(state.commit, replayed) }
   }
 
   /// Opens the backend and indexes its records.
-  static func open(_ backend: any StorageBackend, _ options: StoreOptions) async throws(RepositoryError) -> CommitQueue {
+  ///
+  /// The backend reads, the judge decides on what was read, and only then may the backend write.
+  /// - Parameter judge: Refuses the store by throwing; its files are then as they were.
+  static func open(
+    _ backend: any StorageBackend, _ options: StoreOptions,
+    judgedBy judge: @escaping @Sendable (StoreState) throws(RepositoryError) -> Void
+  ) async throws(RepositoryError) -> CommitQueue {
     let executor = StoreExecutor(label: "larder.store")
-    let queue = try await executor.run { () throws(RepositoryError) -> CommitQueue in
-      let start = ContinuousClock.now
-      var loader = StoreLoader(limits: options.limits)
-      var report = try backend.open(options) { loader.add($0) }
-      let state = loader.finish(commit: report.commit)
-      if options.access != .readOnly {
-        do throws(RepositoryError) {
-          report = try backend.recover(report)
-        } catch {
-          backend.abandon()
-          throw error
-        }
-      }
-      report.undecodable += loader.undecodable
-      report.recordCount = state.collections.reduce(0) { $0 + $1.records.count }
-      report.duration = .now - start
-      return CommitQueue(
-        executor: executor, backend: backend, options: options, state: state, deletions: loader.deletionLog(since: report.tombstoneHorizon),
-        openReport: report)
+    let queue = try await StoreHolder.whileDroppedStoresLetGo(of: backend.name) { () async throws(RepositoryError) in
+      try await executor.run { () throws(RepositoryError) in try openNow(backend, options, executor, judge) }
     }
     // Behind the opening, so that it does not wait for it.
     let collections = queue.state.collections
@@ -77,6 +69,31 @@ final class CommitQueue: Sendable {
     queue.scheduleIdleCheckpoint()
     queue.schedulePoll()
     return queue
+  }
+
+  /// On the executor only.
+  private static func openNow(
+    _ backend: any StorageBackend, _ options: StoreOptions, _ executor: StoreExecutor,
+    _ judge: (StoreState) throws(RepositoryError) -> Void
+  ) throws(RepositoryError) -> CommitQueue {
+    let start = ContinuousClock.now
+    var loader = StoreLoader(limits: options.limits)
+    var report = try backend.open(options) { loader.add($0) }
+    let state = loader.finish(commit: report.commit)
+    do throws(RepositoryError) {
+      try judge(state)
+      if options.access != .readOnly { report = try backend.recover(report) }
+    } catch {
+      backend.abandon()
+      throw error
+    }
+    report.undecodable += loader.undecodable
+    report.recordCount = state.collections.reduce(0) { $0 + $1.records.count }
+    report.collections = state.contents
+    report.duration = .now - start
+    return CommitQueue(
+      executor: executor, backend: backend, options: options, state: state, deletions: loader.deletionLog(since: report.tombstoneHorizon),
+      openReport: report)
   }
 
   /// What readers see now: a copy of some pointers under a lock that is held for nothing else.
@@ -120,10 +137,11 @@ final class CommitQueue: Sendable {
 
   /// Queues a write, and returns or throws when its commit is over.
   func write<Output: Sendable>(
-    _ durability: Durability?, origin: ChangeOrigin = .thisProcess, _ body: @escaping @Sendable (inout StagedBatch) throws -> Output
+    _ durability: Durability?, origin: ChangeOrigin = .thisProcess, size: WriteSize = .unknown,
+    _ body: @escaping @Sendable (inout StagedBatch) throws -> Output
   ) async throws -> Output {
     guard options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
-    let write = QueuedWrite(durability ?? options.durability, origin, body)
+    let write = QueuedWrite(durability ?? options.durability, origin, size, body)
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if write.start(continuation) { enqueue(write) }
@@ -146,15 +164,30 @@ final class CommitQueue: Sendable {
     if startsDrain { executor.queue.async { self.drain() } }
   }
 
+  /// The writes of the next group, in their order: as many as ``WriteSize/group`` allows, and at least one.
   func takeWrites() -> [any AnyQueuedWrite]? {
     inbox.withLock { inbox in
-      guard !inbox.writes.isEmpty else {
+      var size = WriteSize()
+      var count = 0
+      for write in inbox.writes {
+        size.add(write.size)
+        if count > 0, !size.isWithinGroup { break }
+        count += 1
+      }
+      guard count > 0 else {
         inbox.isDraining = false
         return nil
       }
-      defer { inbox.writes = [] }
-      return inbox.writes
+      let group = Array(inbox.writes.prefix(count))
+      inbox.writes.removeFirst(count)
+      return group
     }
+  }
+
+  /// Puts writes back that were taken and not claimed; they are the next.
+  func putBack(_ writes: ArraySlice<any AnyQueuedWrite>) {
+    guard !writes.isEmpty else { return }
+    inbox.withLock { $0.writes = writes + $0.writes }
   }
 
   /// Commits what waits, and comes again behind what else the executor has to do.
@@ -167,45 +200,6 @@ final class CommitQueue: Sendable {
     commit(writes)
     checkpointBySize()
     executor.queue.async { self.drain() }
-  }
-
-  /// One group commit.
-  ///
-  /// On the executor only.
-  func commit(_ writes: [any AnyQueuedWrite]) {
-    do throws(RepositoryError) {
-      try self.state.checkWritable()
-      try beginSharedCommit(writes)
-    } catch {
-      for write in writes where write.claim() { write.finish(error) }
-      return
-    }
-    let state = self.state
-    var batch = StagedBatch(state)
-    var claimed: [any AnyQueuedWrite] = []
-    claimed.reserveCapacity(writes.count)
-    for write in writes where write.claim() {
-      write.stage(in: &batch)
-      claimed.append(write)
-    }
-    var failure: RepositoryError?
-    var announced: [RecordChange] = []
-    if !batch.isEmpty {
-      do throws(RepositoryError) {
-        try backend.commit(batch.writeBatch(claimed.contains { $0.durability == .durable } ? .durable : .buffered))
-        hub.note(batch.changes)
-        publish(batch.applied(to: state))
-        checkpoints.withLock { $0.lastWrite = .now }
-        announced = batch.changes
-      } catch {
-        failure = error
-        notePoison(error)
-      }
-    } else if options.access == .shared {
-      backend.cancelCommit()
-    }
-    for write in claimed { write.finish(failure) }
-    if !announced.isEmpty { hub.announce(announced, commit: Revision(self.state.commit)) }
   }
 
   /// On the executor only.

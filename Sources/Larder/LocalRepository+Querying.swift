@@ -20,12 +20,20 @@ extension LocalRepository {
     try await answer(query.limit(Swift.min(query.maximum ?? 1, 1))) { (run) throws(RepositoryError) in try run.results().first?.item }
   }
 
-  /// How many records meet the query, those that do not decode included when it asks for all.
+  /// How many records meet the query: as many as ``fetch(_:)`` would give.
   ///
-  /// Cost: two searches where an index answers the whole query, none for all records; otherwise as ``fetch(_:)``.
+  /// Cost: two searches where an index answers the whole query. For all records, a look at each of them, and a decode of those that were not
+  /// touched yet, since one that does not decode is not counted; ``RepositorySnapshot/count`` counts what is stored, for nothing.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {
-    try await answer(query, isQuick: { $0.isCounted }) { (run) throws(RepositoryError) in try run.count() }
+    let shape = query.shape
+    if shape.asksForAll {
+      try shape.check()
+      let records = try queue.records(of: collection)
+      let all = records.count - (await ParallelDecoding.undecodableCount(records, coder))
+      return Swift.min(Swift.max(all - shape.skipped, 0), shape.maximum ?? .max)
+    }
+    return try await answer(query, isQuick: { $0.isCounted }) { (run) throws(RepositoryError) in try run.count() }
   }
 
   /// The records that meet the query, with what the query has found out about each: distance, rank, highlighted text.

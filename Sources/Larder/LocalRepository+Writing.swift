@@ -10,7 +10,7 @@ extension LocalRepository {
   /// - Returns: The revision that the record has now.
   /// - Throws: `.revisionMismatch`, `.invalidKey`, `.encodingFailed`, `.decodingFailed` for a type whose own encoding does not decode,
   ///   `.tooLarge`, `.cancelled`, `.full` or `.inputOutput` (nothing was written), `.outcomeUnknown`, `.poisoned`, `.closed`,
-  ///   `.unsupported` in a store opened read-only.
+  ///   `.unsupported` in a store opened read-only, and for a place that a `.geo` index cannot hold.
   @concurrent @discardableResult
   public nonisolated func save(
     _ item: Item, ifRevision: Revision? = nil, durability: Durability? = nil
@@ -31,7 +31,7 @@ extension LocalRepository {
     let records = try await ParallelEncoding.records(Array(items), coder, decoding: queue.needsValues(of: collection))
     let collection = collection
     return try await repositoryErrors {
-      try await self.queue.write(durability) { batch in
+      try await self.queue.write(durability, size: WriteSize(of: records)) { batch in
         guard !records.isEmpty else { return batch.latest }
         for record in records { try batch.upsert(record, in: collection) }
         return batch.revision
@@ -80,12 +80,28 @@ extension LocalRepository {
 
   /// Puts these records in the place of all that are there, in one batch: readers see the old contents or the new.
   ///
-  /// - Throws: as ``save(_:ifRevision:durability:)``. Cost: linear in both.
-  @concurrent public nonisolated func replaceAll(with items: some Sequence<Item> & Sendable) async throws(RepositoryError) {
+  /// Records that do not decode as `Item` would be deleted unseen: what ``loadAll()`` gives does not hold them. So a collection that has any
+  /// is left as it is, unless the call says that they may go. ``RepositorySnapshot/undecodable`` lists them.
+  ///
+  /// Cost: linear in both, and a decode of every record that was not touched yet unless `discardingUndecodable`.
+  /// - Parameters:
+  ///   - items: The new contents; of two with one id the last one holds.
+  ///   - discardingUndecodable: Whether records that do not decode are deleted with the others; they are kept, unless given.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode, and then nothing was written; otherwise as
+  ///   ``save(_:ifRevision:durability:)``.
+  @concurrent public nonisolated func replaceAll(
+    with items: some Sequence<Item> & Sendable, discardingUndecodable: Bool = false
+  ) async throws(RepositoryError) {
     let records = try await ParallelEncoding.records(Array(items), coder, decoding: queue.needsValues(of: collection))
-    let (collection, version) = (collection, schema.version)
+    let (collection, version, coder) = (collection, schema.version, coder)
+    // Away from the executor, which then finds almost everything decoded.
+    if !discardingUndecodable { await ParallelDecoding.touch(try queue.records(of: collection), coder) }
     try await repositoryErrors {
-      try await self.queue.write(nil) { batch in try batch.replaceAll(in: collection, with: records, schemaVersion: version) }
+      try await self.queue.write(nil, size: WriteSize(of: records)) { batch in
+        try batch.checkVersion(version, of: collection)
+        if !discardingUndecodable { try batch.collections[collection].records.checkDecodable(coder) }
+        try batch.replaceAll(in: collection, with: records, schemaVersion: version)
+      }
     }
   }
 
@@ -107,7 +123,7 @@ extension LocalRepository {
     let record = try coder.encode(item, decoding: queue.needsValues(of: collection))
     let collection = collection
     return try await repositoryErrors {
-      try await self.queue.write(durability) { batch in
+      try await self.queue.write(durability, size: WriteSize(of: CollectionOfOne(record))) { batch in
         try batch.upsert(record, in: collection, expecting: expectation)
         return batch.revision
       }

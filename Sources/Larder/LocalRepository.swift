@@ -20,6 +20,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   private let duplicates = Mutex<[OpenReport.Duplicate]>([])
   /// Whether closing the repository closes the store, because nobody else has it.
   private let ownsStore: Bool
+  private let use: StoreUse
   nonisolated let migration: MigrationRun<Item>
 
   /// The store's own serial executor, so that nothing here blocks the cooperative pool.
@@ -27,17 +28,16 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   init(queue: CommitQueue, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
     try schema.check()
+    try schema.checkVersion(of: queue.state)
     self.queue = queue
+    use = StoreUse(queue)
     self.schema = schema
     self.ownsStore = ownsStore
     collection = try queue.collection(named: schema.name, of: Item.self)
     queue.reads(collection, upTo: schema.version)
-    coder = RecordCoder(schemaVersion: schema.version, limits: queue.options.limits, migrations: schema.migrations)
+    coder = RecordCoder(
+      schemaVersion: schema.version, limits: queue.options.limits, migrations: schema.migrations, refusal: schema.placeRefusal)
     migration = queue.migration(of: collection, named: schema.name, coder: coder)
-    let newest = queue.state.collections[collection].records.newestSchemaVersion
-    guard newest <= schema.version else {
-      throw .newerRecords(in: schema.name, found: newest, supported: schema.version)
-    }
   }
 
   /// Declares the indexes, and builds those that must be there from the beginning.
@@ -53,13 +53,19 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Opens the store that a backend keeps, with one repository in it.
   ///
+  /// What is refused, for whatever reason, is left as it was: nothing is written before the store was read and accepted.
+  ///
   /// - Throws: what the backend's `open` throws; `.newerSchema` when a record was written by a newer version of the schema; `.unsupported`
-  ///   for a schema that cannot be stored.
+  ///   for a schema that cannot be stored, and for one of the default name where the store has records in other collections only: the message
+  ///   names them, since what was forgotten is most likely the schema.
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
     try schema.check()
-    let queue = try await CommitQueue.open(backend, options)
+    let queue = try await CommitQueue.open(backend, options) { (state) throws(RepositoryError) in
+      try schema.checkVersion(of: state)
+      try schema.checkName(against: state, in: backend.name)
+    }
     do throws(RepositoryError) {
       try self.init(queue: queue, schema: schema, ownsStore: true)
       try await prepare()

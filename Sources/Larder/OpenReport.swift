@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What opening a store found and did: a clean report means that nothing was lost, cut or cleaned up.
+/// What opening a store found and did: a clean report means that nothing was lost, cut or cleaned up, and nothing is there twice that must not be.
 public struct OpenReport: Sendable {
   /// The identity of the store, made once when it was created.
   public var storeID: UUID
@@ -14,6 +14,10 @@ public struct OpenReport: Sendable {
   public var isNew: Bool
   /// How many records are in the store, over all its collections.
   public var recordCount: Int
+  /// The collections that hold records, by name.
+  ///
+  /// The store fills it in when it is open; a backend need not.
+  public var collections: [Collection] = []
   /// How many commits were replayed from a journal, because the last run did not close the store.
   public var replayedCommits: Int
   /// The torn last write that was cut off and kept aside, if there was one.
@@ -33,8 +37,19 @@ public struct OpenReport: Sendable {
   /// How long opening took.
   public var duration: Duration
 
-  /// Whether opening found everything as a clean close leaves it; replaying a journal is not a loss and stays clean.
-  public var isClean: Bool { cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty }
+  /// Whether opening found everything as a clean close leaves it, and no two records that a unique index forbids.
+  ///
+  /// Replaying a journal is not a loss and stays clean. Records are decoded when they are first touched, so this does not know of those that
+  /// will not decode: ``RepositorySnapshot/undecodable`` does.
+  public var isClean: Bool { cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty }
+
+  /// A collection of the store.
+  public struct Collection: Hashable, Sendable {
+    /// Its name.
+    public let name: String
+    /// How many records it holds.
+    public let recordCount: Int
+  }
 
   /// Two records that are equal where a unique index allows only one.
   public struct Duplicate: Hashable, Sendable {

@@ -4,6 +4,8 @@ internal import Synchronization
 protocol AnyQueuedWrite: Sendable {
   /// What the write must survive.
   var durability: Durability { get }
+  /// How much it will write, as far as that is known.
+  var size: WriteSize { get }
   /// The commit point: takes the write for the batch that is being gathered; `false` when it was cancelled before.
   func claim() -> Bool
   /// Applies the write to the staged state, or notes why it cannot be.
@@ -17,6 +19,7 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
   typealias Outcome = Result<Output, any Error>
 
   let durability: Durability
+  let size: WriteSize
   private let origin: ChangeOrigin
   private let body: @Sendable (inout StagedBatch) throws -> Output
   private let phase = Mutex(Phase.new)
@@ -31,8 +34,11 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
     case finished
   }
 
-  init(_ durability: Durability, _ origin: ChangeOrigin, _ body: @escaping @Sendable (inout StagedBatch) throws -> Output) {
+  init(
+    _ durability: Durability, _ origin: ChangeOrigin, _ size: WriteSize, _ body: @escaping @Sendable (inout StagedBatch) throws -> Output
+  ) {
     self.durability = durability
+    self.size = size
     self.origin = origin
     self.body = body
   }

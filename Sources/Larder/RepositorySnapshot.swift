@@ -9,9 +9,9 @@ where Item.ID: Hashable & Codable & Sendable {
   let records: RecordMap
   let coder: RecordCoder<Item>
 
-  /// How many records there are, those that do not decode included.
+  /// How many records are stored, those that do not decode included.
   ///
-  /// Cost: none.
+  /// Cost: none. ``LocalRepository/count(_:)`` counts those that decode.
   public var count: Int { records.count }
 
   /// The record with this id, or `nil` when there is none.
@@ -43,7 +43,8 @@ where Item.ID: Hashable & Codable & Sendable {
 
   /// The records that are whole but do not decode as `Item`, with the reason.
   ///
-  /// They are kept, and carried through every rewrite.
+  /// They are kept, and carried through every rewrite: `.decodingFailed`, `.migrationFailed` where a migration could not bring them up, or
+  /// `.tooLarge`.
   ///
   /// Cost: decodes every record that was not touched yet.
   public var undecodable: [UndecodableRecord] {

@@ -11,8 +11,10 @@ struct StagedBatch {
   private(set) var changes: [RecordChange] = []
   /// Where the write being staged comes from.
   var origin = ChangeOrigin.thisProcess
+  /// How much there is to write.
+  private(set) var size = WriteSize()
   private let names: [String]
-  private let committed: UInt64
+  private var committed: UInt64
   private var commit: UInt64
   private var recordCountAtLastCommit = 0
 
@@ -66,16 +68,34 @@ struct StagedBatch {
 
   struct Savepoint {
     fileprivate let collections: [CollectionState]
+    fileprivate let size: WriteSize
+    fileprivate let commit: UInt64
     let recordCount: Int
   }
 
-  func savepoint() -> Savepoint { Savepoint(collections: collections, recordCount: records.count) }
+  func savepoint() -> Savepoint { Savepoint(collections: collections, size: size, commit: commit, recordCount: records.count) }
 
   mutating func restore(_ savepoint: Savepoint) {
     guard records.count > savepoint.recordCount else { return }
     collections = savepoint.collections
+    size = savepoint.size
     records.removeLast(records.count - savepoint.recordCount)
     changes.removeLast(changes.count - savepoint.recordCount)
+  }
+
+  /// Takes off what was staged before a savepoint between two writes, as a batch that must be committed first.
+  mutating func cut(at savepoint: Savepoint) -> StagedBatch {
+    var head = self
+    head.restore(savepoint)
+    head.commit = savepoint.commit
+    head.recordCountAtLastCommit = savepoint.recordCount
+    records.removeFirst(savepoint.recordCount)
+    changes.removeFirst(savepoint.recordCount)
+    recordCountAtLastCommit -= savepoint.recordCount
+    committed = savepoint.commit
+    size.bytes -= savepoint.size.bytes
+    size.records -= savepoint.size.records
+    return head
   }
 }
 
@@ -151,7 +171,7 @@ extension StagedBatch {
   /// Refuses to write an older version into a collection to which another process has brought a newer one: it could not be read back there
   /// without a step that nobody has written.
   /// - Throws: `.newerSchema`.
-  private func checkVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
+  func checkVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
     let newest = collections[collection].records.newestSchemaVersion
     if newest > version { throw .newerRecords(in: names[collection], found: newest, supported: version) }
   }
@@ -159,6 +179,7 @@ extension StagedBatch {
   private mutating func append(
     _ key: RecordKey, schemaVersion: Int, value: Data?, _ collection: Int, old: RecordSlot?, new: RecordSlot?
   ) {
+    size.add(key: key, value: value)
     records.append(
       StoredRecord(collection: names[collection], key: key, revision: revision, schemaVersion: schemaVersion, value: value))
     changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: old, new: new))

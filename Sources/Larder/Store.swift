@@ -13,14 +13,21 @@ public import Foundation
 /// ```
 public final class Store: Sendable {
   private let queue: CommitQueue
+  private let use: StoreUse
 
-  private init(_ queue: CommitQueue) { self.queue = queue }
+  private init(_ queue: CommitQueue) {
+    self.queue = queue
+    use = StoreUse(queue)
+  }
 
   /// Opens the store that a backend keeps, or creates it.
   ///
+  /// What a crash has left is recovered here: schemas are named later, by ``repository(_:)``, which may refuse a collection of a store that
+  /// is open and recovered by then.
+  ///
   /// - Throws: what the backend's `open` throws; what is refused is left as it was.
   public static func open(_ backend: any StorageBackend, options: StoreOptions = .init()) async throws(RepositoryError) -> Store {
-    Store(try await CommitQueue.open(backend, options))
+    Store(try await CommitQueue.open(backend, options) { (_) throws(RepositoryError) in })
   }
 
   /// What opening found and did.

@@ -28,22 +28,36 @@ public struct StoreOptions: Sendable {
   /// The size limits of records, checked when saving and when opening.
   public struct Limits: Hashable, Sendable {
     /// The largest encoded record, in bytes: 16 MiB by default, at most 1 GiB.
-    public var recordBytes: Int
+    public var recordBytes: Int {
+      didSet { recordBytes = Self.clamp(recordBytes, to: Self.maximumRecordBytes) }
+    }
     /// The longest encoded key, in bytes of UTF-8: 1 KiB by default, at most 64 KiB.
-    public var keyBytes: Int
+    public var keyBytes: Int {
+      didSet { keyBytes = Self.clamp(keyBytes, to: Self.maximumKeyBytes) }
+    }
     /// The deepest nesting of arrays and objects in a record: 64 by default, at most 128.
     ///
     /// Foundation's decoder recurses and would overflow the small stack of a thread on Darwin long before its own limit of 512.
-    public var jsonDepth: Int
+    public var jsonDepth: Int {
+      didSet { jsonDepth = Self.clamp(jsonDepth, to: Self.maximumDepth) }
+    }
     /// How many tombstones of deleted records are kept for readers that resume: 10,000 by default; older ones are forgotten.
-    public var tombstones: Int
+    public var tombstones: Int {
+      didSet { tombstones = Self.clamp(tombstones, to: .max) }
+    }
 
-    /// Makes limits; a value above its maximum is lowered to it.
+    private static let (maximumRecordBytes, maximumKeyBytes, maximumDepth) = (1 << 30, 64 << 10, 128)
+
+    private static func clamp(_ value: Int, to maximum: Int) -> Int { min(max(value, 0), maximum) }
+
+    /// Makes limits; a value above its maximum is lowered to it, a negative one is 0.
+    ///
+    /// Setting a property does the same.
     public init(recordBytes: Int = 16 << 20, keyBytes: Int = 1 << 10, jsonDepth: Int = 64, tombstones: Int = 10_000) {
-      self.recordBytes = min(recordBytes, 1 << 30)
-      self.keyBytes = min(keyBytes, 64 << 10)
-      self.jsonDepth = min(jsonDepth, 128)
-      self.tombstones = max(tombstones, 0)
+      self.recordBytes = Self.clamp(recordBytes, to: Self.maximumRecordBytes)
+      self.keyBytes = Self.clamp(keyBytes, to: Self.maximumKeyBytes)
+      self.jsonDepth = Self.clamp(jsonDepth, to: Self.maximumDepth)
+      self.tombstones = Self.clamp(tombstones, to: .max)
     }
   }
 

@@ -7,6 +7,11 @@ struct StoreState: Sendable {
   var collections: [CollectionState]
   var condition: Condition = .open
 
+  /// The collections that hold records, by name.
+  var contents: [OpenReport.Collection] {
+    zip(names, collections).filter { $1.records.count > 0 }.sorted { $0.0 < $1.0 }.map { .init(name: $0, recordCount: $1.records.count) }
+  }
+
   enum Condition: Sendable {
     case open
     /// A sync failed: reads go on, writes are refused.

@@ -27,19 +27,22 @@ public struct Transaction: ~Copyable {
   ///
   /// - Throws: `.unsupported` for a repository of another store. Cost: linear, on the store's executor.
   public func loadAll<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> [Item] {
+    try snapshot(of: repository).loadAll()
+  }
+
+  /// How many records decode, as the transaction sees it: as many as ``loadAll(in:)`` gives.
+  ///
+  /// - Throws: `.unsupported` for a repository of another store. Cost: as ``LocalRepository/count(_:)``, on the store's executor.
+  public func count<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> Int {
+    let records = try snapshot(of: repository).records
+    return records.count - records.undecodable(repository.coder).count
+  }
+
+  func snapshot<Item>(of repository: LocalRepository<Item>) throws(RepositoryError) -> RepositorySnapshot<Item> {
     try check(repository)
     return RepositorySnapshot(
       revision: batch.latest, collection: repository.schema.name, records: batch.collections[repository.collection].records,
-      coder: repository.coder
-    ).loadAll()
-  }
-
-  /// How many records there are, as the transaction sees it.
-  ///
-  /// - Throws: `.unsupported` for a repository of another store.
-  public func count<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> Int {
-    try check(repository)
-    return batch.collections[repository.collection].records.count
+      coder: repository.coder)
   }
 
   /// The records that meet the query, in its order, as the transaction sees them.

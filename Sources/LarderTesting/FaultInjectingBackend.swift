@@ -20,7 +20,7 @@ internal import Synchronization
 public final class FaultInjectingBackend: StorageBackend {
   /// A call that can be held, failed and counted.
   public enum Operation: Hashable, Sendable, CaseIterable {
-    case open, commit, flush, checkpoint, verify, backup, close
+    case open, recover, commit, flush, checkpoint, verify, backup, close
   }
 
   /// Whether the inner backend has done its part when a call fails.
@@ -134,8 +134,13 @@ public final class FaultInjectingBackend: StorageBackend {
     return report
   }
 
-  /// Recovers the inner backend; not counted, stopped or failed.
-  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport { try inner.recover(report) }
+  /// Recovers the inner backend, once the gate and the faults let it.
+  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    let failure = try begin(.recover)
+    let recovered = try inner.recover(report)
+    if let failure { throw failure }
+    return recovered
+  }
 
   /// Commits to the inner backend and records the batch, once the gate and the faults let it.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
@@ -165,6 +170,9 @@ public final class FaultInjectingBackend: StorageBackend {
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try inner.foreignCommits(after: revision)
   }
+
+  /// What the inner backend says.
+  public var hasOtherWriters: Bool { inner.hasOtherWriters }
 
   /// Flushes the inner backend, once the gate and the faults let it.
   public func flush() throws(RepositoryError) {

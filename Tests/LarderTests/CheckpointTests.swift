@@ -68,6 +68,34 @@ import Testing
     #expect(disk.backend.calls(.checkpoint) == 2)
   }
 
+  @Test func anIdleCheckpointThatFailedIsTriedAgainThoughNobodyWrites() async throws {
+    let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: .zero, bySize: false)))
+    disk.backend.fail(.checkpoint, call: 1, with: RepositoryError(.full))
+    disk.backend.fail(.checkpoint, call: 2, with: RepositoryError(.full))
+    disk.backend.hold(.checkpoint)
+    try await disk.items.save(Spot("lone"))
+    for _ in 0..<2 {
+      await disk.backend.waitUntilHeld(.checkpoint)
+      disk.backend.step(.checkpoint)
+    }
+    await disk.backend.waitUntilHeld(.checkpoint)  // the third
+    disk.backend.release(.checkpoint)
+    try await disk.items.flush()
+    #expect(disk.backend.calls(.checkpoint) == 3)
+    #expect(!disk.items.queue.isIdleTimerSet)
+    try await disk.items.close()
+  }
+
+  @Test func thePauseGrowsWithEachFailureAndIsBounded() {
+    var state = CheckpointState()
+    let pauses = (0..<9).map { count in
+      state.failureCount = count
+      return state.pause(.seconds(5))
+    }
+    #expect(pauses == [5, 10, 20, 40, 80, 160, 320, 320, 320])
+    #expect(state.pause(.zero) > 0)  // a disk that is full is not asked again and again
+  }
+
   @Test func aSyncThatFailsInAnAutomaticCheckpointPoisons() async throws {
     let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: nil, bySize: true)))
     disk.backend.setWantsCheckpoint(true)

@@ -132,7 +132,7 @@ import Testing
   func oneBadRowKeepsTheRest(_ backend: TestBackend) async throws {
     let shelf = try Shelf<Named>(backend)
     let raw = try shelf.place.makeBackend()
-    _ = try raw.open(.init()) { _ in }
+    _ = try raw.openAndRecover(.init()) { _ in }
     let values = [#"{"id":"a","number":1}"#, #"{"id":"b","number":"not a number"}"#, #"{"id":"c","number":3}"#]
     let records = zip(["a", "b", "c"], values).map {
       StoredRecord(collection: "records", key: RecordKey($0), revision: Revision(1), schemaVersion: 1, value: Data($1.utf8))
@@ -146,7 +146,7 @@ import Testing
     try await items.checkpoint()
     try await items.close()
     let reopened = try await shelf.open()
-    #expect(try await reopened.count() == 4)
+    #expect(try await reopened.count() == 3)
     #expect(reopened.snapshot.undecodable.map(\.key.text) == ["b"])
     try await reopened.close()
   }
@@ -192,7 +192,7 @@ import Testing
   func threeHundredThousandIdsAreRead(_ backend: TestBackend) async throws {
     let shelf = try Shelf<Register>(backend)
     let raw = try shelf.place.makeBackend()
-    _ = try raw.open(.init()) { _ in }
+    _ = try raw.openAndRecover(.init()) { _ in }
     for batch in 0..<6 {
       let revision = UInt64(batch) + 1
       let records = (batch * 50_000..<(batch + 1) * 50_000).map { id in
@@ -205,7 +205,7 @@ import Testing
     try raw.close()
     let items = try await shelf.open()
     #expect(items.openReport.recordCount == 300_000)
-    #expect(try await items.count() == 300_000)
+    #expect(items.snapshot.count == 300_000)
     for id in [0, 32_766, 250_000, 299_999] { #expect(try await items.find(by: id)?.id == id) }
     try await items.close()
   }

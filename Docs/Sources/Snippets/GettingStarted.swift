@@ -41,6 +41,11 @@ func writing(spots: LocalRepository<Spot>, spot: Spot, imported: [Spot]) async t
   try await spots.replaceAll(with: imported)  // readers see the old contents or the new
 }
 
+func moving(spots: LocalRepository<Spot>, to archive: LocalRepository<Spot>) async throws {
+  let everything = try await spots.loadAll(strict: true)  // throws .decodingFailed if any record would be left out
+  try await archive.save(contentsOf: everything)
+}
+
 func catching(spots: LocalRepository<Spot>, spot: Spot) async throws {
   do {
     try await spots.insert(spot)

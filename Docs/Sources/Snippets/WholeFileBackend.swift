@@ -22,7 +22,7 @@ public final class WholeFileBackend: StorageBackend {
 
   private var directory: String { URL(fileURLWithPath: name).deletingLastPathComponent().path }
 
-  /// Opens or creates the store and hands over every record.
+  /// Reads the store and hands over every record; writes nothing.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access == .exclusive else {
       throw RepositoryError(.unsupported, "the file belongs to one process", file: name)
@@ -33,7 +33,6 @@ public final class WholeFileBackend: StorageBackend {
       try fileSystem.syncDirectory(directory)  // decide only on what a crash cannot take away any more
       let found = try read()
       let contents = found ?? Contents(storeID: UUID())
-      if found == nil { try replace(name, with: contents) }
       for record in contents.records.values { visit(record) }
       state.withLock { $0 = State(contents: contents, options: options, lock: lock) }
       return OpenReport(
@@ -43,6 +42,12 @@ public final class WholeFileBackend: StorageBackend {
       lock.release()
       throw error
     }
+  }
+
+  /// Creates a new store; there is nothing else to recover, since every commit is a whole file.
+  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    if report.isNew { try replace(name, with: openState().contents) }
+    return report
   }
 
   /// Keeps the batch, all of it or none.

@@ -37,6 +37,9 @@ public final class InMemoryBackend: StorageBackend {
   /// The word "memory".
   public var name: String { "memory" }
 
+  /// Nobody: what is in memory has one user.
+  public var hasOtherWriters: Bool { false }
+
   /// Hands over what earlier commits put in, in the order of addresses.
   ///
   /// - Throws: `.unsupported` for shared access, `.alreadyOpen`.
@@ -47,7 +50,6 @@ public final class InMemoryBackend: StorageBackend {
       let found = state
       state.isOpen = true
       state.isReadOnly = options.access == .readOnly
-      state.wasOpened = state.wasOpened || !state.isReadOnly
       state.tombstoneLimit = options.limits.tombstones
       return found
     }
@@ -56,6 +58,15 @@ public final class InMemoryBackend: StorageBackend {
     return OpenReport(
       storeID: opened.storeID, commit: opened.commit, isNew: !opened.wasOpened,
       recordCount: opened.records.values.count { $0.value != nil }, tombstoneHorizon: opened.tombstoneHorizon)
+  }
+
+  /// Notes that the store exists from now on.
+  ///
+  /// - Throws: `.closed`.
+  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    try checkOpen()
+    state.withLock { $0.wasOpened = true }
+    return report
   }
 
   /// Keeps the batch.
@@ -101,6 +112,9 @@ public final class InMemoryBackend: StorageBackend {
   public func backup(to url: URL) throws(RepositoryError) {
     throw RepositoryError(.unsupported, "a store in memory has no file to back up", file: name)
   }
+
+  /// Ends the use of the store, and leaves the contents as they are.
+  public func abandon() { state.withLock { $0.isOpen = false } }
 
   /// Ends the use of the store; the contents stay for the next open.
   public func close() throws(RepositoryError) {

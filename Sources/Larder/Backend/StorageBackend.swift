@@ -36,6 +36,8 @@ public protocol StorageBackend: Sendable {
 
   /// Makes the batch durable, all of it or none.
   ///
+  /// A batch has at most 64 MiB in 65,536 records, unless a single write is larger.
+  ///
   /// When this returns, the records survive what the batch's durability says, and every earlier batch does too if it says `.durable`.
   /// - Throws: `.full` or `.inputOutput` when nothing of the batch is kept and the backend can go on; `.outcomeUnknown` when a sync failed,
   ///   after which every call but `verify` and `close` throws `.poisoned`; `.tooLarge`, `.unsupported` or `.encodingFailed` for a batch it
@@ -62,6 +64,11 @@ public protocol StorageBackend: Sendable {
   /// Called at intervals for a store that is open `.shared` or `.readOnly`, so it must be cheap when there is nothing new.
   /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing`, `.locked`, `.closed` or `.poisoned`; the store keeps what it has.
   func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits?
+
+  /// Whether others may commit to the store while it is open here; if not, nobody asks for ``foreignCommits(after:)`` at intervals.
+  ///
+  /// Unless a backend says otherwise, it is so.
+  var hasOtherWriters: Bool { get }
 
   /// Makes every earlier buffered commit survive power loss.
   /// - Throws: `.outcomeUnknown` or `.poisoned`, as `commit` does.
@@ -106,6 +113,9 @@ extension StorageBackend {
       throw error
     }
   }
+
+  /// Whether others may commit: yes, to be safe.
+  public var hasOtherWriters: Bool { true }
 
   /// Whether a checkpoint would pay now.
   public var wantsCheckpoint: Bool { false }

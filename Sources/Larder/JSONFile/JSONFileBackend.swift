@@ -85,6 +85,9 @@ public final class JSONFileBackend: StorageBackend {
     return report
   }
 
+  /// Nobody is followed: a file that is open for reading shows the state found at open.
+  public var hasOtherWriters: Bool { false }
+
   /// Appends the batch to the journal as one frame, and syncs it if the batch is durable.
   ///
   /// - Throws: as ``StorageBackend/commit(_:)``.

@@ -18,6 +18,17 @@ enum ParallelDecoding {
   /// Decodes what nobody has touched yet.
   @concurrent static func touch<Item>(_ records: RecordMap, _ coder: RecordCoder<Item>) async { await touch(records.ordered(), coder) }
 
+  /// How many records do not decode: counted here when there are few, away from the caller's actor when there are many.
+  nonisolated(nonsending) static func undecodableCount<Item>(_ records: RecordMap, _ coder: RecordCoder<Item>) async -> Int {
+    if records.count <= chunk { return records.undecodable(coder).count }
+    return await undecodableCountElsewhere(records, coder)
+  }
+
+  @concurrent private static func undecodableCountElsewhere<Item>(_ records: RecordMap, _ coder: RecordCoder<Item>) async -> Int {
+    await touch(records, coder)
+    return records.undecodable(coder).count
+  }
+
   private static func touch<Item>(_ slots: [RecordSlot], _ coder: RecordCoder<Item>) async {
     await withTaskGroup(of: Void.self) { group in
       for start in stride(from: 0, to: slots.count, by: chunk) {

@@ -10,9 +10,15 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   private let decoder = JSONDecoder()
   private let hasTriedRoundTrip = Atomic(false)
   private let plan: MigrationPlan
+  /// Why a value must not be saved, whatever it encodes to.
+  private let refusal: (@Sendable (Item) -> RepositoryError?)?
 
-  init(schemaVersion: Int, limits: StoreOptions.Limits, migrations: [Migration] = []) {
+  init(
+    schemaVersion: Int, limits: StoreOptions.Limits, migrations: [Migration] = [],
+    refusal: (@Sendable (Item) -> RepositoryError?)? = nil
+  ) {
     self.schemaVersion = schemaVersion
+    self.refusal = refusal
     plan = MigrationPlan(version: schemaVersion, steps: migrations)
     self.limits = limits
     keys = KeyCoder(limit: limits.keyBytes)
@@ -21,19 +27,22 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   }
 
   /// A value as bytes under its key; with `decoding`, also what these bytes decode to, for who will ask at once.
-  /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`, `.decodingFailed`.
+  /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`, `.decodingFailed`, `.unsupported`.
   func encode(_ item: Item, decoding: Bool) throws(RepositoryError) -> EncodedRecord {
     let key = try keys.keyForStoring(item.id)
+    if let refusal, let error = refusal(item) { throw error }
+    if EncodingDepth.isUnsafe(item, limit: limits.jsonDepth) { throw RecordLimit.tooDeep(limits, key) }
     let value: Data
     do {
       value = try encoder.encode(item)
     } catch {
       throw RepositoryError(.encodingFailed, "the value does not encode as JSON", keyHash: key.hash, underlying: error)
     }
-    if let error = RecordLimit.violation(of: limits, key: key, value: value) { throw error }
+    let isUnusual = try RecordLimit.check(limits, key: key, encoded: value)
     var decoded: Item?
-    if decoding || !hasTriedRoundTrip.load(ordering: .relaxed) {
-      // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again.
+    if decoding || isUnusual || !hasTriedRoundTrip.load(ordering: .relaxed) {
+      // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again. And a number that
+      // is JSON and that no decoder takes.
       decoded = try decode(value, key: key)
       hasTriedRoundTrip.store(true, ordering: .relaxed)
     }
@@ -62,7 +71,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   func migrate(_ value: Data, key: RecordKey, from version: Int) throws(RepositoryError) -> (item: Item, value: Data) {
     let migrated = try plan.migrate(value, from: version, key: key)
     do throws(RepositoryError) {
-      if let error = RecordLimit.violation(of: limits, key: key, value: migrated) { throw error }
+      _ = try RecordLimit.check(limits, key: key, encoded: migrated)
       return (try decode(migrated, key: key), migrated)
     } catch {
       throw RepositoryError(
@@ -87,15 +96,37 @@ struct EncodedRecord: Sendable {
 
 /// The limits of a record, the same when it is saved and when it is read.
 enum RecordLimit {
+  /// Checks what is about to be stored: that it is within the limits, and JSON.
+  /// - Returns: Whether it holds a number that must be decoded to know whether it can be read.
+  /// - Throws: `.tooLarge`, `.encodingFailed`.
+  static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) -> Bool {
+    if let error = sizeViolation(of: limits, key: key, value: value) { throw error }
+    switch JSONSyntax.verdict(on: value, depthLimit: limits.jsonDepth) {
+    case .valid(let hasUnusualNumber): return hasUnusualNumber
+    case .tooDeep: throw tooDeep(limits, key)
+    case .malformed(let offset):
+      throw RepositoryError(
+        .encodingFailed, "expected JSON, and byte \(offset) of the encoded value is not: `NaN` and infinity have no JSON", keyHash: key.hash
+      )
+    }
+  }
+
+  static func tooDeep(_ limits: StoreOptions.Limits, _ key: RecordKey) -> RepositoryError {
+    RepositoryError(.tooLarge, "the record nests deeper than \(limits.jsonDepth)", keyHash: key.hash)
+  }
+
+  /// What is over a limit in a record that is read; whether it is JSON is seen when it is decoded.
   static func violation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
+    if let error = sizeViolation(of: limits, key: key, value: value) { return error }
+    return JSONDepth.exceeds(limits.jsonDepth, in: value) ? tooDeep(limits, key) : nil
+  }
+
+  private static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
     if key.byteCount > limits.keyBytes {
       return RepositoryError(.tooLarge, "the key has \(key.byteCount) bytes, more than \(limits.keyBytes)", keyHash: key.hash)
     }
     if value.count > limits.recordBytes {
       return RepositoryError(.tooLarge, "the record has \(value.count) bytes, more than \(limits.recordBytes)", keyHash: key.hash)
-    }
-    if JSONDepth.exceeds(limits.jsonDepth, in: value) {
-      return RepositoryError(.tooLarge, "the record nests deeper than \(limits.jsonDepth)", keyHash: key.hash)
     }
     return nil
   }

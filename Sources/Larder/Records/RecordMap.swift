@@ -59,6 +59,13 @@ struct RecordMap: Sendable {
   /// Cost: linear, once.
   func index() { base.index() }
 
+  /// Visits all records, in no order.
+  func forEach(_ visit: (RecordSlot) -> Void) {
+    if overlay.isEmpty { return base.slots.forEach(visit) }
+    for slot in base.slots where overlay.index(forKey: slot.key) == nil { visit(slot) }
+    for case let slot? in overlay.values { visit(slot) }
+  }
+
   /// All records in the order of their keys.
   ///
   /// Cost: linear after opening a JSON file; sorting what changed since is extra.

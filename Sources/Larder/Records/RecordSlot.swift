@@ -65,6 +65,24 @@ final class RecordSlot: Sendable {
       }
     }
   }
+
+  /// Why the record does not decode; `nil` when it does.
+  ///
+  /// Decodes it at the first call, and casts nothing afterwards.
+  func failure<Item>(_ coder: RecordCoder<Item>) -> RepositoryError? {
+    switch content.withLock({ $0 }) {
+    case .decoded, .migrated: return nil
+    case .undecodable(let error): return error
+    case .encoded:
+      do throws(RepositoryError) {
+        let _: Item = try value(coder)
+        return nil
+      } catch {
+        return error
+      }
+    }
+  }
+
   /// The value of an older version, brought up at the first call, and the bytes to store for it.
   /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit.
   func migrated<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (item: Item, value: Data) {

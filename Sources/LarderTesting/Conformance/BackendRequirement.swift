@@ -35,7 +35,8 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// All rules; new ones may be added.
-  public static let all: [BackendRequirement] = opening + committing + addressing + keeping + lifetime + upkeep + sharing
+  public static let all: [BackendRequirement] =
+    opening + refusing + committing + addressing + keeping + lifetime + upkeep + sharing
 
   /// Whether the rule applies to a kind of backend, which depends on its capabilities.
   public func applies(to factory: BackendFactory) -> Bool { needs.isSubset(of: factory.capabilities) }

@@ -23,6 +23,10 @@ final class LogBackend: StorageBackend {
     var wasClosed = false
     /// How many lines were appended since the last checkpoint.
     var lines = 0
+    /// What a torn last line has left, and where it begins.
+    var torn: OpenReport.CutTail?
+    /// How many lines the file had; a clean close leaves one.
+    var linesFound = 0
     /// Lines that only a defect leaves unwritten.
     var unwritten: [Line] = []
   }
@@ -65,7 +69,8 @@ final class LogBackend: StorageBackend {
       state.holdsPath = true
       self.state.withLock { $0 = state }
       try defect?.didOpen(&isNew)
-      if isNew { try append(Line(storeID: state.storeID, commit: 0, horizon: 0, rows: [])) }
+      if isNew, defect == .createsWhileOpening { try Self.files(name) { try Data().write(to: file) } }
+      if defect == .cutsWhileOpening { try cut() }
       var records = state.records.values.sorted { $0.address < $1.address }
       defect?.change(&records)
       for record in records { visit(record) }
@@ -74,11 +79,32 @@ final class LogBackend: StorageBackend {
       return OpenReport(
         storeID: storeID, commit: Revision(commit), isNew: isNew, recordCount: records.count { $0.value != nil },
         replayedCommits: defect == .reportsReplay ? 1 : 0,
+        cutTail: state.torn,
         tombstoneHorizon: Revision(defect == .hidesHorizon ? 0 : state.horizon))
     } catch {
       releasePath()
       throw error as? RepositoryError ?? RepositoryError(.inputOutput, file: name, underlying: error)
     }
+  }
+
+  func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    try cut()
+    if defect == .recoveryForgets, state.withLock({ $0.linesFound > 1 }) {
+      try rewrite { state in
+        let newest = state.commit
+        state.records = state.records.filter { $0.value.revision.number < newest }
+      }
+    }
+    if report.isNew { try append(Line(storeID: state.withLock { $0.storeID }, commit: 0, horizon: 0, rows: [])) }
+    return report
+  }
+
+  func abandon() {
+    state.withLock { state in
+      state.isOpen = false
+      state.wasClosed = true
+    }
+    releasePath()
   }
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
@@ -193,6 +219,11 @@ final class LogBackend: StorageBackend {
     }
   }
 
+  private func cut() throws(RepositoryError) {
+    guard let torn = state.withLock({ $0.torn }) else { return }
+    try Self.files(name) { try Data(contentsOf: file).prefix(Int(torn.offset)).write(to: file) }
+  }
+
   private func rewrite(_ change: (inout State) -> Void) throws(RepositoryError) {
     let line = state.withLock { state in
       change(&state)
@@ -204,9 +235,16 @@ final class LogBackend: StorageBackend {
 
   private func read() throws(RepositoryError) -> (State, isNew: Bool) {
     guard FileManager.default.fileExists(atPath: name) else { return (State(), true) }
-    let lines = try Self.files(name) { try Data(contentsOf: file) }.split(separator: UInt8(ascii: "\n"))
+    let data = try Self.files(name) { try Data(contentsOf: file) }
+    let lines = data.split(separator: UInt8(ascii: "\n"))
     var state = State()
+    state.linesFound = lines.count
     for line in lines {
+      if line.startIndex > 0, line.endIndex == data.count, line.last == 0 {
+        state.torn = OpenReport.CutTail(
+          file: name, offset: UInt64(line.startIndex), byteCount: line.count, quarantineFile: "", isAmbiguous: false)
+        break
+      }
       guard let line = try? JSONDecoder().decode(Line.self, from: Data(line)) else {  // whatever is wrong, it is no line of ours
         guard defect == .replacesForeignFiles else { throw RepositoryError(.notOurStore, file: name) }
         try Self.files(name) { try FileManager.default.removeItem(at: file) }

@@ -12,12 +12,16 @@ enum LogDefect: String, CaseIterable, Sendable {
   case opensTwice, refusedCloseReleases, keepsLockWhenDropped, keepsBufferedInMemory, closeDropsBuffered, secondCloseThrows
   case flushesWhenClosed, flushDropsBuffered, checkpointDropsTombstones, checkpointKeepsOneCollection, secondCheckpointEmpties
   case verifyCountsTombstones, backupIsOld, backupReplaces
+  case createsWhileOpening, cutsWhileOpening, recoveryForgets
 
   /// The names of the rules that must fail.
   var brokenRules: Set<String> {
     switch self {
     case .isNeverNew: ["openCreatesAnEmptyStore"]
-    case .isAlwaysNew: ["openCreatesOnlyOnce", "aBackupEqualsTheStore", "verifyCountsWhatIsThere", "droppingLosesNothing"]
+    case .isAlwaysNew:
+      [
+        "openCreatesOnlyOnce", "aBackupEqualsTheStore", "verifyCountsWhatIsThere", "droppingLosesNothing", "recoveryKeepsWhatWasHandedOut",
+      ]
     case .changesIdentity: ["openCreatesOnlyOnce"]
     case .cutsVersions: ["everyRecordComesBack"]
     case .cutsRevisions: ["tenThousandRecordsAreKept"]
@@ -49,9 +53,15 @@ enum LogDefect: String, CaseIterable, Sendable {
     case .losesManyRecords: ["tenThousandRecordsAreKept"]
     case .opensTwice: ["aSecondOpenIsRefused", "aRefusedOpenHoldsNothing"]
     case .refusedCloseReleases: ["aRefusedOpenHoldsNothing"]
-    case .keepsLockWhenDropped: ["droppingLosesNothing", "droppingKeepsBufferedCommits"]
-    case .keepsBufferedInMemory: ["droppingKeepsBufferedCommits"]
-    case .closeDropsBuffered: ["closeKeepsBufferedCommits", "droppingKeepsBufferedCommits", "aBackupEqualsTheStore"]
+    case .keepsLockWhenDropped:
+      ["droppingLosesNothing", "droppingKeepsBufferedCommits", "aRefusedOpenChangesNothing", "recoveryKeepsWhatWasHandedOut"]
+    case .keepsBufferedInMemory:
+      ["droppingKeepsBufferedCommits", "aRefusedOpenChangesNothing", "recoveryKeepsWhatWasHandedOut"]
+    case .closeDropsBuffered:
+      [
+        "closeKeepsBufferedCommits", "droppingKeepsBufferedCommits", "aBackupEqualsTheStore", "aRefusedOpenChangesNothing",
+        "recoveryKeepsWhatWasHandedOut",
+      ]
     case .secondCloseThrows: ["closeCanBeRepeated"]
     case .flushesWhenClosed: ["closeIsFinal"]
     case .flushDropsBuffered: ["flushKeepsEverything"]
@@ -65,6 +75,9 @@ enum LogDefect: String, CaseIterable, Sendable {
     case .verifyCountsTombstones: ["verifyCountsWhatIsThere"]
     case .backupIsOld: ["aBackupEqualsTheStore"]
     case .backupReplaces: ["aBackupReplacesNothing"]
+    case .createsWhileOpening: ["aRefusedOpenChangesNothing"]
+    case .cutsWhileOpening: ["aCutIsReportedUntilItIsRecovered"]
+    case .recoveryForgets: ["recoveryKeepsWhatWasHandedOut", "droppingLosesNothing"]
     }
   }
 

@@ -45,8 +45,8 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
 
   /// An index of places on Earth, in degrees.
   ///
-  /// Needed by `near` and `within`. A record whose latitude is not between -90 and 90, or whose coordinates are not finite, is not in it;
-  /// longitudes are taken around the globe.
+  /// Needed by `near` and `within`. Saving a record whose latitude is not between -90 and 90, or whose coordinates are not finite, throws
+  /// `.unsupported`; one that is stored already is not in the index. Longitudes are taken around the globe.
   public static func geo(
     _ latitude: any KeyPath<Item, Double> & Sendable, _ longitude: any KeyPath<Item, Double> & Sendable
   ) -> Self {
