@@ -35,4 +35,15 @@ static inline int larder_sqlite3_sync_log(sqlite3 *db, int flags) {
   return file->pMethods->xSync(file, flags);
 }
 
+// The error number of the last operation on the database or its log that failed, or 0. SQLite reports a read that ended in EIO as damage.
+static inline int larder_sqlite3_last_errno(sqlite3 *db) {
+  int number = 0;
+  if (db) sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
+  sqlite3_file *file = 0;
+  if (number == 0 && db && sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK && file && file->pMethods) {
+    file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number);
+  }
+  return number;
+}
+
 #endif

@@ -34,12 +34,16 @@ public final class SQLiteBackend: StorageBackend {
     store = Mutex(SQLiteStore(file, fileSystem))
   }
 
-  /// Opens or creates the database; see `StorageBackend.open(_:_:)`.
+  /// Reads the database and its log, and changes neither; see `StorageBackend.open(_:_:)`.
   ///
   /// Reads every row and compares its checksum, the order of the keys, and a sum of all of them. After a run that did not close the store,
   /// it also runs SQLite's `quick_check`, and compares what the write-ahead log holds with what SQLite recovers from it: a torn last
-  /// write is kept aside and reported, damage before a later durable commit is `.corrupted`. A file of zero bytes is `.corrupted` too.
+  /// write is reported, damage before a later durable commit is `.corrupted`. A file of zero bytes is `.corrupted` too, and so is a log of
+  /// another copy of the store.
   /// - Throws: as the seam says. A database whose log or journal is left without it is `.dataMissing`; so is a missing one when only reading.
+  ///   `.unsupported` for a name of more than 243 bytes, for whatever is not a plain file, and for a file with several names (hard links);
+  ///   `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it; `.locked` when another process has the file open,
+  ///   by whatever name (Linux).
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.beginOpening(options) }
     do {
@@ -53,8 +57,18 @@ public final class SQLiteBackend: StorageBackend {
     }
   }
 
+  /// Creates a new store; brings a log that was found into the database, durably, and keeps a torn end aside; see `StorageBackend.recover(_:)`.
+  ///
+  /// On a full disk a store that is there stays open for reading: each commit tries again, and throws `.full` until there is space.
+  /// - Throws: `.full` for a new store; `.inputOutput`, `.outcomeUnknown`, `.protectedDataUnavailable`, `.dataMissing`, `.unsupported` for a
+  ///   file system without shared memory, and `.locked` when another program changed the store since it was read.
+  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    try store.withLock { store throws(RepositoryError) in try store.recover(report) }
+  }
+
   /// Writes the batch in one transaction.
-  /// - Throws: `.full`, `.inputOutput`, `.locked` when a foreign program holds the database, `.dataMissing` when the file was removed, `.tooLarge`,
+  /// - Throws: `.full`, `.inputOutput`, `.locked` when a foreign program holds the database or has committed to it since it was opened,
+  ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`,
   ///   `.unsupported` or `.corrupted`, each with nothing of the batch kept; `.outcomeUnknown` when COMMIT met an I/O error; `.poisoned` after that.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.write(batch) }

@@ -2,9 +2,11 @@ internal import Foundation
 internal import Larder
 
 /// Reads a store beside its writers, if there are any, without the lock; writes nothing.
-struct SQLiteBeside {
+final class SQLiteBeside {
   private let path: SQLitePath
   private let fileSystem: any FileSystem
+  /// What the files looked like when a look last found nothing new, and after which revision.
+  private var quiet: (state: SQLiteFileState, revision: Revision)?
 
   init(_ path: SQLitePath, _ fileSystem: any FileSystem) {
     self.path = path
@@ -22,7 +24,18 @@ struct SQLiteBeside {
   }
 
   /// What was committed after a revision; `nil` when nothing was.
+  ///
+  /// Opens the file only when it or its log has changed since the last look.
   func commits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
+    let state = try SQLiteFileState(path)
+    if let state, let quiet, quiet.state == state, quiet.revision == revision { return nil }
+    let commits = try newCommits(after: revision)
+    quiet = nil
+    if let state, commits == nil, state.isSettled { quiet = (state, revision) }
+    return commits
+  }
+
+  private func newCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try read { connection, mode throws(RepositoryError) in
       try connection.execute("BEGIN", while: .reading)
       let row = try SQLiteStoreRow(on: connection)
@@ -61,6 +74,7 @@ struct SQLiteBeside {
     _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
   ) throws(RepositoryError) -> Result {
     var attempt = 1
+    try path.checkRollbackJournal(fileSystem)
     while try !hasLog() {
       do throws(RepositoryError) {
         let (result, isSound) = try read(.immutable, body)
@@ -89,4 +103,45 @@ struct SQLiteBeside {
     try SQLiteLayout.check(header: bytes, size: size, file: path.main)
     return try body(connection, mode)
   }
+}
+
+/// What the system tells of a store's files without opening them.
+struct SQLiteFileState: Equatable {
+  private struct File: Equatable {
+    let identity: SQLiteFileIdentity
+    let size: Int64
+    let changed: Int64
+  }
+
+  private let main: File
+  private let log: File?
+  private let now: Int64
+
+  /// The state now; `nil` when there is no such store.
+  init?(_ path: SQLitePath) throws(RepositoryError) {
+    now = SQLiteWait.wallClock
+    guard let main = try Self.file(path.main) else { return nil }
+    self.main = main
+    log = try Self.file(path.log)
+  }
+
+  private static func file(_ path: String) throws(RepositoryError) -> File? {
+    guard let status = try SQLitePath.status(of: path) else { return nil }
+    #if canImport(Darwin)
+      let time = status.st_mtimespec
+    #else
+      let time = status.st_mtim
+    #endif
+    return File(
+      identity: SQLiteFileIdentity(status), size: Int64(status.st_size), changed: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+  }
+
+  /// Whether the last change is so long ago that another one would have another time.
+  ///
+  /// The times of files go in steps, of some milliseconds on common systems.
+  var isSettled: Bool {
+    [main.changed, log?.changed ?? 0].allSatisfy { $0 <= now && now - $0 > 100_000_000 }
+  }
+
+  static func == (one: SQLiteFileState, two: SQLiteFileState) -> Bool { one.main == two.main && one.log == two.log }
 }

@@ -1,6 +1,14 @@
 internal import CSQLite
 internal import Larder
 
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
 /// One connection to one database file, set up so that nothing in the file can make it do more than read and write rows.
 final class SQLiteConnection {
   enum Mode {
@@ -9,6 +17,10 @@ final class SQLiteConnection {
     case readOnly
     /// Reads a file that nobody writes meanwhile, without locks and without making a file.
     case immutable
+    /// Reads a file with its log, to which nobody else has a connection, nor gets one meanwhile: `.locked` when somebody has.
+    ///
+    /// SQLite keeps the index of the log in memory then, so that no file is made or changed.
+    case alone
   }
 
   let path: String
@@ -17,6 +29,8 @@ final class SQLiteConnection {
   private let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
   /// Until when others are waited for, as ``SQLiteWait`` counts; SQLite reads it.
   private let waitsUntil = UnsafeMutablePointer<Int64>.allocate(capacity: 1)
+  /// The log and its index, as they were when the store was opened.
+  private var besides: [(path: String, identity: SQLiteFileIdentity)] = []
 
   /// Opens the file; `nil` when there is none.
   ///
@@ -26,16 +40,22 @@ final class SQLiteConnection {
     logPages.initialize(to: 0)
     waitsUntil.initialize(to: 0)
     var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI
-    flags |= mode == .readWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
+    // The lock of one who is alone needs a descriptor that may write.
+    flags |= mode == .readWrite || mode == .alone ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
     let result = sqlite3_open_v2(Self.uri(path, immutable: mode == .immutable), &handle, flags, nil)
     if result != SQLITE_OK {
       if result & 0xFF == SQLITE_CANTOPEN && SQLitePath.isAbsent(path) { return nil }
       throw error(result, while: .opening)
     }
-    if mode == .readWrite && sqlite3_db_readonly(handle, "main") == 1 {
-      throw RepositoryError(.protectedDataUnavailable, "the file may not be written", file: path)
+    if flags & SQLITE_OPEN_READWRITE != 0 && sqlite3_db_readonly(handle, "main") == 1 {
+      // SQLite opens for reading whatever it could not open for writing, also for lack of descriptors.
+      let isAllowed = access(path, W_OK) == 0
+      throw RepositoryError(
+        isAllowed ? .inputOutput : .protectedDataUnavailable,
+        isAllowed ? "the file could not be opened for writing" : "the file may not be written", file: path)
     }
     try defend()
+    if mode == .alone { try execute("PRAGMA locking_mode = EXCLUSIVE", while: .opening) }
     if mode == .readWrite {
       // This replaces SQLite's automatic checkpoint, which would keep a failed sync to itself.
       sqlite3_wal_hook(
@@ -139,12 +159,27 @@ final class SQLiteConnection {
     return (bytes, size)
   }
 
-  /// Throws when the file was renamed or removed, so that what is written to it would be lost.
+  /// Remembers which files the log and its index are, once SQLite has opened them.
+  func rememberFiles() throws(RepositoryError) {
+    besides = []
+    for path in [path + "-wal", path + "-shm"] {
+      guard let identity = try SQLiteFileIdentity(at: path) else { throw missing(path) }
+      besides.append((path, identity))
+    }
+  }
+
+  private func missing(_ path: String) -> RepositoryError {
+    RepositoryError(
+      .dataMissing, "the file was removed or replaced while the store was open: close the store, and open it again", file: path)
+  }
+
+  /// Throws when the file or its log was renamed, removed or replaced, so that what is written to it would be lost.
   func checkPresence() throws(RepositoryError) {
     var hasMoved: Int32 = 0
     let result = sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
     if result != SQLITE_OK { throw error(result, while: .writing) }
     if hasMoved != 0 { throw RepositoryError(.dataMissing, "the file was removed or renamed while it was open", file: path) }
+    for (path, identity) in besides where try SQLiteFileIdentity(at: path) != identity { throw missing(path) }
   }
 
   // MARK: The write-ahead log
@@ -192,10 +227,23 @@ final class SQLiteConnection {
   // MARK: Errors
 
   func error(_ result: Int32, while activity: SQLiteResult.Activity) -> RepositoryError {
+    if result & 0xFF == SQLITE_CORRUPT, let failure = readFailure { return failure }
     let concernsSystem = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(result & 0xFF)
     return SQLiteResult.error(
       result, while: activity, file: path, errorNumber: concernsSystem ? sqlite3_system_errno(handle) : 0)
   }
+
+  /// The failure of the disk that SQLite takes for damage, if there was one: a read that ended in EIO.
+  private var readFailure: RepositoryError? {
+    let number = larder_sqlite3_last_errno(handle)
+    guard number == EIO || number == ENXIO else { return nil }
+    return RepositoryError(
+      .inputOutput, "the disk failed while it was read; this is no proof of damage", file: path,
+      underlying: SystemCallError(call: "read", errorNumber: number))
+  }
+
+  /// The error for damage that SQLite itself found, unless the disk failed.
+  func damagedOrUnreadable(_ what: String) -> RepositoryError { readFailure ?? damaged(what) }
 
   func damaged(_ what: String, keyHash: String? = nil) -> RepositoryError {
     RepositoryError(.corrupted, what, file: path, keyHash: keyHash)

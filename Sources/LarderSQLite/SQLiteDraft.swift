@@ -28,11 +28,11 @@ enum SQLiteDraft {
   }
 
   /// Creates the store, durably.
-  static func create(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) {
+  static func create(_ path: SQLitePath, _ row: SQLiteStoreRow, _ fileSystem: any FileSystem) throws(RepositoryError) {
     do {
       // Ours is 0600 whatever the umask, and SQLite gives the log and its index the mode of the database.
       try fileSystem.create(path.draft).close()
-      try fill(path.draft)
+      try fill(path.draft, row)
       try sync(path.draft, fileSystem)
       try fileSystem.rename(path.draft, to: path.main)
       try fileSystem.syncDirectory(path.directory)
@@ -43,7 +43,7 @@ enum SQLiteDraft {
     }
   }
 
-  private static func fill(_ draft: String) throws(RepositoryError) {
+  private static func fill(_ draft: String, _ row: SQLiteStoreRow) throws(RepositoryError) {
     guard let connection = try SQLiteConnection(path: draft, .readWrite) else {
       throw RepositoryError(.dataMissing, "the file went away while it was created", file: draft)
     }
@@ -57,7 +57,7 @@ enum SQLiteDraft {
     try connection.execute(SQLiteLayout.createTombstones)
     do {
       let statement = try connection.prepare(SQLiteStoreRow.insert)
-      try SQLiteStoreRow(id: UUID()).bind(to: statement)
+      try row.bind(to: statement)
       try statement.run()
     }
     try connection.execute("COMMIT", while: .committing)

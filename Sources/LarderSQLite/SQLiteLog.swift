@@ -14,8 +14,8 @@ struct SQLiteLog {
   private(set) var lostCount = 0
   /// Whether the part holds a whole transaction and the beginning of a later one, which was only written after a sync of the first.
   private(set) var holdsLaterCommit = false
-  /// Whether the file ends within a frame, as only a torn write or a truncation leaves it.
-  private(set) var endsShort = false
+  /// Where the frames begin that belong to no commit, because what wrote them did not get to its end; `nil` when there are none.
+  private(set) var unfinishedOffset: Int?
 
   static let headerSize = 32
   static let frameHeaderSize = 24
@@ -28,7 +28,7 @@ struct SQLiteLog {
     guard size > 0 else { return }
     let header = try [UInt8](file.read(at: 0, count: Self.headerSize))
     guard header.count == Self.headerSize else {
-      (lostOffset, lostCount, endsShort) = (0, size, true)
+      (lostOffset, lostCount) = (0, size)
       return
     }
     let frameSize = Self.frameHeaderSize + pageSize
@@ -56,6 +56,7 @@ struct SQLiteLog {
       let isCommit = Self.number(frame, 4) != 0
       if lostOffset == nil && hasSalts && isChained {
         if isCommit { transactions += 1 }
+        unfinishedOffset = isCommit ? nil : unfinishedOffset ?? offset
       } else {
         // A frame of an earlier generation has neither these salts nor this chain; it is what the log was before its last restart.
         // Those of one chain to each other, though, so a chain tells only behind a frame of this generation.
@@ -72,7 +73,7 @@ struct SQLiteLog {
     }
     if offset < size {
       // Logs are whole frames long. A part of one is torn if all before it belongs to this generation.
-      if lostOffset == nil || end == offset { (endsShort, end) = (true, size) }
+      if lostOffset == nil || end == offset { end = size }
       lose(at: offset)
     }
     if let lostOffset, end > lostOffset { lostCount = end - lostOffset } else { lostOffset = nil }

@@ -1,69 +1,83 @@
 internal import Foundation
 internal import Larder
 
-/// The opening of a store, in steps: `begin`, then `next` until it gives `nil`, then `finish`; or `abandon` after a failure of any of them.
+/// The first step of opening: reads everything and judges it.
 ///
-/// Invariant: until `finish`, nothing is written to a database that exists, and nothing that is refused is changed at all.
+/// It goes `init`, then `next` until that gives `nil`. What has to be written waits for ``recover(_:)``; without it, `abandon` ends the opening.
+///
+/// Invariant: nothing is written, and no file is made but the lock's. Between the steps there is no connection, only the locks.
 final class SQLiteOpening {
   let path: SQLitePath
   let row: SQLiteStoreRow
   let collections: [String]
-  private(set) var report: OpenReport
+  var report: OpenReport
 
-  private let fileSystem: any FileSystem
-  private let lock: (any HeldLock)?
-  private let connection: SQLiteConnection?
-  private let reader: SQLiteReader?
+  let fileSystem: any FileSystem
+  /// The locks; `nil` for reading only.
+  let locks: SQLiteLocks?
+  /// What a store that is read only needs in their place.
+  let readingLock: SQLiteFileLock?
+  /// The log that an unclean end has left, if this process has to see to it.
+  let log: SQLiteLog?
+  let lockTimeout: Duration
+  private let reading: Reading?
   /// What a read-only opening has read already.
   private var readAlready: [[StoredRecord]] = []
-  private let log: SQLiteLog?
-  /// Whether a log was there before, which a refusal must leave there.
-  private let keepsLog: Bool
-  private let lockTimeout: Duration
   private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
 
+  private struct Reading {
+    let connection: SQLiteConnection
+    let reader: SQLiteReader
+
+    init(_ path: SQLitePath, _ mode: SQLiteConnection.Mode, checking isUnclean: Bool) throws(RepositoryError) {
+      guard let connection = try SQLiteConnection(path: path.main, mode) else {
+        throw RepositoryError(.dataMissing, "the file went away while it was opened", file: path.main)
+      }
+      // Closing would fold the log and remove it.
+      connection.keepLogOnClose()
+      if isUnclean, try connection.text("PRAGMA quick_check(1)") != "ok" {
+        throw connection.damagedOrUnreadable("SQLite's quick check found damage")
+      }
+      reader = try SQLiteReader(connection)
+      self.connection = connection
+    }
+  }
+
   // MARK: For writing
 
-  /// Takes the lock, creates the store if there is none, and checks everything that can be checked before reading records.
+  /// Takes the locks, and checks everything that can be checked before reading records.
   init(_ file: URL, _ options: StoreOptions, _ fileSystem: any FileSystem) throws(RepositoryError) {
     start = clock.now
     self.fileSystem = fileSystem
     let path = try SQLitePath(file) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
     self.path = path
-    let shared = options.access == .shared ? try fileSystem.lockShared(path.lock, waiting: options.lockTimeout) : nil
-    let lock: any HeldLock = if let shared { shared } else { try fileSystem.lock(path.lock) }
-    lockTimeout = options.lockTimeout
-    // Who finds others there leaves to them what they have done: creating, and judging the log.
-    let isAlone = shared?.isAlone ?? true
-    var isLocked = true
-    defer { if !isLocked { lock.release() } }
+    try path.checkKinds()
+    let locks = try SQLiteLocks(path, options, fileSystem)
+    (lockTimeout, readingLock) = (options.lockTimeout, nil)
     do throws(RepositoryError) {
-      let removed = isAlone ? try SQLiteDraft.removeLeftovers(of: path, fileSystem) : []
       let isNew = try Self.preflight(path, fileSystem)
-      if isNew && isAlone { try SQLiteDraft.create(path, fileSystem) }
-      let log = isNew || !isAlone ? nil : try Self.inspectLog(path, fileSystem)
-      guard let connection = try SQLiteConnection(path: path.main, .readWrite) else {
-        throw RepositoryError(.dataMissing, "the file went away while it was opened", file: path.main)
+      // Who finds others there leaves to them what they have done: creating, and judging the log.
+      guard !isNew || locks.isAlone else { throw RepositoryError(.dataMissing, "the file went away while it was open", file: path.main) }
+      try locks.takeFile()
+      let log = isNew || !locks.isAlone ? nil : try Self.inspectLog(path, fileSystem)
+      let reading = isNew ? nil : try Self.beginReading(path, log, isAlone: locks.isAlone)
+      let row = reading?.reader.row ?? SQLiteStoreRow(id: UUID())
+      if let log {
+        try Self.judge(log, path, isBuffered: row.isBuffered, options.recovery)
+        try Self.checkContinuity(path, row)
       }
-      do throws(RepositoryError) {
-        if log != nil { try Self.quickCheck(connection) }
-        let reader = try SQLiteReader(connection)
-        try Self.judge(log, path, isBuffered: reader.row.isBuffered, options.recovery)
-        self.reader = reader
-      } catch {
-        Self.leave(connection, keepingLog: log != nil || !isAlone)
-        throw error
-      }
-      keepsLog = log != nil || !isAlone
-      (self.log, self.connection, self.lock) = (log, connection, lock)
-      (row, collections) = (reader?.row ?? SQLiteStoreRow(id: UUID()), reader?.collections ?? [])
+      (self.row, self.log, self.reading, self.locks) = (row, log, reading, locks)
+      collections = reading?.reader.collections ?? []
       report = OpenReport(
-        storeID: row.id, commit: Revision(row.commit), isNew: isNew, removedTemporaryFiles: removed,
+        storeID: row.id, commit: Revision(row.commit), isNew: isNew, replayedCommits: log?.transactions ?? 0,
         tombstoneHorizon: Revision(row.tombstonesSince))
-      report.replayedCommits = log?.transactions ?? 0
+      if let log, let offset = log.lostOffset {
+        // Nothing in a log tells a last write that was torn from the rest of several that were cut off.
+        report.cutTail = .init(file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: "", isAmbiguous: true)
+      }
     } catch {
-      isLocked = false
+      locks.release()
       throw error
     }
   }
@@ -79,6 +93,7 @@ final class SQLiteOpening {
     let (bytes, size) = try connection.header()
     try SQLiteLayout.check(header: bytes, size: size, file: path.main)
     try connection.close()
+    try path.checkRollbackJournal(fileSystem)
     return false
   }
 
@@ -101,21 +116,49 @@ final class SQLiteOpening {
     return log
   }
 
-  private static func quickCheck(_ connection: SQLiteConnection) throws(RepositoryError) {
-    guard try connection.text("PRAGMA quick_check(1)") == "ok" else { throw connection.damaged("SQLite's quick check found damage") }
+  /// Begins to read in the way that leaves no trace.
+  private static func beginReading(_ path: SQLitePath, _ log: SQLiteLog?, isAlone: Bool) throws(RepositoryError) -> Reading {
+    guard isAlone else { return try Reading(path, .readWrite, checking: false) }
+    guard log != nil else { return try Reading(path, .immutable, checking: false) }
+    do throws(RepositoryError) {
+      return try Reading(path, .alone, checking: true)
+    } catch {
+      // A program that reads has a connection: then there is an index already.
+      guard error.code == .locked else { throw error }
+      return try Reading(path, .readWrite, checking: true)
+    }
   }
+
+  // MARK: Judging a log
 
   /// Refuses a log with damage that took acknowledged commits, or any damage where that is asked for.
   private static func judge(
-    _ log: SQLiteLog?, _ path: SQLitePath, isBuffered: Bool, _ recovery: StoreOptions.Recovery
+    _ log: SQLiteLog, _ path: SQLitePath, isBuffered: Bool, _ recovery: StoreOptions.Recovery
   ) throws(RepositoryError) {
-    guard let log, let offset = log.lostOffset else { return }
     // Unsynced transactions may reach the disk in any order, so only synced ones prove damage.
-    if log.holdsLaterCommit && !isBuffered {
+    if let offset = log.lostOffset, log.holdsLaterCommit && !isBuffered {
       throw RepositoryError(.corrupted, "the write-ahead log is damaged before a later commit", file: path.log, offset: UInt64(offset))
     }
-    if recovery == .strict {
+    if recovery == .strict, let offset = log.lostOffset ?? log.unfinishedOffset {
       throw RepositoryError(.corrupted, "the write-ahead log does not end with a whole commit", file: path.log, offset: UInt64(offset))
+    }
+  }
+
+  /// Refuses a log that does not go on from what the database holds, as the log of another copy of the store.
+  ///
+  /// What was folded is a commit of the log or an earlier one, so the database alone is never ahead of it.
+  private static func checkContinuity(_ path: SQLitePath, _ row: SQLiteStoreRow) throws(RepositoryError) {
+    guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return }
+    let folded: SQLiteStoreRow
+    do throws(RepositoryError) {
+      folded = try SQLiteStoreRow(on: connection)
+    } catch {
+      return  // folding was cut short in the middle of it: the log has the whole of it
+    }
+    guard folded.id == row.id, folded.commit < row.commit || folded == row else {
+      let found = "found commit \(row.commit) in it and commit \(folded.commit) in the database"
+      throw RepositoryError(
+        .corrupted, "the write-ahead log belongs to another copy of the store, or an earlier one: " + found, file: path.log)
     }
   }
 
@@ -128,8 +171,9 @@ final class SQLiteOpening {
     start = clock.now
     self.fileSystem = fileSystem
     path = try SQLitePath(file, makeDirectory: nil)
-    (lock, connection, reader, log) = (nil, nil, nil, nil)
-    (keepsLog, lockTimeout) = (false, .zero)
+    try path.checkKinds()
+    readingLock = try SQLiteFileLock.take(path.main, .reading)
+    (locks, log, reading, lockTimeout) = (nil, nil, nil, .zero)
     let (reader, chunks) = try SQLiteBeside(path, fileSystem).readAll()
     (row, collections) = (reader.row, reader.collections)
     report = OpenReport(
@@ -140,102 +184,24 @@ final class SQLiteOpening {
 
   // MARK: The steps
 
-  /// The next records.
+  /// The next records; `nil` after the last, when the connection is closed.
   func next() throws(RepositoryError) -> [StoredRecord]? {
-    guard let reader else { return readAlready.popLast() }
-    return try reader.next()
+    guard let reading else { return readAlready.popLast() }
+    if let records = try reading.reader.next() { return records }
+    report.recordCount = reading.reader.recordCount
+    try reading.connection.close()
+    return nil
   }
 
-  /// Ends an opening whose records were all read; for writing, returns what the store goes on with.
-  func finish() throws(RepositoryError) -> (SQLiteWriter, any HeldLock)? {
-    defer { report.duration = clock.now - start }
-    guard let reader, let connection, let lock else { return nil }
-    report.recordCount = reader.recordCount
-    if let log { try keepAside(log) }
-    guard try connection.text("PRAGMA journal_mode = WAL", while: .writing) == "wal" else {
-      throw RepositoryError(.unsupported, "this file system has no shared memory for SQLite's write-ahead log", file: path.main)
-    }
-    for pragma in SQLiteDraft.pragmas { try connection.execute("PRAGMA \(pragma)") }
-    let shared = lock as? any HeldSharedLock
-    if shared != nil { try SQLiteSharing.createIndexes(for: collections, on: connection, waiting: lockTimeout) }
-    let sharing = shared == nil ? nil : SQLiteSharing(connection, lockTimeout)
-    let writer = try SQLiteWriter(connection, row: row, collections: collections, sharing: sharing)
-    // What the log still holds beyond its last commit must not be found a second time.
-    if report.cutTail != nil { try foldAway(connection) }
-    try shared?.share()
-    return (writer, lock)
-  }
-
-  /// Folds a log whose tail was reported.
-  ///
-  /// On a full disk it stays, is reported again by the next open, and costs nothing else.
-  private func foldAway(_ connection: SQLiteConnection) throws(RepositoryError) {
-    do {
-      try connection.checkpoint(truncating: true)
-    } catch {
-      if error.code != .full { throw error }
-    }
-  }
-
-  /// Whether the store was found with a write-ahead log, as an unclean end leaves it.
-  var foundLog: Bool { log != nil }
+  /// Notes how long opening has taken by now.
+  func noteDuration() { report.duration = clock.now - start }
 
   /// Gives everything back; the files stay as they were found.
   func abandon() {
-    if let connection { Self.leave(connection, keepingLog: keepsLog) }
-    lock?.release()
-  }
-
-  /// Closes a connection to a file that is refused.
-  ///
-  /// Where there was no log, SQLite removes the empty one that it made for reading.
-  private static func leave(_ connection: SQLiteConnection, keepingLog: Bool) {
-    if keepingLog { connection.keepLogOnClose() }
-    // Nothing was written; the refusal is what the caller must hear.
-    do { try connection.close() } catch {}
-  }
-
-  /// Reports a log that is not whole, having copied it before SQLite overwrites it.
-  ///
-  /// A full disk must not keep a store shut because of a write that was never finished; where something acknowledged may be among the
-  /// bytes, it does.
-  private func keepAside(_ log: SQLiteLog) throws(RepositoryError) {
-    guard let offset = log.lostOffset, let file = try fileSystem.open(path.log, writable: false) else { return }
-    var kept = ""
-    do throws(RepositoryError) {
-      kept = try copyAside(file, lostOffset: offset)
-    } catch {
-      guard error.code == .full, log.endsShort else { throw error }
-      try fileSystem.remove(path.quarantine(commit: row.commit, offset: offset) + "-tmp")
+    if let connection = reading?.connection, connection.handle != nil {
+      do { try connection.close() } catch {}  // the refusal is what the caller must hear
     }
-    report.cutTail = .init(
-      file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: kept, isAmbiguous: !log.endsShort)
-  }
-
-  /// Copies the log.
-  /// - Returns: The path of the copy.
-  private func copyAside(_ file: any OpenFile, lostOffset offset: Int) throws(RepositoryError) -> String {
-    // An open that was cut short here makes the same copy again.
-    let copyPath = path.quarantine(commit: row.commit, offset: offset)
-    let temporary = copyPath + "-tmp"
-    try fileSystem.remove(temporary)
-    let copy = try fileSystem.create(temporary)
-    let size = try file.size()
-    var position = 0
-    while position < size {
-      let bytes = try file.read(at: position, count: 1 << 20)
-      if bytes.isEmpty { break }
-      var failure: RepositoryError?
-      bytes.withUnsafeBytes { buffer in
-        do throws(RepositoryError) { try copy.write(buffer, at: position) } catch { failure = error }
-      }
-      if let failure { throw failure }
-      position += bytes.count
-    }
-    try copy.sync()
-    try copy.close()
-    try fileSystem.rename(temporary, to: copyPath)
-    try fileSystem.syncDirectory(path.directory)
-    return copyPath
+    locks?.release()
+    readingLock?.release()
   }
 }

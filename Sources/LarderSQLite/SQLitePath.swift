@@ -9,19 +9,50 @@ internal import Larder
   internal import Musl
 #endif
 
+/// Which file a name stands for.
+struct SQLiteFileIdentity: Hashable {
+  private let device: UInt64
+  private let inode: UInt64
+
+  init(_ status: stat) {
+    device = UInt64(truncatingIfNeeded: status.st_dev)
+    inode = UInt64(truncatingIfNeeded: status.st_ino)
+  }
+
+  /// The file at a path; `nil` when there is none.
+  init?(at path: String) throws(RepositoryError) {
+    guard let status = try SQLitePath.status(of: path) else { return nil }
+    self.init(status)
+  }
+}
+
 /// Where a store's files are.
 struct SQLitePath {
   let directory: String
   let main: String
 
   var log: String { main + "-wal" }
+  /// SQLite's index of the log.
+  var logIndex: String { main + "-shm" }
   var lock: String { main + "-lock" }
   /// A store that is being created; it gets its name when it is complete.
   var draft: String { main + "-new" }
   var rollbackJournal: String { main + "-journal" }
 
-  /// A copy of a log that was not whole, by the last commit in it and the place of the damage.
-  func quarantine(commit: UInt64, offset: Int) -> String { "\(main)-quarantine-\(commit)-\(offset)" }
+  /// The longest of the endings that SQLite or this module puts behind a name: "-new-journal".
+  private static let longestEnding = 12
+  /// The most bytes that a name may have on the file systems of today.
+  private static let nameLimit = 255
+  /// The most bytes that SQLite takes for a path.
+  private static let pathLimit = 512
+
+  /// A copy of a log that was not whole, by the last commit in it and the place of the damage; of a long name only the beginning is kept.
+  func quarantine(commit: UInt64, offset: Int) -> String {
+    let ending = "-quarantine-\(commit)-\(offset)"
+    var name = String(main.dropFirst(directory == "/" ? 1 : directory.count + 1))
+    while name.utf8.count + ending.utf8.count + 4 > Self.nameLimit { name.removeLast() }  // 4: "-tmp"
+    return (directory == "/" ? "" : directory) + "/" + name + ending
+  }
 
   /// Resolves the directory, because SQLite refuses links anywhere in a path; the file itself must not be one.
   ///
@@ -45,6 +76,57 @@ struct SQLitePath {
     defer { free(resolved) }
     directory = String(cString: resolved)
     main = (directory == "/" ? "" : directory) + "/" + file.lastPathComponent
+    let (name, all) = (file.lastPathComponent.utf8.count + Self.longestEnding, main.utf8.count + Self.longestEnding)
+    guard name <= Self.nameLimit, all <= Self.pathLimit else {
+      throw RepositoryError(
+        .unsupported,
+        "the name is too long for the files beside it: expected at most \(Self.nameLimit - Self.longestEnding) bytes, "
+          + "and \(Self.pathLimit - Self.longestEnding) with all directories", file: main)
+    }
+  }
+
+  /// Refuses whatever is not a plain file under a name that SQLite would open, and a database that has several names.
+  func checkKinds() throws(RepositoryError) {
+    for path in [main, log, logIndex, rollbackJournal, lock] {
+      guard let status = try Self.status(of: path) else { continue }
+      let kind = status.st_mode & S_IFMT
+      guard kind == S_IFREG else {
+        let found =
+          kind == S_IFLNK ? "a symbolic link, which is not followed" : kind == S_IFDIR ? "a directory" : "a device, pipe or socket"
+        throw RepositoryError(.unsupported, "expected a plain file, found \(found)", file: path)
+      }
+      // The log lies beside one of the names: whoever comes by another one would not see it.
+      guard path != main || status.st_nlink <= 1 else {
+        throw RepositoryError(
+          .unsupported, "the file has \(status.st_nlink) names (hard links), expected one: remove the others", file: path)
+      }
+    }
+  }
+
+  /// Refuses a rollback journal that SQLite would roll into the database.
+  ///
+  /// A store never has one: it belongs to another copy, or to another program. SQLite leaves one alone that is empty or begins with zero.
+  func checkRollbackJournal(_ fileSystem: any FileSystem) throws(RepositoryError) {
+    guard let file = try fileSystem.open(rollbackJournal, writable: false) else { return }
+    let first = try file.read(at: 0, count: 1).first
+    try file.close()
+    guard let first, first != 0 else { return }
+    throw RepositoryError(
+      .notOurStore, "expected no rollback journal beside the store, found one that SQLite would roll into it: move it away",
+      file: rollbackJournal)
+  }
+
+  /// What there is at a path, itself and not what a link leads to; `nil` when there is nothing.
+  static func status(of path: String) throws(RepositoryError) -> stat? {
+    var status = stat()
+    guard lstat(path, &status) != 0 else { return status }
+    switch errno {
+    case ENOENT, ENOTDIR: return nil
+    case let number:
+      let code: RepositoryError.Code = number == EACCES || number == EPERM ? .protectedDataUnavailable : .inputOutput
+      throw RepositoryError(
+        code, "the file cannot be reached", file: path, underlying: SystemCallError(call: "lstat", errorNumber: number))
+    }
   }
 
   /// Whether there is nothing at a path, without opening what may be there; `false` when that cannot be known.

@@ -33,8 +33,8 @@ enum SQLiteResult {
     switch code {
     case SQLITE_IOERR | 4 << 8, SQLITE_IOERR | 5 << 8:  // _FSYNC and _DIR_FSYNC, whatever was going on
       return .outcomeUnknown
-    case SQLITE_IOERR | 33 << 8:  // _CORRUPTFS
-      return .corrupted
+    case SQLITE_IOERR | 33 << 8:  // _CORRUPTFS, which is a read that ended in EIO
+      return .inputOutput
     case SQLITE_READONLY | 4 << 8:  // _DBMOVED
       return .dataMissing
     case SQLITE_CANTOPEN | 2 << 8, SQLITE_CANTOPEN | 6 << 8:  // _ISDIR and _SYMLINK
@@ -44,11 +44,12 @@ enum SQLiteResult {
     switch code & 0xFF {
     case SQLITE_FULL: return .full
     case SQLITE_IOERR:
-      if errorNumber == EDQUOT || errorNumber == EFBIG { return .full }
+      if isFull(errorNumber) { return .full }
       return activity == .committing || activity == .syncing ? .outcomeUnknown : .inputOutput
     case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: return .locked
     // SQLITE_ERROR says that a statement does not fit the tables: ours fit every file of this format.
     case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_EMPTY: return .corrupted
+    case SQLITE_CANTOPEN where isFull(errorNumber): return .full
     case SQLITE_CANTOPEN: return errorNumber == EACCES || errorNumber == EPERM ? .protectedDataUnavailable : .inputOutput
     case SQLITE_PERM, SQLITE_AUTH, SQLITE_READONLY: return .protectedDataUnavailable
     case SQLITE_TOOBIG: return .tooLarge
@@ -57,4 +58,7 @@ enum SQLiteResult {
     default: return .inputOutput
     }
   }
+
+  /// Whether the system refused for lack of space: a log or its index that cannot be made says so as an I/O error.
+  private static func isFull(_ errorNumber: Int32) -> Bool { [ENOSPC, EDQUOT, EFBIG].contains(errorNumber) }
 }

@@ -6,8 +6,12 @@ final class SQLiteStore {
   private enum Phase {
     case unopened
     case opening(SQLiteOpening)
-    case writing(SQLiteWriter, any HeldLock)
-    case reading
+    /// All was read, and nothing written yet.
+    case opened(SQLiteOpening)
+    /// All was read, and the full disk has no space for what comes before the first commit: each write tries again.
+    case full(SQLiteOpening)
+    case writing(SQLiteWriter, SQLiteLocks)
+    case reading(SQLiteBeside, SQLiteFileLock?)
     case closed
   }
 
@@ -16,8 +20,6 @@ final class SQLiteStore {
   private var phase = Phase.unopened
   private var options = StoreOptions()
   private var path: SQLitePath?
-  /// Whether the store was opened with the write-ahead log of an unclean end.
-  private var foundLog = false
 
   init(_ file: URL, _ fileSystem: any FileSystem) {
     self.file = file
@@ -26,11 +28,14 @@ final class SQLiteStore {
 
   // A store that is dropped without close() is left as by a crash: all that was acknowledged is in the log.
   deinit {
-    if case .writing(let writer, let lock) = phase {
+    switch phase {
+    case .writing(let writer, let locks):
       writer.abandon()
-      lock.release()
+      locks.release()
+    case .opening(let opening), .opened(let opening), .full(let opening): opening.abandon()
+    case .reading(_, let lock): lock?.release()
+    case .unopened, .closed: break
     }
-    if case .opening(let opening) = phase { opening.abandon() }
   }
 
   private var name: String { path?.main ?? file.path(percentEncoded: false) }
@@ -50,7 +55,6 @@ final class SQLiteStore {
     case .readOnly: opening = try SQLiteOpening(readOnly: file, fileSystem)
     }
     path = opening.path
-    foundLog = opening.foundLog
     phase = .opening(opening)
   }
 
@@ -61,9 +65,31 @@ final class SQLiteStore {
 
   func finishOpening() throws(RepositoryError) -> OpenReport {
     guard case .opening(let opening) = phase else { throw RepositoryError(.closed, file: name) }
-    let result = try opening.finish()
-    phase = if let (writer, lock) = result { .writing(writer, lock) } else { .reading }
+    let beside = SQLiteBeside(opening.path, fileSystem)
+    phase = opening.locks == nil ? .reading(beside, opening.readingLock) : .opened(opening)
+    opening.noteDuration()
     return opening.report
+  }
+
+  /// Writes what comes before the first commit.
+  ///
+  /// A full disk does not keep a store shut that is there: it can be read, and each write tries again.
+  func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    guard case .opened(let opening) = phase else { return report }
+    opening.report = report
+    do throws(RepositoryError) {
+      try begin(opening)
+    } catch {
+      guard error.code == .full, !report.isNew else { throw error }
+      phase = .full(opening)
+    }
+    opening.noteDuration()
+    return opening.report
+  }
+
+  private func begin(_ opening: SQLiteOpening) throws(RepositoryError) {
+    let (writer, locks) = try opening.recover()
+    phase = .writing(writer, locks)
   }
 
   /// Gives up an opening that failed; the store may be tried again.
@@ -74,14 +100,10 @@ final class SQLiteStore {
 
   // MARK: Writing
 
-  func write(_ batch: WriteBatch) throws(RepositoryError) {
-    guard let writer = try writer() else { throw RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
-    try writer.write(batch)
-  }
+  func write(_ batch: WriteBatch) throws(RepositoryError) { try writerOrRefusal().write(batch) }
 
   func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
-    guard let writer = try writer() else { throw RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
-    return try writer.beginCommit(after: revision, durability)
+    try writerOrRefusal().beginCommit(after: revision, durability)
   }
 
   func cancelCommit() {
@@ -89,21 +111,30 @@ final class SQLiteStore {
   }
 
   func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
-    if let writer = try writer() { return try writer.foreignCommits(after: revision) }
-    guard let path else { return nil }
-    return try SQLiteBeside(path, fileSystem).commits(after: revision)
+    if case .reading(let beside, _) = phase { return try beside.commits(after: revision) }
+    return try writer()?.foreignCommits(after: revision)
   }
 
   func flush() throws(RepositoryError) { try writer()?.flush() }
 
-  func checkpoint() throws(RepositoryError) { try writer()?.checkpoint(keeping: options.limits.tombstones) }
+  func checkpoint() throws(RepositoryError) {
+    if case .full(let opening) = phase { try begin(opening) }
+    try writer()?.checkpoint(keeping: options.limits.tombstones)
+  }
 
-  /// The writer; `nil` for a store that is open for reading only.
+  /// The writer, for a commit.
+  private func writerOrRefusal() throws(RepositoryError) -> SQLiteWriter {
+    if case .full(let opening) = phase { try begin(opening) }
+    guard let writer = try writer() else { throw RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
+    return writer
+  }
+
+  /// The writer; `nil` for a store that can only be read.
   private func writer() throws(RepositoryError) -> SQLiteWriter? {
     switch phase {
     case .writing(let writer, _): return writer
-    case .reading: return nil
-    case .unopened, .opening, .closed: throw RepositoryError(.closed, "the store is not open", file: name)
+    case .reading, .full: return nil
+    case .unopened, .opening, .opened, .closed: throw RepositoryError(.closed, "the store is not open", file: name)
     }
   }
 
@@ -184,16 +215,12 @@ final class SQLiteStore {
 
   /// Folds the log and ends the connection; only the database file stays.
   func close() throws(RepositoryError) {
-    let ending = phase
+    guard case .writing(let writer, let locks) = phase else { return abandon() }
     phase = .closed
-    guard case .writing(let writer, let lock) = ending else {
-      if case .opening(let opening) = ending { opening.abandon() }
-      return
-    }
-    defer { lock.release() }
+    defer { locks.release() }
     // After a failed sync the log is left for the next open to judge.
     if writer.poison != nil { return writer.abandon() }
-    if let shared = lock as? any HeldSharedLock { return try closeShared(writer, shared) }
+    if locks.isShared { return try closeShared(writer, locks) }
     do {
       try writer.checkpoint(keeping: options.limits.tombstones)
       try writer.close()
@@ -206,7 +233,7 @@ final class SQLiteStore {
   /// Leaves the log to the others, or folds it if nobody else has the store open.
   ///
   /// The connection goes before it is found out whether there are others, so that the one who is last is the only one.
-  private func closeShared(_ writer: SQLiteWriter, _ lock: any HeldSharedLock) throws(RepositoryError) {
+  private func closeShared(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
     do {
       try writer.flush()
     } catch {
@@ -214,7 +241,7 @@ final class SQLiteStore {
       throw error
     }
     writer.abandon()
-    guard lock.reclaim(), let connection = try SQLiteConnection(path: writer.connection.path, .readWrite) else { return }
+    guard locks.reclaim(), let connection = try SQLiteConnection(path: writer.connection.path, .readWrite) else { return }
     for pragma in SQLiteDraft.pragmas { try connection.execute("PRAGMA \(pragma)") }
     let collections = try SQLiteLayout.collections(on: connection)
     let last = try SQLiteWriter(connection, row: SQLiteStoreRow(on: connection), collections: collections)
@@ -227,22 +254,20 @@ final class SQLiteStore {
     }
   }
 
-  /// Ends the connection to a store that was refused, before anything was written.
-  ///
-  /// Without a log that was found, SQLite removes the empty one of its own.
+  /// Ends the use of a store to which nothing was committed: its files stay as they are.
   func abandon() {
-    guard case .writing(let writer, let lock) = phase, writer.poison == nil else { return closeQuietly() }
+    let ending = phase
     phase = .closed
-    if foundLog {
-      writer.abandon()
-    } else {
+    switch ending {
+    case .opening(let opening), .opened(let opening), .full(let opening): opening.abandon()
+    case .reading(_, let lock): lock?.release()
+    case .writing(let writer, let locks):
+      // Its log was brought into the database by the second step of opening: SQLite may remove it.
       do { try writer.close() } catch { writer.abandon() }
+      locks.release()
+    case .unopened, .closed: break
     }
-    lock.release()
   }
-
-  /// The refusal is what the caller must hear.
-  private func closeQuietly() { do { try close() } catch {} }
 
   // MARK: For tests
 

@@ -26,6 +26,9 @@ final class SQLiteWriter {
   private let commit: SQLiteStatement
   private let updateRow: SQLiteStatement
   private let tombstones: SQLiteTombstones
+  /// SQLite's count of the commits of others, and what it was when the row was last compared.
+  private let dataVersion: SQLiteStatement
+  private var knownVersion: Int64?
 
   /// Pages of the log after which a commit folds them into the database.
   static let checkpointPages = 1_000
@@ -41,6 +44,7 @@ final class SQLiteWriter {
     commit = try connection.prepare("COMMIT")
     updateRow = try connection.prepare(SQLiteStoreRow.update)
     tombstones = try SQLiteTombstones(connection)
+    dataVersion = try connection.prepare("PRAGMA data_version")
     self.collections = Set(collections)
   }
 
@@ -58,10 +62,7 @@ final class SQLiteWriter {
   /// Writes a batch in one transaction: all or none.
   func write(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse()
-    if sharing == nil {
-      try checkOrder(batch, after: row)
-      try connection.checkPresence()
-    }
+    if sharing == nil { try checkOrder(batch, after: row) }
     try transaction(durability(of: batch.durability)) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
       for record in batch.records { try self.apply(record, to: &next) }
@@ -87,6 +88,7 @@ final class SQLiteWriter {
   func flush() throws(RepositoryError) {
     try checkUse()
     guard hasUnsynced else { return }
+    try connection.checkPresence()
     do {
       try connection.syncLog()
       hasUnsynced = false
@@ -125,7 +127,7 @@ final class SQLiteWriter {
 
   /// Ends the connection.
   func close() throws(RepositoryError) {
-    for statement in [begin, commit, updateRow] { try statement.finalize() }
+    for statement in [begin, commit, updateRow, dataVersion] { try statement.finalize() }
     try tombstones.finalize()
     try sharing?.reader.finalize()
     for table in tables.values { try table.finalize() }
@@ -184,14 +186,30 @@ final class SQLiteWriter {
     }
     created = []
     do {
-      guard let sharing else { return try begin.run() }
       try connection.checkPresence()
+      guard let sharing else {
+        try begin.run()
+        return try checkSolitude()
+      }
       try connection.waiting(sharing.lockTimeout) { () throws(RepositoryError) in try begin.run() }
       try followOthers(sharing)
     } catch {
       rollBack()
       throw poisoned(by: error)
     }
+  }
+
+  /// Throws when somebody else has committed to an exclusive store, before anything is written over it.
+  ///
+  /// A person may have added an index meanwhile: only the store's own row tells of commits.
+  private func checkSolitude() throws(RepositoryError) {
+    let version = try dataVersion.number()
+    guard version != knownVersion else { return }
+    guard try SQLiteStoreRow(on: connection) == row else {
+      throw RepositoryError(
+        .locked, "another program has written to this store since it was opened: close the store, and open it again", file: connection.path)
+    }
+    knownVersion = version
   }
 
   /// Undoes everything of a transaction, unless SQLite has done so already.

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// It becomes the default of this process, and passes everything on for files that no test has named.
 enum FaultyFiles {
-  enum Operation: Hashable { case write, sync }
+  enum Operation: Hashable { case open, read, write, sync, map }
 
   /// A failure of the n-th operation from now on a file.
   struct Fault {
@@ -17,6 +17,15 @@ enum FaultyFiles {
     var lasts = false
     /// Whether what is to be written reaches the file all the same.
     var happens = false
+    /// The system's number for it.
+    var errorNumber: Int32 = 0
+  }
+
+  /// The pages of a file that only the page cache has.
+  private struct Cached {
+    var dirty: Set<Int> = []
+    /// Those that a failed sync left behind: the system takes them for written.
+    var lost: Set<Int> = []
   }
 
   private struct State {
@@ -24,6 +33,9 @@ enum FaultyFiles {
     /// The files that are open, by the address of SQLite's structure.
     var paths: [UInt: String] = [:]
     var counts: [String: [Operation: Int]] = [:]
+    var cached: [String: Cached] = [:]
+    /// The numbers of the failures that the files have met.
+    var errorNumbers: [String: Int32] = [:]
   }
   private static let state = Mutex(State())
 
@@ -39,7 +51,11 @@ enum FaultyFiles {
       guard let system = sqlite3_vfs_find("unix"), let open = system.pointee.xOpen, let file else { return SQLITE_CANTOPEN }
       let result = open(system, name, file, flags, outFlags)
       if result == SQLITE_OK, let name, let methods = file.pointee.pMethods {
-        FaultyFiles.state.withLock { $0.paths[UInt(bitPattern: file)] = String(cString: name) }
+        FaultyFiles.state.withLock { state in
+          state.paths[UInt(bitPattern: file)] = String(cString: name)
+          state.counts[String(cString: name), default: [:]][.open, default: 0] += 1
+          state.errorNumbers[String(cString: name)] = nil
+        }
         file.pointee.pMethods = FaultyFiles.wrapped(methods)
       }
       return result
@@ -60,12 +76,42 @@ enum FaultyFiles {
       let fault = FaultyFiles.meet(.write, file)
       if let fault, !fault.happens { return fault.result }
       let result = original?(file, bytes, count, offset) ?? SQLITE_IOERR
+      if let path = FaultyFiles.path(file) { FaultyFiles.noteWrite(Int(offset), Int(count), at: path) }
       return fault?.result ?? result
+    }
+    copy.pointee.xRead = { file, bytes, count, offset in
+      let original = FaultyFiles.original(file)?.xRead
+      if let fault = FaultyFiles.meet(.read, file) { return fault.result }
+      return original?(file, bytes, count, offset) ?? SQLITE_IOERR
     }
     copy.pointee.xSync = { file, flags in
       let original = FaultyFiles.original(file)?.xSync
-      if let fault = FaultyFiles.meet(.sync, file) { return fault.result }
+      let fault = FaultyFiles.meet(.sync, file)
+      if let path = FaultyFiles.path(file) { FaultyFiles.noteSync(fails: fault != nil, at: path) }
+      if let fault { return fault.result }
       return original?(file, flags) ?? SQLITE_IOERR
+    }
+    copy.pointee.xTruncate = { file, size in
+      if let path = FaultyFiles.path(file) { FaultyFiles.noteSize(Int(size), at: path) }
+      return FaultyFiles.original(file)?.xTruncate?(file, size) ?? SQLITE_IOERR
+    }
+    copy.pointee.xFileControl = { file, operation, argument in
+      if operation == SQLITE_FCNTL_LAST_ERRNO, let path = FaultyFiles.path(file),
+        let number = FaultyFiles.state.withLock({ $0.errorNumbers[path] }), number != 0
+      {
+        argument?.storeBytes(of: number, as: Int32.self)
+        return SQLITE_OK
+      }
+      return FaultyFiles.original(file)?.xFileControl?(file, operation, argument) ?? SQLITE_IOERR
+    }
+    if methods.pointee.iVersion > 1, methods.pointee.xShmMap != nil {
+      copy.pointee.xShmMap = { file, region, size, extends, address in
+        if let fault = FaultyFiles.meet(.map, file) {
+          errno = fault.errorNumber
+          return fault.result
+        }
+        return FaultyFiles.original(file)?.xShmMap?(file, region, size, extends, address) ?? SQLITE_IOERR
+      }
     }
     originals.withLock { $0[UInt(bitPattern: copy)] = UInt(bitPattern: methods) }
     return UnsafePointer(copy)
@@ -83,6 +129,7 @@ enum FaultyFiles {
       guard var fault = state.faults[path], fault.operation == operation else { return nil }
       fault.countdown -= 1
       state.faults[path] = fault
+      if fault.countdown <= 0 { state.errorNumbers[path] = fault.errorNumber }
       return fault.countdown == 0 || (fault.lasts && fault.countdown < 0) ? fault : nil
     }
   }
@@ -94,4 +141,45 @@ enum FaultyFiles {
 
   /// How often something was done to a file.
   static func count(_ operation: Operation, at path: String) -> Int { state.withLock { $0.counts[path]?[operation] ?? 0 } }
+
+  private static func path(_ file: UnsafeMutablePointer<sqlite3_file>?) -> String? { state.withLock { $0.paths[UInt(bitPattern: file)] } }
+
+  // MARK: The page cache
+
+  private static let pageSize = 4_096
+
+  /// Begins to keep account of what of a file is on the disk.
+  static func follow(_ path: String) { state.withLock { $0.cached[path] = Cached() } }
+
+  static func noteWrite(_ offset: Int, _ count: Int, at path: String) {
+    guard count > 0 else { return }
+    state.withLock { $0.cached[path]?.dirty.formUnion(offset / pageSize...(offset + count - 1) / pageSize) }
+  }
+
+  static func noteSync(fails: Bool, at path: String) {
+    state.withLock { state in
+      guard var cached = state.cached[path] else { return }
+      if fails { cached.lost.formUnion(cached.dirty) } else { cached.lost.subtract(cached.dirty) }
+      cached.dirty = []
+      state.cached[path] = cached
+    }
+  }
+
+  static func noteSize(_ size: Int, at path: String) {
+    state.withLock { state in
+      guard var cached = state.cached[path] else { return }
+      cached.lost = cached.lost.filter { $0 * pageSize < size }
+      state.cached[path] = cached
+    }
+  }
+
+  /// A file as the disk has it after a power cut: zeros in the pages that a failed sync left behind.
+  static func afterPowerCut(_ bytes: Data, at path: String) -> Data {
+    var bytes = bytes
+    for page in state.withLock({ $0.cached[path]?.lost ?? [] }) where page * pageSize < bytes.count {
+      let range = page * pageSize..<min((page + 1) * pageSize, bytes.count)
+      bytes.replaceSubrange(range, with: Data(count: range.count))
+    }
+    return bytes
+  }
 }

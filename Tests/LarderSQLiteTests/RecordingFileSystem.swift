@@ -72,11 +72,15 @@ private final class RecordingFile: OpenFile {
     return try real.read(at: offset, count: count)
   }
 
-  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError) { try real.write(bytes, at: offset) }
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError) {
+    try real.write(bytes, at: offset)
+    FaultyFiles.noteWrite(offset, bytes.count, at: path)
+  }
 
   func sync() throws(RepositoryError) {
     files.note("sync", path)
     try real.sync()
+    FaultyFiles.noteSync(fails: false, at: path)
   }
 
   func close() throws(RepositoryError) { try real.close() }

@@ -90,7 +90,7 @@ struct SQLiteBackendTests {
     try backend.close()
     var count = 0
     let again = SQLiteBackend(file: url)
-    let report = try again.open(.init()) { _ in count += 1 }
+    let report = try again.openAndRecover(.init()) { _ in count += 1 }
     #expect(count == 300_000 && report.recordCount == 300_000)
     try again.close()
   }

@@ -49,7 +49,7 @@ extension SQLiteBackend {
   /// Opens the store and gathers what is in it; an address that is visited twice is an issue.
   func openAll(_ options: StoreOptions = .init()) throws(RepositoryError) -> (report: OpenReport, contents: Contents) {
     var contents: Contents = [:]
-    let report = try open(options) { record in
+    let report = try openAndRecover(options) { record in
       #expect(contents.updateValue(text(record), forKey: record.address) == nil)
     }
     return (report, contents)
