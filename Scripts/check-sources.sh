@@ -11,7 +11,7 @@ list_files() { find . -name '.build*' -prune -o -name .git -prune -o -type f "$@
 
 # Prints `path:line: pattern: complaint` for each construct that is not allowed, and `used path: pattern` for each that is.
 find_constructs() { # KIND(sources|tests) FILE...
-  LC_ALL=C awk -v kind="$1" -v allowed_file="$root/Scripts/allowed.txt" '
+  LC_ALL=C awk -v kind="$1" -v allowed_file="$root/Scripts/allowed.txt" -v function_types="$function_types" '
     # The code of a line: without strings, whose bounds are kept, and without comments. Sets has_comment; in_text spans lines.
     function code_of(line,    out, i, n, c, hashes, closing, rest) {
       out = ""; has_comment = 0; n = length(line)
@@ -47,6 +47,23 @@ find_constructs() { # KIND(sources|tests) FILE...
       if ((FILENAME ": " pattern) in allowed) print "used " FILENAME ": " pattern
       else complain(pattern, "is not in Scripts/allowed.txt")
     }
+    # Whether a lock is over a function type, written out or by the name that a typealias gives it. A lock over a closure wraps it once
+    # more at every use, until a call overflows the stack: the closure belongs into a class or struct.
+    function locks_function(code,    at, i, n, depth, type, c) {
+      while ((at = match(code, /(^|[^A-Za-z0-9_])Mutex</)) > 0) {
+        code = substr(code, at + RLENGTH); n = length(code); depth = 1; type = ""
+        for (i = 1; i <= n && depth > 0; i++) {
+          c = substr(code, i, 1)
+          if (substr(code, i, 2) == "->") return 1
+          if (c == "<") depth++
+          if (c == ">") depth--
+          if (depth > 0) type = type c
+        }
+        gsub(/^[ ([]+|[]) ?]+$/, "", type); sub(/^.*\./, "", type); sub(/<.*$/, "", type)
+        if (index(" " function_types " ", " " type " ")) return 1
+      }
+      return 0
+    }
     BEGIN {
       while ((getline line < allowed_file) > 0) if (line !~ /^#/ && line != "") allowed[line] = 1
     }
@@ -67,6 +84,7 @@ find_constructs() { # KIND(sources|tests) FILE...
       if (code ~ /nonisolated\(unsafe\)/) found("nonisolated(unsafe)")
       if (code ~ /uniqueKeysWithValues/) found("uniqueKeysWithValues")
       if (code ~ /\.write\(to: *([^& ]|$)/ || code ~ /options: *\[? *\.atomic/) found("Data.write")
+      if (locks_function(code)) complain("Mutex", "no lock over a function type: keep the closure in a class or struct inside it")
       gsub(/(^|[^A-Za-z0-9_])(try|as)!/, " ", code)
       if (code ~ /[A-Za-z0-9_)\]>"]!([^=]|$)/) found("!")
       comment_above = has_comment
@@ -76,9 +94,11 @@ find_constructs() { # KIND(sources|tests) FILE...
 
 check() {
   cd "$root"
-  local sources tests
+  local sources tests function_types
   sources=$(list_files -name '*.swift' | grep -E '(^|/)Sources/' || true)
   tests=$(list_files -name '*.swift' | grep -E '(^|/)Tests/' || true)
+  # shellcheck disable=SC2086
+  function_types=$(sed -nE 's/^.*typealias ([A-Za-z0-9_]+).*=.*->.*$/\1/p' $sources /dev/null | sort -u | tr '\n' ' ')
   {
     if [ -n "$sources" ]; then
       # shellcheck disable=SC2086  # paths without spaces, which is checked below
@@ -143,6 +163,16 @@ CASES
   expect "" $file 'if !a, b != c, d!=e { try entry.write(to: &writer, from: old) }'
   expect "" $file 'func f() -> Entry? { registry?.a }'
   expect "!: needs a comment" $file 'let a: Entry!'
+  local lock
+  for lock in 'Mutex<() -> Void>({})' 'Mutex<(@Sendable (Int) throws(E) -> Bool)?>(nil)' 'Mutex<[Int: () -> Void]>([:])' \
+    'Synchronization.Mutex<Optional<() -> Void>>(nil)'; do
+    expect "Mutex: no lock over a function type" $file "let a = $lock"
+    expect "" $file "// let a = $lock"
+  done
+  expect "Mutex: no lock over a function type" $file 'typealias Work = @Sendable () -> Void\nlet a = Mutex<Work?>(nil)'
+  expect "Mutex: no lock over a function type" $file 'typealias Test<T> = (T) -> Bool\nlet a: Mutex<B.Test<Int>>'
+  expect "" $file 'typealias Work = [Int]\nlet a = Mutex<Work?>(nil)'
+  expect "" $file 'func f(_ a: Mutex<[Int: Int]>) -> Int { g { a in a } }'
   expect "no line needs this entry any more" $file 'let a = 1' "$file: try?"
   expect "301 lines" $file "$(printf 'let a = 1\\n%.0s' $(seq 300))"
   expect "" $file "$(printf 'let a = 1\\n%.0s' $(seq 299))"

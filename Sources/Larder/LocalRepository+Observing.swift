@@ -9,6 +9,9 @@ extension LocalRepository {
   ///
   /// "Now" is this call, not the first `next`: who calls this and then reads the ``snapshot`` misses nothing.
   ///
+  /// A write returns when its records are durable and can be read; its observers are told right after, so when `save` returns, a set for it may
+  /// not be there yet. ``RepositoryChanges/revision`` says up to which commit readers have been told.
+  ///
   /// With a revision, first comes one set with everything that has changed after it, as far as it can still be told: each record that was
   /// saved since (``ChangeSet/Change/Kind/upserted``, without the old value) and each deletion; then what follows. To begin with everything,
   /// load it from a snapshot and resume from the snapshot's revision. Deletions are remembered up to

@@ -9,7 +9,9 @@ extension LocalRepository {
   ///   with the reason; `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
     try query.shape.check()
-    if let answer = try DirectAnswer(query.shape, try queue.collectionState(collection)) { return try answer.items(coder) }
+    if let answer = try DirectAnswer(query.shape, try queue.collectionState(collection)) {
+      return answer.bound <= ParallelDecoding.chunk ? try answer.items(coder) : try await Self.itemsElsewhere(answer, coder)
+    }
     return try await answer(query) { (run) throws(RepositoryError) in try run.results().map { $0.item } }
   }
 
@@ -17,7 +19,7 @@ extension LocalRepository {
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
-    try await answer(query.limit(Swift.min(query.maximum ?? 1, 1))) { (run) throws(RepositoryError) in try run.results().first?.item }
+    try await fetch(query.limit(Swift.min(query.maximum ?? 1, 1))).first
   }
 
   /// How many records meet the query: as many as ``fetch(_:)`` would give.
@@ -63,37 +65,11 @@ extension LocalRepository {
       let shown = found.prefix(limit)
       var next: PageCursor?
       if found.count > limit, let last = shown.last { next = try PageCursor(last, run.query) }
-      return Page(items: shown.map { $0.item }, next: next)
+      return Page(matches: run.matches(Array(shown)), next: next)
     }
   }
 
-  /// The least value of a property among the records that meet the query, or `nil` when none does.
-  ///
-  /// Cost: one search where an index gives the order.
-  /// - Throws: as ``fetch(_:)``.
-  public nonisolated(nonsending) func min<Value: Comparable & Sendable>(
-    of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
-  ) async throws(RepositoryError) -> Value? {
-    if query.shape.maximum == nil, query.shape.skipped == 0 {
-      return try await first(query.ordered(by: keyPath, .forward))?[keyPath: keyPath]
-    }
-    return try await fetch(query).map { $0[keyPath: keyPath] }.min()
-  }
-
-  /// The greatest value of a property among the records that meet the query, or `nil` when none does.
-  ///
-  /// A NaN is greater than every number. Cost: one search where an index gives the order.
-  /// - Throws: as ``fetch(_:)``.
-  public nonisolated(nonsending) func max<Value: Comparable & Sendable>(
-    of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
-  ) async throws(RepositoryError) -> Value? {
-    if query.shape.maximum == nil, query.shape.skipped == 0 {
-      return try await first(query.ordered(by: keyPath, .reverse))?[keyPath: keyPath]
-    }
-    return try await fetch(query).map { $0[keyPath: keyPath] }.max()
-  }
-
-  /// How many of the records that meet the query have each value of a property.
+  /// How many of the records that meet the query have each value of a property; all NaN count as one value.
   ///
   /// Cost: a few searches for each different value where an index begins with the property and the query asks for all; otherwise as
   /// ``fetch(_:)``.
@@ -101,7 +77,7 @@ extension LocalRepository {
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
   ) async throws(RepositoryError) -> [Value: Int] {
-    try await answer(query, alsoUses: keyPath, isQuick: { $0.isGroupedByIndex(keyPath) }) { (run) throws(RepositoryError) in
+    try await answer(query, alsoUses: keyPath, isQuick: { $0.isGroupedByIndex(keyPath, Value.self) }) { (run) throws(RepositoryError) in
       try run.grouped(by: keyPath)
     }
   }
@@ -170,19 +146,14 @@ extension LocalRepository {
     }
   }
 
+  @concurrent private nonisolated static func itemsElsewhere(
+    _ answer: DirectAnswer, _ coder: RecordCoder<Item>
+  ) async throws(RepositoryError) -> [Item] { try answer.items(coder) }
+
   @concurrent private nonisolated static func runElsewhere<Output: Sendable>(
     _ run: QueryRun<Item>, _ body: @escaping @Sendable (QueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
     if case .scan = run.choice.access { await ParallelDecoding.touch(run.records, run.indexes.coder) }
     return try body(run)
-  }
-}
-
-extension Query {
-  /// The query with another order: for the first and the last of all.
-  func ordered<Value: Comparable & Sendable>(by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) -> Self {
-    var query = self
-    query.order = [SortColumn(keyPath, order)]
-    return query
   }
 }

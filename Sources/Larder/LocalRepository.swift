@@ -100,7 +100,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public nonisolated var snapshot: RepositorySnapshot<Item> {
     let state = queue.state
     return RepositorySnapshot(
-      revision: Revision(state.commit), collection: schema.name, records: state.collections[collection].records, coder: coder)
+      revision: Revision(state.commit), collection: schema.name, records: state.collections[collection].records, coder: coder,
+      indexes: state.collections[collection].indexes)
   }
 
   /// The record with this id, or `nil` when there is none.

@@ -8,6 +8,8 @@ where Item.ID: Hashable & Codable & Sendable {
   let collection: String
   let records: RecordMap
   let coder: RecordCoder<Item>
+  /// The indexes of the same commit, as far as they had been built.
+  var indexes: any CollectionIndexes = NoIndexes()
 
   /// How many records are stored, those that do not decode included.
   ///

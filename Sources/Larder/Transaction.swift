@@ -52,7 +52,25 @@ public struct Transaction: ~Copyable {
   public func fetch<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> [Item] {
-    try candidates(query, in: repository).map(\.item)
+    try run(query, in: repository).results().map(\.item)
+  }
+
+  /// The first record that meets the query, as the transaction sees them, or `nil` when none does.
+  ///
+  /// - Throws: as ``fetch(_:in:)``.
+  public func first<Item>(
+    _ query: Query<Item>, in repository: LocalRepository<Item>
+  ) throws(RepositoryError) -> Item? {
+    try run(query.limit(min(query.maximum ?? 1, 1)), in: repository).results().first?.item
+  }
+
+  /// How many records meet the query, as the transaction sees them.
+  ///
+  /// - Throws: as ``fetch(_:in:)``.
+  public func count<Item>(
+    _ query: Query<Item>, in repository: LocalRepository<Item>
+  ) throws(RepositoryError) -> Int {
+    try run(query, in: repository).count()
   }
 
   /// Deletes all records that meet the query.
@@ -63,23 +81,23 @@ public struct Transaction: ~Copyable {
   public mutating func delete<Item>(
     where query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> Int {
-    let found = try candidates(query, in: repository)
+    let found = try run(query, in: repository).results()
     for candidate in found {
       _ = try batch.delete(candidate.slot.key, in: repository.collection, schemaVersion: repository.schema.version)
     }
     return found.count
   }
 
-  private func candidates<Item>(
+  private func run<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
-  ) throws(RepositoryError) -> [QueryCandidate<Item>] {
+  ) throws(RepositoryError) -> QueryRun<Item> {
     try check(repository)
     let prepared = try PreparedQuery(query)
     let usable = QueryPlanner.usable(prepared.shape, repository.schema.indexes.map { IndexShape($0) })
     guard let indexes = batch.builtIndexes(usable, of: repository) else {
       throw RepositoryError(.unsupported, "the collection has no indexes of this type")
     }
-    return try QueryRun(prepared, records: batch.collections[repository.collection].records, indexes: indexes).results()
+    return try QueryRun(prepared, records: batch.collections[repository.collection].records, indexes: indexes)
   }
 
   /// Inserts the record, or replaces the one with its id.

@@ -53,6 +53,37 @@ func askingForBeaches(beaches: LocalRepository<Beach>, country: String) async th
   print(found, first as Any, count)
 }
 
+func predicatesAlone(beaches: LocalRepository<Beach>) async throws {
+  let good = try await beaches.count(where: #Predicate { $0.rating >= 4 })
+  let anyone = try await beaches.first(where: #Predicate { $0.country == "JP" })
+  let gone = try await beaches.delete(where: #Predicate { $0.rating < 2 })
+
+  print(good, anyone as Any, gone)
+}
+
+enum Kind: String, Codable, IndexableValue { case pier, beach }
+
+struct Landing: Codable, Identifiable, Sendable {
+  let id: UUID
+  var kind: Kind
+  var isOpen: Bool
+}
+
+func enumerations(landings: LocalRepository<Landing>) async throws {
+  let k = Kind.pier
+  let piers = Query<Landing>().where(#Predicate { $0.kind == k }).sorted(by: \.kind).sorted(by: \.isOpen, .reverse)
+
+  print(try await landings.fetch(piers))
+}
+
+func atOnce(beaches: LocalRepository<Beach>) throws {
+  let snapshot = beaches.snapshot
+  let shown = try snapshot.fetch(Query().sorted(by: \.rating, .reverse).limit(20))
+  let ofJapan = try snapshot.count(Query().where(#Predicate { $0.country == "JP" }))
+
+  print(shown, ofJapan)
+}
+
 func explaining(beaches: LocalRepository<Beach>, query: Query<Beach>) {
   let plan = beaches.explain(query)
   print(plan)

@@ -8,6 +8,8 @@ final class ChangeFeed: ChangeObserver {
     /// What came before it was known from where the reader begins.
     var early: [(change: RecordChange, commit: Revision)]? = []
     var start = Revision.zero
+    /// The newest commit that was announced.
+    var told = Revision.zero
     var buffer = ChangeBuffer()
     /// What a waiting reader wants to be woken for.
     var filter: Filter?
@@ -40,6 +42,7 @@ final class ChangeFeed: ChangeObserver {
   func begin(after commit: Revision) {
     state.withLock { state in
       state.start = commit
+      state.told = max(state.told, commit)
       for (change, end) in state.early ?? [] where change.revision > commit { state.buffer.add(change, upTo: end) }
       state.early = nil
     }
@@ -47,6 +50,7 @@ final class ChangeFeed: ChangeObserver {
 
   func receive(_ changes: [RecordChange], commit: Revision) {
     let waiters: [CheckedContinuation<Void, Never>] = state.withLock { state in
+      state.told = max(state.told, commit)
       guard state.early == nil else {
         state.early? += changes.map { ($0, $0.end(upTo: commit)) }
         return []
@@ -113,6 +117,9 @@ final class ChangeFeed: ChangeObserver {
       for waiter in state.withLock({ $0.takeWaiters() }) { waiter.resume() }
     }
   }
+
+  /// The newest commit that was announced, if nothing waits for the reader.
+  var toldRevision: Revision? { state.withLock { $0.buffer.isEmpty && $0.early == nil ? $0.told : nil } }
 
   /// How many changes wait for the reader: for tests.
   var waitingCount: Int { state.withLock { $0.buffer.count } }

@@ -4,7 +4,8 @@ internal import Synchronization
 protocol ChangeObserver: AnyObject, Sendable {
   /// The changes of one published state in the order of their commits; `commit` is the newest of the store.
   ///
-  /// A change at or below the commit that the observer began from has been seen by it already.
+  /// A change at or below the commit that the observer began from has been seen by it already. There are none when the commits were of
+  /// other collections.
   func receive(_ changes: [RecordChange], commit: Revision)
   /// The store was closed: nothing more will come.
   func finish()
@@ -24,6 +25,8 @@ final class ChangeHub: Sendable {
   }
 
   private let seats = Mutex(Seats())
+  /// How far observers have been told.
+  let progress = ChangeProgress()
   private let deletionLog: Mutex<DeletionLog>
 
   /// Makes a hub that knows these deletions from earlier runs.
@@ -90,9 +93,9 @@ final class ChangeHub: Sendable {
     let observers = seats.withLock { seats in seats.byCollection.mapValues { $0.compactMap(\.observer) } }
     for (collection, observers) in observers where !observers.isEmpty {
       let own = changes.filter { $0.collection == collection }
-      guard !own.isEmpty else { continue }
       for observer in observers { observer.receive(own, commit: commit) }
     }
+    progress.advance(to: commit)
   }
 
   /// Tells everybody that the store was closed.
@@ -104,4 +107,14 @@ final class ChangeHub: Sendable {
     }
     for observer in observers { observer.finish() }
   }
+}
+
+/// Up to which commit the observers of a store have been told.
+final class ChangeProgress: Sendable {
+  private let commit = Mutex(Revision.zero)
+
+  /// The newest commit that was announced to everybody; zero before the first.
+  var revision: Revision { commit.withLock { $0 } }
+
+  func advance(to revision: Revision) { commit.withLock { $0 = max($0, revision) } }
 }

@@ -163,7 +163,7 @@ extension QueryRun {
     guard let item = indexes.item(slot) else { return nil }
     for conjunct in query.conjuncts where try !conjunct.evaluate(item) { return nil }
     var candidate = QueryCandidate(slot: slot, item: item)
-    if query.near != nil || query.box != nil {
+    if query.shape.isPlaced {
       guard try place(&candidate) else { return nil }
     }
     if let words = query.words, !hasWords(words, item) { return nil }
@@ -172,9 +172,9 @@ extension QueryRun {
   }
 
   /// Whether a record has the words.
-  private func hasWords(_ words: String, _ item: Item) -> Bool {
+  private func hasWords(_ words: TextQuery, _ item: Item) -> Bool {
     for declaration in indexes.declarations {
-      if case .fullText(let texts) = declaration.kind { return TextQuery(words).matches(texts(item)) }
+      if case .fullText(let texts) = declaration.kind { return words.matches(texts(item)) }
     }
     return false
   }

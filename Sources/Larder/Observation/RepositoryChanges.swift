@@ -19,6 +19,12 @@ where Item.ID: Hashable & Codable & Sendable {
     self.coder = coder
   }
 
+  /// The commit up to which readers have been told: every change up to it was given to them, or waits in their buffers.
+  ///
+  /// A write returns when it is durable and can be read, and its observers are told just after that: when `save` returns a revision, this may
+  /// still be less.
+  public var revision: Revision { source.revision }
+
   /// Begins to listen, unless this is the first iterator, which has listened from the beginning.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source.take(), coder) }
 
@@ -32,11 +38,17 @@ where Item.ID: Hashable & Codable & Sendable {
     let feed: ChangeFeed
     private var resume: ChangeSource.Resume?
     private let coder: RecordCoder<Item>
+    private var given: Revision
 
     init(_ start: ChangeSource.Start, _ coder: RecordCoder<Item>) {
-      (feed, resume) = (start.feed, start.resume)
+      (feed, resume, given) = (start.feed, start.resume, start.begin)
       self.coder = coder
     }
+
+    /// The commit up to which every change was given by `next`; at first, where the iterator begins.
+    ///
+    /// It is never less than the ``ChangeSet/revision`` of the last set, and grows with the commits of other collections too.
+    public var revision: Revision { resume == nil ? Swift.max(given, feed.toldRevision ?? given) : given }
 
     /// The next change set, as soon as there is one.
     ///
@@ -49,9 +61,11 @@ where Item.ID: Hashable & Codable & Sendable {
         if Task.isCancelled { return nil }
         self.resume = nil
         let changes = try await resume.changes(coder)
+        given = resume.commit
         if !changes.isEmpty { return ChangeSet(revision: resume.commit, changes: changes) }
       }
       guard let set = await feed.next() else { return nil }
+      given = set.revision
       return ChangeSet(revision: set.revision, changes: set.changes.map { ChangeSet.Change($0, coder) })
     }
   }
@@ -64,6 +78,8 @@ final class ChangeSource: Sendable {
   struct Start: Sendable {
     let feed: ChangeFeed
     let resume: Resume?
+    /// The revision after which the reader is told.
+    let begin: Revision
   }
 
   /// What a reader that resumes is told first: taken when it begins, put together when it asks.
@@ -81,12 +97,20 @@ final class ChangeSource: Sendable {
   private let since: Revision?
   /// What the first iterator takes.
   private let first: Mutex<Start?>
+  private let begin: Revision
+  private let progress: ChangeProgress
+
+  /// The commit up to which the readers have been told.
+  var revision: Revision { Swift.max(begin, progress.revision) }
 
   init(_ queue: CommitQueue, _ collection: Int, since: Revision?) {
     self.queue = queue
     self.collection = collection
     self.since = since
-    first = Mutex(Self.start(queue, collection, since: since))
+    let start = Self.start(queue, collection, since: since)
+    begin = start.begin
+    progress = queue.hub.progress
+    first = Mutex(start)
   }
 
   func take() -> Start {
@@ -101,19 +125,20 @@ final class ChangeSource: Sendable {
     let feed = ChangeFeed()
     guard let queue else {
       feed.finish()
-      return Start(feed: feed, resume: nil)
+      return Start(feed: feed, resume: nil, begin: since ?? .zero)
     }
     queue.hub.register(feed, for: collection)
     let state = queue.state
     let commit = Revision(state.commit)
     feed.begin(after: commit)
-    guard let since else { return Start(feed: feed, resume: nil) }
+    guard let since else { return Start(feed: feed, resume: nil, begin: commit) }
     // Read after the state: a deletion is noted before it is published.
     let (deletions, horizon) = queue.hub.deletions(in: collection, after: since, upTo: commit)
     return Start(
       feed: feed,
       resume: Resume(
-        since: since, commit: commit, records: state.collections[collection].records, deletions: deletions, horizon: horizon))
+        since: since, commit: commit, records: state.collections[collection].records, deletions: deletions, horizon: horizon),
+      begin: since)
   }
 }
 

@@ -10,7 +10,8 @@ enum AccessPath: Sendable {
   case ordered(index: Int, spans: [IndexSpan], OrderUse)
   /// Nearest first.
   case near(index: Int)
-  case box(index: Int)
+  /// In one of the query's boxes.
+  case box(index: Int, BoundingBox)
   /// Best match first.
   case words(index: Int)
 

@@ -1,63 +1,114 @@
-/// The answer of a query that an index gives as it is, in its order, with nothing left to check record by record.
+/// The answer of a query that an index gives as it is, with nothing left to check record by record.
 ///
 /// Most queries of an app are such. Nothing here is generic over the records: what is asked of an index is found in a few microseconds, and
 /// what remains is to hand the values out.
 struct DirectAnswer: Sendable {
-  /// A record, and what the index has found out about it.
-  struct Found: Sendable {
-    let slot: RecordSlot
-    var distance: Double?
-    var score: Double?
+  /// Where the records come from.
+  private enum Source: Sendable {
+    case nothing
+    /// Parts of an ordered index, in the order of the query behind so many that are left out; or to be sorted by id.
+    case ordered(IndexWalk, [Range<Int>], AccessPath.OrderUse, skipped: Int)
+    case byID(IndexWalk, [Range<Int>])
+    case near(GeoIndex, QueryShape.Area)
+    case words(TextIndex, TextQuery)
   }
 
-  let found: [Found]
+  private let source: Source
+  private let maximum: Int?
+  private let skipped: Int
+  private let needed: Int
+  /// How many records will be looked at, at most.
+  let bound: Int
 
-  /// Fails when anything must be checked, sorted or built, or when it is much that is asked for.
+  /// Fails when anything must be checked or built, or when it is many places or words that are asked for.
   /// - Throws: `.unsupported` when a needed index is not declared.
   init?(_ query: QueryShape, _ state: CollectionState) throws(RepositoryError) {
-    guard query.filterCount == 0, query.box == nil, query.near == nil || query.words == nil, let indexes = state.indexes.table,
-      QueryPlanner.usable(query, indexes.shapes).allSatisfy({ indexes.bodies[$0].isBuilt })
+    guard query.filterCount == 0, query.boxes.isEmpty, query.areas.count <= 1, query.near == nil || query.words == nil,
+      let indexes = state.indexes.table, QueryPlanner.usable(query, indexes.shapes).allSatisfy({ indexes.bodies[$0].isBuilt })
     else { return nil }
     let choice = try QueryPlanner(query: query, indexes: indexes, recordCount: state.records.count).plan()
-    guard choice.givesOrder, choice.bound <= ParallelDecoding.chunk, choice.covered.count == query.conditions.count else { return nil }
-    let needed = query.needed ?? .max
-    var found: [Found] = []
-    found.reserveCapacity(min(needed, choice.estimate))
+    guard choice.covered.count == query.conditions.count else { return nil }
+    (maximum, skipped, needed) = (query.maximum, query.skipped, query.needed ?? .max)
     switch choice.access {
     case .nothing:
-      break
+      (source, bound) = (.nothing, 0)
     case .ordered(let index, _, let use):
       guard query.near == nil, query.words == nil, let tree = indexes.tree(index) else { return nil }
       let walk = IndexWalk(tree: tree, columns: indexes.shapes[index].columns.count, keys: indexes.keys)
-      for ranks in choice.ranks {
-        let wantsMore = walk.visit(ranks, use, from: nil) { slot in
-          found.append(Found(slot: slot))
-          return found.count < needed
-        }
-        if !wantsMore { break }
+      if choice.givesOrder, let ranks = choice.ranks.first, choice.ranks.count == 1 {
+        let (rest, inside) = walk.skipping(query.skipped, of: ranks, use)
+        source = .ordered(walk, [rest], use, skipped: inside)
+        bound = min(rest.count, query.maximum.map { $0.addingReportingOverflow(inside).overflow ? .max : $0 + inside } ?? .max)
+      } else if query.order.isEmpty {
+        (source, bound) = (.byID(walk, choice.ranks), choice.reach)
+      } else {
+        return nil
       }
     case .near(let index):
-      guard case .geo(let geo) = indexes.bodies[index], let near = query.near else { return nil }
-      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters) { slot, distance in
-        found.append(Found(slot: slot, distance: distance))
-        return found.count < needed
-      }
+      guard choice.givesOrder, choice.bound <= ParallelDecoding.chunk, case .geo(let geo) = indexes.bodies[index], let near = query.near
+      else { return nil }
+      (source, bound) = (.near(geo, near), choice.bound)
     case .words(let index):
-      guard case .text(let text) = indexes.bodies[index], let words = query.words else { return nil }
-      for match in text.search(words, limit: needed) { found.append(Found(slot: match.slot, score: match.score)) }
+      guard choice.givesOrder, choice.bound <= ParallelDecoding.chunk, case .text(let text) = indexes.bodies[index],
+        let words = query.words
+      else { return nil }
+      (source, bound) = (.words(text, words), choice.bound)
     case .scan, .box:
       return nil
     }
-    self.found = query.skipped == 0 ? found : Array(found.dropFirst(query.skipped))
+  }
+
+  /// The records, in their order.
+  private func slots() -> [RecordSlot] {
+    var found: [RecordSlot] = []
+    switch source {
+    case .nothing:
+      return []
+    case .ordered(let walk, let ranks, let use, let inside):
+      guard maximum != 0 else { return [] }
+      found.reserveCapacity(bound)
+      var left = inside
+      for ranks in ranks {
+        let wantsMore = walk.visit(ranks, use, from: nil) { slot in
+          if left > 0 {
+            left -= 1
+            return true
+          }
+          found.append(slot)
+          return found.count < maximum ?? .max
+        }
+        if !wantsMore { break }
+      }
+      return found
+    case .byID(let walk, let ranks):
+      found.reserveCapacity(bound)
+      for ranks in ranks {
+        _ = walk.visit(ranks, .none, from: nil) { slot in
+          found.append(slot)
+          return true
+        }
+      }
+      found.sort { walk.keys.isBefore($0.key, $1.key) }
+    case .near(let geo, let near):
+      guard needed > 0 else { return [] }
+      geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters) { slot, _ in
+        found.append(slot)
+        return found.count < needed
+      }
+    case .words(let text, let words):
+      found = text.search(words, limit: needed).map(\.slot)
+    }
+    return Array(found.dropFirst(skipped).prefix(maximum ?? .max))
   }
 
   /// The values of the records.
   ///
   /// - Throws: never for records that are in an index: they were decoded to get there.
   func items<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> [Item] {
+    let slots = slots()
     var items: [Item] = []
-    items.reserveCapacity(found.count)
-    for found in found { items.append(try found.slot.value(coder)) }
+    items.reserveCapacity(slots.count)
+    for slot in slots { items.append(try slot.value(coder)) }
     return items
   }
 }

@@ -2,8 +2,15 @@
 public struct Page<Item: Sendable>: Sendable {
   /// The results.
   public let items: [Item]
+  /// The results with what the query has found out about each: distance, rank, highlighted text.
+  public let matches: [Match<Item>]
   /// Give this to ``LocalRepository/page(_:after:limit:)`` for the results that follow; `nil` when there was none.
   public let next: PageCursor?
+
+  init(matches: [Match<Item>], next: PageCursor?) {
+    items = matches.map { $0.item }
+    (self.matches, self.next) = (matches, next)
+  }
 }
 
 /// The place of a record in the order of a query: where the next page begins.

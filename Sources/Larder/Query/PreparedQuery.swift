@@ -14,9 +14,8 @@ struct PreparedQuery<Item: Codable & Identifiable & Sendable>: Sendable where It
     order = query.order
   }
 
-  var near: (latitude: Double, longitude: Double, within: Distance?)? { shape.near }
-  var box: BoundingBox? { shape.box }
-  var words: String? { shape.words }
+  var near: QueryShape.Area? { shape.near }
+  var words: TextQuery? { shape.words }
   var maximum: Int? { shape.maximum }
   var skipped: Int { shape.skipped }
   var needed: Int? { shape.needed }

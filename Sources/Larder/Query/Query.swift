@@ -63,37 +63,29 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   /// Asks for records near a place, nearest first; needs a `.geo` index.
   ///
   /// Distances are great circles on a sphere with Earth's mean radius. Without `within` it asks for all of them, and a limit makes it the
-  /// k nearest.
+  /// k nearest. Called again, it asks for records that are near both places; the last call gives the order and the distances.
   /// - Parameters:
   ///   - latitude: Degrees north, from -90 to 90.
   ///   - longitude: Degrees east; whole turns are taken off.
   ///   - within: The greatest distance, included.
   public func near(latitude: Double, longitude: Double, within: Distance? = nil) -> Self {
-    changed { $0.shape.near = (latitude, longitude, within) }
+    changed { $0.shape.areas.append(.init(latitude: latitude, longitude: longitude, within: within)) }
   }
 
   /// Asks for records whose place is in a box, edges included; needs a `.geo` index.
-  public func within(_ box: BoundingBox) -> Self { changed { $0.shape.box = box } }
+  ///
+  /// Called again, it asks for records in both boxes.
+  public func within(_ box: BoundingBox) -> Self { changed { $0.shape.boxes.append(box) } }
 
   /// Asks for records that have all these words, the best match first; needs a `.fullText` index.
   ///
-  /// The last word may be the beginning of one. Case and diacritics make no difference. An empty text matches nothing.
-  public func matching(_ words: String) -> Self { changed { $0.shape.words = words } }
-
-  /// Asks for an order; the next call orders what is equal in this one, and at last the id decides.
-  ///
-  /// Texts order as Swift's `String` does, a NaN comes last; for a type that is ``IndexableValue`` too, its index value decides.
-  public func sorted<Value: Comparable & Sendable>(
-    by keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder = .forward
-  ) -> Self {
-    changed { $0.order.append(SortColumn(keyPath, order)) }
-  }
-
-  /// Asks for an order by an optional property, in which `nil` is less than everything.
-  public func sorted<Value: Comparable & Sendable>(
-    by keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder = .forward
-  ) -> Self {
-    changed { $0.order.append(SortColumn(keyPath, order)) }
+  /// The last word may be the beginning of one, unless white space follows it; records that hold it as a word of its own come first. Case
+  /// and diacritics make no difference. A text without words matches nothing. Called again, it asks for the words of both texts.
+  public func matching(_ words: String) -> Self {
+    changed { query in
+      let added = TextQuery(words)
+      query.shape.words = query.shape.words.map { $0.intersection(added) } ?? added
+    }
   }
 
   /// Asks for at most so many records; a negative number makes the fetch throw `.unsupported`.
@@ -104,9 +96,21 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   /// Records come and go between two fetches: prefer ``LocalRepository/page(_:after:limit:)`` for paging.
   public func offset(_ count: Int) -> Self { changed { $0.skipped = count } }
 
-  private func changed(_ change: (inout Self) -> Void) -> Self {
+  func changed(_ change: (inout Self) -> Void) -> Self {
     var query = self
     change(&query)
     return query
+  }
+
+  /// The query for those records in which an optional property has a value.
+  func present<Value: IndexableValue>(_ keyPath: any KeyPath<Item, Value?> & Sendable) -> Self {
+    changed { query in
+      let constraint = Constraint.range(keyPath, lower: Bound(value: .null, isInclusive: false), upper: nil, orNotANumber: false)
+      let part = Conjunct<Item>(constraint: constraint, isExact: true) { (item) throws(RepositoryError) -> Bool in
+        item[keyPath: keyPath] != nil
+      }
+      query.conjuncts.append(part)
+      query.shape.conditions.append(QueryShape.Condition(constraint: constraint, isExact: true))
+    }
   }
 }

@@ -1,7 +1,7 @@
 /// How a query is answered, as a value that prints as one line.
 ///
 /// ```
-/// ordered(country, rating) [country =, rating >], order from the index, 12 rows estimated, 12 examined
+/// ordered(country, rating) [country =, rating >=], order from the index, 12 rows estimated, 12 examined
 /// ```
 ///
 /// It names indexes and properties, never values.

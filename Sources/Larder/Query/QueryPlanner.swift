@@ -31,7 +31,7 @@ struct QueryPlanner {
         guard let first = shapes[index].columns.first?.keyPath else { return false }
         if let wanted = query.order.first, areSame(wanted.keyPath, first) { return true }
         return query.conditions.contains { condition in condition.constraint.path.map { areSame($0, first) } ?? false }
-      case .geo: return query.near != nil || query.box != nil
+      case .geo: return query.isPlaced
       case .fullText: return query.words != nil
       }
     }
@@ -51,7 +51,7 @@ struct QueryPlanner {
       let reach = text.estimate(words)
       return Choice(access: .words(index: index), reach: reach, estimate: reach, givesOrder: query.order.isEmpty && query.near == nil)
     }
-    if query.near != nil || query.box != nil {
+    if query.isPlaced {
       let index = try declared(.geo, "geo", for: query.near == nil ? "within" : "near")
       if case .geo(let geo) = indexes.bodies[index] { choices += geoChoices(index, geo) }
       return best(of: choices) ?? scan(selectivity: 1)
@@ -78,7 +78,7 @@ struct QueryPlanner {
 
   // MARK: Scan and places
 
-  private var hasResidual: Bool { query.filterCount > 0 || query.near != nil || query.box != nil || query.words != nil }
+  private var hasResidual: Bool { query.filterCount > 0 || query.isPlaced || query.words != nil }
 
   private func scan(selectivity: Double) -> Choice {
     // The records lie in the order of their keys' bytes.
@@ -97,13 +97,13 @@ struct QueryPlanner {
       let reach =
         near.within.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
       let givesOrder = query.order.isEmpty
-      let estimate = givesOrder && isPlain && query.box == nil ? min(reach, query.needed ?? reach) : reach
+      let estimate = givesOrder && isPlain && query.boxes.isEmpty && query.areas.count == 1 ? min(reach, query.needed ?? reach) : reach
       choices.append(
         Choice(access: .near(index: index), reach: reach, estimate: estimate, givesOrder: givesOrder, isCertain: estimate < reach))
     }
-    if let box = query.box {
+    for box in query.boxes {
       let reach = geo.estimate(box)
-      choices.append(Choice(access: .box(index: index), reach: reach, estimate: reach))
+      choices.append(Choice(access: .box(index: index, box), reach: reach, estimate: reach))
     }
     return choices
   }

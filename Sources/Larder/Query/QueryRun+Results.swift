@@ -3,7 +3,7 @@ internal import Foundation
 extension QueryRun {
   /// The results with what the query has found out about each.
   func matches(_ found: [QueryCandidate<Item>]) -> [Match<Item>] {
-    let words = query.words.map { TextQuery($0) }
+    let words = query.words
     let texts = indexes.declarations.lazy.compactMap { declaration in
       if case .fullText(let texts) = declaration.kind { texts } else { nil }
     }.first
@@ -20,7 +20,7 @@ extension QueryRun {
     by keyPath: any KeyPath<Item, Value> & Sendable
   ) throws(RepositoryError) -> [Value: Int] {
     var counts: [Value: Int] = [:]
-    if isGroupedByIndex(keyPath), let tree = tree(beginningWith: keyPath) {
+    if isGroupedByIndex(keyPath, Value.self), let tree = tree(beginningWith: keyPath) {
       var start = 0
       while start < tree.count {
         let entry = tree.element(at: start)
@@ -28,6 +28,14 @@ extension QueryRun {
         if let item = indexes.item(entry.slot) { counts[item[keyPath: keyPath], default: 0] += end - start }
         start = max(end, start + 1)
       }
+    } else if Value.hasExactIndexValues {
+      // By index values, as an index groups: a NaN equals itself there, but not as a number.
+      var groups: [IndexValue: (value: Value, count: Int)] = [:]
+      for candidate in try results() {
+        let value = candidate.item[keyPath: keyPath]
+        groups[value.indexValue, default: (value, 0)].count += 1
+      }
+      for group in groups.values { counts[group.value] = group.count }
     } else {
       for candidate in try results() { counts[candidate.item[keyPath: keyPath], default: 0] += 1 }
     }
@@ -35,8 +43,8 @@ extension QueryRun {
   }
 
   /// Whether an index has the groups, so that no record need be looked at but the first of each.
-  func isGroupedByIndex(_ keyPath: AnyKeyPath) -> Bool {
-    guard case .scan = choice.access, isPlain, query.maximum == nil, query.skipped == 0 else { return false }
+  func isGroupedByIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> Bool {
+    guard Value.hasExactIndexValues, case .scan = choice.access, isPlain, query.maximum == nil, query.skipped == 0 else { return false }
     return tree(beginningWith: keyPath) != nil
   }
 
@@ -57,12 +65,19 @@ extension QueryRun {
     }
     var checked = residual.map { $0.constraint.path.map { "\($0.propertyName)" } ?? "predicate" }
     checked += query.filters.map { _ in "filter" }
-    if query.near?.within != nil, !isNearAccess { checked.append("distance") }
-    if query.box != nil, !isBoxAccess { checked.append("box") }
+    let areas = isNearAccess ? query.shape.areas.dropLast() : query.shape.areas[...]
+    if areas.contains(where: { $0.within != nil }) { checked.append("distance") }
+    if query.shape.boxes.count > (isBoxAccess ? 1 : 0) { checked.append("box") }
     return QueryPlan(
-      access: planAccess, conditions: conditions, residual: checked,
+      access: planAccess, conditions: conditions, residual: Self.once(checked),
       order: query.order.isEmpty && query.near == nil && query.words == nil ? .id : (choice.givesOrder ? .index : .sorted),
       estimatedRows: choice.estimate, examinedRows: examined, refusal: nil)
+  }
+
+  /// The texts without repetition, in order.
+  private static func once(_ texts: [String]) -> [String] {
+    var seen: Set<String> = []
+    return texts.filter { seen.insert($0).inserted }
   }
 
   private var isNearAccess: Bool { if case .near = choice.access { true } else { false } }
@@ -72,7 +87,7 @@ extension QueryRun {
     switch choice.access {
     case .nothing: .nothing
     case .scan: .scan
-    case .ordered(let index, _, _), .near(let index), .box(let index), .words(let index): .index("\(indexes.declarations[index])")
+    case .ordered(let index, _, _), .near(let index), .box(let index, _), .words(let index): .index("\(indexes.declarations[index])")
     }
   }
 
@@ -91,8 +106,10 @@ extension QueryRun {
         conditions[conditions.count - 1] = "\(columns[conditions.count - 1].keyPath.propertyName) in \(spans.count)"
       }
       if span.lower != nil || span.upper != nil, columns.indices.contains(span.prefix.count) {
-        let bounds = (span.lower == nil ? "" : " >") + (span.upper == nil ? "" : " <")
-        conditions.append(columns[span.prefix.count].keyPath.propertyName + bounds)
+        // The infinities only stand for "a number".
+        let lower = span.lower.flatMap { $0.value == IndexValue(-Double.infinity) ? nil : $0.isInclusive ? " >=" : " >" }
+        let upper = span.upper.flatMap { $0.value == IndexValue(Double.infinity) ? nil : $0.isInclusive ? " <=" : " <" }
+        conditions.append(columns[span.prefix.count].keyPath.propertyName + (lower ?? "") + (upper ?? ""))
       }
       return conditions
     }

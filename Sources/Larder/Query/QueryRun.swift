@@ -69,7 +69,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
 
   /// Whether the access path leads to just the records that are asked for.
   var isPlain: Bool {
-    residual.isEmpty && query.filters.isEmpty && query.near == nil && query.box == nil && query.words == nil
+    residual.isEmpty && query.filters.isEmpty && !query.shape.isPlaced && query.words == nil
   }
 
   // MARK: Walking
@@ -115,13 +115,13 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     case .near(let index):
       guard case .geo(let geo) = indexes.bodies[index], let near = query.near else { return }
       geo.nearest(to: near.latitude, near.longitude, within: near.within?.meters) { visit($0, $1, nil) }
-    case .box(let index):
-      guard case .geo(let geo) = indexes.bodies[index], let box = query.box else { return }
+    case .box(let index, let box):
+      guard case .geo(let geo) = indexes.bodies[index] else { return }
       geo.within(box) { visit($0, nil, nil) }
     case .words(let index):
       guard case .text(let text) = indexes.bodies[index], let words = query.words else { return }
       // Ranked results are wanted whole unless nothing else decides which of them stay.
-      let isAll = choice.givesOrder && residual.isEmpty && query.filters.isEmpty && query.box == nil
+      let isAll = choice.givesOrder && residual.isEmpty && query.filters.isEmpty && !query.shape.isPlaced
       for match in text.search(words, limit: isAll ? query.needed ?? .max : .max) where !visit(match.slot, nil, match.score) { return }
     }
   }
@@ -131,7 +131,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     guard let item = indexes.item(slot) else { return nil }
     for holds in tests where try !holds(item) { return nil }
     var candidate = QueryCandidate(slot: slot, item: item, distance: distance, score: score)
-    if query.near != nil || query.box != nil {
+    if query.shape.isPlaced {
       guard try place(&candidate) else { return nil }
     }
     for filter in query.filters where !filter(item) { return nil }
@@ -145,11 +145,15 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
       guard let read = read(candidate.item), let place = GeoCoordinate(latitude: read.latitude, longitude: read.longitude) else {
         return false
       }
-      if let box = query.box, !box.contains(latitude: place.latitude, longitude: place.longitude) { return false }
-      guard let near = query.near, let center = GeoCoordinate(latitude: near.latitude, longitude: near.longitude) else { return true }
-      let distance = candidate.distance ?? GreatCircle.distance(center, place)
-      candidate.distance = distance
-      return near.within.map { distance <= $0.meters } ?? true
+      for box in query.shape.boxes where !box.contains(latitude: place.latitude, longitude: place.longitude) { return false }
+      for (position, area) in query.shape.areas.enumerated() {
+        guard let center = GeoCoordinate(latitude: area.latitude, longitude: area.longitude) else { return false }
+        let isLast = position == query.shape.areas.count - 1
+        let distance = (isLast ? candidate.distance : nil) ?? GreatCircle.distance(center, place)
+        if let within = area.within, distance > within.meters { return false }
+        if isLast { candidate.distance = distance }
+      }
+      return true
     }
     return false
   }

@@ -16,16 +16,31 @@ struct QueryShape: Sendable {
     let isReversed: Bool
   }
 
+  /// A place that records are asked to be near.
+  struct Area: Sendable {
+    let latitude: Double
+    let longitude: Double
+    /// The greatest distance, included; `nil` for any.
+    let within: Distance?
+  }
+
   var conditions: [Condition] = []
   /// Why a predicate cannot be evaluated.
   var failure: RepositoryError?
   var filterCount = 0
-  var near: (latitude: Double, longitude: Double, within: Distance?)?
-  var box: BoundingBox?
-  var words: String?
+  /// The places to be near; the last one gives order and distances.
+  var areas: [Area] = []
+  var boxes: [BoundingBox] = []
+  var words: TextQuery?
   var order: [OrderColumn] = []
   var maximum: Int?
   var skipped = 0
+
+  /// The place that gives order and distances.
+  var near: Area? { areas.last }
+
+  /// Whether the place of a record must be looked at.
+  var isPlaced: Bool { !areas.isEmpty || !boxes.isEmpty }
 
   /// How many records decide the answer, when they come in its order; `nil` for all.
   var needed: Int? { maximum.map { $0.addingReportingOverflow(skipped).overflow ? Int.max : $0 + skipped } }
@@ -39,12 +54,12 @@ struct QueryShape: Sendable {
     guard (maximum ?? 0) >= 0, skipped >= 0 else {
       throw RepositoryError(.unsupported, "a limit or offset is not a negative number")
     }
-    if let near {
+    for near in areas {
       guard near.longitude.isFinite, abs(near.latitude) <= 90, (near.within?.meters ?? 0) >= 0 else {
         throw RepositoryError(.unsupported, "near needs a latitude from -90 to 90, a finite longitude, and no negative distance")
       }
     }
-    if let box {
+    for box in boxes {
       guard box.south <= box.north, box.west.isFinite, box.east.isFinite else {
         throw RepositoryError(.unsupported, "a box reaches from south to north, between finite longitudes")
       }

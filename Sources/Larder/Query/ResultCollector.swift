@@ -1,30 +1,50 @@
+internal import Foundation
+
 /// Keeps the first results of a query while candidates come in, in their order or in any.
 struct ResultCollector<Item: Sendable> {
   private let order: ResultOrder<Item>
+  /// The order by what was read of the candidates once; `nil` when a property that the query sorts by has no index values.
+  private let placeOrder: ResultPlace.Order?
   /// How many results decide the answer; `nil` for all.
   private let needed: Int?
   /// Whether candidates come in the query's order, so that the first ones are the answer.
   private let arrivesInOrder: Bool
   private var kept: [QueryCandidate<Item>] = []
+  /// What decides the order of those that are kept: small, so that sorting moves no values.
+  private var places: [ResultPlace] = []
   /// The last of the first `needed`, once there were so many: what does not come before it is out.
   private var bar: QueryCandidate<Item>?
+  private var placeBar: ResultPlace?
 
   init(order: ResultOrder<Item>, needed: Int?, arrivesInOrder: Bool) {
     self.order = order
     self.needed = needed
     self.arrivesInOrder = arrivesInOrder
+    let isReadable = order.columns.allSatisfy { $0.value != nil }
+    placeOrder = isReadable ? ResultPlace.Order(isReversed: order.columns.map(\.isReversed), keys: order.keys) : nil
   }
 
   /// Takes a candidate; `false` when no further one can matter.
   mutating func add(_ candidate: QueryCandidate<Item>) -> Bool {
+    if arrivesInOrder {
+      guard needed != 0 else { return false }
+      kept.append(candidate)
+      return kept.count < needed ?? .max
+    }
     guard let needed else {
+      if placeOrder != nil { places.append(place(of: candidate)) }
       kept.append(candidate)
       return true
     }
     guard needed > 0 else { return false }
-    if let bar, !order.isBefore(candidate, bar) { return true }
+    if let placeOrder {
+      let place = place(of: candidate)
+      if let placeBar, !placeOrder.isBefore(place, placeBar) { return true }
+      places.append(place)
+    } else if let bar, !order.isBefore(candidate, bar) {
+      return true
+    }
     kept.append(candidate)
-    if arrivesInOrder { return kept.count < needed }
     // Cut back only when twice too many are kept, so that each one is sorted a constant number of times.
     if kept.count / 2 > max(needed, 32) { cut(to: needed) }
     return true
@@ -36,10 +56,56 @@ struct ResultCollector<Item: Sendable> {
     return skipped == 0 ? kept : Array(kept.dropFirst(skipped))
   }
 
+  private func place(of candidate: QueryCandidate<Item>) -> ResultPlace {
+    ResultPlace(
+      values: order.columns.map { $0.value?(candidate.item) ?? .null }, distance: candidate.distance, score: candidate.score,
+      key: candidate.slot.key, index: kept.count)
+  }
+
   private mutating func cut(to count: Int) {
-    kept.sort(by: order.isBefore)
-    guard kept.count >= count else { return }
-    kept.removeLast(kept.count - count)
-    bar = kept.last
+    if let placeOrder {
+      places.sort(by: placeOrder.isBefore)
+      places.removeLast(max(0, places.count - count))
+      kept = places.map { kept[$0.index] }
+      for index in places.indices { places[index].index = index }
+      if places.count == count { placeBar = places.last }
+    } else {
+      kept.sort(by: order.isBefore)
+      guard kept.count >= count else { return }
+      kept.removeLast(kept.count - count)
+      bar = kept.last
+    }
+  }
+}
+
+/// What decides where a candidate comes in the order of a query, of one type whatever the type of the records is.
+struct ResultPlace: Sendable {
+  let values: [IndexValue]
+  let distance: Double?
+  let score: Double?
+  let key: RecordKey
+  /// Which candidate it is.
+  var index: Int
+
+  /// The order of ``ResultOrder``, by values that were read before.
+  struct Order: Sendable {
+    let isReversed: [Bool]
+    let keys: KeyOrder
+
+    /// Whether the left one comes first.
+    func isBefore(_ left: ResultPlace, _ right: ResultPlace) -> Bool {
+      for column in isReversed.indices {
+        let order = left.values[column].compared(to: right.values[column])
+        if order != .orderedSame { return (order == .orderedAscending) != isReversed[column] }
+      }
+      if isReversed.isEmpty {
+        if let first = left.distance, let second = right.distance {
+          if first != second { return first < second }
+        } else if let first = left.score, let second = right.score, first != second {
+          return first > second
+        }
+      }
+      return keys.isBefore(left.key, right.key)
+    }
   }
 }

@@ -6,14 +6,17 @@ struct SortColumn<Item>: Sendable {
   let isReversed: Bool
   /// The value that decides, where the type can be indexed; cursors and indexes need it.
   let value: (@Sendable (Item) -> IndexValue)?
-  private let isLess: @Sendable (Item, Item) -> Bool
+  private let order: @Sendable (Item, Item) -> Int
 
   init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
     self.keyPath = keyPath
     isReversed = order == .reverse
     value = Self.value(at: keyPath, isIndexable: Value.self is any IndexableValue.Type)
     let isLess = Self.order(of: Value.self)
-    self.isLess = { isLess($0[keyPath: keyPath], $1[keyPath: keyPath]) }
+    self.order = { left, right in
+      let (left, right) = (left[keyPath: keyPath], right[keyPath: keyPath])
+      return isLess(left, right) ? -1 : isLess(right, left) ? 1 : 0
+    }
   }
 
   init<Value: Comparable & Sendable>(_ keyPath: any KeyPath<Item, Value?> & Sendable, _ order: SortOrder) {
@@ -21,10 +24,20 @@ struct SortColumn<Item>: Sendable {
     isReversed = order == .reverse
     value = Self.value(at: keyPath, isIndexable: Value.self is any IndexableValue.Type)
     let isLess = Self.order(of: Value.self)
-    self.isLess = { left, right in
-      guard let right = right[keyPath: keyPath] else { return false }
-      guard let left = left[keyPath: keyPath] else { return true }
-      return isLess(left, right)
+    self.order = { left, right in
+      guard let right = right[keyPath: keyPath] else { return left[keyPath: keyPath] == nil ? 0 : 1 }
+      guard let left = left[keyPath: keyPath] else { return -1 }
+      return isLess(left, right) ? -1 : isLess(right, left) ? 1 : 0
+    }
+  }
+
+  /// Sorts as an index does.
+  init<Value: IndexableValue>(indexed keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
+    self.keyPath = keyPath
+    isReversed = order == .reverse
+    value = { $0[keyPath: keyPath].indexValue }
+    self.order = { left, right in
+      left[keyPath: keyPath].indexValue.compared(to: right[keyPath: keyPath].indexValue).rawValue
     }
   }
 
@@ -42,10 +55,7 @@ struct SortColumn<Item>: Sendable {
   }
 
   /// Whether, and which way, the column tells two items apart: negative when `left` comes first.
-  func compare(_ left: Item, _ right: Item) -> Int {
-    if isLess(left, right) { return isReversed ? 1 : -1 }
-    return isLess(right, left) ? (isReversed ? -1 : 1) : 0
-  }
+  func compare(_ left: Item, _ right: Item) -> Int { isReversed ? order(right, left) : order(left, right) }
 }
 
 extension SortColumn: CustomStringConvertible {

@@ -26,6 +26,34 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     _modify { yield &members[RecordKey(name)] }
   }
 
+  /// The number of a member; `nil` when there is no such member, or it is not a number.
+  ///
+  /// Setting `nil` takes the member out; a number that is not finite, which JSON cannot hold, makes it null.
+  @_disfavoredOverload
+  public subscript(name: String) -> Double? {
+    get { self[name]?.doubleValue }
+    set { self[name] = newValue.map { JSONValue($0) } }
+  }
+
+  /// The value at a path of names, through objects in objects; `nil` when there is none.
+  ///
+  /// Setting a value makes the objects on the way that are missing, in place of whatever else is there; setting `nil` takes the member out.
+  public subscript(name: String, next: String, rest: String...) -> JSONValue? {
+    get { rest.reduce(self[name]?[next]) { $0?[$1] } }
+    set { set(newValue, at: [name, next] + rest) }
+  }
+
+  private mutating func set(_ value: JSONValue?, at path: [String]) {
+    guard let name = path.first, path.count > 1 else {
+      if let name = path.first { self[name] = value }
+      return
+    }
+    if value == nil, self[name]?.objectValue == nil { return }
+    var inner = self[name]?.objectValue ?? JSONObject()
+    inner.set(value, at: Array(path.dropFirst()))
+    self[name] = .object(inner)
+  }
+
   /// The names of all members, in the order of their bytes.
   public var names: [String] { members.keys.sorted().map(\.text) }
 

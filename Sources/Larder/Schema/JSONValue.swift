@@ -36,6 +36,42 @@ public enum JSONValue: Hashable, Sendable {
   }
 }
 
+extension JSONValue {
+  /// Makes a number; null for one that is not finite, which JSON cannot hold.
+  public init(_ value: Double) { self = JSONNumber(value).map(JSONValue.number) ?? .null }
+  /// Makes a number of an integer of any width.
+  public init(_ value: some BinaryInteger) { self = .number(JSONNumber(value)) }
+  /// Makes a string.
+  public init(_ value: String) { self = .string(value) }
+  /// Makes a truth value.
+  public init(_ value: Bool) { self = .bool(value) }
+
+  /// The value of an object's member; `nil` when there is no such member, or this is no object.
+  ///
+  /// Setting a member makes the value an object if it is none; setting `nil` takes the member out.
+  public subscript(name: String) -> JSONValue? {
+    get { objectValue?[name] }
+    set {
+      var object = objectValue ?? JSONObject()
+      if newValue == nil, objectValue == nil { return }
+      object[name] = newValue
+      self = .object(object)
+    }
+  }
+
+  /// The element of an array; `nil` when there are not so many, or this is no array.
+  ///
+  /// Setting `nil` takes the element out; setting one that is not there does nothing.
+  public subscript(index: Int) -> JSONValue? {
+    get { arrayValue.flatMap { $0.indices.contains(index) ? $0[index] : nil } }
+    set {
+      guard case .array(var elements) = self, elements.indices.contains(index) else { return }
+      if let newValue { elements[index] = newValue } else { elements.remove(at: index) }
+      self = .array(elements)
+    }
+  }
+}
+
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
   ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {

@@ -9,7 +9,7 @@ struct PredicateAnalysisTests {
     "true": "", "false": "never", "equal": "rating = i3", "equal mirrored": "rating = i3", "not equal": "?", "not equal mirrored": "?",
     "equal text": "name = té", "equal nan": "never", "not nan": "?", "zero": "height = r0", "float": "width = r2.5",
     "big": "big = u18446744073709551615", "big range": "big in (i9223372036854775807, …)", "tiny": "tiny in (…, i0)",
-    "kind": "kind ≈ tbeach", "label": "label ≈ tz", "label order": "?", "not": "?", "flag": "flag = true", "not flag": "flag = false",
+    "kind": "kind = tbeach", "label": "label ≈ tz", "label order": "?", "not": "?", "flag": "flag = true", "not flag": "flag = false",
     "flag is true": "flag = true", "maybe flag": "maybeFlag = true", "not maybe": "?", "nil": "score = null", "not nil": "?",
     "captured nil": "score = null", "wrapped": "score = i3", "wrapped text": "note = ta", "optional real": "weight = r0",
     "optional nan": "never", "twice": "twice ≈ null", "twice nil": "twice ≈ null", "less": "rating in (…, i3)",

@@ -60,7 +60,7 @@ import Testing
     #expect(best.residual.isEmpty && best.order == .index)
     #expect(best.estimatedRows == 5 && best.examinedRows == 5)
     #expect(
-      "\(best)" == "ordered(country, rating) [country =, rating >], order from the index, 5 rows estimated, 5 examined")
+      "\(best)" == "ordered(country, rating) [country =, rating >=], order from the index, 5 rows estimated, 5 examined")
 
     let checked = things.explain(Query().where(#Predicate { $0.country == "JP" && $0.height != 0 }).filter { $0.isOpen })
     #expect(checked.index == "ordered(country, rating)" && checked.residual == ["predicate", "filter"])

@@ -14,6 +14,7 @@ struct Thing: Codable, Identifiable, Sendable, Equatable {
   var score: Int?
   var day: Date
   var isOpen: Bool
+  var isSure: Bool?
   var tags: [String]
   var latitude: Double
   var longitude: Double
@@ -28,7 +29,8 @@ struct Thing: Codable, Identifiable, Sendable, Equatable {
       height: [-1.5, -0.0, 0, 2.25, 1e300, 7].randomElement(using: &generator) ?? 0,
       score: Bool.random(using: &generator) ? nil : Int.random(in: -2...2, using: &generator),
       day: Date(timeIntervalSince1970: Double(Int.random(in: 0...20, using: &generator)) * 86_400),
-      isOpen: Bool.random(using: &generator), tags: Array(words.shuffled(using: &generator).prefix(2)),
+      isOpen: Bool.random(using: &generator), isSure: [true, false, nil].randomElement(using: &generator) ?? nil,
+      tags: Array(words.shuffled(using: &generator).prefix(2)),
       latitude: [90, -90, 0, Double.random(in: -90...90, using: &generator)].randomElement(using: &generator) ?? 0,
       longitude: [180, -180, 179.5, Double.random(in: -180...180, using: &generator)].randomElement(using: &generator) ?? 0,
       notes: (0..<Int.random(in: 0...6, using: &generator)).map { _ in words.randomElement(using: &generator) ?? "" }

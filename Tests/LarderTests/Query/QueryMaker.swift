@@ -15,7 +15,8 @@ struct QueryMaker: Sendable {
   static let indexes: [RepositoryIndex<Thing>] = [
     .ordered(\.country), .ordered(\.rating), .ordered(\.country, \.rating), .ordered(\.kind, \.day), .ordered(\.height),
     .ordered(\.score, \.rating), .ordered(.ascending(\.country), .descending(\.rating)), .ordered(.descending(\.day)),
-    .ordered(\.isOpen, \.kind, \.rating), .ordered(\.rating, \.day), .unique(\.id), .geo(\.latitude, \.longitude),
+    .ordered(\.isOpen, \.kind, \.rating), .ordered(\.rating, \.day), .ordered(.descending(\.kind), \.rating),
+    .ordered(\.isSure, .descending(\.rating)), .unique(\.id), .geo(\.latitude, \.longitude),
     .fullText(\.notes),
   ]
 
@@ -85,8 +86,8 @@ struct QueryMaker: Sendable {
   }
 
   private mutating func addPlace(using random: inout SeededGenerator) {
-    let other = Thing.random(0, using: &random)
-    if random.chance(30) {
+    for _ in 0..<random.timesAsked(30) {
+      let other = Thing.random(0, using: &random)
       let (latitude, longitude) = (other.latitude, other.longitude)
       let radius = random.chance(50) ? Double(random.int(0..<20_000)) : nil
       near = (latitude, longitude)
@@ -94,7 +95,8 @@ struct QueryMaker: Sendable {
       let greatest = radius.map { $0 * 1_000 } ?? .infinity
       add("near \(latitude) \(longitude) within \(greatest)", nearby) { Self.distance(latitude, longitude, $0) <= greatest }
     }
-    if random.chance(20) {
+    for _ in 0..<random.timesAsked(20) {
+      let other = Thing.random(0, using: &random)
       let box = BoundingBox(
         south: min(other.latitude, 10), west: other.longitude, north: max(other.latitude, 10), east: Double(random.int(-180..<180)))
       add("within \(box)", query.within(box)) { box.contains(latitude: $0.latitude, longitude: $0.longitude) }
@@ -103,13 +105,18 @@ struct QueryMaker: Sendable {
 
   /// Words, with an order that does not rest on ranks, which `TextIndexTests` compares.
   private mutating func addWords(using random: inout SeededGenerator) {
-    guard random.chance(25) else { return }
-    let words = [["dawn"], ["light"], ["cafe", "pi"], ["munster"], ["rock", "storm"], ["nothing"]][random.int(0..<6)]
-    add("matching \(words)", query.matching(words.joined(separator: " "))) { thing in
-      let found = thing.notes.split(separator: " ").map {
-        $0.lowercased().replacingOccurrences(of: "é", with: "e").replacingOccurrences(of: "ü", with: "u")
+    let count = random.timesAsked(25)
+    if count == 0 { return }
+    for _ in 0..<count {
+      let words = [["dawn"], ["light"], ["cafe", "pi"], ["munster"], ["rock", "storm"], ["nothing"]][random.int(0..<6)]
+      let isFinished = random.chance(30)
+      add("matching \(words)", query.matching(words.joined(separator: " ") + (isFinished ? " " : ""))) { thing in
+        let found = thing.notes.split(separator: " ").map {
+          $0.lowercased().replacingOccurrences(of: "é", with: "e").replacingOccurrences(of: "ü", with: "u")
+        }
+        let last = words[words.count - 1]
+        return words.dropLast().allSatisfy(found.contains) && found.contains { isFinished ? $0 == last : $0.hasPrefix(last) }
       }
-      return words.dropLast().allSatisfy(found.contains) && found.contains { $0.hasPrefix(words[words.count - 1]) }
     }
     if orders.isEmpty && near == nil { addOrder(using: &random) }
   }
@@ -131,7 +138,10 @@ struct QueryMaker: Sendable {
       }
     }
     text += " sorted \(order)"
-    switch random.int(0..<6) {
+    switch random.int(0..<9) {
+    case 6: (query, orders) = (query.sorted(by: \.isOpen, order), orders + [compare { $0.isOpen ? 1 : 0 }])
+    case 7: (query, orders) = (query.sorted(by: \.kind, order), orders + [compare { $0.kind.rawValue }])
+    case 8: (query, orders) = (query.sorted(by: \.isSure, order), orders + [compare { $0.isSure.map { $0 ? 2 : 1 } ?? 0 }])
     case 0: (query, orders) = (query.sorted(by: \.country, order), orders + [compare(\.country)])
     case 1: (query, orders) = (query.sorted(by: \.rating, order), orders + [compare(\.rating)])
     case 2: (query, orders) = (query.sorted(by: \.day, order), orders + [compare(\.day)])
@@ -158,4 +168,9 @@ struct QueryMaker: Sendable {
     if ignoringLimits { return sorted }
     return Array(sorted.dropFirst(offset).prefix(limit ?? .max))
   }
+}
+
+extension SeededGenerator {
+  /// How often a condition is asked for: not at all, or once so many times in a hundred, and now and then twice.
+  mutating func timesAsked(_ percent: Int) -> Int { chance(percent) ? (chance(30) ? 2 : 1) : 0 }
 }

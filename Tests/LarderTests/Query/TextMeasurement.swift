@@ -31,7 +31,7 @@ import Testing
       measure("search \(query), top 50 of \(index.search(query).count)") { _ in _ = index.search(query, limit: 50) }
     }
     measure("search \(sizes[0].0), all", rounds: 20) { _ in _ = index.search(sizes[0].0) }
-    measure("estimate w") { _ in _ = index.estimate("w") }
+    measure("estimate w") { _ in _ = index.estimate(TextQuery("w")) }
     let texts = (0..<2_000).map { _ in [text(&random)] }
     measure("insert", rounds: 1_000) { index.insert(slot("new-\($0)"), texts: texts[$0]) }
     var copies: [TextIndex] = []

@@ -31,23 +31,27 @@ struct TextWorld {
 
   func search(_ query: String) -> [(key: String, score: Double)] {
     var words = query.split(separator: " ").map { $0.lowercased() }
-    guard let last = words.popLast() else { return [] }
+    guard !words.isEmpty else { return [] }
+    let prefix = query.hasSuffix(" ") ? nil : words.popLast()
     let all = documents.values.map { (key: $0.key, words: $0.words) }.filter { !$0.words.isEmpty }
     let average = Double(all.reduce(0) { $0 + $1.words.count }) / Double(all.count)
     var tests: [(String) -> Bool] = []
     for (place, word) in words.enumerated() where !words[..<place].contains(word) { tests.append { $0 == word } }
-    tests.append { $0.hasPrefix(last) }
+    if let prefix { tests.append { $0.hasPrefix(prefix) } }
     // Scores are added from the rarest word on.
     let holders = tests.map { test in all.count { $0.words.contains(where: test) } }
     let order = tests.indices.sorted { (holders[$0], $0) < (holders[$1], $1) }
     tests = order.map { tests[$0] }
     let weights = order.map { log1p((Double(all.count) - Double(holders[$0]) + 0.5) / (Double(holders[$0]) + 0.5)) }
+    // A prefix that is a word of its own counts more than all words together.
+    let bonus = weights.reduce(1) { $0 + $1 * 2.2 }
     var found: [(key: String, score: Double)] = []
     for document in all {
       let frequencies = tests.map { test in Double(document.words.count(where: test)) }
       guard !frequencies.contains(0) else { continue }
       let norm = 1.2 * (1 - 0.75 + 0.75 * Double(document.words.count) / average)
-      found.append((document.key, zip(weights, frequencies).reduce(0) { $0 + $1.0 * ($1.1 * 2.2) / ($1.1 + norm) }))
+      let start = prefix.map { document.words.contains($0) } ?? false ? bonus : 0
+      found.append((document.key, zip(weights, frequencies).reduce(start) { $0 + $1.0 * ($1.1 * 2.2) / ($1.1 + norm) }))
     }
     return found.sorted { $0.score == $1.score ? RecordKey($0.key) < RecordKey($1.key) : $0.score > $1.score }
   }

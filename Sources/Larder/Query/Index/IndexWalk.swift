@@ -113,3 +113,23 @@ struct IndexWalk {
     return true
   }
 }
+
+extension IndexWalk {
+  /// Leaves records out at the beginning of a part, in the order of a query, without visiting them: what is left of the part, and how many
+  /// of its first records are still to be left out, because only the walk knows the order within their group.
+  ///
+  /// Cost: some searches.
+  func skipping(_ count: Int, of ranks: Range<Int>, _ use: AccessPath.OrderUse) -> (ranks: Range<Int>, inside: Int) {
+    guard case .groups(let grouped, let isReversed) = use, count > 0 else { return (ranks, count) }
+    guard count < ranks.count else { return (ranks.upperBound..<ranks.upperBound, 0) }
+    if !isReversed, grouped == columns { return (ranks.lowerBound + count..<ranks.upperBound, 0) }
+    let place = isReversed ? ranks.upperBound - 1 - count : ranks.lowerBound + count
+    let group = Array(tree.element(at: place).values.prefix(grouped))
+    if isReversed {
+      let end = min(ranks.upperBound, tree.rank { $0.compared(to: group) == .orderedDescending })
+      return (ranks.lowerBound..<end, count - (ranks.upperBound - end))
+    }
+    let start = max(ranks.lowerBound, tree.rank { $0.compared(to: group) != .orderedAscending })
+    return (start..<ranks.upperBound, count - (start - ranks.lowerBound))
+  }
+}

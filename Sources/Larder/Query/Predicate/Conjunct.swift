@@ -31,17 +31,23 @@ struct Conjunct<Item>: Sendable {
 
   private final class CompiledOnce: Sendable {
     private let compile: @Sendable () -> Evaluation
-    private let made = Mutex<Evaluation?>(nil)
+    private let made = Mutex<Made?>(nil)
+
+    /// Holds the closure by reference: a lock over the closure itself would wrap it once more at every use, until a call overflows the stack.
+    private final class Made: Sendable {
+      let evaluation: Evaluation
+      init(_ evaluation: @escaping Evaluation) { self.evaluation = evaluation }
+    }
 
     init(_ compile: @escaping @Sendable () -> Evaluation) { self.compile = compile }
 
     var evaluation: Evaluation {
       made.withLock { made in
         if let made { return made }
-        let evaluation = compile()
-        made = evaluation
-        return evaluation
-      }
+        let first = Made(compile())
+        made = first
+        return first
+      }.evaluation
     }
   }
 }

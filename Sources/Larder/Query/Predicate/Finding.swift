@@ -13,9 +13,7 @@ struct Finding {
 
 /// A type as its index values stand for it.
 struct IndexedType {
-  /// Whether values are equal just if their index values are.
-  ///
-  /// Known of the types that Larder makes indexable; others promise no more than that equal values have equal index values.
+  /// Whether values are equal just if their index values are, as the type says of itself.
   let isExact: Bool
   /// Whether `<` is the order of the index values.
   let isOrdered: Bool
@@ -31,7 +29,7 @@ struct IndexedType {
     isDate = ownType == Date.self
     isReal = [Double.self, Float.self, Date.self].contains { $0 == ownType }
     let isOwn = Self.ordered.contains { $0 == ownType }
-    isExact = isReal || isOwn || ownType == Bool.self
+    isExact = indexable.hasExactIndexValues
     isOrdered = (isReal || isOwn) && ownType == type
   }
 
@@ -84,6 +82,7 @@ struct IndexedType {
 extension Constraint {
   /// One of some values, however many and in whatever order.
   static func oneOf(_ path: ItemPath, among values: [IndexValue]) -> Constraint {
+    if values.count == 1 { return .equal(path, values[0]) }
     let values = Set(values).sorted()
     return switch values.count {
     case 0: .never

@@ -5,12 +5,14 @@ struct PostingBlock {
   private(set) var postings: [TextPosting] = []
   private(set) var scores: [Double] = []
 
-  /// Takes the records of a block that have at least the score `least` by their first word.
-  mutating func load(_ block: [TextPosting], weight: Double, _ ranking: BM25, atLeast least: Double) {
+  /// Takes the records of a block that have at least the score `least` by what they start at and their first word.
+  mutating func load(
+    _ block: [TextPosting], weight: Double, _ ranking: BM25, startingAt start: (UInt32) -> Double, atLeast least: Double
+  ) {
     postings.removeAll(keepingCapacity: true)
     scores.removeAll(keepingCapacity: true)
     for posting in block {
-      let score = ranking.score(weight: weight, frequency: posting.frequency, length: posting.length)
+      let score = start(posting.number) + ranking.score(weight: weight, frequency: posting.frequency, length: posting.length)
       guard score >= least else { continue }
       postings.append(posting)
       scores.append(score)

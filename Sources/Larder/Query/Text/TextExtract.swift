@@ -19,10 +19,10 @@ extension TextExtract {
 
   /// The extract of the text where most of the query's words are close together; `nil` if none is there.
   init?(of query: TextQuery, from texts: [String], width: Int = Self.width) {
-    guard let prefix = query.prefix else { return nil }
+    if query.isImpossible { return nil }
     var best: (window: Window, field: Int)?
     for (field, text) in texts.enumerated() {
-      guard let window = Window(of: query, prefix, in: text, width: width) else { continue }
+      guard let window = Window(of: query, in: text, width: width) else { continue }
       if best.map({ $0.window.value < window.value }) ?? true { best = (window, field) }
     }
     guard let best else { return nil }
@@ -43,24 +43,20 @@ private struct Window {
   /// How many different words of the query are here, then how many in all.
   let value: (Int, Int)
 
-  init?(of query: TextQuery, _ prefix: Term, in text: String, width: Int) {
+  init?(of query: TextQuery, in text: String, width: Int) {
     var words: [Range<Int>] = []
     var matches: [Match] = []
     var folding = TextFolding()
     folding.words(in: text) { term, range in
       words.append(range)
-      if let word = query.words.firstIndex(of: term) {
-        matches.append(Match(range: range, word: word))
-      } else if term.hasPrefix(prefix) {
-        matches.append(Match(range: range, word: query.words.count))
-      }
+      if let word = query.place(of: term) { matches.append(Match(range: range, word: word)) }
     }
     guard !matches.isEmpty else { return nil }
 
     // The stretch of matches that has most different words, then most, then is first; bytes stand in for characters.
     let reach = text.utf8.count * width / Swift.max(1, text.count)
     var (first, chosen, value) = (0, 0..<1, (0, 0))
-    var counts = [Int](repeating: 0, count: query.words.count + 1)
+    var counts = [Int](repeating: 0, count: query.words.count + query.prefixes.count)
     for (index, match) in matches.enumerated() {
       counts[match.word] += 1
       while first < index, match.range.upperBound - matches[first].range.lowerBound > reach {

@@ -9,8 +9,8 @@ struct TextMatch: Sendable {
 extension TextIndex {
   /// The records that hold all words, best first, those with equal scores by key.
   ///
-  /// A word matches if it is equal when folded; the last word of the query also matches any word that begins with it, and counts like
-  /// one word in all these spellings. No words match nothing.
+  /// A word matches if it is equal when folded; a prefix also matches any word that begins with it, and counts like one word in all these
+  /// spellings. Records that hold a prefix as a word of its own come before those that do not. No words match nothing.
   /// - Parameter limit: how many to return at most; with few, the search costs little more than reading the words' lists.
   func search(_ text: String, limit: Int = .max) -> [TextMatch] {
     search(TextQuery(text), limit: limit)
@@ -24,10 +24,19 @@ extension TextIndex {
     // The shortest list leads, the next longer ones are asked first; their scores are added in this order.
     let order = lists.indices.sorted { lists[$0].count < lists[$1].count }
     let leadWeight = weights[order[0]]
+    // More than all words together can add, so that no sum of them outweighs a prefix that is a word of its own.
+    let bonus = order.reduce(1) { $0 + BM25.limit(weight: weights[$1]) }
+    var exact = query.prefixes.compactMap { terms.find($0)?.postings }.map { SummaryTreeCursor($0) }
+    let start = { (number: UInt32) in
+      var sum = 0.0
+      for index in exact.indices where exact[index].move(to: number) { sum += bonus }
+      return sum
+    }
     if lists.count == 1 {
       lists[0].forEachBlock { postings in
         for posting in postings {
-          best.offer(posting.number, score: ranking.score(weight: leadWeight, frequency: posting.frequency, length: posting.length))
+          let score = ranking.score(weight: leadWeight, frequency: posting.frequency, length: posting.length)
+          best.offer(posting.number, score: start(posting.number) + score)
         }
       }
       return best.sorted()
@@ -40,7 +49,7 @@ extension TextIndex {
     }
     var block = PostingBlock()
     lists[order[0]].forEachBlock { postings in
-      block.load(postings, weight: leadWeight, ranking, atLeast: best.least - rest)
+      block.load(postings, weight: leadWeight, ranking, startingAt: start, atLeast: best.least - rest)
       for index in others.indices {
         block.keep(&others[index].cursor, weight: others[index].weight, ranking, atLeast: best.least - others[index].rest)
       }
@@ -49,35 +58,39 @@ extension TextIndex {
     return best.sorted()
   }
 
-  /// About how many records a search finds: never fewer than it does, unless very many words begin with the last.
-  func estimate(_ text: String) -> Int {
-    let query = TextQuery(text)
-    guard let prefix = query.prefix else { return 0 }
+  /// About how many records a search finds: never fewer than it does, unless very many words begin with a prefix.
+  func estimate(_ query: TextQuery) -> Int {
+    if query.isImpossible { return 0 }
     var least = documents.count
     for word in query.words { least = min(least, terms.find(word)?.postings.count ?? 0) }
-    var sum = 0
-    var budget = 1_000
-    terms.forEach(from: prefix) { entry in
-      guard entry.term.hasPrefix(prefix) else { return false }
-      sum += entry.postings.count
-      budget -= 1
-      return sum < least && budget > 0
+    for prefix in query.prefixes {
+      var sum = 0
+      var budget = 1_000
+      terms.forEach(from: prefix) { entry in
+        guard entry.term.hasPrefix(prefix) else { return false }
+        sum += entry.postings.count
+        budget -= 1
+        return sum < least && budget > 0
+      }
+      least = min(least, sum)
     }
-    return min(least, sum)
+    return least
   }
 
-  /// The lists of the words in the order of the query, the last word's at the end; `nil` for no words.
+  /// The lists of the words in the order of the query, the prefixes' at the end; `nil` for no words.
   private func lists(for query: TextQuery) -> [PostingList]? {
-    guard let prefix = query.prefix else { return nil }
+    if query.isImpossible { return nil }
     var lists = query.words.map { PostingList.tree(terms.find($0)?.postings ?? SummaryTree()) }
     if lists.contains(where: \.isEmpty) { return lists }
-    var spellings: [SummaryTree<TextPosting>] = []
-    terms.forEach(from: prefix) { entry in
-      guard entry.term.hasPrefix(prefix) else { return false }
-      spellings.append(entry.postings)
-      return true
+    for prefix in query.prefixes {
+      var spellings: [SummaryTree<TextPosting>] = []
+      terms.forEach(from: prefix) { entry in
+        guard entry.term.hasPrefix(prefix) else { return false }
+        spellings.append(entry.postings)
+        return true
+      }
+      lists.append(PostingList(union: spellings, numbers: Int(nextNumber)))
     }
-    lists.append(PostingList(union: spellings, numbers: Int(nextNumber)))
     return lists
   }
 }

@@ -1,34 +1,55 @@
 internal import Foundation
 
-/// The words that a record must hold: each of them, and one that begins with the last.
+/// The words that a record must hold: each of them, and for each prefix one that begins with it.
 struct TextQuery: Hashable, Sendable {
-  /// Each word but the last, in order, without repetition.
-  let words: [Term]
-  /// The last word, or `nil` if there is none, which matches nothing.
-  let prefix: Term?
+  /// The words that are asked for as they are, in order, without repetition.
+  private(set) var words: [Term] = []
+  /// The beginnings of words, in order, without repetition.
+  private(set) var prefixes: [Term] = []
+  /// Whether nothing matches, because a text has no words.
+  private(set) var isImpossible = false
 
+  /// Takes the words of a text.
+  ///
+  /// The last word may be the beginning of one, unless white space follows it: then whoever types has finished it.
   init(_ text: String) {
     var folding = TextFolding()
     var all: [Term] = []
     folding.words(in: text) { term, _ in all.append(term) }
-    prefix = all.popLast()
+    isImpossible = all.isEmpty
+    let isFinished = text.unicodeScalars.last?.properties.isWhitespace ?? true
+    if !isFinished, let last = all.popLast() { prefixes = [last] }
     var seen: Set<Term> = []
     words = all.filter { seen.insert($0).inserted }
   }
 
+  /// A query for what both ask for.
+  func intersection(_ other: TextQuery) -> TextQuery {
+    var both = self
+    both.isImpossible = isImpossible || other.isImpossible
+    both.words += other.words.filter { !words.contains($0) }
+    both.prefixes += other.prefixes.filter { !prefixes.contains($0) }
+    return both
+  }
+
   /// Whether a record with these texts is found.
   func matches(_ texts: [String]) -> Bool {
-    guard let prefix else { return false }
+    if isImpossible { return false }
     var folding = TextFolding()
     var missing = Set(words)
-    var hasPrefix = false
+    var open = prefixes
     for text in texts {
       folding.words(in: text) { term, _ in
         missing.remove(term)
-        hasPrefix = hasPrefix || term.hasPrefix(prefix)
+        open.removeAll { term.hasPrefix($0) }
       }
     }
-    return hasPrefix && missing.isEmpty
+    return open.isEmpty && missing.isEmpty
+  }
+
+  /// The place of what a word of a text matches, among the words and behind them the prefixes; `nil` when it matches nothing.
+  func place(of term: Term) -> Int? {
+    words.firstIndex(of: term) ?? prefixes.firstIndex { term.hasPrefix($0) }.map { words.count + $0 }
   }
 }
 

@@ -1,0 +1,102 @@
+internal import Foundation
+
+extension LocalRepository {
+  /// The least value of a property among the records that meet the query, or `nil` when none does.
+  ///
+  /// Cost: one search where an index gives the order.
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func min<Value: Comparable & Sendable>(
+    of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
+  ) async throws(RepositoryError) -> Value? {
+    try await first(SortColumn(keyPath, .forward), in: query)?[keyPath: keyPath]
+  }
+
+  /// The greatest value of a property among the records that meet the query, or `nil` when none does.
+  ///
+  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func max<Value: Comparable & Sendable>(
+    of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
+  ) async throws(RepositoryError) -> Value? {
+    try await first(SortColumn(keyPath, .reverse), in: query)?[keyPath: keyPath]
+  }
+
+  /// The least value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  ///
+  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func min<Value: IndexableValue>(
+    of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
+  ) async throws(RepositoryError) -> Value? {
+    try await first(SortColumn(indexed: keyPath, .forward), in: query)?[keyPath: keyPath]
+  }
+
+  /// The greatest value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  ///
+  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func max<Value: IndexableValue>(
+    of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
+  ) async throws(RepositoryError) -> Value? {
+    try await first(SortColumn(indexed: keyPath, .reverse), in: query)?[keyPath: keyPath]
+  }
+
+  /// The least value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  ///
+  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func min<Value: Comparable & IndexableValue>(
+    of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
+  ) async throws(RepositoryError) -> Value? {
+    try await first(SortColumn(indexed: keyPath, .forward), in: query)?[keyPath: keyPath]
+  }
+
+  /// The greatest value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  ///
+  /// A NaN is greater than every number. Cost: one search where an index gives the order.
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func max<Value: Comparable & IndexableValue>(
+    of keyPath: any KeyPath<Item, Value> & Sendable, in query: Query<Item> = .init()
+  ) async throws(RepositoryError) -> Value? {
+    try await first(SortColumn(indexed: keyPath, .reverse), in: query)?[keyPath: keyPath]
+  }
+
+  /// The least value of an optional property among the records that meet the query and have one, or `nil` when none does.
+  ///
+  /// Cost: some searches where an index gives the order.
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func min<Value: IndexableValue>(
+    of keyPath: any KeyPath<Item, Value?> & Sendable, in query: Query<Item> = .init()
+  ) async throws(RepositoryError) -> Value? {
+    try await first(SortColumn(indexed: keyPath, .forward), in: query, unless: { $0[keyPath: keyPath] == nil }) { $0.present(keyPath) }?[
+      keyPath: keyPath]
+  }
+
+  /// The greatest value of an optional property among the records that meet the query and have one, or `nil` when none does.
+  ///
+  /// Cost: some searches where an index gives the order.
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func max<Value: IndexableValue>(
+    of keyPath: any KeyPath<Item, Value?> & Sendable, in query: Query<Item> = .init()
+  ) async throws(RepositoryError) -> Value? {
+    try await first(SortColumn(indexed: keyPath, .reverse), in: query, unless: { $0[keyPath: keyPath] == nil }) { $0.present(keyPath) }?[
+      keyPath: keyPath]
+  }
+
+  /// The record that comes first by a property among those that meet the query.
+  ///
+  /// - Parameters:
+  ///   - isLeftOut: Which of the query's records do not count.
+  ///   - narrowed: Makes the query leave them out, where it has no limit that would then let others in.
+  private nonisolated(nonsending) func first(
+    _ column: SortColumn<Item>, in query: Query<Item>, unless isLeftOut: (Item) -> Bool = { _ in false },
+    _ narrowed: (Query<Item>) -> Query<Item> = { $0 }
+  ) async throws(RepositoryError) -> Item? {
+    if query.maximum == nil, query.skipped == 0 {
+      var ordered = narrowed(query)
+      ordered.order = [column]
+      return try await first(ordered)
+    }
+    return try await fetch(query).filter { !isLeftOut($0) }.min { column.compare($0, $1) < 0 }
+  }
+}

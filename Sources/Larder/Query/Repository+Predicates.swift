@@ -1,0 +1,51 @@
+public import Foundation
+
+extension Repository {
+  /// The records for which the predicate holds, by id.
+  public func fetch(where predicate: Predicate<Item>) async throws(RepositoryError) -> [Item] {
+    try await fetch(Query().where(predicate))
+  }
+
+  /// The first record by id for which the predicate holds, or `nil` when it holds for none.
+  public func first(where predicate: Predicate<Item>) async throws(RepositoryError) -> Item? {
+    try await first(Query().where(predicate))
+  }
+
+  /// How many records the predicate holds for.
+  public func count(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
+    try await count(Query().where(predicate))
+  }
+}
+
+extension LocalRepository {
+  /// The records for which the predicate holds, by id.
+  ///
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func fetch(where predicate: Predicate<Item>) async throws(RepositoryError) -> [Item] {
+    try await fetch(Query().where(predicate))
+  }
+
+  /// The first record by id for which the predicate holds, or `nil` when it holds for none.
+  ///
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func first(where predicate: Predicate<Item>) async throws(RepositoryError) -> Item? {
+    try await first(Query().where(predicate))
+  }
+
+  /// How many records the predicate holds for.
+  ///
+  /// Cost: as ``count(_:)``.
+  /// - Throws: as ``fetch(_:)``.
+  public nonisolated(nonsending) func count(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
+    try await count(Query().where(predicate))
+  }
+
+  /// Deletes all records for which the predicate holds, in one commit.
+  ///
+  /// - Returns: How many there were.
+  /// - Throws: as ``delete(where:)-(Query<Item>)``.
+  @concurrent @discardableResult
+  public nonisolated func delete(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
+    try await delete(where: Query().where(predicate))
+  }
+}

@@ -1,0 +1,37 @@
+extension RepositorySnapshot {
+  /// The records that meet the query, in its order; at once, on the calling thread: for the body of a view.
+  ///
+  /// An index is used that had been built when the snapshot was taken: open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``, or
+  /// ask ``LocalRepository/fetch(_:)`` once before. Without it every record is looked at, and decoded at its first touch; an index of words
+  /// is made for this call alone.
+  /// - Throws: `.unsupported` when the query cannot be evaluated, with the reason.
+  public func fetch(_ query: Query<Item>) throws(RepositoryError) -> [Item] {
+    try query.shape.check()
+    if let answer = try DirectAnswer(query.shape, CollectionState(records, indexes: indexes)) { return try answer.items(coder) }
+    return try run(query).results().map { $0.item }
+  }
+
+  /// The first record that meets the query, or `nil` when none does.
+  ///
+  /// Cost: as ``fetch(_:)``.
+  /// - Throws: as ``fetch(_:)``.
+  public func first(_ query: Query<Item>) throws(RepositoryError) -> Item? {
+    try fetch(query.limit(min(query.maximum ?? 1, 1))).first
+  }
+
+  /// How many records meet the query, those that do not decode included when it asks for all.
+  ///
+  /// Cost: two searches where an index answers the whole query; otherwise as ``fetch(_:)``.
+  /// - Throws: as ``fetch(_:)``.
+  public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
+
+  private func run(_ query: Query<Item>) throws(RepositoryError) -> QueryRun<Item> {
+    let prepared = try PreparedQuery(query)
+    var indexes = (indexes as? IndexSet<Item>) ?? IndexSet([], coder)
+    // Places and values can be looked at without an index, words cannot.
+    for index in QueryPlanner.usable(prepared.shape, indexes.shapes) where indexes.shapes[index].kind == .fullText {
+      indexes.build(index, from: records)
+    }
+    return try QueryRun(prepared, records: records, indexes: indexes)
+  }
+}
