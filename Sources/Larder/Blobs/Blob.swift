@@ -20,7 +20,7 @@ public struct Blob: Sendable {
 
 /// What is known of a blob without reading it.
 public struct BlobInfo: Hashable, Sendable {
-  /// Its key.
+  /// Its key; another one with other bytes is another key, also where Swift takes the strings for equal.
   public let key: String
   /// Its size in bytes.
   public let size: Int

@@ -56,13 +56,15 @@ struct BlobFiles: Sendable {
     return data
   }
 
-  /// Gives a written and synced file its name, durably.
+  /// Gives a written and synced file its name, durably; what has the name and is no file is set aside.
   ///
   /// On failure neither name is left, as far as the system allows.
-  func place(_ temporary: String, as name: String) throws(RepositoryError) {
+  /// - Returns: What was set aside, as an error to report.
+  func place(_ temporary: String, as name: String) throws(RepositoryError) -> RepositoryError? {
     do throws(RepositoryError) {
-      try fileSystem.rename(path(temporary), to: path(name))
+      let problem = try rename(temporary, to: name)
       try fileSystem.syncDirectory(directory)
+      return problem
     } catch {
       discard(temporary)
       discard(name)
@@ -70,10 +72,79 @@ struct BlobFiles: Sendable {
     }
   }
 
+  private func rename(_ temporary: String, to name: String) throws(RepositoryError) -> RepositoryError? {
+    let failure: RepositoryError
+    do throws(RepositoryError) {
+      try fileSystem.rename(path(temporary), to: path(name))
+      return nil
+    } catch { failure = error }
+    guard isOfAnotherKind(name) else { throw failure }
+    let problem = try setAside(name)
+    try fileSystem.rename(path(temporary), to: path(name))
+    return problem
+  }
+
   /// Removes a file that nothing refers to any more.
   ///
   /// If that fails, the next open finds it and removes it: a file without an entry is never read.
   func discard(_ name: String) {
     do throws(RepositoryError) { try fileSystem.remove(path(name)) } catch {}
+  }
+
+  /// Removes a file, or sets aside what has its name and is none.
+  ///
+  /// - Returns: What was set aside, as an error to report.
+  @discardableResult
+  func clear(_ name: String) throws(RepositoryError) -> RepositoryError? {
+    if isOfAnotherKind(name) { return try setAside(name) }
+    try fileSystem.remove(path(name))
+    return nil
+  }
+
+  // MARK: What is no file
+
+  /// Whether a name stands for something that is no plain file, such as a directory, a link or a pipe.
+  func isOfAnotherKind(_ name: String) -> Bool {
+    do throws(RepositoryError) {
+      try fileSystem.open(path(name), writable: false)?.close()
+      return false
+    } catch {
+      return Self.isOfAnotherKind(error)
+    }
+  }
+
+  /// Whether an error of opening a file says that there is something that is no plain file.
+  static func isOfAnotherKind(_ error: RepositoryError) -> Bool {
+    if error.code == .unsupported { return true }
+    guard let call = error.underlying as? SystemCallError else { return false }
+    return call.errorNumber == EISDIR || call.errorNumber == ENXIO
+  }
+
+  /// Gives what has a name another one, under which it is left alone: nothing of it is read or removed.
+  ///
+  /// A plain file takes the place of one that was set aside before it; beside anything else it gets a number.
+  /// - Returns: An error to report, with both names.
+  func setAside(_ name: String) throws(RepositoryError) -> RepositoryError {
+    let new = Self.nameAside(name)
+    var failure: RepositoryError?
+    for number in 0..<1_000 {
+      let target = number == 0 ? new : "\(new)-\(number)"
+      do throws(RepositoryError) {
+        try fileSystem.rename(path(name), to: path(target))
+        return RepositoryError(.unsupported, "this was no file of the store, and is now \(target)", file: path(name))
+      } catch {
+        // A name that is taken by a directory, or by a file where this is a directory.
+        guard let call = error.underlying as? SystemCallError, Self.taken.contains(call.errorNumber) else { throw error }
+        failure = error
+      }
+    }
+    throw failure ?? RepositoryError(.inputOutput, file: path(name))
+  }
+
+  private static let taken: Set<Int32> = [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST]
+
+  /// The name under which something is kept that was in the way: never one that a blob store or its index makes or looks for.
+  private static func nameAside(_ name: String) -> String {
+    name.hasPrefix(index) ? index + "-damaged" + name.dropFirst(index.count) : name + "-damaged"
   }
 }

@@ -15,6 +15,13 @@ public struct BlobReport: Sendable {
   /// Files of writes that were not finished, and that were removed.
   public var unfinished: [String] = []
 
+  /// Names of blobs, of unfinished writes, of the index or of what belongs to it, under which there was no file but a directory, a link or a pipe.
+  ///
+  /// Each was given a name with `-damaged` after the name or in it, and is otherwise as it was found.
+  public var setAside: [String] = []
+
   /// Whether nothing had to be healed.
-  public var isClean: Bool { index.isClean && damage == nil && orphans.isEmpty && missing.isEmpty && unfinished.isEmpty }
+  public var isClean: Bool {
+    index.isClean && damage == nil && orphans.isEmpty && missing.isEmpty && unfinished.isEmpty && setAside.isEmpty
+  }
 }

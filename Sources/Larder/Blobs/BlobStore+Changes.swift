@@ -2,29 +2,10 @@ internal import DequeModule
 internal import Foundation
 internal import Synchronization
 
-/// A write that is under way.
-final class WriteTicket: Sendable {
-  let id: String
-  private let voided = Mutex(false)
-
-  init(_ id: String) { self.id = id }
-
-  /// Whether its key was removed since it began.
-  var isVoid: Bool { voided.withLock { $0 } }
-
-  func void() { voided.withLock { $0 = true } }
-}
-
-/// Does not keep a write alive that was dropped.
-struct WeakTicket: Sendable {
-  weak var ticket: WriteTicket?
-}
-
 /// A blob that is written, synced, and not in place yet.
 struct BlobDraft: Sendable {
   let key: String
   let ticket: WriteTicket
-  let temporary: String
   let size: Int
   let hash: String
   /// The contents, if they were kept.
@@ -45,30 +26,37 @@ extension BlobStore {
   /// Makes a draft the blob of its key.
   ///
   /// The file gets the name that the current blob does not have, and one commit of the index then makes it valid, takes the place of the old
-  /// one, and removes what is over the limits. Files that are no longer valid go last.
+  /// one, and removes what is over the limits. Files that are no longer valid go last. An index that can take no commit any more may name the
+  /// file that would be replaced: then no file is touched but the draft's own.
   func commit(_ draft: BlobDraft) async throws(RepositoryError) {
     await beginChange()
     defer { endChange() }
     let id = draft.ticket.id
     let old: BlobEntry?
     do throws(RepositoryError) {
-      if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
-      if draft.ticket.isVoid { throw RepositoryError(.cancelled, "the blob was removed while it was written") }
+      try draft.ticket.check()
+      try index.queue.state.checkWritable()
       old = try index.snapshot.find(by: id)
     } catch {
-      files.discard(draft.temporary)
+      discard(draft.ticket)
       throw error
     }
     drainUses()
     clock += 1
     let entry = BlobEntry(
       id: id, key: draft.key, size: draft.size, hash: draft.hash, slot: old.map { 1 - $0.slot } ?? 0, storedAt: Date(), used: clock)
-    try files.place(draft.temporary, as: BlobFiles.name(entry))
+    draft.ticket.end(.over)
+    if let problem = try files.place(draft.ticket.temporary, as: BlobFiles.name(entry)) { report(problem) }
     let removed = try await write(entry, victims(for: entry), else: BlobFiles.name(entry))
     forget(removed + [old].compactMap { $0 })
     recency.use(id, entry.size)
     diskBytes += entry.size
     if let data = draft.data { memory.withLock { $0.keep(.init(data: data, storedAt: entry.storedAt), id) } }
+  }
+
+  /// Ends a write, and removes its file unless the store was closed: then that is done, and others may have the directory.
+  func discard(_ ticket: WriteTicket) {
+    if ticket.end(.over) { files.discard(ticket.temporary) }
   }
 
   /// Commits an entry, the removal of others, and the order of use; on failure the new file goes.
@@ -89,7 +77,7 @@ extension BlobStore {
       }
     } catch {
       // After a failed sync nobody knows whether the entry is there: the next open does, and finds either the file or an orphan.
-      if error.code != .outcomeUnknown { files.discard(name) }
+      if error.code != .outcomeUnknown, error.code != .poisoned { files.discard(name) }
       throw error
     }
   }

@@ -36,14 +36,16 @@ extension BlobStore {
   ///
   /// If the key is removed or the store cleared after this call, `finish` throws `.cancelled`: what was begun before cannot come back after.
   ///
-  /// - Throws: `.invalidKey`, `.closed`.
+  /// When the store is closed, the write is over: what there is of it is removed, and the writer throws `.closed`.
+  ///
+  /// - Throws: `.invalidKey`, `.closed`, `.poisoned`.
   public func writer(for key: String) throws(RepositoryError) -> BlobWriter {
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
     let ticket = WriteTicket(try Self.id(of: key))
     tickets.removeAll { $0.ticket == nil }
+    try index.queue.state.checkWritable()
     tickets.append(WeakTicket(ticket: ticket))
-    temporaryCount += 1
-    return BlobWriter(self, key: key, ticket, temporary: BlobFiles.temporaryName(ticket.id, temporaryCount))
+    return BlobWriter(self, key: key, ticket)
   }
 
   /// Removes the blob of a key from memory and disk.
@@ -56,7 +58,8 @@ extension BlobStore {
     let id = try Self.id(of: key)
     await beginChange()
     defer { endChange() }
-    for entry in tickets where entry.ticket?.id == id { entry.ticket?.void() }
+    try index.queue.state.checkWritable()
+    for entry in tickets where entry.ticket?.id == id { entry.ticket?.end(.removed) }
     guard let entry = try index.snapshot.find(by: id) else { return false }
     try await index.delete(id)
     forget([entry])
@@ -72,9 +75,10 @@ extension BlobStore {
     await beginChange()
     defer { endChange() }
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
-    for entry in tickets { entry.ticket?.void() }
+    try index.queue.state.checkWritable()
+    for entry in tickets { entry.ticket?.end(.removed) }
     let entries = index.snapshot.loadAll()
-    for entry in entries { try files.fileSystem.remove(files.path(BlobFiles.name(entry))) }
+    for entry in entries { try files.clear(BlobFiles.name(entry)) }
     memory.withLock { $0.removeAll() }
     try await index.replaceAll(with: [])
     forget(entries)

@@ -14,7 +14,8 @@ internal import Synchronization
 /// let photo = try await photos.blob(for: "https://example.org/pier.jpg")
 /// ```
 ///
-/// Files are named by the SHA-256 of their key. A blob is durable and whole when a write returns; its hash is compared when it is read. When a
+/// Files are named by the SHA-256 of their key. Keys are compared by their bytes in UTF-8: two strings that Swift takes for equal, such as "é"
+/// as one scalar and as two, are two keys. A blob is durable and whole when a write returns; its hash is compared when it is read. When a
 /// limit is reached, the blobs used longest ago are removed. Damage is a miss with a report, never an error and never other bytes. One process
 /// at a time has the directory. Disk work runs on the store's own executor.
 public actor BlobStore {
@@ -78,7 +79,7 @@ public actor BlobStore {
   nonisolated let tuning: Tuning
   nonisolated let index: LocalRepository<BlobEntry>
   nonisolated let memory: Mutex<BlobMemory>
-  private let report: @Sendable (RepositoryError) -> Void
+  nonisolated let report: @Sendable (RepositoryError) -> Void
 
   /// The order of the blobs on disk, each with its size; the index has it as of its last write.
   var recency = RecencyList<String, Int>()
@@ -92,7 +93,6 @@ public actor BlobStore {
   var waitingChanges: Deque<CheckedContinuation<Void, Never>> = []
   /// The writes that are under way.
   var tickets: [WeakTicket] = []
-  var temporaryCount = 0
   var isClosed = false
 
   /// The index's own serial executor, so that nothing here blocks the cooperative pool.
@@ -121,12 +121,14 @@ public actor BlobStore {
     guard directory.isFileURL else { throw RepositoryError(.unsupported, "not the URL of a directory") }
     files = BlobFiles(directory, fileSystem)
     let opened = try await BlobOpening(files: files, tuning: tuning).run()
-    self.limits = limits
+    // Their properties can be set to anything.
+    self.limits = Limits(
+      memoryCount: limits.memoryCount, memoryBytes: limits.memoryBytes, diskCount: limits.diskCount, diskBytes: limits.diskBytes)
     self.tuning = tuning
     self.report = report
     index = opened.index
     openReport = opened.report
-    memory = Mutex(BlobMemory(limits))
+    memory = Mutex(BlobMemory(self.limits))
     for entry in opened.entries {
       recency.use(entry.id, entry.size)
       diskBytes += entry.size
@@ -163,7 +165,7 @@ public actor BlobStore {
   /// Cost: linear.
   public nonisolated var contents: [BlobInfo] { index.snapshot.loadAll().map(\.info).sorted { $0.key < $1.key } }
 
-  /// The keys of all blobs on disk, in order.
+  /// The keys of all blobs on disk, in order; two of them may be equal as strings and differ in bytes.
   ///
   /// Cost: linear.
   public nonisolated var persistedKeys: [String] { contents.map(\.key) }
@@ -188,8 +190,13 @@ public actor BlobStore {
       }
       problem = RepositoryError(.dataMissing, "the file of a blob is gone", file: files.path(BlobFiles.name(entry)))
     } catch {
-      guard error.code == .corrupted else { throw error }
-      problem = error
+      if BlobFiles.isOfAnotherKind(error) {
+        problem = try files.setAside(BlobFiles.name(entry))
+      } else if error.code == .corrupted {
+        problem = error
+      } else {
+        throw error
+      }
     }
     if await drop(entry) { report(problem) }
     return nil
@@ -200,8 +207,9 @@ public actor BlobStore {
   /// Lets go of all blobs in memory, as under memory pressure; the files stay.
   public nonisolated func removeFromMemory() { memory.withLock { $0.removeAll() } }
 
-  /// Notes the order of use and closes the store; calls throw `.closed` afterwards, except for reads from memory.
+  /// Notes the order of use and closes the store; calls throw `.closed` afterwards, those of its writers too.
   ///
+  /// Writes that are not finished are over, and what there is of them is removed: whoever opens the directory next has it to himself.
   /// A store that is dropped without closing loses only the order of its last reads. The second call does nothing.
   /// - Throws: what prevented a clean close; every blob is safe in any case.
   public func close() async throws(RepositoryError) {
@@ -209,6 +217,9 @@ public actor BlobStore {
     defer { endChange() }
     guard !isClosed else { return }
     isClosed = true
+    for entry in tickets {
+      if let ticket = entry.ticket, ticket.end(.closed) { files.discard(ticket.temporary) }
+    }
     removeFromMemory()
     var failure: RepositoryError?
     do throws(RepositoryError) { try await noteUses() } catch { failure = error }

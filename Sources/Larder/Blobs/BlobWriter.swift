@@ -8,7 +8,6 @@ public actor BlobWriter {
   private let store: BlobStore
   private let key: String
   private let ticket: WriteTicket
-  private let temporary: String
   private var state = State.open
   private var file: (any OpenFile)?
   private var size = 0
@@ -28,27 +27,29 @@ public actor BlobWriter {
   /// The store's executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { store.unownedExecutor }
 
-  init(_ store: BlobStore, key: String, _ ticket: WriteTicket, temporary: String) {
+  init(_ store: BlobStore, key: String, _ ticket: WriteTicket) {
     self.store = store
     self.key = key
     self.ticket = ticket
-    self.temporary = temporary
   }
 
   deinit {
     guard file != nil, case .open = state else { return }
-    let (files, temporary) = (store.files, temporary)
-    store.index.queue.executor.queue.async { files.discard(temporary) }
+    let (files, ticket) = (store.files, ticket)
+    store.index.queue.executor.queue.async {
+      if ticket.end(.over) { files.discard(ticket.temporary) }
+    }
   }
 
   /// Writes the bytes that follow.
   ///
   /// - Throws: `.tooLarge` when the blob would be larger than the disk limit; `.full`, `.inputOutput`, `.cancelled`. The write is over then:
-  ///   nothing is left, and later calls throw the same. `.closed` after ``finish()`` or ``abort()``.
+  ///   nothing is left, and later calls throw the same. `.closed` after ``finish()`` or ``abort()``, and once the store was closed;
+  ///   `.poisoned` when an earlier sync of the store has failed.
   public func write(_ chunk: Data) throws(RepositoryError) {
     try failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
-      if ticket.isVoid { throw RepositoryError(.cancelled, "the blob was removed while it was written") }
+      try ticket.check()
       guard chunk.count <= store.limits.diskBytes - size else {
         throw RepositoryError(.tooLarge, "the blob is larger than \(store.limits.diskBytes) bytes, the limit of the store")
       }
@@ -72,12 +73,13 @@ public actor BlobWriter {
   public func finish() async throws(RepositoryError) {
     try failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
+      try ticket.check()
       let file = try openFile()
       try file.sync()
       try file.close()
     }
     state = .over
-    let draft = BlobDraft(key: key, ticket: ticket, temporary: temporary, size: size, hash: digest.text, data: kept)
+    let draft = BlobDraft(key: key, ticket: ticket, size: size, hash: digest.text, data: kept)
     kept = nil
     try await store.commit(draft)
   }
@@ -93,7 +95,8 @@ public actor BlobWriter {
 
   private func openFile() throws(RepositoryError) -> any OpenFile {
     if let file { return file }
-    let new = try store.files.fileSystem.create(store.files.path(temporary))
+    try store.index.queue.state.checkWritable()
+    let new = try store.files.fileSystem.create(store.files.path(ticket.temporary))
     file = new
     return new
   }
@@ -116,7 +119,7 @@ public actor BlobWriter {
   private func end(_ state: State) {
     self.state = state
     kept = nil
-    if file != nil { store.files.discard(temporary) }
+    if ticket.end(.over), file != nil { store.files.discard(ticket.temporary) }
     file = nil
   }
 }

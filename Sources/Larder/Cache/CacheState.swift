@@ -20,36 +20,53 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
   /// The number of the fetch that callers of a key join.
   var current: [Key: UInt64] = [:]
   var lastFlight: UInt64 = 0
+  /// The fetches of a key that nobody waits for, and that have not ended although they were cancelled; the newest last.
+  var abandoned: [Key: [UInt64]] = [:]
   /// Until when providers have asked not to be asked again.
   var holdOffs = HoldOffs<Key>()
+  /// Until when keys whose fetch has failed are not refreshed in the background.
+  var backOffs = HoldOffs<Key>()
   /// What is evicted next; `nil` until it is needed, and after storage has failed.
   var evictionIndex: EvictionIndex<Key>?
   var statistics = CacheStatistics()
   /// Readers of `updates`, to be told of what storage does not tell.
-  var readers: [Key: [WeakSignal]] = [:]
+  var readers: [Key: [ObjectIdentifier: WeakSignal]] = [:]
 
-  /// Removes what is known of a key, and keeps the result of its fetch out.
-  mutating func forget(_ key: Key) {
+  /// Keeps the result of the fetch of a key out, which goes on for those who wait for it.
+  mutating func doom(_ key: Key) {
     if let id = current.removeValue(forKey: key) { flights[id]?.token.doom() }
-    known[key] = nil
-    unsaved.remove(key)
-    holdOffs.remove(key)
-    evictionIndex?.remove(key)
+    for id in abandoned[key] ?? [] { flights[id]?.token.doom() }
   }
 
-  mutating func forgetAll() {
+  mutating func doomAll() {
     for id in current.values { flights[id]?.token.doom() }
+    for id in abandoned.values.joined() { flights[id]?.token.doom() }
     current = [:]
-    known = [:]
-    unsaved = .init()
-    holdOffs = .init()
-    evictionIndex = nil
+  }
+
+  /// Removes what is known of a key from before a commit that has deleted it, and what was unsaved by then.
+  mutating func forget(_ key: Key, before revision: Revision, unsavedUpTo serial: UInt64) {
+    if let entry = known[key], entry.revision < revision { known[key] = nil }
+    unsaved.remove(key, upTo: serial)
+    holdOffs.remove(key)
+    backOffs.remove(key)
+  }
+
+  mutating func forgetAll(before revision: Revision, unsavedUpTo serial: UInt64) {
+    known = known.filter { $0.value.revision >= revision }
+    unsaved.removeAll(upTo: serial)
+    (holdOffs, backOffs) = (.init(), .init())
+  }
+
+  /// Lets go of what a committed entry has taken the place of.
+  mutating func settle(_ key: Key, _ revision: Revision) {
+    if let entry = known[key], entry.revision == revision { known[key] = KnownEntry(entry, at: revision) }
   }
 
   /// Counts what was evicted by a commit that went through.
-  mutating func count(_ victims: [EvictionIndex<Key>.Victim]) {
+  mutating func count(_ victims: [EvictionIndex<Key>.Victim], upTo revision: Revision) {
     for victim in victims {
-      known[victim.key] = nil
+      if let entry = known[victim.key], entry.revision <= revision { known[victim.key] = nil }
       statistics.evictions[victim.cause, default: 0] += 1
     }
   }
@@ -67,7 +84,7 @@ enum EntryVersion: Hashable, Sendable {
   case unsaved(UInt64)
 }
 
-/// Entries that storage has refused, for as long as it does: the newest hundred.
+/// Entries that storage has refused, for as long as it does: the newest hundred, and no more than may be stored.
 struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   struct Element: Sendable {
     let entry: CachedEntry<Key, Value>
@@ -77,19 +94,35 @@ struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Senda
 
   static var limit: Int { 100 }
   private var elements: [Key: Element] = [:]
-  private var serial: UInt64 = 0
+  /// The number of the newest one that came.
+  private(set) var serial: UInt64 = 0
+  private(set) var byteCount = 0
 
   var isEmpty: Bool { elements.isEmpty }
   subscript(key: Key) -> Element? { elements.isEmpty ? nil : elements[key] }
 
-  mutating func insert(_ entry: CachedEntry<Key, Value>, _ uptime: Duration) -> EntryVersion {
+  /// Keeps an entry, and lets go of the oldest beyond the limits, which are those of storage too.
+  mutating func insert(_ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ policy: EvictionPolicy) -> EntryVersion {
+    remove(entry.key)
     serial += 1
     elements[entry.key] = Element(entry: entry, uptime: uptime, serial: serial)
-    if elements.count > Self.limit, let oldest = elements.min(by: { $0.value.serial < $1.value.serial }) { elements[oldest.key] = nil }
-    return .unsaved(serial)
+    byteCount += entry.byteCount
+    let (count, bytes) = (min(policy.countLimit ?? Self.limit, Self.limit), policy.byteLimit ?? .max)
+    while elements.count > count || byteCount > bytes, let oldest = elements.min(by: { $0.value.serial < $1.value.serial }) {
+      remove(oldest.key)
+    }
+    return elements[entry.key] == nil ? .none : .unsaved(serial)
   }
 
-  mutating func remove(_ key: Key) { elements[key] = nil }
+  mutating func remove(_ key: Key, upTo serial: UInt64 = .max) {
+    guard let element = elements[key], element.serial <= serial else { return }
+    elements[key] = nil
+    byteCount -= element.entry.byteCount
+  }
+
+  mutating func removeAll(upTo serial: UInt64) {
+    for key in elements.keys { remove(key, upTo: serial) }
+  }
 }
 
 /// Keys that a provider has asked not to be asked for until a moment: the newest thousand.

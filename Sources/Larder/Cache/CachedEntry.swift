@@ -55,7 +55,8 @@ extension CachedEntry: Codable {
     freshUntil = try container.decode(Date.self, forKey: .freshUntil)
     usableUntil = try container.decode(Date.self, forKey: .usableUntil)
     validator = try container.decodeIfPresent(String.self, forKey: .validator)
-    byteCount = try container.decode(Int.self, forKey: .byteCount)
+    // Sums of these never overflow, whoever has written them.
+    byteCount = min(max(try container.decode(Int.self, forKey: .byteCount), 0), 1 << 40)
     noticedInFutureAt = try container.decodeIfPresent(Date.self, forKey: .noticedInFutureAt)
   }
 

@@ -113,14 +113,14 @@ extension CachedRepository {
     }
     for (key, result) in await gather(rest, policy, limit) { results[key] = result }
     // After the others, so that both together keep to the bound.
-    if !old.isEmpty { Task { [self, old] in await forEach(old, limit) { key in await self.revalidate(key) } } }
+    if !old.isEmpty, !Task.isCancelled { Task { [self, old] in await forEach(old, limit) { key in await self.revalidate(key) } } }
     return results
   }
 
   /// Refreshes a key for nobody in particular, and returns when that is over.
   private nonisolated(nonsending) func revalidate(_ key: Key) async {
     let sight = look(key)
-    guard sight.found?.state != .fresh, heldOff(key, .cacheFirst) == nil else { return }
+    guard sight.found?.state != .fresh, mayRefresh(key) else { return }
     _ = await take(key, after: sight, nil)
   }
 

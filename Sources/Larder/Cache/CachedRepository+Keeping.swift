@@ -25,7 +25,7 @@ extension CachedRepository {
       state.withLock { $0.statistics.notModified += 1 }
       entry = made(key, base.content, freshLifetime(freshUntil), freshness.usable, validator: base.validator)
     case .absent(let reason, let lifetime):
-      let lifetime = max(lifetime ?? freshness.negative, .zero)
+      let lifetime = (lifetime ?? freshness.negative).bounded
       entry = made(key, .absent(reason: reason), lifetime, lifetime, validator: nil)
     }
     let (stored, version) = await store(entry, uptime, token)
@@ -34,8 +34,10 @@ extension CachedRepository {
 
   /// How long a value that comes now is fresh: as its provider says, else as the policy does, shortened by jitter.
   private nonisolated func freshLifetime(_ freshUntil: Date?) -> Duration {
-    guard let freshUntil else { return freshness.fresh * (1 - freshness.jitter * random()) }
-    return max(min(.seconds(freshUntil.timeIntervalSince(clock.now)), freshness.usable), .zero)
+    guard let lifetime = freshUntil?.timeIntervalSince(clock.now), !lifetime.isNaN else {
+      return freshness.fresh * (1 - freshness.jitter * random())
+    }
+    return min(Duration(bounding: lifetime).bounded, freshness.usable)
   }
 
   private nonisolated func made(
@@ -69,7 +71,7 @@ extension CachedRepository {
     let known = state.withLock { $0.known[entry.key] }
     do {
       if let limit = eviction.byteLimit, entry.byteCount > limit {
-        try await refuse(entry.key, token)
+        await refuse(entry.key, token)
         return (entry, .none)
       }
       let record = try storage.coder.encode(entry, decoding: true)
@@ -83,13 +85,16 @@ extension CachedRepository {
         try batch.upsert(record, in: collection)
         let revision = batch.revision
         state.withLock { state in
-          state.known[entry.key] = KnownEntry(decoded, record.key, revision, age: .zero, uptime: uptime, wasAnswered: true)
+          state.known[entry.key] = KnownEntry(
+            decoded, record.key, revision, age: .zero, uptime: uptime, wasAnswered: true, isMeasured: true, previous: state.known[entry.key]
+          )
         }
         return Kept(revision: revision, victims: try makeRoom(for: entry, record.key, uptime, in: &batch))
       }
       guard let kept else { return (decoded, .none) }
       let hadUnsaved = state.withLock { state in
-        state.count(kept.victims)
+        state.settle(entry.key, kept.revision)
+        state.count(kept.victims, upTo: kept.revision)
         defer { state.unsaved.remove(entry.key) }
         return state.unsaved[entry.key] != nil
       }
@@ -108,14 +113,17 @@ extension CachedRepository {
   }
 
   /// Does not store an entry that is larger than everything may be together, and removes the one before it.
-  private nonisolated func refuse(_ key: Key, _ token: FlightToken) async throws {
-    state.withLock { $0.statistics.evictions[.bytes, default: 0] += 1 }
+  ///
+  /// It is not kept in memory either: it is larger than what may be. Storage that fails keeps the one before it.
+  private nonisolated func refuse(_ key: Key, _ token: FlightToken) async {
     guard !token.isDoomed else { return }
-    state.withLock { state in
-      state.known[key] = nil
-      state.evictionIndex?.remove(key)
+    do {
+      try await remove(key)
+      state.withLock { $0.statistics.evictions[.bytes, default: 0] += 1 }
+    } catch {
+      let error = repositoryError(error)
+      if error.code != .cancelled { state.withLock { $0.note(error) } }
     }
-    try await storage.delete(key)
   }
 
   /// Keeps an entry in memory that could not be stored, so that a full disk does not become a storm of requests.
@@ -128,7 +136,7 @@ extension CachedRepository {
       state.evictionIndex = nil
       guard !token.isDoomed else { return .none }
       state.known[entry.key] = known
-      return state.unsaved.insert(entry, uptime)
+      return state.unsaved.insert(entry, uptime, eviction)
     }
     poke(entry.key)
     return version

@@ -54,21 +54,35 @@ extension CachedRepository {
   private nonisolated func found(
     _ entry: CachedEntry<Key, Value>, _ revision: Revision, _ recordKey: RecordKey, _ known: KnownEntry<Value>?, _ uptime: Duration
   ) -> FoundEntry<Key, Value> {
-    if let known, known.revision == revision {
+    if let known = known?.at(revision) {
       return FoundEntry(
         entry: entry, version: .stored(revision), age: known.age(at: uptime), origin: known.wasAnswered ? .memory : .disk)
+    }
+    if let known, known.fetchedAt == entry.fetchedAt {
+      // The same fetch, written again by a migration or by another process: it goes on aging here.
+      let age = known.age(at: uptime)
+      know(
+        KnownEntry(
+          entry, recordKey, revision, age: age, uptime: uptime, wasAnswered: known.wasAnswered, isMeasured: known.isMeasured), of: entry.key
+      )
+      return FoundEntry(entry: entry, version: .stored(revision), age: age, origin: known.wasAnswered ? .memory : .disk)
     }
     // Of an earlier run: what the wall clock said when this cache was made counts, since it may have been set after that. Of another
     // process, later: what it says now.
     let present =
       revision <= start.revision ? start.wall.addingTimeInterval((uptime - start.uptime).inSeconds) : clock.now
     let age = entry.age(at: present)
-    state.withLock { state in
-      if let known = state.known[entry.key], known.revision >= revision { return }
-      state.known[entry.key] = KnownEntry(entry, recordKey, revision, age: age, uptime: uptime, wasAnswered: false)
-    }
+    know(KnownEntry(entry, recordKey, revision, age: age, uptime: uptime, wasAnswered: false, isMeasured: false), of: entry.key)
     if entry.needsFutureNote(at: present) { noteFuture(entry, revision, recordKey, present) }
     return FoundEntry(entry: entry, version: .stored(revision), age: age, origin: .disk)
+  }
+
+  /// Notes what is known of an entry, unless something newer is.
+  private nonisolated func know(_ new: KnownEntry<Value>, of key: Key) {
+    state.withLock { state in
+      if let known = state.known[key], known.revision >= new.revision { return }
+      state.known[key] = new
+    }
   }
 
   /// Stores that an entry is from the future, unless it was replaced; in the background, since nobody needs it before the next start.
@@ -78,14 +92,16 @@ extension CachedRepository {
     Task { [self] in
       do {
         let record = try storage.coder.encode(entry.noticedInFuture(at: present), decoding: true)
-        try await storage.queue.write(nil) { [self] batch in
+        let new = try await storage.queue.write(nil) { [self] batch in
           try batch.upsert(record, in: storage.collection, expecting: .revision(revision))
           let new = batch.revision
           state.withLock { state in
             guard let known = state.known[entry.key], known.revision == revision else { return }
-            state.known[entry.key] = KnownEntry(known, at: new)
+            state.known[entry.key] = KnownEntry(known, at: new, previous: known)
           }
+          return new
         }
+        state.withLock { $0.settle(entry.key, new) }
       } catch {
         // Without the note the entry lives until the next start at most as long as one does.
       }

@@ -23,7 +23,8 @@ extension CachedRepository {
   /// file is not damaged but of a newer version, another program's, locked, or not readable now.
   ///
   /// The files are moved to names that end in `-damaged`, in the place of those of an earlier healing. Writes are `.buffered` unless the
-  /// options say otherwise: a power cut may cost the newest entries.
+  /// options say otherwise: a power cut may cost the newest entries. No tombstones of deleted entries are kept, whatever the options say, unless
+  /// the store is shared with other processes: ``LocalRepository/changes(since:)`` of a cache cannot resume across a deletion of an earlier run.
   /// - Parameters:
   ///   - jsonFile: The file.
   ///   - options: How it is opened.
@@ -49,6 +50,8 @@ extension CachedRepository {
   static func open(
     file: URL, options: StoreOptions, fileSystem: any FileSystem, backend: @Sendable (URL) -> any StorageBackend
   ) async throws(RepositoryError) -> OpenedCacheStorage<Key, Value> {
+    var options = options
+    if options.access == .exclusive { options.limits.tombstones = 0 }
     do throws(RepositoryError) {
       return .init(storage: try await LocalRepository(backend: backend(file), options: options), healing: nil)
     } catch {

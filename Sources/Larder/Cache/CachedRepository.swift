@@ -34,6 +34,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// A number from 0 up to 1, for jitter.
   nonisolated let random: @Sendable () -> Double
   nonisolated let state = Mutex(CacheState<Key, Value>())
+  /// Hears what is committed, for the readers of `updates`.
+  nonisolated let announcements = KeyAnnouncements()
 
   /// Makes a cache of a source over a repository.
   ///
@@ -65,6 +67,7 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     self.source = source
     self.random = random
     start = CacheStart(wall: clock.now, uptime: clock.uptime, revision: storage.snapshot.revision)
+    storage.queue.hub.register(announcements, for: storage.collection)
   }
 
   /// The value of a key, from storage or from the source as the policy says.
@@ -92,7 +95,7 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   ///
   /// It fetches nothing: it shows what ``value(for:policy:)`` and others have brought, and does not begin with a value that has expired. A
   /// value becoming stale or expired is told when it happens; one that is removed is not. A slow reader gets the newest only, so nothing piles up. The sequence ends when the
-  /// storage is closed and when the reading task is cancelled.
+  /// storage is closed and when the reading task is cancelled. A reader costs the same however many there are, and is woken for its key only.
   public nonisolated func updates(for key: Key) -> CachedUpdates<Value> {
     CachedUpdates { [self] in CachedReader(self, key) }
   }
@@ -104,23 +107,18 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   ///
   /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; the entry is then still there.
   public nonisolated(nonsending) func invalidate(_ key: Key) async throws {
-    state.withLock { $0.forget(key) }
-    do {
-      try await storage.delete(key)
-    } catch {
-      // It is still there, and counts.
-      state.withLock { $0.evictionIndex = nil }
-      throw error
-    }
+    state.withLock { $0.doom(key) }
+    try await remove(key)
     poke(key)
   }
 
   /// Removes everything, and keeps out what is being fetched.
   ///
-  /// - Throws: ``RepositoryError`` of ``LocalRepository/replaceAll(with:)``; the entries are then still there.
+  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; what there was is then still there, also what only
+  ///   memory has.
   public nonisolated(nonsending) func removeAll() async throws {
-    state.withLock { $0.forgetAll() }
-    try await storage.replaceAll(with: [])
+    state.withLock { $0.doomAll() }
+    try await removeEntries()
   }
 
   /// Removes what is least worth keeping, on disk too, because the system asks for memory.

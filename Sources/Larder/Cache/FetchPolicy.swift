@@ -6,6 +6,8 @@ public enum FetchPolicy: Hashable, Sendable {
   /// ``Cached/refreshError`` set.
   case cacheFirst
   /// What is stored if it is usable, at once; if it is stale it is refreshed in the background. Else what the source says.
+  ///
+  /// After a fetch of the key has failed, the next refresh is begun no earlier than ``RetryPolicy/cap`` later, and a second.
   case staleWhileRevalidate
   /// What the source says, if it does within the timeout; else what is stored and usable, with ``Cached/refreshError`` set.
   ///

@@ -9,6 +9,36 @@ struct Flight<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Se
   var waiters: [ObjectIdentifier: Waiter<Outcome>] = [:]
   /// Whether it goes on when nobody waits.
   var isKept = false
+  /// When the last one who waited has left, and it was cancelled; who comes later may wait for its end nevertheless.
+  var abandonedAt: Duration?
+  /// Whether what it brings is of no use to those who wait for its end.
+  var isOutdated = false
+}
+
+extension CacheState {
+  /// How many fetches of a key that were cancelled and have not ended are borne beside another.
+  private static var abandonedLimit: Int { 1 }
+  /// After how long a fetch that was cancelled counts no more, though it may still run.
+  private static var abandonedTime: Duration { .seconds(60) }
+
+  /// The cancelled fetch of a key that somebody who comes now must wait for; `nil` when another may be begun.
+  mutating func rejoin(_ key: Key, _ uptime: Duration) -> UInt64? {
+    guard let ids = abandoned[key] else { return nil }
+    let counted = ids.filter { id in flights[id]?.abandonedAt.map { uptime - $0 < Self.abandonedTime } ?? false }
+    guard counted.count > Self.abandonedLimit, let id = counted.last else { return nil }
+    abandoned[key]?.removeAll { $0 == id }
+    let isDoomed = flights[id]?.token.isDoomed ?? false
+    flights[id]?.isOutdated = isDoomed
+    return id
+  }
+
+  /// Takes out a fetch that has ended.
+  mutating func land(_ key: Key, _ id: UInt64) -> Flight<Key, Value>? {
+    if current[key] == id { current[key] = nil }
+    abandoned[key]?.removeAll { $0 == id }
+    if abandoned[key]?.isEmpty == true { abandoned[key] = nil }
+    return flights.removeValue(forKey: id)
+  }
 }
 
 /// How waiting for a fetch ends.
@@ -16,7 +46,7 @@ enum FlightOutcome<Key: Hashable & Codable & Sendable, Value: Codable & Sendable
   case landed(Result<FoundEntry<Key, Value>, any Error>)
   case timedOut
   case cancelled
-  /// Something was stored since the caller looked, so it should look again.
+  /// Something was stored since the caller looked, or a fetch that was cancelled before has ended, so it should look again.
   case changed
 }
 

@@ -25,24 +25,24 @@ struct FoundEntry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
 }
 
 extension CachedEntry {
-  var freshLifetime: Duration { .seconds(freshUntil.timeIntervalSince(fetchedAt)) }
-  var usableLifetime: Duration { .seconds(usableUntil.timeIntervalSince(fetchedAt)) }
+  var freshLifetime: Duration { Duration(bounding: freshUntil.timeIntervalSince(fetchedAt)) }
+  var usableLifetime: Duration { Duration(bounding: usableUntil.timeIntervalSince(fetchedAt)) }
 
   /// How old the entry is at a moment of the wall clock; an entry from the future is as old as the end of its fresh window.
   ///
   /// From when that was noticed it ages on, or it would live for as long as the clock was set back. If the clock is set right again, its true
   /// age counts, but fresh it is no more: somebody has been changing the clock.
   func age(at present: Date) -> Duration {
-    let age = Duration.seconds(present.timeIntervalSince(fetchedAt))
+    let age = Duration(bounding: present.timeIntervalSince(fetchedAt))
     // Two processes read the clock a moment apart.
     if age + Self.clockTolerance > .zero, noticedInFutureAt == nil { return max(age, .zero) }
     guard age < .zero, let noticedInFutureAt else { return max(age, freshLifetime) }
-    return freshLifetime + max(.seconds(present.timeIntervalSince(noticedInFutureAt)), .zero)
+    return freshLifetime + Duration(bounding: present.timeIntervalSince(noticedInFutureAt)).bounded
   }
 
   /// Whether storage should be told that the entry is from the future; see ``age(at:)``.
   func needsFutureNote(at present: Date) -> Bool {
-    guard Duration.seconds(present.timeIntervalSince(fetchedAt)) + Self.clockTolerance <= .zero else { return false }
+    guard Duration(bounding: present.timeIntervalSince(fetchedAt)) + Self.clockTolerance <= .zero else { return false }
     return noticedInFutureAt.map { $0 > present } ?? true
   }
 

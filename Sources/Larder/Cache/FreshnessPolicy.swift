@@ -17,18 +17,33 @@ public struct FreshnessPolicy: Hashable, Sendable {
   /// It never lengthens.
   public let jitter: Double
 
-  /// Makes a policy; values outside their range are moved to its end.
+  /// Makes a policy; values outside their range are moved to its end: no time is longer than a hundred years.
   public init(fresh: Duration, usable: Duration, negative: Duration = .seconds(60), jitter: Double = 0.1) {
-    self.fresh = max(fresh, .zero)
-    self.usable = max(usable, self.fresh)
-    self.negative = max(negative, .zero)
+    self.fresh = fresh.bounded
+    self.usable = max(usable.bounded, self.fresh)
+    self.negative = negative.bounded
     self.jitter = jitter.isFinite ? min(max(jitter, 0), 1) : 0
   }
 }
 
 extension Duration {
-  /// A duration of hours, of 3,600 seconds each.
-  public static func hours(_ hours: some BinaryInteger) -> Duration { .seconds(3_600) * hours }
+  /// A duration of hours, of 3,600 seconds each; of more than a duration's seconds can count, the longest.
+  public static func hours(_ hours: some BinaryInteger) -> Duration {
+    let most = Int64.max / 3_600
+    return .seconds(min(max(Int64(clamping: hours), -most), most) * 3_600)
+  }
+
+  /// The longest time that the cache counts with: a hundred years, which can be added to any date and any time without overflow.
+  static let longest: Duration = .seconds(3_155_760_000)
+
+  /// A duration of seconds that somebody else has computed: at most ``longest`` either way, and zero for what is no number.
+  init(bounding seconds: Double) {
+    let most = Self.longest.inSeconds
+    self = seconds.isNaN ? .zero : .seconds(min(max(seconds, -most), most))
+  }
+
+  /// The same, from zero up to ``longest``.
+  var bounded: Duration { min(max(self, .zero), .longest) }
 
   /// The duration in seconds, rounded.
   var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }

@@ -13,10 +13,15 @@ final class KnownEntry<Value: Sendable>: Sendable {
   let value: Value?
   let fetchedAt: Date
   let freshLifetime: Duration
+  /// Whether all of its age was counted by the monotonic clock of this process, and none of it by the wall clock.
+  let isMeasured: Bool
+  /// What is known of the record that this one takes the place of, until its commit is over: until then that one is what is there.
+  private let previous: KnownEntry?
   private let answered: Atomic<Bool>
 
   init<Key>(
-    _ entry: CachedEntry<Key, Value>, _ recordKey: RecordKey, _ revision: Revision, age: Duration, uptime: Duration, wasAnswered: Bool
+    _ entry: CachedEntry<Key, Value>, _ recordKey: RecordKey, _ revision: Revision, age: Duration, uptime: Duration, wasAnswered: Bool,
+    isMeasured: Bool, previous: KnownEntry? = nil
   ) {
     self.recordKey = recordKey
     self.revision = revision
@@ -25,11 +30,13 @@ final class KnownEntry<Value: Sendable>: Sendable {
     value = entry.value
     fetchedAt = entry.fetchedAt
     freshLifetime = entry.freshLifetime
+    self.isMeasured = isMeasured
+    self.previous = previous
     answered = Atomic(wasAnswered)
   }
 
   /// The same under another revision.
-  init(_ other: KnownEntry, at revision: Revision) {
+  init(_ other: KnownEntry, at revision: Revision, previous: KnownEntry? = nil) {
     recordKey = other.recordKey
     self.revision = revision
     age = other.age
@@ -37,8 +44,13 @@ final class KnownEntry<Value: Sendable>: Sendable {
     value = other.value
     fetchedAt = other.fetchedAt
     freshLifetime = other.freshLifetime
+    isMeasured = other.isMeasured
+    self.previous = previous
     answered = Atomic(other.wasAnswered)
   }
+
+  /// What is known of the record of a revision: this one, or one whose place is being taken.
+  func at(_ revision: Revision) -> KnownEntry? { revision == self.revision ? self : previous?.at(revision) }
 
   /// Whether this process has fetched it or answered with it.
   var wasAnswered: Bool { answered.load(ordering: .relaxed) }

@@ -3,7 +3,9 @@ public import Foundation
 /// Where the values of a cache come from: a server, a device, a computation.
 ///
 /// A source does one request and knows nothing of caching, retrying or sharing; ``CachedRepository`` and ``HostLimits`` add these.
-/// Called away from every actor, for different keys at the same time, and never twice at once for one key by one cache.
+/// Called away from every actor, for different keys at the same time, and for one key once at a time by one cache. After a fetch was cancelled
+/// because nobody waited any more, or its key was removed, the next may begin before it ends; so a source that does not hear of cancellation
+/// is asked for one key at most twice at once, and never again for the first of them within a minute.
 public protocol RemoteSource<Key, Value>: Sendable {
   /// What identifies a value.
   associatedtype Key: Hashable & Codable & Sendable
@@ -26,7 +28,8 @@ public enum Fetched<Value: Sendable>: Sendable {
   /// The value.
   ///
   /// `validator` is handed back at the next fetch. `freshUntil` is the provider's own expiry: it takes the place of
-  /// ``FreshnessPolicy/fresh``, is not jittered, and may be shorter or longer, but not beyond ``FreshnessPolicy/usable``.
+  /// ``FreshnessPolicy/fresh``, is not jittered, and may be shorter or longer, but not beyond ``FreshnessPolicy/usable``. One that is no number
+  /// counts as none.
   case value(Value, validator: String? = nil, freshUntil: Date? = nil)
   /// The value that the validator came with is still right: it counts as fetched now.
   case notModified(freshUntil: Date? = nil)
@@ -43,7 +46,7 @@ public enum Fetched<Value: Sendable>: Sendable {
 public protocol RemoteSourceError: Error {
   /// Whether the same request may succeed soon: no connection, a timeout, HTTP 408, 429, 5xx.
   var isTransient: Bool { get }
-  /// How long the provider asks to wait, as HTTP's `Retry-After`; `nil` by default.
+  /// How long the provider asks to wait, as HTTP's `Retry-After`; `nil` by default. It counts as zero below that, and as a hundred years above.
   var retryAfter: Duration? { get }
   /// Whether the failure shows that the host is in trouble; as ``isTransient`` by default.
   var countsAgainstBreaker: Bool { get }
@@ -66,7 +69,7 @@ struct ErrorTraits {
     switch error {
     case let error as any RemoteSourceError:
       isTransient = error.isTransient
-      retryAfter = error.retryAfter
+      retryAfter = error.retryAfter?.bounded
       countsAgainstBreaker = error.countsAgainstBreaker
     case is CancellationError, is DecodingError, is EncodingError, is CacheError, is RepositoryError:
       (isTransient, retryAfter, countsAgainstBreaker) = (false, nil, false)

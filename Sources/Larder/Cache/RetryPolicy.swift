@@ -2,7 +2,8 @@
 ///
 /// Before the n-th retry the cache waits for a random time between zero and `base` × 2ⁿ⁻¹, at most `cap`: full jitter, so that clients that
 /// failed together do not come back together. A provider's ``RemoteSourceError/retryAfter`` up to the cap is waited for in full instead; a
-/// longer one ends the fetch with its error. Only transient errors are tried again.
+/// longer one ends the fetch with its error. Only transient errors are tried again. After a fetch has failed, ``FetchPolicy/staleWhileRevalidate``
+/// lets `cap` pass, and at least a second, before it begins the next one.
 public struct RetryPolicy: Hashable, Sendable {
   /// How often a fetch is tried in all, at least once: 3 by default.
   public let attempts: Int
@@ -11,11 +12,11 @@ public struct RetryPolicy: Hashable, Sendable {
   /// The longest wait at all: 30 seconds by default.
   public let cap: Duration
 
-  /// Makes a policy; values below their minimum are raised to it.
+  /// Makes a policy; values outside their range are moved to its end: no time is longer than a hundred years.
   public init(attempts: Int = 3, base: Duration = .milliseconds(500), cap: Duration = .seconds(30)) {
     self.attempts = max(attempts, 1)
-    self.base = max(base, .zero)
-    self.cap = max(cap, .zero)
+    self.base = base.bounded
+    self.cap = cap.bounded
   }
 
   /// Three attempts, half a second, 30 seconds.
@@ -32,9 +33,10 @@ extension RetryPolicy {
   ///   - random: A number from 0 up to 1.
   func delay(after attempt: Int, _ error: ErrorTraits, random: Double) -> Duration? {
     guard attempt < attempts, error.isTransient else { return nil }
-    if let wanted = error.retryAfter { return wanted <= cap ? max(wanted, .zero) : nil }
-    // Beyond 2^30 every base has reached its cap, or is none.
-    let ceiling = min(cap, base * (1 << min(attempt - 1, 30)))
+    if let wanted = error.retryAfter { return wanted <= cap ? wanted : nil }
+    var ceiling = min(base, cap)
+    // Beyond 2^62 every base has reached its cap, or is none.
+    for _ in 0..<min(attempt - 1, 62) where ceiling < cap { ceiling = min(ceiling * 2, cap) }
     return ceiling * random
   }
 }

@@ -27,10 +27,10 @@ public struct SystemClock: WallClock {
   /// What has passed since the clock was first used in this process, sleep of the device included.
   public var uptime: Duration { Self.start.duration(to: .now) }
 
-  /// Suspends the task.
+  /// Suspends the task; for a hundred years at the longest.
   ///
   /// - Throws: `CancellationError`.
   public func sleep(for duration: Duration) async throws {
-    try await ContinuousClock().sleep(for: duration)
+    try await ContinuousClock().sleep(for: duration.bounded)
   }
 }

@@ -270,4 +270,68 @@ struct BlobCrashTests {
     try await blobs.clear()
     #expect(again.blobPaths.isEmpty && blobs.persistedKeys.isEmpty)
   }
+
+  // MARK: Faults after which the program goes on
+
+  /// Each operation of the second save fails once, the program saves again and again, and then the power goes: what was acknowledged is there.
+  @Test(arguments: [RepositoryError.Code.full, .inputOutput])
+  func afterAnyFaultWhatIsAcknowledgedNextSurvivesACrash(code: RepositoryError.Code) async throws {
+    for removes in [false, true] {
+      for operation in 1... {
+        let shelf = try await BlobShelf()
+        let blobs = shelf.blobs
+        try await blobs.save(text("1"), for: "a")
+        let before = shelf.files.operationCount
+        shelf.files.fail(FaultPlan(.operation(before + operation), code: code, writtenBytes: 700))
+        // What may be there: the newest that was acknowledged, and whatever failed after it.
+        var allowed: Set<String?> = [text("1")]
+        func note(_ failure: RepositoryError.Code?, _ contents: String?) {
+          if failure == nil { allowed = [contents] } else { allowed.insert(contents) }
+        }
+        for number in 2...4 {
+          note(await LarderTests.code { try await blobs.save(text("\(number)"), for: "a") }, text("\(number)"))
+          if removes { note(await LarderTests.code { try await blobs.remove("a") }, nil) }
+        }
+        let isHit = shelf.files.operationCount >= before + operation
+        for image in shelf.files.crashImages(limit: 6, seed: UInt64(operation)) {
+          let again = try await BlobShelf(on: image.fileSystem)
+          let found = try await again.stored("a")
+          #expect(
+            allowed.contains(found), "operation \(operation): \(found?.prefix(1) ?? "none"), not \(allowed.map { $0?.prefix(1) ?? "none" })"
+          )
+          #expect(again.reports.codes.isEmpty, "operation \(operation)")
+        }
+        if !isHit { break }
+      }
+    }
+  }
+
+  /// The index's sync fails in the second save: the third may not touch the file that the durable index names.
+  @Test func aPoisonedStoreTouchesNoFile() async throws {
+    let files = SimulatedFileSystem()
+    let isFailing = Mutex(false)
+    let changed = Mutex<[String]>([])
+    let look: WatchedFiles.Look = { (operation, path) throws(RepositoryError) in
+      if operation == "sync", path.hasSuffix("-journal"), isFailing.withLock({ $0 }) { throw RepositoryError(.inputOutput, file: path) }
+      if ["create", "write", "rename", "remove"].contains(operation) { changed.withLock { $0.append("\(operation) \(path)") } }
+    }
+    let shelf = try await BlobShelf(on: files, through: WatchedFiles(base: files, look: look))
+    let blobs = shelf.blobs
+    try await blobs.save("1", for: "a")
+    try await blobs.save("b", for: "b")
+    let open = try await blobs.writer(for: "c")
+    isFailing.withLock { $0 = true }
+    #expect(await code { try await blobs.save("2", for: "a") } == .outcomeUnknown)
+    isFailing.withLock { $0 = false }
+    changed.withLock { $0 = [] }
+    #expect(await code { try await blobs.save("3", for: "a") } == .poisoned)
+    #expect(await code { try await blobs.remove("a") } == .poisoned)
+    #expect(await code { try await blobs.clear() } == .poisoned)
+    #expect(await code { try await open.write(Data("c".utf8)) } == .poisoned)
+    #expect(try await shelf.stored("a") == "1")
+    #expect(changed.withLock { $0 } == [])
+    let again = try await BlobShelf(on: files.copy())
+    #expect(["1", "2"].contains(try await again.stored("a")))
+    #expect(try await again.stored("b") == "b")
+  }
 }

@@ -121,4 +121,46 @@ struct BlobWriterTests {
     try await other.finish()
     #expect(try await shelf.stored("b") == "B")
   }
+
+  // MARK: A store that was closed
+
+  @Test func aWriterOfAClosedStoreIsOverAndLeavesNothing() async throws {
+    let shelf = try await BlobShelf()
+    let begun = try await shelf.blobs.writer(for: "a")
+    let written = try await shelf.blobs.writer(for: "b")
+    try await written.write(Data("B".utf8))
+    try await shelf.close()
+    #expect(shelf.blobPaths.isEmpty)
+    #expect(await code { try await begun.write(Data("A".utf8)) } == .closed)
+    #expect(await code { try await begun.finish() } == .closed)
+    #expect(await code { try await written.write(Data("B".utf8)) } == .closed)
+    #expect(await code { try await written.finish() } == .closed)
+    #expect(shelf.blobPaths.isEmpty)
+    let again = try await BlobShelf(on: shelf.files)
+    #expect(again.blobs.openReport.isClean)
+  }
+
+  /// The store before it has begun the same writes, so a number would be the same.
+  @Test(arguments: ["write", "finish", "abort", "drop"])
+  func aWriterOfAClosedStoreDestroysNoWriteOfItsSuccessor(action: String) async throws {
+    let shelf = try await BlobShelf()
+    var old: BlobWriter? = try await shelf.blobs.writer(for: "a")
+    try await old?.write(Data("old".utf8))
+    try await shelf.close()
+    let next = try await BlobShelf(on: shelf.files)
+    let new = try await next.blobs.writer(for: "a")
+    try await new.write(Data("new".utf8))
+    switch action {
+    case "write": _ = await code { try await old?.write(Data("old".utf8)) }
+    case "finish": _ = await code { try await old?.finish() }
+    case "abort": await old?.abort()
+    default:
+      old = nil
+      await shelf.blobs.index.queue.executor.run {}
+    }
+    #expect(next.blobPaths.count == 1)
+    try await new.finish()
+    #expect(try await next.stored("a") == "new")
+    _ = old
+  }
 }

@@ -266,4 +266,41 @@ struct CacheStorageTests {
     #expect(try await again.storage.count() == 1)
     try await again.storage.close()
   }
+
+  // MARK: Removing everything
+
+  @Test func aRemovalThatFailsDropsNothing() async throws {
+    let world = try await CacheWorld()
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    world.source.answer("a", .success(.value(7)))
+    _ = try await world.cache.value(for: "a")
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    _ = try await world.cache.value(for: "bb")
+    _ = try await world.cache.value(for: "ccc")
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    #expect(await code { try await world.cache.removeAll() } == .full)
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).value == 7)
+    #expect(try await world.cache.value(for: "bb", policy: .cacheOnly).value == 2)
+    #expect(try await world.cache.value(for: "ccc", policy: .cacheOnly).value == 3)
+    try await world.cache.removeAll()
+    for key in ["a", "bb", "ccc"] {
+      #expect(await failure { try await world.cache.value(for: key, policy: .cacheOnly) } as? CacheError == .notCached)
+    }
+  }
+
+  @Test func aCacheKeepsNoTombstones() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("cache.json")
+    for _ in 0..<2 {
+      let opened = try await Cache.open(jsonFile: file)
+      let cache = Cache(
+        storage: opened.storage, freshness: CacheWorld.freshness, eviction: EvictionPolicy(countLimit: 10),
+        source: ScriptedSource { key, _ in .value(key.count) })
+      for number in 0..<300 { _ = try await cache.value(for: "key \(number)") }
+      #expect(await opened.storage.queue.verify().recordCount == 10)
+      try await opened.storage.close()
+      #expect(try Data(contentsOf: file).count < 10_000)
+    }
+    #expect(String(decoding: try Data(contentsOf: file), as: UTF8.self).split(separator: "\n").count < 20)
+  }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import LarderTesting
 import Synchronization
 import Testing
@@ -140,5 +141,46 @@ struct CachedUpdatesTests {
       try await world.settle()
     }
     try await until { cache == nil }
+  }
+
+  // MARK: Many readers
+
+  @Test func oneCommitWakesTheReadersOfItsKeysOnly() async throws {
+    let world = try await CacheWorld()
+    let keys = (0..<500).map { "key \($0)" }
+    await world.cache.prefetch(keys)
+    let readers = keys.map { CachedReader(world.cache, $0) }
+    for reader in readers { _ = await reader.next() }
+    // One seat at the hub, and under each key one reader.
+    #expect(world.cache.announcements.count == 500)
+    let looks = world.cache.announcements.wokenCount
+    for _ in 0..<10 { _ = try await world.cache.value(for: "key 7", policy: .networkOnly) }
+    #expect(world.cache.announcements.wokenCount - looks == 10)
+    withExtendedLifetime(readers) {}
+  }
+
+  /// Eight times the readers take about eight times as long, and not 64 times: in processor time, which other programs do not change.
+  @Test func theCostOfAReaderDoesNotDependOnHowManyThereAre() async throws {
+    let world = try await CacheWorld()
+    func seconds(_ count: Int) -> Double {
+      let start = processorTime()
+      var readers: [CachedReader<String, Int>] = []
+      for number in 0..<count { readers.append(CachedReader(world.cache, number % 2 == 0 ? "same" : "key \(number)")) }
+      #expect(world.cache.announcements.count == count)
+      readers.removeAll()
+      return processorTime() - start
+    }
+    _ = seconds(2_000)
+    let small = min(seconds(2_000), seconds(2_000))
+    let large = min(seconds(16_000), seconds(16_000))
+    print("readers: 2,000 in \(small) s, 16,000 in \(large) s")
+    #expect(large < small * 24)
+    #expect(world.cache.announcements.count == 0)
+  }
+
+  private func processorTime() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) * 1e-9
   }
 }

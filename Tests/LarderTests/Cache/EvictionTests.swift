@@ -1,5 +1,6 @@
 import Foundation
 import LarderTesting
+import Synchronization
 import Testing
 
 @testable import Larder
@@ -167,5 +168,107 @@ struct EvictionTests {
       while let victim = order.evict() { #expect(model.remove(victim) != nil) }
       #expect(model.isEmpty, "LARDER_SEED=\(seed)")
     }
+  }
+
+  // MARK: What is expired
+
+  /// 60 are expired, and none of them is looked for by chance: each that comes takes the place of one of them.
+  @Test func everythingExpiredGoesBeforeAnythingFresh() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 100))
+    for number in 0..<60 { _ = try await world.cache.value(for: "old \(number)") }
+    for number in 0..<60 { _ = try await world.cache.value(for: "old \(number)") }  // used, so it is worth more
+    world.clock.advance(by: .hours(47))
+    for number in 0..<40 { _ = try await world.cache.value(for: "fresh \(number)") }
+    world.clock.advance(by: .hours(1))
+    for number in 0..<16 { _ = try await world.cache.value(for: "new \(number)") }
+    let keys = try await keys(world)
+    #expect(keys.filter { $0.hasPrefix("fresh") }.count == 40 && keys.filter { $0.hasPrefix("new") }.count == 16)
+    #expect(keys.filter { $0.hasPrefix("old") }.isEmpty)
+    #expect(world.cache.statistics.evictions == [.expired: 60])
+  }
+
+  @Test func aClockThatIsAheadAtOneStartEvictsNoMoreThanItMust() async throws {
+    let world = try await CacheWorld()
+    for number in 0..<100 { _ = try await world.cache.value(for: "key \(number)") }
+    let ahead = ManualClock(now: world.clock.now + 365 * 86_400)
+    let wrong = world.restarted(eviction: EvictionPolicy(countLimit: 100), clock: ahead)
+    _ = try await wrong.value(for: "new")
+    #expect(wrong.statistics.evictions == [.count: 1])
+    await wrong.relieve(.warning)
+    #expect(wrong.statistics.evictions == [.count: 1])
+    let right = world.restarted(eviction: EvictionPolicy(countLimit: 100))
+    var served = 0
+    for number in 0..<100 where await failure({ try await right.value(for: "key \(number)", policy: .cacheOnly) }) == nil { served += 1 }
+    #expect(served == 99)
+  }
+
+  @Test func whatIsExpiredByTwoReadingsOfTheClockGoes() async throws {
+    let world = try await CacheWorld()
+    for number in 0..<10 { _ = try await world.cache.value(for: "old \(number)") }
+    // Another run, three days later, has fetched something.
+    let second = world.restarted(clock: ManualClock(now: world.clock.now + 3 * 86_400))
+    for number in 0..<5 { _ = try await second.value(for: "newer \(number)") }
+    let third = world.restarted(eviction: EvictionPolicy(countLimit: 15), clock: ManualClock(now: world.clock.now + 3 * 86_400 + 60))
+    await third.relieve(.warning)
+    #expect(third.statistics.evictions == [.expired: 10])
+    #expect(try await world.storage.count() == 5)
+  }
+
+  @Test func whatHasExpiredInThisProcessGoesWhateverTheClockHasSaid() async throws {
+    let world = try await CacheWorld()
+    for number in 0..<10 { _ = try await world.cache.value(for: "key \(number)") }
+    let clock = ManualClock(now: world.clock.now + 365 * 86_400)
+    let next = world.restarted(eviction: EvictionPolicy(countLimit: 10), clock: clock)
+    await next.relieve(.warning)
+    #expect(next.statistics.evictions == [:])
+    clock.advance(by: .hours(48))
+    await next.relieve(.warning)
+    #expect(next.statistics.evictions == [.expired: 10])
+  }
+
+  @Test func theQueueOfExpiryGivesTheEarliestFirst() throws {
+    for seed in Seeds.list(20, for: #function) {
+      var random = SeededGenerator(seed)
+      var queue = ExpiryQueue<Int>()
+      var model: [Int: Duration] = [:]
+      for number in 0..<1_000 {
+        switch random.int(0..<10) {
+        case 0..<6:
+          let moment = Duration.seconds(random.int(0..<500))
+          queue.insert(number, at: moment, UInt64(number))
+          model[number] = moment
+        case 6:
+          queue.removeAll { $0.key % 7 == 0 }
+          model = model.filter { $0.key % 7 != 0 }
+        default:
+          let now = Duration.seconds(random.int(0..<500))
+          let first = queue.popFirst(by: now)
+          let due = model.values.min().flatMap { $0 <= now ? $0 : nil }
+          #expect(first?.moment == due, "LARDER_SEED=\(seed)")
+          if let first { #expect(model.removeValue(forKey: first.key) == first.moment) }
+        }
+        #expect(queue.count == model.count)
+      }
+    }
+  }
+
+  // MARK: Storage that fails
+
+  @Test func theLimitsHoldInMemoryWhileStorageFails() async throws {
+    let world = try await CacheWorld(
+      eviction: EvictionPolicy(countLimit: 50, byteLimit: 100),
+      source: ScriptedSource { key, _ in .value(key.hasPrefix("large") ? .max : 1_234_567_890) })
+    try await world.storage.close()
+    for number in 0..<30 { _ = try await world.cache.value(for: "key \(number)") }
+    #expect(world.cache.state.withLock { $0.unsaved.byteCount } == 100)
+    var kept = 0
+    for number in 0..<30 where await failure({ try await world.cache.value(for: "key \(number)", policy: .cacheOnly) }) == nil { kept += 1 }
+    #expect(kept == 10)
+    let few = try await CacheWorld(eviction: EvictionPolicy(countLimit: 3, byteLimit: 10))
+    few.source.answer("large", .success(.value(123_456_789_012)))
+    try await few.storage.close()
+    for key in ["a", "b", "c", "d", "large"] { _ = try await few.cache.value(for: key) }
+    #expect(few.cache.state.withLock { $0.unsaved.byteCount } == 3)
+    #expect(few.cache.statistics.evictions == [:])
   }
 }

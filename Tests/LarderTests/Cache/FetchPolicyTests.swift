@@ -281,4 +281,29 @@ struct FetchPolicyTests {
     #expect(await failure { try await world.cache.value(for: "a") } as? CacheError == .nothingToRevalidate)
     #expect(world.source.callCount == 1)
   }
+
+  @Test func aSourceThatFailsIsAskedOnceInATimeByRefreshesInTheBackground() async throws {
+    let world = try await CacheWorld(retry: RetryPolicy(attempts: 1, cap: .seconds(30)))
+    _ = try await world.cache.value(for: "a")
+    world.clock.advance(by: .hours(2))
+    for round in 1...3 {
+      world.source.answer("a", .failure(Trouble()))
+      for _ in 0..<50 {
+        #expect(try await world.cache.value(for: "a", policy: .staleWhileRevalidate).value == 1)
+        _ = await world.cache.values(for: ["a"], policy: .staleWhileRevalidate)
+        try await world.settle()
+      }
+      await world.source.waitForCalls(round + 1)
+      #expect(world.source.callCount == round + 1)
+      world.clock.advance(by: .seconds(30))
+    }
+    // Who waits for the answer asks all the same, and a success ends it.
+    _ = try await world.cache.value(for: "a", policy: .staleWhileRevalidate)
+    try await until { world.source.callCount == 5 }
+    try await world.settle()
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).state == .fresh)
+    world.source.answer("a", .failure(Trouble()))
+    _ = await failure { try await world.cache.value(for: "a", policy: .networkOnly) }
+    #expect(try await world.cache.value(for: "a", policy: .networkOnly).value == 1)
+  }
 }

@@ -155,4 +155,101 @@ struct FreshnessTests {
     #expect(FreshnessPolicy(fresh: .seconds(1), usable: .hours(48), jitter: .nan).jitter == 0)
     #expect(Duration.hours(48) == .seconds(172_800))
   }
+
+  /// Between the staging of a refresh and its commit the old entry is what there is.
+  @Test func settingTheClockWhileARefreshCommitsChangesNoAge() async throws {
+    for jump in [Self.year, -Self.year, 7_200] {
+      let world = try await CacheWorld()
+      _ = try await world.cache.value(for: "a")
+      world.clock.advance(by: .hours(2))
+      world.disk.hold(.commit)
+      let refresh = Task { try await world.cache.value(for: "a", policy: .networkOnly) }
+      await world.disk.waitUntilHeld(.commit)
+      world.clock.setWall(by: jump)
+      let cached = try await world.cache.value(for: "a", policy: .cacheOnly)
+      #expect(cached.age == .hours(2) && cached.state == .stale && cached.origin == .memory)
+      world.disk.release(.commit)
+      #expect(try await refresh.value.state == .fresh)
+      #expect(try await world.cache.value(for: "a", policy: .cacheOnly).age == .zero)
+    }
+  }
+
+  @Test func settingTheClockAfterADeletionThatFailedChangesNoAge() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    world.clock.advance(by: .seconds(60))
+    world.clock.setWall(by: Self.year)
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    #expect(await code { try await world.cache.invalidate("a") } == .full)
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).age == .seconds(60))
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    #expect(await code { try await world.cache.removeAll() } == .full)
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).age == .seconds(60))
+  }
+
+  @Test func anEntryThatIsWrittenAgainGoesOnAgingHere() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    world.clock.advance(by: .seconds(60))
+    world.clock.setWall(by: Self.year)
+    let entry = try #require(try await world.storage.find(by: "a"))
+    try await world.storage.save(entry)  // as a migration or another process does
+    #expect(try await world.cache.value(for: "a", policy: .cacheOnly).age == .seconds(60))
+  }
+
+  // MARK: Numbers of others
+
+  @Test(arguments: [1e21, -1e21, 1e300, .infinity, -.infinity, .nan])
+  func noExpiryOfAProviderTraps(seconds: Double) async throws {
+    let moment = Date(timeIntervalSinceReferenceDate: seconds)
+    let world = try await CacheWorld(
+      source: ScriptedSource { key, validator in
+        validator == nil ? .value(1, validator: "v", freshUntil: moment) : .notModified(freshUntil: moment)
+      })
+    let expected = seconds.isNaN ? Duration.hours(1) : seconds > 0 ? .hours(48) : .zero
+    for _ in 0..<2 {
+      let cached = try await world.cache.value(for: "a", policy: .networkOnly)
+      #expect(cached.state == (expected == .zero ? .stale : .fresh))
+      let entry = try #require(try await world.storage.find(by: "a"))
+      #expect(entry.freshLifetime == expected)
+    }
+    #expect(try await world.restarted().value(for: "a", policy: .cacheOnly).value == 1)
+  }
+
+  @Test func noTimeOfASourceOrACallerTraps() async throws {
+    let huge = Duration.seconds(Int64.max)
+    for policy in [
+      FreshnessPolicy(fresh: huge, usable: huge, negative: huge), FreshnessPolicy(fresh: .zero - huge, usable: .zero - huge),
+      FreshnessPolicy(fresh: .hours(Int.max), usable: .hours(Int.max)),
+    ] {
+      let world = try await CacheWorld(freshness: policy, retry: RetryPolicy(attempts: .max, base: huge, cap: huge))
+      #expect(try await world.cache.value(for: "a").value == 1)
+      world.clock.advance(by: .hours(1))
+      let expected: Cached<Int>.State = policy.fresh == .zero ? .stale : .fresh
+      #expect(try await world.cache.value(for: "a", policy: .networkFirst(timeout: huge)).value == 1)
+      #expect(try await world.restarted(freshness: policy).value(for: "a", policy: .staleWhileRevalidate).value == 1)
+      _ = expected
+    }
+    let world = try await CacheWorld()
+    world.source.answer("none", .success(.absent(reason: "sea", lifetime: huge)))
+    world.source.answer("busy", .failure(Trouble(retryAfter: huge)), .success(.value(1)))
+    for key in ["none", "none", "busy", "busy"] { _ = await failure { try await world.cache.value(for: key) } }
+    #expect(world.source.callCount == 2)
+    #expect(Duration.hours(UInt64.max) > .hours(1_000_000) && Duration.hours(Int64.min) < .zero)
+  }
+
+  @Test func noStoredNumberTraps() async throws {
+    let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 2, byteLimit: 100))
+    for (number, moment) in [1e300, -1e300, 1e21].enumerated() {
+      try await world.storage.save(
+        Entry(
+          key: "key \(number)", content: .value(1), fetchedAt: Date(timeIntervalSinceReferenceDate: moment),
+          freshUntil: Date(timeIntervalSinceReferenceDate: -moment), usableUntil: Date(timeIntervalSinceReferenceDate: moment),
+          validator: nil, byteCount: .max, noticedInFutureAt: nil))
+    }
+    let cache = world.restarted(eviction: EvictionPolicy(countLimit: 2, byteLimit: 100))
+    for number in 0..<3 { _ = try await cache.value(for: "key \(number)") }
+    #expect(try await cache.value(for: "new").value == 3)
+    #expect(try await world.storage.count() <= 2)
+  }
 }

@@ -296,4 +296,73 @@ struct HostLimitTests {
     #expect(source.callCount - before <= 5 + 3)
     #expect(try results["key 99"]?.get().refreshError != nil)
   }
+
+  // MARK: Numbers that a caller misstates
+
+  @Test func noNumberOfACallerTrapsABucket() async throws {
+    let clock = ManualClock()
+    for capacity in [Double(0), -1, .nan, -.infinity, .leastNonzeroMagnitude] {
+      let bucket = TokenBucket(capacity, per: .seconds(60), clock: clock)
+      #expect(await failure { try await bucket.take() } is CacheError || bucket.capacity > 0)
+      #expect(await failure { try await bucket.take() } is CacheError)
+      if bucket.capacity == 0 { try await bucket.take(0) }
+    }
+    for period in [Duration.zero, .seconds(-1), .seconds(Int64.max)] {
+      for capacity in [1, Double.infinity, .greatestFiniteMagnitude] {
+        let bucket = TokenBucket(capacity, per: period, maximumWait: .seconds(Int64.max), clock: clock)
+        try await bucket.take()
+        #expect(bucket.available >= 0)
+        clock.advance(by: .hours(1))
+        #expect(bucket.available.isFinite)
+      }
+    }
+    let bucket = TokenBucket(10, per: .seconds(10), clock: clock)
+    for weight in [Double.infinity, .nan, .greatestFiniteMagnitude] {
+      #expect(await failure { try await bucket.take(weight) } as? CacheError == .quotaExceeded(until: .distantFuture))
+      #expect(await failure { try await HostLimits(quotas: [bucket]).run(weight: weight) {} } is CacheError)
+    }
+    try await bucket.take(-.infinity)
+    try await bucket.take(-5)
+    #expect(bucket.available == 10)
+  }
+
+  @Test func noTimeOfACallerOrAProviderTrapsABreaker() async throws {
+    let (clock, huge) = (ManualClock(), Duration.seconds(Int64.max))
+    let breaker = CircuitBreaker(failureLimit: .min, coolDown: huge, maximumCoolDown: huge, clock: clock)
+    for _ in 0..<3 {
+      _ = await failure { try await breaker.run { throw Trouble(retryAfter: huge) } }
+      guard case .open = breaker.phase else { return #expect(Bool(false), "\(breaker.phase)") }
+      clock.advance(by: .longest)
+    }
+  }
+
+  // MARK: Who asks
+
+  @Test func aCallerWhoIsCancelledMakesNoRequest() async throws {
+    let bucket = TokenBucket(10, per: .hours(1), clock: ManualClock())
+    let limits = HostLimits(quotas: [bucket])
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await limits.run { _ = Issue.record("a request of a cancelled task") }
+    }
+    #expect(await failure { try await task.value } is CancellationError)
+    #expect(bucket.available == 10)
+  }
+
+  @Test func aProbeThatDoesNotEndGivesWayToTheNext() async throws {
+    let clock = ManualClock()
+    let breaker = CircuitBreaker(failureLimit: 1, clock: clock)
+    _ = await failure { try await breaker.run { throw Trouble() } }
+    clock.advance(by: .seconds(30))
+    let lost = try breaker.admit()
+    clock.advance(by: .seconds(29))
+    #expect(await failure { try await breaker.run {} } is CacheError)
+    clock.advance(by: .seconds(1))
+    let second = try breaker.admit()
+    #expect(await failure { try await breaker.run {} } is CacheError)
+    breaker.note(lost, Trouble())  // counts no more
+    #expect(breaker.phase == .halfOpen)
+    breaker.note(second, nil)
+    #expect(breaker.phase == .closed)
+  }
 }

@@ -192,4 +192,98 @@ struct SingleFlightTests {
     #expect(world.source.callCount == 2)
     #expect(try await world.cache.value(for: "bb", policy: .cacheOnly).value == 2)
   }
+
+  @Test func aCallerWhoIsCancelledDoesNotReachTheSource() async throws {
+    let world = try await CacheWorld()
+    for policy in [FetchPolicy.cacheFirst, .networkOnly, .networkFirst(timeout: .seconds(1)), .staleWhileRevalidate] {
+      let task = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        return try await world.cache.value(for: "a", policy: policy)
+      }
+      #expect(await failure { try await task.value } is CancellationError)
+    }
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return await world.cache.values(for: ["a", "b"])
+    }
+    for result in await task.value.values { #expect(throws: CancellationError.self) { try result.get() } }
+    try await world.settle()
+    #expect(world.source.callCount == 0)
+    #expect(world.cache.statistics.fetches == 0)
+  }
+
+  /// A source that does not hear that it is cancelled, and ends when it is told.
+  private func deaf() async throws -> (source: ScriptedSource<String, Int>, gate: ConcurrencyLimit) {
+    let gate = ConcurrencyLimit(1)
+    try await gate.acquire()
+    let source = ScriptedSource<String, Int> { key, _ in
+      await Task { try? await gate.acquire() }.value
+      gate.release()
+      return .value(key.count)
+    }
+    return (source, gate)
+  }
+
+  @Test func cancelledFetchesOfASourceThatDoesNotHearOfItAreFew() async throws {
+    let (source, gate) = try await deaf()
+    let clock = ManualClock()
+    let cache = Cache(
+      storage: try await LocalRepository(inMemory: .init()), freshness: CacheWorld.freshness, retry: .never, clock: clock, source: source)
+    for number in 0..<500 {
+      let task = Task { try await cache.value(for: "four").value }
+      try await until { cache.state.withLock { $0.flights.values.contains { !$0.waiters.isEmpty } } }
+      task.cancel()
+      #expect(await failure { try await task.value } is CancellationError)
+      if number < 2 { await source.waitForCalls(number + 1) }
+    }
+    #expect(source.callCount == 2)
+    // Who waits for the end of one gets what it brings, stored.
+    let last = Task { try await cache.value(for: "four").value }
+    try await until { cache.state.withLock { $0.flights.values.contains { !$0.waiters.isEmpty } } }
+    gate.release()
+    #expect(try await last.value == 4)
+    #expect(source.callCount == 2)
+    #expect(try await cache.storage.find(by: "four")?.value == 4)
+    try await until { cache.state.withLock { $0.flights.isEmpty && $0.abandoned.isEmpty } }
+  }
+
+  @Test func aFetchThatNeverEndsDoesNotShutItsKeyForEver() async throws {
+    let (source, gate) = try await deaf()
+    let clock = ManualClock()
+    let cache = Cache(
+      storage: try await LocalRepository(inMemory: .init()), freshness: CacheWorld.freshness, retry: .never, clock: clock, source: source)
+    for number in 0..<3 {
+      let task = Task { try await cache.value(for: "four").value }
+      try await until { cache.state.withLock { $0.flights.values.contains { !$0.waiters.isEmpty } } }
+      if number < 2 { await source.waitForCalls(number + 1) }
+      task.cancel()
+      _ = await failure { try await task.value }
+    }
+    #expect(source.callCount == 2)
+    clock.advance(by: .seconds(60))
+    source.answer("four", .success(.value(7)))
+    #expect(try await cache.value(for: "four").value == 7)
+    gate.release()
+    try await until { cache.state.withLock { $0.flights.isEmpty } }
+    #expect(try await cache.value(for: "four", policy: .cacheOnly).value == 7)
+  }
+
+  @Test func whatWasInvalidatedIsNotBroughtByACancelledFetch() async throws {
+    let (source, gate) = try await deaf()
+    let cache = Cache(
+      storage: try await LocalRepository(inMemory: .init()), freshness: CacheWorld.freshness, retry: .never, clock: ManualClock(),
+      source: source)
+    for number in 0..<2 {
+      let task = Task { try await cache.value(for: "four").value }
+      await source.waitForCalls(number + 1)
+      task.cancel()
+      _ = await failure { try await task.value }
+    }
+    try await cache.invalidate("four")
+    let last = Task { try await cache.value(for: "four").value }
+    try await until { cache.state.withLock { $0.flights.values.contains { !$0.waiters.isEmpty } } }
+    gate.release()
+    #expect(try await last.value == 4)
+    #expect(source.callCount == 3)
+  }
 }

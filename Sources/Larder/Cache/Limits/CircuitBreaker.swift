@@ -4,7 +4,8 @@ internal import Synchronization
 /// Stops asking a host that fails: closed, then open after failures in a row, then half-open with one probe.
 ///
 /// While it is open, requests fail at once with ``CacheError/circuitOpen(until:)``. After the cool-down one request goes through as a probe:
-/// if it succeeds the breaker closes, if it fails it opens for twice as long. Share one among everything that talks to one host.
+/// if it succeeds the breaker closes, if it fails it opens for twice as long. A probe that has not ended within the cool-down, and 30 seconds,
+/// counts no more, and the next request is the probe. Share one among everything that talks to one host.
 public final class CircuitBreaker: Sendable {
   /// What a breaker lets through.
   public enum Phase: Hashable, Sendable {
@@ -20,7 +21,8 @@ public final class CircuitBreaker: Sendable {
     case closed(failures: Int)
     /// Until then, by the monotonic clock.
     case open(until: Duration)
-    case probing(UInt64)
+    /// One request is under way; if it has not ended by then, another one goes through.
+    case probing(until: Duration)
   }
 
   private struct State {
@@ -48,10 +50,10 @@ public final class CircuitBreaker: Sendable {
     clock: any WallClock = SystemClock()
   ) {
     self.failureLimit = max(failureLimit, 1)
-    self.coolDown = max(coolDown, .zero)
-    self.maximumCoolDown = max(maximumCoolDown, coolDown)
+    self.coolDown = coolDown.bounded
+    self.maximumCoolDown = max(maximumCoolDown.bounded, self.coolDown)
     self.clock = clock
-    state = Mutex(State(coolDown: max(coolDown, .zero)))
+    state = Mutex(State(coolDown: self.coolDown))
   }
 
   /// What the breaker would do with a request now.
@@ -83,15 +85,18 @@ public final class CircuitBreaker: Sendable {
     }
   }
 
+  /// How long a probe may take at least.
+  private static let shortestProbe = Duration.seconds(30)
+
   func admit() throws -> Admission {
     let uptime = clock.uptime
     let answer: (admission: Admission?, until: Duration) = state.withLock { state in
       switch state.mode {
       case .closed:
         return (Admission(generation: state.generation), uptime)
-      case .open(let until) where until <= uptime:
+      case .open(let until) where until <= uptime, .probing(let until) where until <= uptime:
         state.generation += 1
-        state.mode = .probing(state.generation)
+        state.mode = .probing(until: uptime + max(state.coolDown, Self.shortestProbe))
         return (Admission(generation: state.generation), uptime)
       case .open(let until):
         return (nil, until)

@@ -25,10 +25,11 @@ public struct HostLimits: Sendable {
   /// Runs a request within the limits.
   ///
   /// It waits for its turn first; the breaker and the quotas are asked when it would really be made, so that what has waited behind failures
-  /// is not sent after them.
+  /// is not sent after them. A task that is cancelled makes no request.
   /// - Parameter weight: What it counts against the quotas.
   /// - Throws: ``CacheError/circuitOpen(until:)``, ``CacheError/quotaExceeded(until:)``, `CancellationError`; else what the request throws.
   public func run<Result>(weight: Double = 1, _ request: () async throws -> Result) async throws -> Result {
+    try Task.checkCancellation()
     guard let concurrency else { return try await admitted(weight, request) }
     return try await concurrency.withPermit { try await admitted(weight, request) }
   }

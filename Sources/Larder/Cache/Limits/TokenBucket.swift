@@ -12,7 +12,7 @@ public final class TokenBucket: Sendable {
     var filledAt: Duration
   }
 
-  /// The weight that may be taken at once when nothing was taken for a while.
+  /// The weight that may be taken at once when nothing was taken for a while: from 0, which lets nothing through, to 10¹².
   public let capacity: Double
   /// The longest wait for tokens: with none, the default, a spent quota is an error at once.
   public let maximumWait: Duration
@@ -20,12 +20,12 @@ public final class TokenBucket: Sendable {
   private let clock: any WallClock
   private let state: Mutex<State>
 
-  /// Makes a full bucket that fills from empty in `period`.
+  /// Makes a full bucket that fills from empty in `period`; values outside their range are moved to its end, and no number is 0.
   public init(_ capacity: Double, per period: Duration, maximumWait: Duration = .zero, clock: any WallClock = SystemClock()) {
-    self.capacity = max(capacity, .leastNonzeroMagnitude)
-    self.maximumWait = maximumWait
+    self.capacity = capacity.isNaN ? 0 : min(max(capacity, 0), Self.heaviest)
+    self.maximumWait = maximumWait.bounded
     self.clock = clock
-    rate = self.capacity / max(period.inSeconds, 1e-9)
+    rate = self.capacity / max(period.bounded.inSeconds, 1e-9)
     state = Mutex(State(tokens: self.capacity, filledAt: clock.uptime))
   }
 
@@ -35,11 +35,16 @@ public final class TokenBucket: Sendable {
     return max(state.withLock { fill(&$0, now) }, 0)
   }
 
+  /// No weight is larger: with more, what is owed could not be counted any more.
+  private static let heaviest = 1e12
+
   /// Takes tokens, waiting for them if the bucket allows it.
   ///
   /// A weight above the capacity is let through when the bucket is full, and then paid off. A cancelled wait gives its tokens back.
-  /// - Throws: ``CacheError/quotaExceeded(until:)``, `CancellationError`.
+  /// - Throws: ``CacheError/quotaExceeded(until:)``, for ever (`.distantFuture`) when the bucket has no capacity, or when the weight is above
+  ///   10¹² or no number; `CancellationError`. A weight below 0 counts as 0.
   public func take(_ weight: Double = 1) async throws {
+    guard weight <= Self.heaviest, capacity > 0 || weight <= 0 else { throw CacheError.quotaExceeded(until: .distantFuture) }
     let weight = max(weight, 0)
     let wait = try reserve(weight)
     guard wait > .zero else { return }
@@ -54,6 +59,7 @@ public final class TokenBucket: Sendable {
   /// Puts back what was taken for a request that was then not made.
   func giveBack(_ weight: Double) {
     let now = clock.uptime
+    let weight = max(weight, 0)
     state.withLock { state in
       fill(&state, now)
       state.tokens = min(state.tokens + weight, capacity)
@@ -66,7 +72,7 @@ public final class TokenBucket: Sendable {
     let wait: (taken: Bool, time: Duration) = state.withLock { state in
       fill(&state, now)
       let missing = min(weight, capacity) - state.tokens
-      let wait = missing > 0 ? Duration.seconds(missing / rate) : .zero
+      let wait = missing > 0 ? Duration(bounding: missing / rate) : .zero
       guard wait <= maximumWait else { return (false, wait) }
       state.tokens -= weight
       return (true, wait)

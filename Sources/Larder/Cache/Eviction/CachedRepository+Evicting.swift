@@ -25,13 +25,17 @@ extension CachedRepository {
     for entry: CachedEntry<Key, Value>, _ recordKey: RecordKey, _ uptime: Duration, in batch: inout StagedBatch
   ) throws(RepositoryError) -> [EvictionIndex<Key>.Victim] {
     guard isBounded else { return [] }
-    let item = EvictionIndex<Key>.Item(byteCount: entry.byteCount, expiry: uptime + entry.usableLifetime, recordKey: recordKey)
+    let expiry = uptime + entry.usableLifetime
+    let item = EvictionIndex<Key>.Item(byteCount: entry.byteCount, expiry: expiry, provenExpiry: expiry, recordKey: recordKey)
     let victims = state.withLock { $0.evictionIndex?.insert(entry.key, item, eviction, now: uptime) ?? [] }
     try delete(victims, in: &batch)
     return victims
   }
 
   /// Makes the index of all entries, oldest first; those that cannot be read go.
+  ///
+  /// How old the entries of an earlier run are is known from one reading of the wall clock, which may be wrong. It is proven that one has
+  /// expired when all of its time has passed in this process, or when an earlier run has fetched something after it had expired: a second reading.
   private nonisolated func buildIndex(_ batch: inout StagedBatch, _ uptime: Duration) throws(RepositoryError) {
     var entries: [(entry: CachedEntry<Key, Value>, slot: RecordSlot)] = []
     for slot in batch.collections[storage.collection].records.ordered() {
@@ -43,14 +47,19 @@ extension CachedRepository {
       }
     }
     entries.sort { $0.entry.fetchedAt < $1.entry.fetchedAt }
+    let secondReading = entries.last { $0.slot.revision <= start.revision }?.entry.fetchedAt
     let present = start.wall.addingTimeInterval((uptime - start.uptime).inSeconds)
     state.withLock { state in
       var index = EvictionIndex<Key>()
       for (entry, slot) in entries {
-        let known = state.known[entry.key].flatMap { $0.revision == slot.revision ? $0.age(at: uptime) : nil }
-        let age = known ?? entry.age(at: present)
-        let expiry = uptime + entry.usableLifetime - age
-        _ = index.insert(entry.key, .init(byteCount: entry.byteCount, expiry: expiry, recordKey: slot.key), .none, now: uptime)
+        let known = state.known[entry.key]?.at(slot.revision)
+        let expiry = uptime + entry.usableLifetime - (known?.age(at: uptime) ?? entry.age(at: present))
+        let isMeasured = known?.isMeasured == true || secondReading.map { entry.usableUntil <= $0 } == true
+        let seen = slot.revision <= start.revision ? start.uptime : uptime
+        let item = EvictionIndex<Key>.Item(
+          byteCount: entry.byteCount, expiry: expiry, provenExpiry: isMeasured ? expiry : max(seen + entry.usableLifetime, expiry),
+          recordKey: slot.key)
+        _ = index.insert(entry.key, item, .none, now: uptime)
         if state.known[entry.key]?.wasAnswered == true { index.touch(entry.key) }
       }
       state.evictionIndex = index
@@ -61,14 +70,14 @@ extension CachedRepository {
     do {
       // Only if it must be: this reads entries that nobody has asked for.
       if state.withLock({ $0.evictionIndex == nil }) { _ = try await storage.loadAll() }
-      let victims = try await storage.queue.write(nil) { [self] batch in
+      let (victims, revision) = try await storage.queue.write(nil) { [self] batch in
         let uptime = clock.uptime
         if state.withLock({ $0.evictionIndex == nil }) { try buildIndex(&batch, uptime) }
         let victims = state.withLock { $0.evictionIndex?.relieve(pressure, now: uptime) ?? [] }
         try delete(victims, in: &batch)
-        return victims
+        return (victims, batch.revision)
       }
-      state.withLock { $0.count(victims) }
+      state.withLock { $0.count(victims, upTo: revision) }
     } catch {
       state.withLock { state in
         state.note(repositoryError(error))

@@ -1,6 +1,7 @@
 /// How much a cache keeps, on disk as in memory.
 ///
-/// When a limit is passed, entries that are expired go first, then those that were used seldom and long ago.
+/// When a limit is passed, entries that are expired go first, then those that were used seldom and long ago. Of entries that only one reading of
+/// the wall clock says are expired, as at the start of a process, no more go than there must: the clock may be wrong.
 public struct EvictionPolicy: Hashable, Sendable {
   /// How many entries are kept; `nil` for any number.
   public let countLimit: Int?
@@ -21,8 +22,8 @@ public struct EvictionPolicy: Hashable, Sendable {
 
 /// How hard the system asks for memory.
 public enum MemoryPressure: Hashable, Sendable {
-  /// Expired entries go.
+  /// Entries go that have expired by more than one reading of the wall clock.
   case warning
-  /// Expired entries go, and then the half of the rest that was used seldom and long ago.
+  /// The same, and then the half of the rest that has expired, or was used seldom and long ago.
   case critical
 }

@@ -1,0 +1,50 @@
+internal import Synchronization
+
+// What is known of an entry, and what only memory has, goes when the deletion is committed and not before: a deletion that fails leaves
+// everything as it was, and what is there goes on aging by the monotonic clock.
+
+extension CachedRepository {
+  /// Removes what is there of a key.
+  nonisolated(nonsending) func remove(_ key: Key) async throws {
+    let serial = state.withLock { $0.unsaved.serial }
+    let recordKey: RecordKey
+    do throws(RepositoryError) {
+      recordKey = try storage.coder.keys.key(for: key)
+    } catch {
+      // Nothing can be stored of it.
+      state.withLock { $0.forget(key, before: .zero, unsavedUpTo: serial) }
+      throw error
+    }
+    let revision = try await write { [self] batch in
+      _ = try batch.delete(recordKey, in: storage.collection, schemaVersion: storage.schema.version)
+      state.withLock { $0.evictionIndex?.remove(key) }
+    }
+    state.withLock { $0.forget(key, before: revision, unsavedUpTo: serial) }
+  }
+
+  /// Removes everything.
+  nonisolated(nonsending) func removeEntries() async throws {
+    let serial = state.withLock { $0.unsaved.serial }
+    let revision = try await write { [self] batch in
+      for slot in batch.collections[storage.collection].records.ordered() {
+        _ = try batch.delete(slot.key, in: storage.collection, schemaVersion: storage.schema.version)
+      }
+      state.withLock { $0.evictionIndex = nil }
+    }
+    state.withLock { $0.forgetAll(before: revision, unsavedUpTo: serial) }
+  }
+
+  /// Commits deletions, and returns a revision that what is stored later has at least, and what was stored before has not.
+  private nonisolated(nonsending) func write(_ deletions: @escaping @Sendable (inout StagedBatch) throws -> Void) async throws -> Revision {
+    do {
+      return try await storage.queue.write(nil) { batch in
+        try deletions(&batch)
+        return batch.revision
+      }
+    } catch {
+      // What was to go is still there, and counts.
+      state.withLock { $0.evictionIndex = nil }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,93 @@
+internal import Synchronization
+
+/// One reader of the updates of one key.
+///
+/// It keeps nothing but what it has told last: what is new is looked up when it is asked for.
+final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: CachedReading {
+  private struct Told: Equatable {
+    let version: EntryVersion
+    let state: Cached<Value>.State
+  }
+
+  private let cache: CachedRepository<Key, Value>
+  private let key: Key
+  private let recordKey: RecordKey?
+  private let signal = KeySignal()
+  private let told = Mutex<Told?>(nil)
+
+  init(_ cache: CachedRepository<Key, Value>, _ key: Key) {
+    self.cache = cache
+    self.key = key
+    recordKey = cache.look(key).recordKey
+    cache.addReader(signal, key, recordKey)
+  }
+
+  deinit { cache.removeReader(signal, key, recordKey) }
+
+  func next() async -> Cached<Value>? {
+    while !Task.isCancelled, signal.begin() {
+      guard let found = cache.look(key).found, let cached = found.cached() else {
+        told.withLock { $0 = nil }
+        await wait(nil)
+        continue
+      }
+      let now = Told(version: found.version, state: cached.state)
+      let isNew = told.withLock { told in
+        // An expired value is news to those only who were shown it before.
+        if cached.state == .expired, told == nil { return false }
+        defer { told = now }
+        return told != now
+      }
+      if isNew { return cached }
+      await wait(found.untilNextState)
+    }
+    return nil
+  }
+
+  /// Waits until something was stored, or the time has come.
+  private func wait(_ time: Duration?) async {
+    let (signal, clock) = (signal, cache.clock)
+    let timer = time.map { time in
+      Task {
+        do {
+          try await clock.sleep(for: time)
+          signal.poke()
+        } catch {}  // something came before
+      }
+    }
+    await signal.wait()
+    timer?.cancel()
+  }
+}
+
+extension FoundEntry {
+  /// How long until the entry is in another state; `nil` when it is in its last.
+  fileprivate var untilNextState: Duration? {
+    switch state {
+    case .fresh: entry.freshLifetime - age
+    case .stale: entry.usableLifetime - age
+    case .expired: nil
+    }
+  }
+}
+
+extension CachedRepository {
+  nonisolated func addReader(_ signal: KeySignal, _ key: Key, _ recordKey: RecordKey?) {
+    state.withLock { $0.readers[key, default: [:]][ObjectIdentifier(signal)] = WeakSignal(signal: signal) }
+    announcements.add(signal, recordKey)
+  }
+
+  nonisolated func removeReader(_ signal: KeySignal, _ key: Key, _ recordKey: RecordKey?) {
+    announcements.remove(signal, recordKey)
+    state.withLock { state in
+      state.readers[key]?[ObjectIdentifier(signal)] = nil
+      if state.readers[key]?.isEmpty == true { state.readers[key] = nil }
+    }
+  }
+
+  /// Wakes the readers of a key, for what storage does not announce.
+  nonisolated func poke(_ key: Key) {
+    let readers = state.withLock { $0.readers[key]?.values.compactMap(\.signal) ?? [] }
+    for reader in readers { reader.poke() }
+  }
+}

@@ -1,0 +1,53 @@
+internal import Synchronization
+
+/// Hears what is committed to the collection of a cache, and wakes those readers whose keys are concerned.
+///
+/// One observer for all readers: adding, removing and telling one does not depend on how many there are.
+final class KeyAnnouncements: ChangeObserver {
+  private struct State: Sendable {
+    /// By record; under `nil` those whose key cannot be a record's.
+    var signals: [RecordKey?: [ObjectIdentifier: WeakSignal]] = [:]
+    var isFinished = false
+    var wokenCount = 0
+  }
+
+  private let state = Mutex(State())
+
+  /// How many readers there are: for tests.
+  var count: Int { state.withLock { $0.signals.values.reduce(0) { $0 + $1.count } } }
+  /// How many readers were woken by commits: for tests.
+  var wokenCount: Int { state.withLock { $0.wokenCount } }
+
+  func add(_ signal: KeySignal, _ key: RecordKey?) {
+    let isFinished = state.withLock { state in
+      state.signals[key, default: [:]][ObjectIdentifier(signal)] = WeakSignal(signal: signal)
+      return state.isFinished
+    }
+    if isFinished { signal.finish() }
+  }
+
+  func remove(_ signal: KeySignal, _ key: RecordKey?) {
+    state.withLock { state in
+      state.signals[key]?[ObjectIdentifier(signal)] = nil
+      if state.signals[key]?.isEmpty == true { state.signals[key] = nil }
+    }
+  }
+
+  func receive(_ changes: [RecordChange], commit: Revision) {
+    let concerned = state.withLock { state -> [KeySignal] in
+      guard !state.signals.isEmpty else { return [] }
+      let concerned = changes.flatMap { state.signals[$0.key]?.values.compactMap(\.signal) ?? [] }
+      state.wokenCount += concerned.count
+      return concerned
+    }
+    for signal in concerned { signal.poke() }
+  }
+
+  func finish() {
+    let all = state.withLock { state in
+      state.isFinished = true
+      return state.signals.values.flatMap { $0.values.compactMap(\.signal) }
+    }
+    for signal in all { signal.finish() }
+  }
+}
