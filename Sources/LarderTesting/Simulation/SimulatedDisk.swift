@@ -194,6 +194,7 @@ struct SimulatedDisk: Sendable {
   }
 
   mutating func remove(_ path: String) throws(RepositoryError) {
+    if try entry(at: path) == .directory { throw .simulated("unlink", EISDIR, path) }
     guard try file(at: path) != nil else { return }
     let (directory, name) = Self.split(path)
     directories[directory]?.record(.unlink(name: name))

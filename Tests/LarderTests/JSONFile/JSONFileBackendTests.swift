@@ -59,6 +59,31 @@ import Testing
     #expect(document["count"] as? Int == 4)
   }
 
+  /// A copy of what the journal holds, at each save, made this a hundred times as dear over 20,000 changes.
+  @Test func aSaveCostsTheSameOverAnyJournal() throws {
+    func record(_ key: Int, _ commit: UInt64) -> StoredRecord {
+      StoredRecord(collection: "spots", key: RecordKey("\(key)"), revision: Revision(commit), schemaVersion: 1, value: Data("{}".utf8))
+    }
+    func store(_ name: String, changes: Int) throws -> JSONFileBackend {
+      let backend = JSONFileBackend(file: directory.file(name))
+      _ = try backend.openAndRecover(.init()) { _ in }
+      try backend.commit(WriteBatch(records: (0...changes).map { record($0, 1) }, commits: 1...1, durability: .buffered))
+      return backend
+    }
+    let (empty, full) = (try store("empty.json", changes: 0), try store("full.json", changes: 20_000))
+    var times: [[Duration]] = [[], []]
+    for commit in 2...1_500 as ClosedRange<UInt64> {
+      for (index, backend) in [empty, full].enumerated() {
+        let batch = WriteBatch(records: [record(0, commit)], commits: commit...commit, durability: .buffered)
+        times[index].append(try ContinuousClock().measure { try backend.commit(batch) })
+      }
+    }
+    let (few, many) = (times[0].sorted()[750], times[1].sorted()[750])
+    #expect(many < few * 4, "\(few) over an empty journal, \(many) over 20,000 changes")
+    try empty.close()
+    try full.close()
+  }
+
   @Test func aSecondOpenIsRefusedAndTheFirstIsUndisturbed() async throws {
     let first = try await LocalRepository<Spot>(jsonFile: file)
     let error = await #expect(throws: RepositoryError.self) { _ = try await LocalRepository<Spot>(jsonFile: file) }
