@@ -7,7 +7,8 @@ internal import Synchronization
 /// Keeps a store in a JSON file: a complete, valid document at all times, with a journal beside it while the store is open.
 ///
 /// A save appends to the journal, so that it costs the same for ten records and for a hundred thousand; a checkpoint folds the journal into
-/// a new document. After a clean close only the document remains. It can be read with any tool but not edited by hand: every line has a
+/// a new document. After a clean close only the document remains, and beside one of more than 4 MiB a journal of up to an eighth of its size, which
+/// is not worth folding yet. It can be read with any tool but not edited by hand: every line has a
 /// checksum.
 ///
 /// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if asked for), `-quarantine-…` (bytes that were cut from a journal), and
@@ -36,10 +37,13 @@ public final class JSONFileBackend: StorageBackend {
     package var journalChunk = 64 << 10
     /// Off only to show that the tests notice.
     package var comparesChecksums = true
+    /// Up to which size a document is rewritten for any change, in bytes.
+    package var smallFile = 4 << 20
 
-    package init(journalChunk: Int = 64 << 10, comparesChecksums: Bool = true) {
+    package init(journalChunk: Int = 64 << 10, comparesChecksums: Bool = true, smallFile: Int = 4 << 20) {
       self.journalChunk = journalChunk
       self.comparesChecksums = comparesChecksums
+      self.smallFile = smallFile
     }
   }
 
@@ -131,6 +135,11 @@ public final class JSONFileBackend: StorageBackend {
     phase.withLock { if case .open(let store) = $0 { store.wantsCheckpoint } else { false } }
   }
 
+  /// Whether the document is small (4 MiB), or at most eight times as large as the journal, or the oldest change is a day old.
+  public var isCheckpointWorthwhile: Bool {
+    phase.withLock { if case .open(let store) = $0 { store.isCheckpointWorthwhile } else { false } }
+  }
+
   /// Writes a new document of everything, and begins a new journal.
   ///
   /// Cost: reads and writes the whole document.
@@ -160,7 +169,8 @@ public final class JSONFileBackend: StorageBackend {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).backup(to: JSONFilePaths(url)) }
   }
 
-  /// Folds the journal into the document and gives up the lock, which happens even when the first fails.
+  /// Folds the journal into the document if that is worth it (see ``isCheckpointWorthwhile``), else makes it durable; gives up the lock, which
+  /// happens even when the first fails.
   ///
   /// - Throws: what prevented a clean close; the journal then stays, and the next open replays it.
   public func close() throws(RepositoryError) {

@@ -7,6 +7,17 @@ extension JSONFileStore {
     return journal.end > max(4 << 20, main.size)
   }
 
+  /// Whether folding the journal is worth what it rewrites: at most eight times the bytes in the journal, or a small file; or the oldest of the
+  /// changes has waited for a day.
+  ///
+  /// So one lone save does not rewrite a large file, and what is written in all is at most ten times what was saved.
+  var isCheckpointWorthwhile: Bool {
+    guard !isPoisoned else { return false }
+    guard let journal, commit > main.header.commit else { return !isMainDurable || journal != nil }
+    let isOld = oldestChange.map { ContinuousClock.now - $0 >= .seconds(86_400) } ?? false
+    return main.size <= max(tuning.smallFile, journal.end * 8) || isOld
+  }
+
   /// Folds the journal into a new snapshot and begins a new journal.
   ///
   /// The states on the way, each of which recovers to the same records: the old pair; with a temporary snapshot beside it; the new snapshot
@@ -49,6 +60,7 @@ extension JSONFileStore {
     let old = main
     main = next
     changes = [:]
+    oldestChange = nil
     isMainDurable = false
     // A failure says nothing about what was in the file; it is closed when it is released, at the latest.
     do throws(RepositoryError) { try old.file.close() } catch {}

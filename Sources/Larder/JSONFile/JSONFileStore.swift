@@ -16,6 +16,8 @@ final class JSONFileStore {
   var unusedJournal: FileIdentity?
   /// The newest record or tombstone of every address that is in the journal and not in the snapshot.
   var changes: [RecordAddress: StoredRecord]
+  /// When the first of them was made, or found when the store was opened.
+  var oldestChange: ContinuousClock.Instant?
   /// The newest commit.
   private(set) var commit: UInt64
   /// The failure of a sync, after which nothing is written any more.
@@ -34,6 +36,7 @@ final class JSONFileStore {
     self.journal = journal
     self.changes = changes
     self.commit = commit
+    oldestChange = changes.isEmpty ? nil : .now
   }
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
@@ -50,6 +53,7 @@ final class JSONFileStore {
       throw noted(error)
     }
     for record in batch.records { changes[record.address] = record }
+    if oldestChange == nil { oldestChange = .now }
     commit = batch.commits.upperBound
   }
 
@@ -120,13 +124,14 @@ final class JSONFileStore {
     try fileSystem.syncDirectory(target.directory)
   }
 
-  /// Folds the journal if that pays, and gives up the locks.
+  /// Folds the journal if that is worth it, else makes it durable, and gives up the locks.
   ///
   /// Releases everything even when it throws.
   func close() throws(RepositoryError) {
     defer { release() }
     try checkHealth()
     guard commit > main.header.commit || journal != nil || !isMainDurable else { return }
+    guard isCheckpointWorthwhile else { return try flush() }
     try checkFiles()
     if commit > main.header.commit || !isMainDurable { try replaceMain() }
     guard let journal else { return }
