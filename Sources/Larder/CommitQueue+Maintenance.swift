@@ -123,7 +123,14 @@ extension CommitQueue {
       state.isIdleTimerSet = false
       return state.lastWrite
     }
-    if ContinuousClock.now - lastWrite >= idle { automaticCheckpoint(state.commit) }
+    if ContinuousClock.now - lastWrite >= idle {
+      if backend.isCheckpointWorthwhile {
+        automaticCheckpoint(state.commit)
+      } else {
+        // Asked again when writing pauses after the next commit, not every few seconds.
+        checkpoints.withLock { [commit = state.commit] in $0.retryFrom = max($0.retryFrom, commit + 1) }
+      }
+    }
     scheduleIdleCheckpoint()
   }
 }

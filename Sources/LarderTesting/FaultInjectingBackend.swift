@@ -184,6 +184,9 @@ public final class FaultInjectingBackend: StorageBackend {
   /// What ``setWantsCheckpoint(_:)`` said, else what the inner backend says.
   public var wantsCheckpoint: Bool { state.withLock { $0.wantsCheckpoint } ?? inner.wantsCheckpoint }
 
+  /// What the inner backend says.
+  public var isCheckpointWorthwhile: Bool { inner.isCheckpointWorthwhile }
+
   /// Checkpoints the inner backend, once the gate and the faults let it.
   public func checkpoint() throws(RepositoryError) {
     let failure = try begin(.checkpoint)

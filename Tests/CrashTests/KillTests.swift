@@ -88,6 +88,24 @@ struct Entry: Codable, Identifiable, Sendable {
   }
 }
 
+extension KillTests {
+  /// The file itself is locked, not only its name.
+  @Test func anotherProcessIsRefusedAlsoWhenTheLockFileWasDeleted() async throws {
+    let directory = try Directory()
+    let file = directory.url.appendingPathComponent("held.json")
+    let holder = try WriterProcess("hold", file.path)
+    #expect(holder.nextLine() == "open")
+    try FileManager.default.removeItem(at: URL(fileURLWithPath: file.path + "-lock"))
+    let error = await #expect(throws: RepositoryError.self) {
+      _ = try await LocalRepository<Entry>(backend: JSONFileBackend(file: file), schema: .init("entries"))
+    }
+    #expect(error?.code == .locked)
+    holder.kill()
+    holder.waitUntilExit()
+    try await LocalRepository<Entry>(backend: JSONFileBackend(file: file), schema: .init("entries")).close()
+  }
+}
+
 /// A generator that replays from its seed.
 struct SystemRandom: RandomNumberGenerator {
   private var state: UInt64

@@ -118,6 +118,27 @@ import Testing
     #expect(disk.items.queue.isIdleTimerSet)
   }
 
+  @Test func aPauseAsksTheBackendWhetherACheckpointIsWorthIt() async throws {
+    let directory = try TemporaryDirectory()
+    let options = StoreOptions(checkpoint: .init(idle: .seconds(3_600), bySize: false))
+    let backend = JSONFileBackend(file: directory.file("spots.json"), fileSystem: POSIXFileSystem(), tuning: .init(smallFile: 1_024))
+    let spots = try await LocalRepository<Spot>(backend: backend, options: options)
+    let queue = spots.queue
+    try await spots.save(contentsOf: (0..<2_000).map { Spot("spot \($0)") })
+    try await spots.checkpoint()
+    let document = try Data(contentsOf: directory.file("spots.json"))
+    try await spots.save(Spot("lone"))
+    await queue.executor.run { queue.idleTimerFired(.zero) }
+    #expect(try Data(contentsOf: directory.file("spots.json")) == document)
+    #expect(!queue.isIdleTimerSet)  // asked again after the next commit only
+    try await spots.save(contentsOf: (0..<500).map { Spot("more \($0)") })
+    try await spots.flush()
+    #expect(queue.isIdleTimerSet)
+    await queue.executor.run { queue.idleTimerFired(.zero) }
+    #expect(try Data(contentsOf: directory.file("spots.json")) != document)
+    try await spots.close()
+  }
+
   @Test func noTimerGoesOnAfterClose() async throws {
     let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: .seconds(3_600), bySize: false)))
     let queue = disk.items.queue

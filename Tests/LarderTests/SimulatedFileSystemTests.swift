@@ -84,7 +84,7 @@ struct SimulatedFileSystemTests {
       #expect(code { _ = try files.create(at("/none/below")) } == .inputOutput)
       #expect(code { _ = try files.create(at("/file/below")) } == .inputOutput)
       #expect(code { _ = try files.open(at("/file/below"), writable: false) } == .inputOutput)
-      #expect(code { _ = try files.open(at("/d"), writable: false) } == .inputOutput)
+      #expect(code { _ = try files.open(at("/d"), writable: false) } == .unsupported)
       #expect(code { _ = try files.entries(of: at("/file")) } == .inputOutput)
       #expect(code { _ = try files.entries(of: at("/file/below")) } == .inputOutput)
       #expect(code { try files.remove(at("/file/below")) } == .inputOutput)

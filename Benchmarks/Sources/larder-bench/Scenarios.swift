@@ -41,6 +41,22 @@ let storingScenarios = [
       }
     }
   },
+  Scenario(name: "save over a journal of 10,000, 100,000 and 300,000 changes : of none", backends: [.json]) { backend in
+    try await withDirectory { directory in
+      var stores: [LocalRepository<Spot>] = []
+      for count in [0, 10_000, 100_000, 300_000] {
+        let place = directory.appendingPathComponent("\(count)")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        let spots = try await backend.open(in: place, .init(durability: .buffered, checkpoint: .manual))
+        try await spots.save(contentsOf: (0...count).map(Spot.sample))
+        stores.append(spots)
+      }
+      let spot = Spot.sample(1)
+      let times = try await medians(rounds: 5_000, stores.map { spots in { _ in try await spots.save(spot) } })
+      for spots in stores { try await spots.close() }
+      return times.dropFirst().map { text($0 / times[0]) }.joined(separator: ", ") + " (\(text(times[0])) µs over none)"
+    }
+  },
   Scenario(name: "find from the main actor, touched records") { backend in
     try await withDirectory { directory in
       let spots = try await backend.open(in: directory)

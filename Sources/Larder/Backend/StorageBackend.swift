@@ -77,6 +77,9 @@ public protocol StorageBackend: Sendable {
   /// Whether a checkpoint would pay now, because the journal has outgrown the data; asked after commits. Must be cheap.
   var wantsCheckpoint: Bool { get }
 
+  /// Whether a checkpoint is worth what it rewrites, asked when writing has paused; where it is not, the journal stays. Must be cheap.
+  var isCheckpointWorthwhile: Bool { get }
+
   /// Folds the journal into the main file. Whenever it fails or is cut short, nothing is lost.
   /// - Throws: `.full` or `.inputOutput` when the store goes on as before; `.corrupted` when the old file is damaged; `.poisoned`.
   func checkpoint() throws(RepositoryError)
@@ -88,7 +91,7 @@ public protocol StorageBackend: Sendable {
   /// - Throws: `.alreadyExists` when there is a file at the URL, otherwise as `checkpoint`.
   func backup(to url: URL) throws(RepositoryError)
 
-  /// Ends the use of the store: a clean close leaves one file. Releases locks and descriptors even when it throws.
+  /// Ends the use of the store: a clean close leaves one file, or a journal that is not worth folding. Releases locks and descriptors even when it throws.
   /// - Throws: what prevented a clean close; everything committed is safe in any case.
   func close() throws(RepositoryError)
 
@@ -119,6 +122,9 @@ extension StorageBackend {
 
   /// Whether a checkpoint would pay now.
   public var wantsCheckpoint: Bool { false }
+
+  /// Whether a checkpoint is worth what it rewrites: always.
+  public var isCheckpointWorthwhile: Bool { true }
 
   /// Begins nothing: for a backend that refuses `.shared` when it is opened.
   public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? { nil }

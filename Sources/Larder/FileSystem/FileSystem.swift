@@ -10,7 +10,14 @@ public import Foundation
 /// `.full` for ENOSPC, EDQUOT and EFBIG, `.inputOutput` for the rest, each with the ``SystemCallError`` underneath.
 public protocol FileSystem: Sendable {
   /// Opens an existing file for reading, or for reading and writing; `nil` when there is none.
+  ///
+  /// Never waits, whatever stands there.
+  /// - Throws: `.unsupported` for anything but a plain file.
   func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)?
+  /// What stands at a path, without opening it and without following a link; `nil` when nothing does.
+  ///
+  /// By default the file is opened for it.
+  func status(of path: String) throws(RepositoryError) -> FileStatus?
   /// Creates a file that must not exist yet, for its owner only (mode 0600 whatever the umask), open for reading and writing.
   func create(_ path: String) throws(RepositoryError) -> any OpenFile
   /// Renames a file within its directory, replacing the one that has the new name. Durable after ``syncDirectory(_:)``.
@@ -35,6 +42,14 @@ public protocol FileSystem: Sendable {
 }
 
 extension FileSystem {
+  /// Asks the file, once it is open: a file system of one's own need not tell without.
+  public func status(of path: String) throws(RepositoryError) -> FileStatus? {
+    guard let file = try open(path, writable: false) else { return nil }
+    let status = try file.status()
+    try file.close()
+    return status
+  }
+
   /// Refuses: a file system of one's own need not have locks that can be shared.
   public func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
     throw RepositoryError(.unsupported, "this file system has no locks that can be shared", file: path)
@@ -45,6 +60,14 @@ extension FileSystem {
 public protocol OpenFile: AnyObject, Sendable {
   /// The path it was opened at.
   var path: String { get }
+  /// What the file system says of the file now, whatever name it has by now; without an identity by default.
+  func status() throws(RepositoryError) -> FileStatus
+  /// Locks the file itself, whatever its names, until it is closed; never waits. By default nothing is locked.
+  ///
+  /// - Throws: `.alreadyOpen` when this process has locked it, `.locked` when another one has.
+  func lock() throws(RepositoryError)
+  /// Gives the file to an owner as far as this process may, which is no error where it may not. By default nothing is done.
+  func setOwner(_ owner: FileOwner) throws(RepositoryError)
   /// Its size in bytes.
   func size() throws(RepositoryError) -> Int
   /// Its permission bits.
@@ -59,6 +82,15 @@ public protocol OpenFile: AnyObject, Sendable {
   func sync() throws(RepositoryError)
   /// Closes the file; later calls fail. The second call does nothing.
   func close() throws(RepositoryError)
+}
+
+extension OpenFile {
+  /// Tells size and mode: a file system of one's own need not tell files apart.
+  public func status() throws(RepositoryError) -> FileStatus { FileStatus(identity: nil, size: try size(), mode: try mode()) }
+  /// Locks nothing.
+  public func lock() throws(RepositoryError) {}
+  /// Does nothing.
+  public func setOwner(_ owner: FileOwner) throws(RepositoryError) {}
 }
 
 /// A lock that is held until it is released.

@@ -9,30 +9,37 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Which file a lock is on, whatever its name.
-struct LockIdentity: Hashable {
-  private let device: UInt64
-  private let inode: UInt64
-
-  init(_ status: stat) {
-    device = UInt64(truncatingIfNeeded: status.st_dev)
-    inode = UInt64(truncatingIfNeeded: status.st_ino)
-  }
-}
-
 /// The steps that exclusive and shared locks are made of.
 enum LockFile {
-  /// The lock files that this process holds: ``exclusive``, or how often it takes part.
+  /// The files that this process has locked, lock files and main files: ``exclusive``, or how often it takes part.
   ///
   /// Taking and releasing happen under this mutex, so neither sees the other half done.
-  static let registry = Mutex<[LockIdentity: Int]>([:])
+  static let registry = Mutex<[FileIdentity: Int]>([:])
   static let exclusive = -1
 
   static func open(_ path: String) throws(RepositoryError) -> Int32 {
     switch SystemCall.uninterrupted({ Int(openLock(path)) }) {
-    case .done(let number): return Int32(number)
+    case .done(let number):
+      let descriptor = Int32(number)
+      do throws(RepositoryError) {
+        let status = try POSIXFile.status(of: descriptor, path)
+        if status.st_mode & S_IFMT != S_IFREG { throw RepositoryError(.unsupported, "this is not a plain file", file: path) }
+        adopt(descriptor, status, path)
+        return descriptor
+      } catch {
+        _ = closeDescriptor(descriptor)
+        throw error
+      }
+    case .failed(EISDIR): throw RepositoryError(.unsupported, "this is not a plain file but a directory", file: path)
     case .failed(let number): throw .system("open", number, file: path)
     }
+  }
+
+  /// Gives a lock file that root has made to the owner of its directory, who could not open it if root were killed.
+  private static func adopt(_ descriptor: Int32, _ status: stat, _ path: String) {
+    var directory = stat()
+    guard geteuid() == 0, status.st_uid == 0, stat(PathText.parent(of: path), &directory) == 0, directory.st_uid != 0 else { return }
+    _ = fchown(descriptor, directory.st_uid, directory.st_gid)
   }
 
   /// Takes or changes the lock without waiting; `false` when others are in the way.
@@ -44,20 +51,23 @@ enum LockFile {
     }
   }
 
+  /// Gives the lock up before its descriptor is closed: a program that is being started may hold a copy of the descriptor for a moment.
+  static func unlock(_ descriptor: Int32) { _ = flock(descriptor, LOCK_UN) }
+
   /// What the name stands for now; `nil` when it is gone.
-  static func identity(ofEntry path: String) throws(RepositoryError) -> LockIdentity? {
+  static func identity(ofEntry path: String) throws(RepositoryError) -> FileIdentity? {
     var status = stat()
     switch SystemCall.uninterrupted({ Int(lstat(path, &status)) }) {
-    case .done: return LockIdentity(status)
+    case .done: return FileIdentity(status)
     case .failed(ENOENT): return nil
     case .failed(let number): throw .system("lstat", number, file: path)
     }
   }
 
   /// Removes the file while it is locked, and only if the name still means it: someone may have removed it by hand meanwhile.
-  static func remove(_ path: String, _ identity: LockIdentity) {
+  static func remove(_ path: String, _ identity: FileIdentity) {
     var status = stat()
-    if lstat(path, &status) == 0, LockIdentity(status) == identity { unlink(path) }
+    if lstat(path, &status) == 0, FileIdentity(status) == identity { unlink(path) }
   }
 
   // MARK: What the file says

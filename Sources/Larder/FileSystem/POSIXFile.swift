@@ -20,6 +20,8 @@ final class POSIXFile: OpenFile {
     var descriptor: Int32?
     /// Whether the next sync must cover the whole inode: the file is new or its mode was set, which `fdatasync` may leave out.
     var metadataChanged: Bool
+    /// Which file was locked by ``lock()``.
+    var lock: FileIdentity?
   }
 
   /// Takes over an open descriptor.
@@ -30,12 +32,12 @@ final class POSIXFile: OpenFile {
 
   deinit {
     // Nobody is left to be told of a failure here; callers that care close first.
-    if let descriptor = state.withLock({ $0.descriptor }) { _ = closeDescriptor(descriptor) }
+    _ = closeOnce()
   }
 
-  func size() throws(RepositoryError) -> Int { Int(try status().st_size) }
+  func size() throws(RepositoryError) -> Int { Int(try currentStatus().st_size) }
 
-  func mode() throws(RepositoryError) -> UInt16 { UInt16(truncatingIfNeeded: try status().st_mode & 0o7777) }
+  func mode() throws(RepositoryError) -> UInt16 { UInt16(truncatingIfNeeded: try currentStatus().st_mode & 0o7777) }
 
   func setMode(_ mode: UInt16) throws(RepositoryError) {
     try withState("fchmod") { (state, descriptor) throws(RepositoryError) in
@@ -82,16 +84,48 @@ final class POSIXFile: OpenFile {
   }
 
   func close() throws(RepositoryError) {
-    let descriptor = state.withLock { (state) -> Int32? in
-      defer { state.descriptor = nil }
-      return state.descriptor
-    }
-    guard let descriptor else { return }
     // The descriptor is gone whatever close returns: a second call could close another file. EINTR says nothing about the data.
-    if let number = closeDescriptor(descriptor), number != EINTR { throw .system("close", number, file: path) }
+    if let number = closeOnce(), number != EINTR { throw .system("close", number, file: path) }
   }
 
-  private func status() throws(RepositoryError) -> stat {
+  /// Closes the descriptor if it is open, with its lock, and returns `errno` if the system complains.
+  private func closeOnce() -> Int32? {
+    guard let lock = state.withLock({ $0.lock }) else { return state.withLock { $0.descriptor.take() }.flatMap(closeDescriptor) }
+    return LockFile.registry.withLock { held in
+      guard let descriptor = state.withLock({ $0.descriptor.take() }) else { return nil }
+      held[lock] = nil
+      LockFile.unlock(descriptor)
+      return closeDescriptor(descriptor)
+    }
+  }
+
+  func lock() throws(RepositoryError) {
+    try LockFile.registry.withLock { (held) throws(RepositoryError) in
+      let identity = FileIdentity(try currentStatus())
+      if held[identity] != nil { throw RepositoryError(.alreadyOpen, "this process has the file open, maybe by another name", file: path) }
+      try withState("flock") { (state, descriptor) throws(RepositoryError) in
+        guard try LockFile.take(LOCK_EX, descriptor, path) else {
+          throw RepositoryError(.locked, "another process has the file open, maybe by another name", file: path)
+        }
+        state.lock = identity
+      }
+      held[identity] = LockFile.exclusive
+    }
+  }
+
+  func status() throws(RepositoryError) -> FileStatus { FileStatus(try currentStatus()) }
+
+  func setOwner(_ owner: FileOwner) throws(RepositoryError) {
+    try withState("fchown") { (state, descriptor) throws(RepositoryError) in
+      let status = try Self.status(of: descriptor, path)
+      guard status.st_uid != owner.user || status.st_gid != owner.group else { return }
+      // Only root may give a file away; others may give it to a group that they belong to.
+      if fchown(descriptor, owner.user, owner.group) != 0, fchown(descriptor, uid_t.max, owner.group) != 0 { return }
+      state.metadataChanged = true
+    }
+  }
+
+  private func currentStatus() throws(RepositoryError) -> stat {
     try withState("fstat") { (_, descriptor) throws(RepositoryError) in try Self.status(of: descriptor, path) }
   }
 

@@ -21,18 +21,40 @@ public struct POSIXFileSystem: FileSystem {
   ///
   /// - Throws: `.unsupported` for a symbolic link or anything else that is not a plain file, otherwise as ``FileSystem`` says.
   public func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? {
-    // O_NONBLOCK has no effect on plain files; without it a named pipe would block here for ever.
+    guard let status = try status(of: path) else { return nil }
+    if status.kind != .file { throw Self.notAFile(status.kind, path) }
+    // O_NONBLOCK has no effect on plain files; if a named pipe has come here meanwhile, it would block for ever without it.
     let flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     switch try Self.openDescriptor(path, flags) {
     case .failed(ENOENT): return nil
     case .failed(let number): throw .system("open", number, file: path)
     case .done(let descriptor):
       let file = POSIXFile(path: path, descriptor: Int32(descriptor), isNew: false)
-      let kind = try POSIXFile.status(of: Int32(descriptor), path).st_mode & S_IFMT
-      if kind == S_IFDIR { throw .system("open", EISDIR, file: path) }
-      if kind != S_IFREG { throw RepositoryError(.unsupported, "this is not a plain file", file: path) }
+      let kind = try file.status().kind
+      if kind != .file { throw Self.notAFile(kind, path) }
       return file
     }
+  }
+
+  /// What stands at a path, by `lstat`; `nil` when nothing does.
+  public func status(of path: String) throws(RepositoryError) -> FileStatus? {
+    try Self.check(path)
+    var status = stat()
+    switch SystemCall.uninterrupted({ Int(lstat(path, &status)) }) {
+    case .done: return FileStatus(status)
+    case .failed(ENOENT): return nil
+    case .failed(let number): throw .system("lstat", number, file: path)
+    }
+  }
+
+  private static func notAFile(_ kind: FileStatus.Kind, _ path: String) -> RepositoryError {
+    let found =
+      switch kind {
+      case .symbolicLink: "symbolic links are not followed"
+      case .directory: "this is not a plain file but a directory"
+      case .file, .other: "this is not a plain file but a pipe, a socket or a device"
+      }
+    return RepositoryError(.unsupported, found, file: path)
   }
 
   /// Creates a file that must not exist yet, mode 0600.

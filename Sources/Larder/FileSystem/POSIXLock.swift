@@ -15,10 +15,10 @@ internal import Synchronization
 /// ends. Since it does not say who holds it, a registry of this process tells `.alreadyOpen` from `.locked`.
 final class POSIXLock: HeldLock {
   private let path: String
-  private let identity: LockIdentity
+  private let identity: FileIdentity
   private let descriptor: Mutex<Int32?>
 
-  private init(path: String, identity: LockIdentity, descriptor: Int32) {
+  private init(path: String, identity: FileIdentity, descriptor: Int32) {
     self.path = path
     self.identity = identity
     self.descriptor = Mutex(descriptor)
@@ -40,13 +40,13 @@ final class POSIXLock: HeldLock {
   }
 
   private static func attempt(
-    _ path: String, _ held: inout [LockIdentity: Int], _ afterOpening: () -> Void
+    _ path: String, _ held: inout [FileIdentity: Int], _ afterOpening: () -> Void
   ) throws(RepositoryError) -> POSIXLock? {
     let descriptor = try LockFile.open(path)
     var isKept = false
     defer { if !isKept { _ = closeDescriptor(descriptor) } }
 
-    let identity = LockIdentity(try POSIXFile.status(of: descriptor, path))
+    let identity = FileIdentity(try POSIXFile.status(of: descriptor, path))
     if held[identity] != nil { throw RepositoryError(.alreadyOpen, "this process holds the lock", file: path) }
     afterOpening()
     guard try LockFile.take(LOCK_EX, descriptor, path) else {
@@ -67,6 +67,7 @@ final class POSIXLock: HeldLock {
       guard let descriptor = descriptor.withLock({ $0.take() }) else { return }
       held[identity] = nil
       LockFile.remove(path, identity)
+      LockFile.unlock(descriptor)
       _ = closeDescriptor(descriptor)
     }
   }

@@ -20,11 +20,11 @@ final class POSIXSharedLock: HeldSharedLock {
   }
 
   private let path: String
-  private let identity: LockIdentity
+  private let identity: FileIdentity
   private let timeout: Duration
   private let hold: Mutex<Hold>
 
-  private init(_ path: String, _ identity: LockIdentity, _ descriptor: Int32, isAlone: Bool, _ timeout: Duration) {
+  private init(_ path: String, _ identity: FileIdentity, _ descriptor: Int32, isAlone: Bool, _ timeout: Duration) {
     self.path = path
     self.identity = identity
     self.timeout = timeout
@@ -57,7 +57,7 @@ final class POSIXSharedLock: HeldSharedLock {
       let descriptor = try LockFile.open(path)
       var isKept = false
       defer { if !isKept { _ = closeDescriptor(descriptor) } }
-      let identity = LockIdentity(try POSIXFile.status(of: descriptor, path))
+      let identity = FileIdentity(try POSIXFile.status(of: descriptor, path))
       if held[identity] == LockFile.exclusive { throw RepositoryError(.alreadyOpen, "this process holds the lock", file: path) }
 
       let isAlone = try LockFile.take(LOCK_EX, descriptor, path)
@@ -106,6 +106,7 @@ final class POSIXSharedLock: HeldSharedLock {
       let others = (held[identity] ?? 1) - 1
       held[identity] = others > 0 ? others : nil
       if isLast { LockFile.remove(path, identity) }
+      LockFile.unlock(descriptor)
       _ = closeDescriptor(descriptor)
     }
   }

@@ -33,8 +33,8 @@ extension RepositoryError {
       case ELOOP: .unsupported
       default: .inputOutput
       }
-    let message = errorNumber == ELOOP ? "symbolic links are not followed" : "the system refused"
-    return RepositoryError(
-      code, message, file: file, offset: offset.map(UInt64.init), underlying: SystemCallError(call: call, errorNumber: errorNumber))
+    let cause = SystemCallError(call: call, errorNumber: errorNumber)
+    let message = errorNumber == ELOOP ? "symbolic links are not followed" : "the system refused \(cause) (errno \(errorNumber))"
+    return RepositoryError(code, message, file: file, offset: offset.map(UInt64.init), underlying: cause)
   }
 }

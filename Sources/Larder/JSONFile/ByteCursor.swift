@@ -5,6 +5,8 @@ struct ByteCursor {
   let bytes: UnsafeRawBufferPointer
   let file: String
   var offset = 0
+  /// Where the bytes begin in the file, for errors.
+  var base = 0
 
   init(_ bytes: UnsafeRawBufferPointer, file: String) {
     self.bytes = bytes
@@ -15,7 +17,7 @@ struct ByteCursor {
   var next: UInt8? { offset < bytes.count ? bytes[offset] : nil }
 
   func corrupted(_ message: String, at position: Int? = nil) -> RepositoryError {
-    RepositoryError(.corrupted, message, file: file, offset: UInt64(position ?? offset))
+    RepositoryError(.corrupted, message, file: file, offset: UInt64(base + (position ?? offset)))
   }
 
   /// Whether the literal stands here; steps over it if so.

@@ -7,7 +7,8 @@ internal import Synchronization
 /// Keeps a store in a JSON file: a complete, valid document at all times, with a journal beside it while the store is open.
 ///
 /// A save appends to the journal, so that it costs the same for ten records and for a hundred thousand; a checkpoint folds the journal into
-/// a new document. After a clean close only the document remains. It can be read with any tool but not edited by hand: every line has a
+/// a new document. After a clean close only the document remains, and beside one of more than 4 MiB a journal of up to an eighth of its size, which
+/// is not worth folding yet. It can be read with any tool but not edited by hand: every line has a
 /// checksum.
 ///
 /// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if asked for), `-quarantine-…` (bytes that were cut from a journal), and
@@ -19,8 +20,12 @@ public final class JSONFileBackend: StorageBackend {
   private let tuning: Tuning
   private let phase = Mutex(Phase.new)
 
-  private enum Phase: Sendable {
+  private enum Phase {
     case new
+    /// While ``open(_:_:)`` runs.
+    case opening
+    /// Read, and not accepted yet.
+    case found(JSONFileOpening.Found, OpenReport)
     case open(JSONFileStore)
     case reading
     case closed
@@ -32,10 +37,13 @@ public final class JSONFileBackend: StorageBackend {
     package var journalChunk = 64 << 10
     /// Off only to show that the tests notice.
     package var comparesChecksums = true
+    /// Up to which size a document is rewritten for any change, in bytes.
+    package var smallFile = 4 << 20
 
-    package init(journalChunk: Int = 64 << 10, comparesChecksums: Bool = true) {
+    package init(journalChunk: Int = 64 << 10, comparesChecksums: Bool = true, smallFile: Int = 4 << 20) {
       self.journalChunk = journalChunk
       self.comparesChecksums = comparesChecksums
+      self.smallFile = smallFile
     }
   }
 
@@ -59,30 +67,52 @@ public final class JSONFileBackend: StorageBackend {
   /// The path of the JSON document.
   public var name: String { paths.snapshot }
 
-  /// Creates the store, or recovers it from whatever a crash has left, and hands over every record.
+  /// Reads the store, whatever a crash has left of it, and hands over every record; nothing is created but the lock, and nothing changed.
   ///
-  /// With `access: .readOnly` nothing is created, locked or changed: what is on disk is read, also beside a writer.
+  /// With `access: .readOnly` nothing is locked either: what is on disk is read, also beside a writer.
   ///
-  /// - Throws: as ``StorageBackend/open(_:_:)``; in every case the files are left as they were.
+  /// - Throws: as ``StorageBackend/open(_:_:)``; `.unsupported` for a file that has several names (hard links) or one that is too long, and
+  ///   for anything but a plain file. In every case the files are left as they were.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access != .shared else {
       throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
     }
     guard isFileURL else { throw RepositoryError(.unsupported, "not the URL of a file", file: name) }
-    switch phase.withLock({ $0 }) {
-    case .open, .reading: throw RepositoryError(.alreadyOpen, "the backend is open", file: name)
-    case .new, .closed: break
+    let isFree = phase.withLock { phase in
+      switch phase {
+      case .new, .closed:
+        phase = .opening
+        return true
+      case .opening, .found, .open, .reading: return false
+      }
     }
-    if options.access == .readOnly {
-      let (records, report) = try JSONFileReading(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options).run()
-      for record in records { visit(record) }
-      phase.withLock { $0 = .reading }
+    guard isFree else { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
+    do throws(RepositoryError) {
+      if options.access == .readOnly {
+        let (records, report) = try reading(options).run()
+        for record in records { visit(record) }
+        phase.withLock { $0 = .reading }
+        return report
+      }
+      let (found, report) = try JSONFileOpening(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options).run(visit)
+      phase.withLock { $0 = .found(found, report) }
+      return report
+    } catch {
+      phase.withLock { $0 = .new }
+      throw error
+    }
+  }
+
+  /// Creates the store; or keeps a torn tail aside and cuts it, renews the journal, and removes temporary files.
+  ///
+  /// - Throws: as ``StorageBackend/recover(_:)``; `.locked` when somebody else has created the store meanwhile.
+  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    try phase.withLock { (phase) throws(RepositoryError) -> OpenReport in
+      guard case .found(let found, _) = phase else { throw RepositoryError(.closed, "the store is not being opened", file: name) }
+      var report = report
+      phase = .open(try recovery.run(found, &report))
       return report
     }
-    let recovery = JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
-    let (store, report) = try recovery.run(visit)
-    phase.withLock { $0 = .open(store) }
-    return report
   }
 
   /// Nobody is followed: a file that is open for reading shows the state found at open.
@@ -90,78 +120,98 @@ public final class JSONFileBackend: StorageBackend {
 
   /// Appends the batch to the journal as one frame, and syncs it if the batch is durable.
   ///
-  /// - Throws: as ``StorageBackend/commit(_:)``.
+  /// - Throws: as ``StorageBackend/commit(_:)``; `.dataMissing` or `.locked` when the store's files were removed, replaced or moved while it is
+  ///   open: nothing was written then, and the store goes on once they are back.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
-    try withStore { store throws(RepositoryError) in try store.commit(batch) }
+    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commit(batch) }
   }
 
   /// Syncs the journal, if a commit in it is not synced yet.
   ///
-  /// - Throws: `.outcomeUnknown`, `.poisoned`, `.closed`.
+  /// - Throws: `.outcomeUnknown`, `.dataMissing`, `.poisoned`, `.closed`.
   public func flush() throws(RepositoryError) {
-    try withStore { store throws(RepositoryError) in try store.flush() }
+    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).flush() }
   }
 
   /// Whether the journal has outgrown the document, and 4 MiB.
   public var wantsCheckpoint: Bool {
-    if case .open(let store) = phase.withLock({ $0 }) { store.wantsCheckpoint } else { false }
+    phase.withLock { if case .open(let store) = $0 { store.wantsCheckpoint } else { false } }
+  }
+
+  /// Whether the document is small (4 MiB), or at most eight times as large as the journal, or the oldest change is a day old.
+  public var isCheckpointWorthwhile: Bool {
+    phase.withLock { if case .open(let store) = $0 { store.isCheckpointWorthwhile } else { false } }
   }
 
   /// Writes a new document of everything, and begins a new journal.
   ///
   /// Cost: reads and writes the whole document.
-  /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted` when the document was damaged, `.outcomeUnknown`,
-  ///   `.poisoned`, `.closed`.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before, `.corrupted` when the document was
+  ///   damaged, `.dataMissing` when it was removed or replaced, `.outcomeUnknown`, `.poisoned`, `.closed`.
   public func checkpoint() throws(RepositoryError) {
-    try withStore { store throws(RepositoryError) in try store.checkpoint() }
+    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).checkpoint() }
   }
 
   /// Reads document and journal back, compares every checksum, and changes nothing.
   public func verify() -> VerifyReport {
-    let phase = phase.withLock { $0 }
-    if case .reading = phase {
-      return JSONFileReading(paths: paths, fileSystem: fileSystem, tuning: tuning, options: StoreOptions(access: .readOnly)).verify()
+    phase.withLock { phase in
+      switch phase {
+      case .reading: reading(StoreOptions(access: .readOnly)).verify()
+      case .open(let store): store.verify()
+      case .new, .opening, .found, .closed:
+        VerifyReport(problems: [RepositoryError(.closed, "the store was closed", file: name)])
+      }
     }
-    guard case .open(let store) = phase else {
-      return VerifyReport(problems: [RepositoryError(.closed, "the store was closed", file: name)])
-    }
-    return store.verify()
   }
 
   /// Writes a document of everything to a new file, durably.
   ///
+  /// No journal of this store continues the copy: put in the place of the document, it is refused beside one.
   /// - Throws: `.alreadyExists`, `.full`, `.inputOutput`, `.corrupted`, `.poisoned`, `.closed`.
   public func backup(to url: URL) throws(RepositoryError) {
-    try withStore { store throws(RepositoryError) in try store.backup(to: JSONFilePaths(url)) }
+    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).backup(to: JSONFilePaths(url)) }
   }
 
-  /// Folds the journal into the document and gives up the lock, which happens even when the first fails.
+  /// Folds the journal into the document if that is worth it (see ``isCheckpointWorthwhile``), else makes it durable; gives up the lock, which
+  /// happens even when the first fails.
   ///
   /// - Throws: what prevented a clean close; the journal then stays, and the next open replays it.
   public func close() throws(RepositoryError) {
-    guard case .open(var store) = phase.withLock({ $0 }) else { return phase.withLock { $0 = .closed } }
-    phase.withLock { $0 = .closed }
-    try store.close()
+    try phase.withLock { (phase) throws(RepositoryError) in
+      let old = phase
+      phase = .closed
+      if case .found(let found, _) = old { found.release() }
+      if case .open(let store) = old { try store.close() }
+    }
   }
 
-  /// Gives up the lock; the journal stays, so that the files are as they were found.
+  /// Gives up the lock and leaves every file as it was found.
   public func abandon() {
-    guard case .open(let store) = phase.withLock({ $0 }) else { return phase.withLock { $0 = .closed } }
-    phase.withLock { $0 = .closed }
-    store.abandon()
+    phase.withLock { phase in
+      if case .found(let found, _) = phase { found.release() }
+      if case .open(let store) = phase { store.release() }
+      phase = .closed
+    }
   }
 
-  /// Runs an operation on the open store and keeps its new state, also when it fails.
-  ///
-  /// Calls never overlap, so the lock is free meanwhile.
-  private func withStore(
-    _ operation: (inout JSONFileStore) throws(RepositoryError) -> Void
-  ) throws(RepositoryError) {
-    let open = phase.withLock { $0 }
-    if case .reading = open { throw RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
-    guard case .open(var store) = open else { throw RepositoryError(.closed, "the store was closed", file: name) }
-    phase.withLock { $0 = .new }  // so that the state is held once, and grows in place
-    defer { phase.withLock { [store] in $0 = .open(store) } }
-    try operation(&store)
+  // MARK: -
+
+  private var recovery: JSONFileRecovery { JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning) }
+
+  private func reading(_ options: StoreOptions) -> JSONFileReading {
+    JSONFileReading(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
+  }
+
+  /// The open store; what was read and is written to has been accepted, so that it is recovered first if nobody has said so.
+  private func store(_ phase: inout Phase) throws(RepositoryError) -> JSONFileStore {
+    switch phase {
+    case .open(let store): return store
+    case .found(let found, var report):
+      let store = try recovery.run(found, &report)
+      phase = .open(store)
+      return store
+    case .reading: throw RepositoryError(.unsupported, "the store was opened for reading only", file: name)
+    case .new, .opening, .closed: throw RepositoryError(.closed, "the store was closed", file: name)
+    }
   }
 }

@@ -5,11 +5,25 @@ struct JSONFilePaths: Sendable {
   let directory: String
   /// The snapshot: a JSON document, complete at all times.
   let snapshot: String
+  /// The name of the main file in its directory.
+  let name: String
+  /// What the names of quarantine files begin with: the main file's name, shortened and with a checksum where it is so long that theirs
+  /// would not fit.
+  private let quarantineStem: String
+
+  /// The longest name of a file, in bytes: NAME_MAX of every file system that matters.
+  private static let longestName = 255
+  /// The longest of the suffixes that every store needs.
+  private static let longestSuffix = "-previous-tmp".utf8.count
+  /// As long as a quarantine suffix can be: two numbers of 20 digits, and that of a temporary file.
+  private static let longestQuarantineSuffix = "-quarantine--".utf8.count + 40 + "-tmp".utf8.count
 
   init(_ file: URL) {
     let url = file.standardizedFileURL
     snapshot = url.path
     directory = url.deletingLastPathComponent().path
+    name = url.lastPathComponent
+    quarantineStem = Self.quarantineStem(of: url.lastPathComponent)
   }
 
   var journal: String { snapshot + "-journal" }
@@ -17,21 +31,40 @@ struct JSONFilePaths: Sendable {
   /// The generation before the snapshot, kept if the options ask for it.
   var previous: String { snapshot + "-previous" }
 
+  /// Refuses a name from which the names beside it cannot be made: it would open, and fail at every save.
+  func checkLength() throws(RepositoryError) {
+    guard name.utf8.count + Self.longestSuffix > Self.longestName else { return }
+    throw RepositoryError(
+      .unsupported,
+      "the file's name has \(name.utf8.count) bytes; at most \(Self.longestName - Self.longestSuffix) leave room for "
+        + "the names beside it", file: snapshot)
+  }
+
   /// Bytes that were cut from a journal; never removed by Larder.
-  func quarantine(generation: UInt64, offset: Int) -> String { "\(snapshot)-quarantine-\(generation)-\(offset)" }
+  func quarantine(generation: UInt64, offset: Int) -> String {
+    (directory == "/" ? "" : directory) + "/\(quarantineStem)-quarantine-\(generation)-\(offset)"
+  }
 
   /// Where a file is written before it is renamed into place.
   static func temporary(for path: String) -> String { path + "-tmp" }
 
+  /// Where a copy is written before it gets this name: a name of its own, for another file may have the usual one.
+  static func copy(for path: String) -> String { path + "-copy-\(Hexadecimal.string(UInt64.random(in: .min ... .max)))-tmp" }
+
   /// Whether a name is that of bytes kept aside, and not of a copy that was interrupted.
-  func isQuarantine(_ name: String) -> Bool {
-    name.hasPrefix((snapshot as NSString).lastPathComponent + "-quarantine-") && !name.hasSuffix("-tmp")
+  func isQuarantine(_ name: String) -> Bool { name.hasPrefix(quarantineStem + "-quarantine-") && !name.hasSuffix("-tmp") }
+
+  /// The temporary names that an interrupted run may have left; quarantine files and copies are matched by what their names begin with.
+  func isTemporary(_ other: String) -> Bool {
+    other == name + "-tmp" || other == name + "-journal-tmp" || other == name + "-previous-tmp"
+      || other.hasSuffix("-tmp") && (other.hasPrefix(quarantineStem + "-quarantine-") || other.hasPrefix(name + "-copy-"))
   }
 
-  /// The temporary names that an interrupted run may have left; quarantine files are matched by their prefix.
-  func isTemporary(_ name: String) -> Bool {
-    let main = (snapshot as NSString).lastPathComponent
-    return name == main + "-tmp" || name == main + "-journal-tmp" || name == main + "-previous-tmp"
-      || name.hasPrefix(main + "-quarantine-") && name.hasSuffix("-tmp")
+  private static func quarantineStem(of name: String) -> String {
+    guard name.utf8.count + longestQuarantineSuffix > longestName else { return name }
+    let checksum = "-" + Hexadecimal.string(Array(name.utf8).withUnsafeBytes { CRC32C.checksum($0) })
+    var stem = name[...]
+    while stem.utf8.count + checksum.utf8.count + longestQuarantineSuffix > longestName { stem.removeLast() }
+    return stem + checksum
   }
 }

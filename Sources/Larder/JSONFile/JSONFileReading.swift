@@ -57,8 +57,10 @@ struct JSONFileReading {
   private func records(_ snapshot: Data, _ journal: Data?) throws(RepositoryError) -> ([StoredRecord], OpenReport) {
     let reader = SnapshotReader(data: snapshot, file: paths.snapshot, comparesChecksums: tuning.comparesChecksums)
     let header = try reader.readHeader()
-    let recovery = JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
-    let replay = try journal.map { data throws(RepositoryError) in try recovery.replay(data, over: header) }
+    let replay = try journal.map { data throws(RepositoryError) in
+      try JSONFileReplay(
+        data, over: header, paths: paths, recovery: options.recovery, comparesChecksums: tuning.comparesChecksums)
+    }
     let changes = replay?.changes ?? [:]
     var records: [StoredRecord] = []
     _ = try reader.read { line throws(RepositoryError) in

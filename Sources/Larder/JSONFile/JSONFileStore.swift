@@ -1,87 +1,81 @@
 internal import Foundation
 
-/// An open JSON store: the snapshot's header, the journal, and what the journal holds over the snapshot.
-struct JSONFileStore: Sendable {
+/// An open JSON store: the snapshot that is in place, the journal, and what the journal holds over the snapshot.
+final class JSONFileStore {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let tuning: JSONFileBackend.Tuning
   let options: StoreOptions
   let lock: any HeldLock
-  var header: SnapshotHeader
-  /// The size of the snapshot file, in bytes.
-  var snapshotSize: Int
+  var main: MainFile
+  /// Whether the snapshot's name is durable too.
+  var isMainDurable = true
   /// Made by the first commit.
   var journal: JournalWriter?
-  /// The newest record or tombstone of every address in the journal.
+  /// A new journal that was not taken into use, because its name could not be made durable.
+  var unusedJournal: FileIdentity?
+  /// The newest record or tombstone of every address that is in the journal and not in the snapshot.
   var changes: [RecordAddress: StoredRecord]
+  /// When the first of them was made, or found when the store was opened.
+  var oldestChange: ContinuousClock.Instant?
   /// The newest commit.
-  var commit: UInt64
+  private(set) var commit: UInt64
   /// The failure of a sync, after which nothing is written any more.
   private var poison: RepositoryError?
 
   init(
-    paths: JSONFilePaths, fileSystem: any FileSystem, tuning: JSONFileBackend.Tuning, options: StoreOptions, lock: any HeldLock,
-    header: SnapshotHeader, snapshotSize: Int, journal: JournalWriter?, changes: [RecordAddress: StoredRecord], commit: UInt64
+    _ recovery: JSONFileRecovery, _ options: StoreOptions, _ lock: any HeldLock, _ main: MainFile, journal: JournalWriter?,
+    changes: [RecordAddress: StoredRecord], commit: UInt64
   ) {
-    self.paths = paths
-    self.fileSystem = fileSystem
-    self.tuning = tuning
+    paths = recovery.paths
+    fileSystem = recovery.fileSystem
+    tuning = recovery.tuning
     self.options = options
     self.lock = lock
-    self.header = header
-    self.snapshotSize = snapshotSize
+    self.main = main
     self.journal = journal
     self.changes = changes
     self.commit = commit
+    oldestChange = changes.isEmpty ? nil : .now
   }
 
-  mutating func commit(_ batch: WriteBatch) throws(RepositoryError) {
+  func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try checkHealth()
-    guard batch.commits.lowerBound == commit + 1 else {
+    guard batch.commits.lowerBound == commit + 1, batch.commits.upperBound < .max else {
       throw .notConsecutive(batch, after: Revision(commit), file: paths.snapshot)
     }
     try check(batch)
-    try poisoning { store throws(RepositoryError) in
-      if store.journal == nil { store.journal = try store.createJournal() }
-      try store.journal?.append(batch)
+    try checkFiles()
+    if journal == nil { try createJournal() }
+    do throws(RepositoryError) {
+      try journal?.append(batch)
+    } catch {
+      throw noted(error)
     }
     for record in batch.records { changes[record.address] = record }
+    if oldestChange == nil { oldestChange = .now }
     commit = batch.commits.upperBound
   }
 
-  mutating func flush() throws(RepositoryError) {
+  func flush() throws(RepositoryError) {
     try checkHealth()
-    try poisoning { store throws(RepositoryError) in try store.journal?.sync() }
-  }
-
-  /// Whether the journal is larger than the snapshot, so that folding it costs no more than it has cost to write it.
-  var wantsCheckpoint: Bool {
-    guard let journal, poison == nil else { return false }
-    return journal.end > max(4 << 20, snapshotSize)
-  }
-
-  /// Folds the journal into a new snapshot and begins a new journal.
-  ///
-  /// The states on the way, each of which recovers to the same records: the old pair; with a temporary snapshot beside it; the new snapshot
-  /// with the old journal, whose commits it has all; with a temporary journal beside it; the new pair.
-  mutating func checkpoint() throws(RepositoryError) {
-    try checkHealth()
-    guard commit > header.commit else { return }
-    try replaceSnapshot()
-    try poisoning { store throws(RepositoryError) in
-      let old = store.journal
-      store.journal = try store.createJournal()
-      store.changes = [:]
-      try old?.close()
+    try checkFiles()
+    do throws(RepositoryError) {
+      try journal?.sync()
+    } catch {
+      throw noted(error)
     }
   }
 
+  /// Reads snapshot and journal back.
   func verify() -> VerifyReport {
     var report = VerifyReport(commit: Revision(commit))
     do throws(RepositoryError) {
-      let merge = try readMerged()
-      report.recordCount = merge.entries.count - merge.tombstoneCount
-      report.tombstoneCount = merge.tombstoneCount
+      try checkFiles()
+      let fold = fold()
+      let count = try fold.countLines()
+      report.tombstoneCount = fold.tombstones.count
+      report.recordCount = count - report.tombstoneCount
       try verifyJournal()
     } catch {
       report.problems.append(error)
@@ -89,52 +83,104 @@ struct JSONFileStore: Sendable {
     return report
   }
 
+  /// Reads the journal file again, and compares what it holds with what was committed.
+  private func verifyJournal() throws(RepositoryError) {
+    guard let journal else { return }
+    guard let file = try fileSystem.open(paths.journal, writable: false) else {
+      throw RepositoryError(.dataMissing, "the journal is gone while its store is open", file: paths.journal)
+    }
+    let data = try file.read(at: 0, count: file.size())
+    try file.close()
+    let reader = JournalReader(data: data, file: paths.journal, comparesChecksums: tuning.comparesChecksums)
+    let contents = try reader.read { _ in }
+    guard contents.header == journal.header, contents.lastCommit == journal.lastCommit, contents.tail == .clean else {
+      throw RepositoryError(
+        .corrupted, "the journal ends at commit \(contents.lastCommit), not \(journal.lastCommit)", file: paths.journal,
+        offset: UInt64(contents.end))
+    }
+  }
+
   func backup(to target: JSONFilePaths) throws(RepositoryError) {
     try checkHealth()
+    try target.checkLength()
     try fileSystem.createDirectory(target.directory)
     for path in [target.snapshot, target.journal, target.previous] {
-      guard try fileSystem.open(path, writable: false) == nil else {
+      guard try fileSystem.status(of: path) == nil else {
         throw RepositoryError(.alreadyExists, "there is a store already, or what one has left", file: path)
       }
     }
-    let merge = try readMerged()
-    var copy = header
-    copy.commit = commit
-    copy.tombstonesSince = max(header.tombstonesSince, merge.tombstonesSince)
-    _ = try writeSnapshot(copy, at: target.snapshot, mode: nil, from: merge)
+    let fold = fold()
+    var header = fold.header
+    // No journal of this store continues the copy.
+    (header.folded, header.journal) = (nil, SnapshotHeader.newTag())
+    let temporary = JSONFilePaths.copy(for: target.snapshot)
+    _ = try write(fold, header, to: temporary) { file throws(RepositoryError) in
+      try file.close()
+      guard try fileSystem.status(of: target.snapshot) == nil else {
+        throw RepositoryError(.alreadyExists, "there is a store already", file: target.snapshot)
+      }
+      try fileSystem.rename(temporary, to: target.snapshot)
+    }
     try fileSystem.syncDirectory(target.directory)
   }
 
-  /// Folds the journal and removes it and the lock.
+  /// Folds the journal if that is worth it, else makes it durable, and gives up the locks.
   ///
   /// Releases everything even when it throws.
-  mutating func close() throws(RepositoryError) {
-    defer { lock.release() }
+  func close() throws(RepositoryError) {
+    defer { release() }
     try checkHealth()
-    if commit > header.commit { try replaceSnapshot() }
+    guard commit > main.header.commit || journal != nil || !isMainDurable else { return }
+    guard isCheckpointWorthwhile else { return try flush() }
+    try checkFiles()
+    if commit > main.header.commit || !isMainDurable { try replaceMain() }
     guard let journal else { return }
     try journal.close()
     try fileSystem.remove(paths.journal)
     try fileSystem.syncDirectory(paths.directory)
   }
 
-  /// Gives the store up as it is: for a store that is refused after it was opened.
-  func abandon() { lock.release() }
+  /// Gives up the locks and leaves the files as they are.
+  func release() {
+    // What is in the files is settled; the descriptors are closed when they are released, at the latest.
+    do throws(RepositoryError) { try journal?.close() } catch {}
+    do throws(RepositoryError) { try main.file.close() } catch {}
+    lock.release()
+  }
 
   // MARK: -
 
-  private func checkHealth() throws(RepositoryError) {
+  func checkHealth() throws(RepositoryError) {
     guard let poison else { return }
     throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", file: paths.snapshot, underlying: poison)
   }
 
-  /// Runs a step whose failed sync must be the last thing this store does.
-  private mutating func poisoning(_ step: (inout Self) throws(RepositoryError) -> Void) throws(RepositoryError) {
-    do throws(RepositoryError) {
-      try step(&self)
-    } catch {
-      if error.code == .outcomeUnknown { poison = error }
-      throw error
+  var isPoisoned: Bool { poison != nil }
+
+  /// The error, after which nothing more is written if it is that of a sync.
+  func noted(_ error: RepositoryError) -> RepositoryError {
+    if error.code == .outcomeUnknown { poison = error }
+    return error
+  }
+
+  /// Makes sure that the names of snapshot and journal still mean the files that are open: what is written to others could not be found again.
+  ///
+  /// Cost: two calls of `lstat`.
+  /// - Throws: `.dataMissing`, or `.locked` for a journal that somebody else has made.
+  func checkFiles() throws(RepositoryError) {
+    try main.check(paths.snapshot, fileSystem)
+    let found = try fileSystem.status(of: paths.journal)
+    guard let journal else {
+      guard let found, unusedJournal == nil || found.identity != unusedJournal else { return }
+      throw RepositoryError(.locked, "somebody else has made a journal while the store is open", file: paths.journal)
+    }
+    guard let found else {
+      throw RepositoryError(
+        .dataMissing, "the journal is gone while its store is open; put it back, or close the store", file: paths.journal)
+    }
+    guard found.kind == .file, journal.identity == nil || found.identity == journal.identity, found.size >= journal.allocated else {
+      throw RepositoryError(
+        .dataMissing, "the journal was cut or replaced while its store is open; put it back, or close the store", file: paths.journal)
     }
   }
 
@@ -151,86 +197,6 @@ struct JSONFileStore: Sendable {
     }
     guard size < 1 << 31, batch.records.count < 1 << 24 else {
       throw RepositoryError(.tooLarge, "a batch is at most 2 GiB and 16 million records", file: paths.snapshot)
-    }
-  }
-
-  /// Makes an empty journal for the snapshot that is in place, and puts it in the place of the old one.
-  private func createJournal() throws(RepositoryError) -> JournalWriter {
-    let temporary = JSONFilePaths.temporary(for: paths.journal)
-    try fileSystem.remove(temporary)
-    let header = JournalHeader(
-      storeID: header.storeID, generation: header.generation, base: header.commit, salt: .random(in: .min ... .max))
-    let new = try fileSystem.create(temporary)
-    let contents = try JournalWriter.create(new, header, chunk: tuning.journalChunk)
-    try new.close()
-    try fileSystem.rename(temporary, to: paths.journal)
-    try syncDirectory()
-    do throws(RepositoryError) {
-      // Opened anew, so that errors name the file by the name that it has.
-      guard let file = try fileSystem.open(paths.journal, writable: true) else {
-        throw RepositoryError(.dataMissing, "the journal is gone", file: paths.journal)
-      }
-      return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk)
-    } catch {
-      // The old journal has lost its name: what would be appended to it could never be found again.
-      throw RepositoryError(.outcomeUnknown, "the new journal could not be opened", file: paths.journal, underlying: error)
-    }
-  }
-
-  /// Puts a snapshot of everything in the place of the old one, durably.
-  ///
-  /// The old journal stays, and adds nothing to it.
-  private mutating func replaceSnapshot() throws(RepositoryError) {
-    let merge = try readMerged()
-    var next = header
-    next.generation += 1
-    next.commit = commit
-    next.tombstonesSince = max(header.tombstonesSince, merge.tombstonesSince)
-    if options.keepsPreviousSnapshot { try keepPreviousSnapshot(merge.old) }
-    let size = try writeSnapshot(next, at: paths.snapshot, mode: merge.mode, from: merge)
-    header = next
-    snapshotSize = size
-    try poisoning { store throws(RepositoryError) in try store.syncDirectory() }
-  }
-
-  /// Writes a snapshot under a temporary name and renames it into place; the directory still has to be synced.
-  private func writeSnapshot(
-    _ header: SnapshotHeader, at path: String, mode: UInt16?, from merge: SnapshotMerge
-  ) throws(RepositoryError) -> Int {
-    let temporary = JSONFilePaths.temporary(for: path)
-    try fileSystem.remove(temporary)
-    do throws(RepositoryError) {
-      let file = try fileSystem.create(temporary)
-      if let mode { try file.setMode(mode) }
-      var writer = SnapshotWriter(file, header)
-      for entry in merge.entries { try entry.write(to: &writer, from: merge.old) }
-      let size = try writer.finish()
-      try file.close()
-      try fileSystem.rename(temporary, to: path)
-      return size
-    } catch {
-      // The failure is what the caller must hear of; a temporary file that stays is removed by the next open.
-      do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
-      throw error
-    }
-  }
-
-  private func keepPreviousSnapshot(_ old: Data) throws(RepositoryError) {
-    let temporary = JSONFilePaths.temporary(for: paths.previous)
-    try fileSystem.remove(temporary)
-    let file = try fileSystem.create(temporary)
-    try old.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
-    try file.sync()
-    try file.close()
-    try fileSystem.rename(temporary, to: paths.previous)
-  }
-
-  /// After a rename: if this fails, nobody knows which file a crash would leave, so nothing more is built on it.
-  private func syncDirectory() throws(RepositoryError) {
-    do throws(RepositoryError) {
-      try fileSystem.syncDirectory(paths.directory)
-    } catch {
-      throw RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error)
     }
   }
 }

@@ -19,6 +19,15 @@ struct SnapshotHeader: Hashable, Sendable {
   var commit: UInt64
   /// Deletions by later commits than this one have a tombstone.
   var tombstonesSince: UInt64
+  /// The salt of the journal that was folded into the snapshot; `nil` when there was none, or an older version has written the file.
+  var folded: UInt32?
+  /// The tag that a journal which continues the snapshot will carry, never 0; `nil` when an older version has written the file.
+  ///
+  /// A salt cannot be told in advance: two copies of a closed store would give it to two journals.
+  var journal: UInt32?
+
+  /// A tag for a journal to come.
+  static func newTag() -> UInt32 { .random(in: 1 ... .max) }
 }
 
 /// The hash in the seal: FNV-1a (64 bits) over the checksums of the header and of every record, in order.

@@ -40,7 +40,8 @@ struct SnapshotReader {
     }
   }
 
-  private func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> SnapshotHeader {
+  /// Reads the header at the beginning of the file.
+  func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> SnapshotHeader {
     guard cursor.skip(SnapshotFormat.opening) else { throw withoutOpening(cursor) }
     let version = try cursor.number()
     guard version == UInt64(SnapshotFormat.version) else {
@@ -61,6 +62,8 @@ struct SnapshotReader {
     let commit = try cursor.number()
     try cursor.expect(#","tombstonesSince":"#)
     let tombstonesSince = try cursor.number()
+    let folded = cursor.skip(#","folded":""#) ? try salt(&cursor) : nil
+    let journal = cursor.skip(#","journal":""#) ? try salt(&cursor) : nil
     let end = cursor.offset
     try cursor.expect(#","crc":""#)
     let checksum = try cursor.hexadecimal(UInt32.self)
@@ -70,7 +73,17 @@ struct SnapshotReader {
     try cursor.expect(#"","records":["#)
     try cursor.expect("\n")
     seal.add(checksum)
-    return SnapshotHeader(storeID: storeID, generation: generation, commit: commit, tombstonesSince: tombstonesSince)
+    guard generation < .max, commit < .max, tombstonesSince <= commit else {
+      throw cursor.corrupted("damaged: a number that no store reaches", at: idOffset)
+    }
+    return SnapshotHeader(
+      storeID: storeID, generation: generation, commit: commit, tombstonesSince: tombstonesSince, folded: folded, journal: journal)
+  }
+
+  private func salt(_ cursor: inout ByteCursor) throws(RepositoryError) -> UInt32 {
+    let salt = try cursor.hexadecimal(UInt32.self)
+    try cursor.expect("\"")
+    return salt
   }
 
   /// What a file is that does not begin as a store does: a damaged one if most of its first bytes agree or all are zero, else somebody else's.
@@ -109,7 +122,8 @@ struct SnapshotReader {
     return count
   }
 
-  private func readSeal(_ cursor: inout ByteCursor, _ seal: SealHash, count: UInt64) throws(RepositoryError) {
+  /// Reads the seal at the end of the file.
+  func readSeal(_ cursor: inout ByteCursor, _ seal: SealHash, count: UInt64) throws(RepositoryError) {
     let start = cursor.offset
     try cursor.expect(#"],"count":"#)
     let sealedCount = try cursor.number()

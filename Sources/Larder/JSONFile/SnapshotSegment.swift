@@ -6,10 +6,10 @@ internal import Synchronization
 struct SnapshotSegment {
   typealias Lines = (lines: [SnapshotReader.Line], end: Int)
 
-  private let data: Data
+  let data: Data
   /// The newest commit of the snapshot.
-  private let commit: UInt64
-  private let comparesChecksums: Bool
+  let commit: UInt64
+  let comparesChecksums: Bool
 
   /// The least that is worth a core, in bytes.
   private static let size = 1 << 20
@@ -52,7 +52,9 @@ struct SnapshotSegment {
     do throws(RepositoryError) { return .success(try readLines(from: cursor, to: end)) } catch { return .failure(error) }
   }
 
-  private func readLines(from start: ByteCursor, to end: Int) throws(RepositoryError) -> Lines {
+  /// Reads lines from the cursor to an offset, as far as there are any.
+  /// - Returns: The lines, and the offset behind the last one.
+  func readLines(from start: ByteCursor, to end: Int) throws(RepositoryError) -> Lines {
     var cursor = start
     var lines: [SnapshotReader.Line] = []
     var collection = ""
@@ -125,7 +127,8 @@ struct SnapshotSegment {
       collection: collection, key: key, revision: Revision(revision), schemaVersion: Int(version), value: value)
     guard !comparesChecksums || checksum == record.checksum else {
       throw RepositoryError(
-        .corrupted, "damaged: a record does not match its checksum", file: cursor.file, offset: UInt64(start), keyHash: key.hash)
+        .corrupted, "damaged: a record does not match its checksum", file: cursor.file, offset: UInt64(cursor.base + start),
+        keyHash: key.hash)
     }
     return SnapshotReader.Line(record: record, text: start..<cursor.offset, checksum: checksum)
   }

@@ -18,6 +18,8 @@ struct SnapshotWriter {
       #"\#(SnapshotFormat.version),"store":"\#(header.storeID.uuidString)","generation":\#(header.generation),"commit":\#(header.commit),"#
         .utf8)
     buffer += Array(#""tombstonesSince":\#(header.tombstonesSince)"#.utf8)
+    if let salt = header.folded { buffer += Array(#","folded":"\#(Hexadecimal.string(salt))""#.utf8) }
+    if let salt = header.journal { buffer += Array(#","journal":"\#(Hexadecimal.string(salt))""#.utf8) }
     let checksum = buffer.withUnsafeBytes { CRC32C.checksum($0) }
     seal.add(checksum)
     buffer += Array(#","crc":"\#(Hexadecimal.string(checksum))","records":["#.utf8)
@@ -49,7 +51,7 @@ struct SnapshotWriter {
 
   /// Ends the snapshot and makes it durable; it still has to be renamed into place.
   /// - Returns: The size in bytes.
-  mutating func finish() throws(RepositoryError) -> Int {
+  @discardableResult mutating func finish() throws(RepositoryError) -> Int {
     append("\n]")
     buffer += Array(#","count":\#(count),"hash":"\#(Hexadecimal.string(seal.value))"}"#.utf8)
     append("\n")

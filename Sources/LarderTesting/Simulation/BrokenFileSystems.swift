@@ -24,6 +24,8 @@ public struct DirectorySyncIgnoring: FileSystem {
   public func createDirectory(_ path: String) throws(RepositoryError) { try base.createDirectory(path) }
   /// The names in a directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? { try base.entries(of: directory) }
+  /// What stands at a path.
+  public func status(of path: String) throws(RepositoryError) -> FileStatus? { try base.status(of: path) }
   /// Takes a lock.
   public func lock(_ path: String) throws(RepositoryError) -> any HeldLock { try base.lock(path) }
 }
@@ -65,6 +67,8 @@ public struct RenameBeforeSync: FileSystem {
   public func syncDirectory(_ path: String) throws(RepositoryError) { try base.syncDirectory(path) }
   /// The names in a directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? { try base.entries(of: directory) }
+  /// What stands at a path.
+  public func status(of path: String) throws(RepositoryError) -> FileStatus? { try base.status(of: path) }
   /// Takes a lock.
   public func lock(_ path: String) throws(RepositoryError) -> any HeldLock { try base.lock(path) }
 }
@@ -88,6 +92,9 @@ private final class HeldBackFile: OpenFile {
 
   var path: String { base.path }
   func size() throws(RepositoryError) -> Int { try base.size() }
+  func status() throws(RepositoryError) -> FileStatus { try base.status() }
+  func lock() throws(RepositoryError) { try base.lock() }
+  func setOwner(_ owner: FileOwner) throws(RepositoryError) { try base.setOwner(owner) }
   func mode() throws(RepositoryError) -> UInt16 { try base.mode() }
   func setMode(_ mode: UInt16) throws(RepositoryError) { try base.setMode(mode) }
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data { try base.read(at: offset, count: count) }

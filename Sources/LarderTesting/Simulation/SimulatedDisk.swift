@@ -151,7 +151,7 @@ struct SimulatedDisk: Sendable {
   func file(at path: String) throws(RepositoryError) -> Int? {
     switch try entry(at: path) {
     case .file(let number): number
-    case .directory: throw .simulated("open", EISDIR, path)
+    case .directory: throw RepositoryError(.unsupported, "this is not a plain file but a directory", file: path)
     case nil: nil
     }
   }
@@ -194,6 +194,7 @@ struct SimulatedDisk: Sendable {
   }
 
   mutating func remove(_ path: String) throws(RepositoryError) {
+    if try entry(at: path) == .directory { throw .simulated("unlink", EISDIR, path) }
     guard try file(at: path) != nil else { return }
     let (directory, name) = Self.split(path)
     directories[directory]?.record(.unlink(name: name))

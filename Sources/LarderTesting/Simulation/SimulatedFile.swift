@@ -9,12 +9,28 @@ final class SimulatedFile: OpenFile {
   private let isWritable: Bool
   private let system: SimulatedFileSystem
   private let isClosed = Mutex(false)
+  private let isLocked = Mutex(false)
 
   init(path: String, number: Int, isWritable: Bool, system: SimulatedFileSystem) {
     self.path = path
     self.number = number
     self.isWritable = isWritable
     self.system = system
+  }
+
+  deinit { close() }
+
+  func status() throws(RepositoryError) -> FileStatus {
+    try checkOpen("fstat")
+    return try system.status(of: number, path)
+  }
+
+  func lock() throws(RepositoryError) {
+    try checkOpen("flock")
+    guard try system.lock(number, path) else {
+      throw RepositoryError(.alreadyOpen, "this process has the file open, maybe by another name", file: path)
+    }
+    isLocked.withLock { $0 = true }
   }
 
   func size() throws(RepositoryError) -> Int {
@@ -55,7 +71,14 @@ final class SimulatedFile: OpenFile {
     try system.changing("fsync", path, failing: { [number] in $0.sync(number, fails: true) }) { [number] (disk) in disk.sync(number) }
   }
 
-  func close() { isClosed.withLock { $0 = true } }
+  func close() {
+    isClosed.withLock { $0 = true }
+    let wasLocked = isLocked.withLock { isLocked in
+      defer { isLocked = false }
+      return isLocked
+    }
+    if wasLocked { system.unlock(number) }
+  }
 
   private func checkOpen(_ call: String) throws(RepositoryError) {
     if isClosed.withLock({ $0 }) { throw .simulated(call, EBADF, path) }

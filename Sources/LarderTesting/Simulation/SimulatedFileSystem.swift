@@ -16,6 +16,8 @@ public final class SimulatedFileSystem: FileSystem {
   struct State: Sendable {
     var disk = SimulatedDisk()
     var locks: Set<String> = []
+    /// The files that were locked themselves, by number.
+    var lockedFiles: Set<Int> = []
     var operationCount = 0
     var readCount = 0
     var crashPoint: Int?
@@ -123,6 +125,22 @@ public final class SimulatedFileSystem: FileSystem {
     return number.map { SimulatedFile(path: path, number: $0, isWritable: writable, system: self) }
   }
 
+  /// What stands at a path; the inode of a file is its number. `nil` when nothing does.
+  public func status(of path: String) throws(RepositoryError) -> FileStatus? {
+    switch try reading("lstat", path, { (disk) throws(RepositoryError) in try disk.entry(at: path) }) {
+    case .file(let number): try status(of: number, path)
+    case .directory: FileStatus(kind: .directory, identity: nil, size: 0, mode: 0o700)
+    case nil: nil
+    }
+  }
+
+  func status(of number: Int, _ path: String) throws(RepositoryError) -> FileStatus {
+    try reading("fstat", path) { (disk) in
+      let image = disk.files[number]?.current ?? .init()
+      return FileStatus(identity: .init(device: 1, inode: UInt64(number)), size: image.bytes.count, mode: image.mode)
+    }
+  }
+
   /// Creates a file that must not exist yet, mode 0600.
   public func create(_ path: String) throws(RepositoryError) -> any OpenFile {
     let number = try changing("open", path) { (disk) throws(RepositoryError) in try disk.create(path) }
@@ -190,6 +208,16 @@ public final class SimulatedFileSystem: FileSystem {
     }
     return SimulatedLock(path: path, system: self)
   }
+
+  /// Locks a file itself; `false` when it is locked. Uncounted, for it changes nothing on the disk.
+  func lock(_ number: Int, _ path: String) throws(RepositoryError) -> Bool {
+    try state.withLock { (state) throws(RepositoryError) in
+      if state.isDown { throw Self.down(path) }
+      return state.lockedFiles.insert(number).inserted
+    }
+  }
+
+  func unlock(_ number: Int) { _ = state.withLock { $0.lockedFiles.remove(number) } }
 
   func unlock(_ path: String) { _ = state.withLock { $0.locks.remove(path) } }
 

@@ -55,7 +55,7 @@ import Testing
 enum FormatExample {
   static let header = SnapshotHeader(
     storeID: UUID(uuid: (0xC0, 0xFF, 0xEE, 0x00, 0x12, 0x34, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xEF, 0x01, 0x23, 0x45, 0x67)),
-    generation: 2, commit: 3, tombstonesSince: 0)
+    generation: 2, commit: 3, tombstonesSince: 0, folded: 0x5E6F_7A8B, journal: 0x4D3C_2B1A)
 
   /// Two records and a tombstone.
   static func snapshot() throws -> Data {
@@ -74,7 +74,8 @@ enum FormatExample {
   /// One commit alone, then two that shared a sync.
   static func journal() throws -> Data {
     try written { file in
-      let journalHeader = JournalHeader(storeID: header.storeID, generation: header.generation, base: header.commit, salt: 0x1A2B_3C4D)
+      let journalHeader = JournalHeader(
+        storeID: header.storeID, generation: header.generation, base: header.commit, salt: 0x1A2B_3C4D, tag: 0x4D3C_2B1A)
       let empty = try JournalWriter.create(file, journalHeader, chunk: 512)
       var writer = try JournalWriter(continuing: file, empty, chunk: 512)
       try writer.append(

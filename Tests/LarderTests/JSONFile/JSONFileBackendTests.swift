@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct JSONFileBackendTests {
@@ -57,6 +58,78 @@ import Testing
     #expect(records.compactMap { $0["id"] as? String } == ["", "\u{0}\n\"\\é", "a", "b"])
     #expect(records.last?["deleted"] as? Bool == true)
     #expect(document["count"] as? Int == 4)
+  }
+
+  /// A copy of what the journal holds, at each save, made this a hundred times as dear over 20,000 changes.
+  @Test func aSaveCostsTheSameOverAnyJournal() throws {
+    func record(_ key: Int, _ commit: UInt64) -> StoredRecord {
+      StoredRecord(collection: "spots", key: RecordKey("\(key)"), revision: Revision(commit), schemaVersion: 1, value: Data("{}".utf8))
+    }
+    func store(_ name: String, changes: Int) throws -> JSONFileBackend {
+      let backend = JSONFileBackend(file: directory.file(name))
+      _ = try backend.openAndRecover(.init()) { _ in }
+      try backend.commit(WriteBatch(records: (0...changes).map { record($0, 1) }, commits: 1...1, durability: .buffered))
+      return backend
+    }
+    let (empty, full) = (try store("empty.json", changes: 0), try store("full.json", changes: 20_000))
+    var times: [[Duration]] = [[], []]
+    for commit in 2...1_500 as ClosedRange<UInt64> {
+      for (index, backend) in [empty, full].enumerated() {
+        let batch = WriteBatch(records: [record(0, commit)], commits: commit...commit, durability: .buffered)
+        times[index].append(try ContinuousClock().measure { try backend.commit(batch) })
+      }
+    }
+    let (few, many) = (times[0].sorted()[750], times[1].sorted()[750])
+    #expect(many < few * 4, "\(few) over an empty journal, \(many) over 20,000 changes")
+    try empty.close()
+    try full.close()
+  }
+
+  /// A lone save in a large store is not worth a new document, neither in a pause nor on close.
+  @Test func aLargeFileIsNotRewrittenForALoneSave() throws {
+    let files = SimulatedFileSystem()
+    func open() throws -> (JSONFileBackend, OpenReport, Int) {
+      let backend = JSONFileBackend(file: URL(fileURLWithPath: "/data/spots.json"), fileSystem: files, tuning: .init(smallFile: 4_096))
+      var count = 0
+      let report = try backend.openAndRecover(.init()) { _ in count += 1 }
+      return (backend, report, count)
+    }
+    func save(_ keys: Range<Int>, _ commit: UInt64, on backend: JSONFileBackend, _ durability: Durability = .durable) throws {
+      let records = keys.map {
+        StoredRecord(
+          collection: "spots", key: RecordKey("\($0)"), revision: Revision(commit), schemaVersion: 1,
+          value: Data("\"\(String(repeating: "x", count: 200))\"".utf8))
+      }
+      try backend.commit(WriteBatch(records: records, commits: commit...commit, durability: durability))
+    }
+    var (backend, _, _) = try open()
+    try save(0..<2_000, 1, on: backend)
+    #expect(backend.isCheckpointWorthwhile)
+    try backend.close()
+    #expect(files.paths == ["/data/spots.json"])
+    let document = try #require(files.contents(of: "/data/spots.json"))
+    for commit in 2...4 as ClosedRange<UInt64> {
+      let (reopened, report, count) = try open()
+      backend = reopened
+      #expect(count == 2_000 + Int(commit) - 2 && report.isClean && report.replayedCommits == Int(commit) - 2)
+      try save((2_000 + Int(commit))..<(2_001 + Int(commit)), commit, on: backend, .buffered)
+      #expect(!backend.isCheckpointWorthwhile)
+      try backend.close()
+      #expect(files.contents(of: "/data/spots.json") == document)
+      #expect(
+        try files.crashImages(.powerLoss).allSatisfy {
+          try $0.fileSystem.contents(of: "/data/spots.json-journal") == files.contents(of: "/data/spots.json-journal")
+        })
+    }
+    (backend, _, _) = try open()
+    try save(0..<300, 5, on: backend)
+    #expect(backend.isCheckpointWorthwhile)
+    try save(0..<1, 6, on: backend)
+    try backend.checkpoint()
+    #expect(files.contents(of: "/data/spots.json") != document)
+    try backend.close()
+    #expect(files.paths == ["/data/spots.json"])
+    #expect(try open().2 == 2_003)
   }
 
   @Test func aSecondOpenIsRefusedAndTheFirstIsUndisturbed() async throws {

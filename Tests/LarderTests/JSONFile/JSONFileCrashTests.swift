@@ -63,8 +63,9 @@ struct JSONFileCrashTests {
         try workload.run(on: files, tuning: Self.tuning, promise)
       } check: { image, promises in
         result += try second.explore(from: { image.fileSystem.copy() }) { (files, promise: (CrashWorkload.Promise) -> Void) in
-          let backend = JSONFileBackend(file: CrashWorkload.file, fileSystem: files, tuning: Self.tuning)
-          let report = try backend.openAndRecover(workload.options) { _ in }
+          let report = try JSONFileBackend(file: CrashWorkload.file, fileSystem: files, tuning: Self.tuning).openAndRecover(
+            workload.options
+          ) { _ in }
           promise(.kept(report.commit.number, .durable))
         } check: { again, found in
           // A power loss during recovery may also take what only survived the first crash because it was a kill.

@@ -63,27 +63,51 @@ import Testing
     try backend.checkpoint()
     let other = SimulatedFileSystem()
     _ = try open(other)
-    try files.place(try #require(other.contents(of: Self.main)), at: Self.main)
-    try save(2, on: backend)
-    let error = #expect(throws: RepositoryError.self) { try backend.checkpoint() }
-    #expect(error?.code == .corrupted)
-    #expect(!backend.verify().isSound)
+    let theirs = try #require(other.contents(of: Self.main))
+    try files.place(theirs, at: Self.main)
+    for call in [{ try save(2, on: backend) }, backend.flush, backend.checkpoint, backend.close] {
+      let error = #expect(throws: RepositoryError.self) { try call() }
+      #expect(error?.code == .dataMissing || error?.code == .closed)
+      #expect(!backend.verify().isSound)
+    }
+    #expect(files.contents(of: Self.main) == theirs)
   }
 
-  /// The old journal has no name any more, so nothing may be acknowledged on it.
-  @Test func aNewJournalThatCannotBeOpenedPoisons() throws {
-    let backend = try open(files).backend
-    try save(1, on: backend)
-    // The checkpoint reads the main file first; the failure is put where the journal is opened, whichever read that is.
-    var code: RepositoryError.Code?
-    for read in 1...12 where code != .outcomeUnknown {
-      files.fail(FaultPlan(.read(files.readCount + read), code: .inputOutput))
-      do throws(RepositoryError) { try backend.checkpoint() } catch { code = error.code }
+  /// Whatever fails while a journal is made fails one call: nothing was acknowledged on what is lost by it.
+  @Test(arguments: [EMFILE, EACCES, ENOSPC, EIO], [false, true]) func aJournalThatCannotBeMadeFailsOneCall(_ number: Int32, isFirst: Bool)
+    throws
+  {
+    var steps = 0
+    while true {
+      steps += 1
+      let files = SimulatedFileSystem()
+      let backend = try open(files).backend
+      var commit: UInt64 = 1
+      if !isFirst {
+        try save(commit, on: backend)
+        commit += 1
+      }
+      // What a checkpoint does before it makes the journal: a new snapshot.
+      files.fail(FaultPlan(.operation(files.operationCount + steps), errorNumber: number))
+      var failure: RepositoryError?
+      do { if isFirst { try save(commit, on: backend) } else { try backend.checkpoint() } } catch { failure = error as? RepositoryError }
+      files.fail()
+      // The last step of a save is the sync of its frame, after which nobody knows.
+      guard let failure, !(isFirst && failure.code == .outcomeUnknown) else { break }
+      #expect(failure.code != .outcomeUnknown && failure.code != .poisoned, "step \(steps): \(failure)")
+      for _ in 0..<2 {
+        try save(commit, on: backend)
+        commit += 1
+      }
+      for image in files.crashImages(.powerLoss) {
+        let keys = try open(image.fileSystem).keys
+        #expect(keys == Set((1..<commit).map { "key \($0)" }), "step \(steps): \(image.summary)")
+      }
+      try backend.close()
+      #expect(files.paths == [Self.main], "step \(steps)")
+      #expect(try open(files).keys.count == Int(commit) - 1)
     }
-    files.fail()
-    #expect(code == .outcomeUnknown)
-    let error = #expect(throws: RepositoryError.self) { try save(2, on: backend) }
-    #expect(error?.code == .poisoned)
+    #expect(steps > (isFirst ? 6 : 12))
   }
 
   @Test func aMissingMainFileBesideAQuarantineIsNotAnEmptyStore() throws {

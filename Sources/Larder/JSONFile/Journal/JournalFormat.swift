@@ -31,6 +31,8 @@ struct JournalHeader: Hashable, Sendable {
   let base: UInt64
   /// Makes the checksums of one journal differ from those of another.
   let salt: UInt32
+  /// The tag that the snapshot gave to the journal that continues it; 0 where an older version has written one of them.
+  var tag: UInt32 = 0
 
   /// The bytes, ending in a checksum that also seeds the checksums of the frames.
   var bytes: [UInt8] {
@@ -41,6 +43,7 @@ struct JournalHeader: Hashable, Sendable {
     withUnsafeBytes(of: storeID.uuid) { bytes.append(contentsOf: $0) }
     bytes.append(number: generation)
     bytes.append(number: base)
+    bytes.append(number: tag)
     bytes.append(contentsOf: repeatElement(0, count: JournalFormat.headerSize - 4 - bytes.count))
     bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0) })
     return bytes

@@ -36,6 +36,9 @@ struct JournalReader {
       let header = try readHeader(bytes)
       var contents = Contents(header: header, lastCommit: header.base, end: JournalFormat.headerSize)
       while let frame = try wholeFrame(at: contents.end, in: bytes, header) {
+        guard frame.commits.upperBound < .max, frame.commits.upperBound - frame.commits.lowerBound < UInt64(Int32.max) else {
+          throw corrupted("a commit number that no store reaches", at: contents.end)
+        }
         guard frame.commits.lowerBound == contents.lastCommit + 1 else {
           throw corrupted("commits \(contents.lastCommit + 1) to \(frame.commits.lowerBound) are missing", at: contents.end)
         }
@@ -67,9 +70,11 @@ struct JournalReader {
         .newerSchema, "the journal has a newer format", file: file, offset: 8,
         versions: .init(found: Int(version), supported: Int(JournalFormat.version)))
     }
+    let (generation, base): (UInt64, UInt64) = (bytes.number(at: 32), bytes.number(at: 40))
+    guard generation < .max, base < .max else { throw corrupted("a number that no store reaches", at: 32) }
     return JournalHeader(
-      storeID: UUID(uuid: bytes.loadUnaligned(fromByteOffset: 16, as: uuid_t.self)), generation: bytes.number(at: 32),
-      base: bytes.number(at: 40), salt: bytes.number(at: 12))
+      storeID: UUID(uuid: bytes.loadUnaligned(fromByteOffset: 16, as: uuid_t.self)), generation: generation, base: base,
+      salt: bytes.number(at: 12), tag: bytes.number(at: 48))
   }
 
   /// The frame at an offset if its head and its payload are whole.

@@ -3,13 +3,18 @@ internal import Foundation
 /// Appends commits to a journal.
 struct JournalWriter {
   let header: JournalHeader
+  /// The name of the journal, which it may have got after it was opened.
+  private let name: String
   private let file: any OpenFile
   private let seed: UInt32
+  /// Which file it is.
+  let identity: FileIdentity?
   /// How much is allocated at a time, in bytes.
   private let chunk: Int
   /// Where the next frame goes.
   private(set) var end: Int
-  private var allocated: Int
+  /// The size of the file, in bytes, or less after a failed write.
+  private(set) var allocated: Int
   /// The newest commit in the journal, and the newest one that is synced.
   private(set) var lastCommit: UInt64
   private(set) var durableThrough: UInt64
@@ -23,9 +28,11 @@ struct JournalWriter {
   }
 
   /// Goes on with a journal that was read and synced, and whose tail is clean.
-  init(continuing file: any OpenFile, _ contents: JournalReader.Contents, chunk: Int) throws(RepositoryError) {
+  init(continuing file: any OpenFile, _ contents: JournalReader.Contents, chunk: Int, name: String? = nil) throws(RepositoryError) {
     header = contents.header
     self.file = file
+    self.name = name ?? file.path
+    identity = try file.status().identity
     self.chunk = chunk
     seed = contents.header.seed
     end = contents.end
@@ -47,7 +54,7 @@ struct JournalWriter {
       try frame.lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
     } catch {
       try takeBack(frame.count, after: error)
-      throw error
+      throw error.naming(name)
     }
     end += frame.count
     lastCommit = batch.commits.upperBound
@@ -61,7 +68,7 @@ struct JournalWriter {
     do throws(RepositoryError) {
       try file.sync()
     } catch {
-      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: file.path, underlying: error)
+      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
     }
     durableThrough = lastCommit
   }
@@ -73,11 +80,15 @@ struct JournalWriter {
     let step = max(chunk, end / 16 / chunk * chunk)
     let target = (size + step - 1) / step * step
     let zeros = [UInt8](repeating: 0, count: target - allocated)
-    try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: allocated) }
+    do throws(RepositoryError) {
+      try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: allocated) }
+    } catch {
+      throw error.naming(name)
+    }
     do throws(RepositoryError) {
       try file.sync()
     } catch {
-      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: file.path, underlying: error)
+      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
     }
     durableThrough = lastCommit
     allocated = target
@@ -88,7 +99,7 @@ struct JournalWriter {
     do throws(RepositoryError) {
       try [UInt8](repeating: 0, count: count).lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
     } catch {
-      throw RepositoryError(.outcomeUnknown, "a broken write could not be taken back", file: file.path, underlying: cause)
+      throw RepositoryError(.outcomeUnknown, "a broken write could not be taken back", file: name, underlying: cause)
     }
   }
 

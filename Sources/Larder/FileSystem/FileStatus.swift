@@ -1,0 +1,91 @@
+internal import Foundation
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
+
+/// What a file system says of a file without reading it.
+public struct FileStatus: Hashable, Sendable {
+  /// What stands at a path.
+  public enum Kind: Hashable, Sendable {
+    case file, directory, symbolicLink
+    /// A named pipe, a socket or a device.
+    case other
+  }
+
+  /// What it is; stores are kept in plain files only.
+  public var kind: Kind
+  /// Which file it is, whatever its name; `nil` where the file system does not tell files apart.
+  public var identity: FileIdentity?
+  /// The size in bytes.
+  public var size: Int
+  /// The permission bits.
+  public var mode: UInt16
+  /// How many names the file has; 0 when it was removed while it was open.
+  public var linkCount: Int
+  /// Whose it is; `nil` where files have no owners.
+  public var owner: FileOwner?
+
+  /// Describes a file.
+  public init(kind: Kind = .file, identity: FileIdentity?, size: Int, mode: UInt16, linkCount: Int = 1, owner: FileOwner? = nil) {
+    self.kind = kind
+    self.identity = identity
+    self.size = size
+    self.mode = mode
+    self.linkCount = linkCount
+    self.owner = owner
+  }
+}
+
+/// Which file something is, whatever its name: two paths with equal identities lead to one file.
+public struct FileIdentity: Hashable, Sendable {
+  /// The device that holds the file.
+  public let device: UInt64
+  /// The number of the file on its device; given out again once the file is removed and closed everywhere.
+  public let inode: UInt64
+
+  /// Makes an identity.
+  public init(device: UInt64, inode: UInt64) {
+    self.device = device
+    self.inode = inode
+  }
+}
+
+/// Whose a file is.
+public struct FileOwner: Hashable, Sendable {
+  /// The number of the user.
+  public var user: UInt32
+  /// The number of the group.
+  public var group: UInt32
+
+  /// Names an owner.
+  public init(user: UInt32, group: UInt32) {
+    self.user = user
+    self.group = group
+  }
+}
+
+extension FileIdentity {
+  init(_ status: stat) {
+    self.init(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(truncatingIfNeeded: status.st_ino))
+  }
+}
+
+extension FileStatus {
+  init(_ status: stat) {
+    let kind: Kind =
+      switch status.st_mode & S_IFMT {
+      case S_IFREG: .file
+      case S_IFDIR: .directory
+      case S_IFLNK: .symbolicLink
+      default: .other
+      }
+    self.init(
+      kind: kind, identity: FileIdentity(status), size: Int(status.st_size), mode: UInt16(truncatingIfNeeded: status.st_mode & 0o7777),
+      linkCount: Int(clamping: status.st_nlink), owner: FileOwner(user: status.st_uid, group: status.st_gid))
+  }
+}

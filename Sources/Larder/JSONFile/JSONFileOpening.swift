@@ -1,0 +1,122 @@
+internal import Foundation
+
+/// Reads the files of a JSON store, whatever state a crash has left them in: the first step of opening, which changes nothing.
+///
+/// Nothing is decided on bytes that a crash could still take away: directory, snapshot and journal are synced before they are read.
+struct JSONFileOpening {
+  let paths: JSONFilePaths
+  let fileSystem: any FileSystem
+  let tuning: JSONFileBackend.Tuning
+  let options: StoreOptions
+
+  /// What is there, for the second step to write what is missing.
+  struct Found: Sendable {
+    let lock: any HeldLock
+    let options: StoreOptions
+    /// `nil` for a store that is still to be created.
+    var main: MainFile?
+    var journal: Journal?
+
+    struct Journal: Sendable {
+      let data: Data
+      let replay: JSONFileReplay
+    }
+
+    /// Gives up the locks.
+    func release() {
+      // The main file is closed when it is released, at the latest; a failure says nothing about what is in it.
+      do throws(RepositoryError) { try main?.file.close() } catch {}
+      lock.release()
+    }
+  }
+
+  /// Hands over the records.
+  func run(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> (Found, OpenReport) {
+    try paths.checkLength()
+    for path in [paths.snapshot, paths.journal] {
+      // Before anything is made, and also where the main file is missing.
+      guard let kind = try fileSystem.status(of: path)?.kind, kind != .file else { continue }
+      throw RepositoryError(
+        .unsupported, kind == .symbolicLink ? "symbolic links are not followed" : "this is not a plain file", file: path)
+    }
+    try fileSystem.createDirectory(paths.directory)
+    let lock = try fileSystem.lock(paths.lock)
+    do throws(RepositoryError) {
+      try fileSystem.syncDirectory(paths.directory)
+      let removed = try (fileSystem.entries(of: paths.directory) ?? []).filter(paths.isTemporary).sorted()
+      guard let file = try MainFile.open(paths.snapshot, fileSystem) else {
+        try checkAbsence()
+        let report = OpenReport(storeID: UUID(), commit: .zero, isNew: true, removedTemporaryFiles: removed)
+        return (Found(lock: lock, options: options), report)
+      }
+      do throws(RepositoryError) {
+        return try read(file, lock, removed, visit)
+      } catch {
+        // The failure is what the caller must hear of; the file is closed when it is released, at the latest.
+        do throws(RepositoryError) { try file.close() } catch {}
+        throw error
+      }
+    } catch {
+      lock.release()
+      throw error
+    }
+  }
+
+  /// Makes sure that there is nothing that a main file leaves behind.
+  private func checkAbsence() throws(RepositoryError) {
+    for path in [paths.journal, paths.previous] {
+      guard try fileSystem.status(of: path) != nil else { continue }
+      throw RepositoryError(.dataMissing, "the main file is gone, but not what belongs to it: \(path)", file: paths.snapshot)
+    }
+    if let name = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine) {
+      throw RepositoryError(.dataMissing, "the main file is gone, but not what belongs to it: \(name)", file: paths.snapshot)
+    }
+  }
+
+  private func read(
+    _ file: any OpenFile, _ lock: any HeldLock, _ removed: [String], _ visit: (StoredRecord) -> Void
+  ) throws(RepositoryError) -> (Found, OpenReport) {
+    try file.sync()
+    let snapshot = try file.read(at: 0, count: file.size())
+    let journalData = try readJournal()
+    let reader = SnapshotReader(data: snapshot, file: paths.snapshot, comparesChecksums: tuning.comparesChecksums)
+    let header = try reader.readHeader()
+    let replay = try journalData.map { data throws(RepositoryError) in
+      try JSONFileReplay(
+        data, over: header, paths: paths, recovery: options.recovery, comparesChecksums: tuning.comparesChecksums)
+    }
+    let changes = replay?.changes ?? [:]
+    var tombstones: [RecordAddress: UInt64] = [:]
+    _ = try reader.read { line throws(RepositoryError) in
+      if line.record.value == nil { tombstones[line.record.address] = line.record.revision.number }
+      if changes.isEmpty || changes[line.record.address] == nil { visit(line.record) }
+    }
+    for record in changes.values { visit(record) }
+
+    var found = Found(lock: lock, options: options)
+    found.main = try MainFile(file, header, tombstones: tombstones)
+    if let journalData, let replay { found.journal = .init(data: journalData, replay: replay) }
+    let commit = max(header.commit, replay?.contents.lastCommit ?? 0)
+    let report = OpenReport(
+      storeID: header.storeID, commit: Revision(commit), isNew: false, replayedCommits: replay?.commitCount ?? 0,
+      cutTail: replay.flatMap { cut(of: $0.contents) }, removedTemporaryFiles: removed, tombstoneHorizon: Revision(header.tombstonesSince))
+    return (found, report)
+  }
+
+  /// The bytes of the journal, synced; `nil` when there is none.
+  private func readJournal() throws(RepositoryError) -> Data? {
+    guard let file = try fileSystem.open(paths.journal, writable: false) else { return nil }
+    try file.sync()
+    let data = try file.read(at: 0, count: file.size())
+    try file.close()
+    return data
+  }
+
+  /// What recovery will cut.
+  private func cut(of contents: JournalReader.Contents) -> OpenReport.CutTail? {
+    guard case .torn(let end, let isAmbiguous) = contents.tail else { return nil }
+    return .init(
+      file: paths.journal, offset: UInt64(contents.end), byteCount: end - contents.end,
+      quarantineFile: paths.quarantine(generation: contents.header.generation, offset: contents.end), isAmbiguous: isAmbiguous)
+  }
+}

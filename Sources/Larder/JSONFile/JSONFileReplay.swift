@@ -1,0 +1,53 @@
+internal import Foundation
+
+/// What a journal adds to the snapshot that it continues.
+struct JSONFileReplay: Sendable {
+  let contents: JournalReader.Contents
+  /// The newest record or tombstone of every address that the snapshot does not have.
+  let changes: [RecordAddress: StoredRecord]
+  /// How many commits the snapshot did not have.
+  let commitCount: Int
+  /// Whether a newer snapshot has everything that the journal has, so that only the crash has left it here.
+  let isFolded: Bool
+
+  /// Reads the journal and keeps what the snapshot does not have yet.
+  /// - Throws: `.corrupted` for a journal that is damaged or not that snapshot's; `.newerSchema`.
+  init(
+    _ data: Data, over header: SnapshotHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery, comparesChecksums: Bool
+  ) throws(RepositoryError) {
+    let reader = JournalReader(data: data, file: paths.journal, comparesChecksums: comparesChecksums)
+    var changes: [RecordAddress: StoredRecord] = [:]
+    let contents = try reader.read { record throws(RepositoryError) in
+      if record.revision.number > header.commit { changes[record.address] = record }
+    }
+    try Self.check(contents.header, continues: header, paths)
+    if contents.tail != .clean, recovery == .strict {
+      throw RepositoryError(
+        .corrupted, "the last commit is damaged or was never finished", file: paths.journal, offset: UInt64(contents.end))
+    }
+    self.contents = contents
+    self.changes = changes
+    commitCount = contents.lastCommit > header.commit ? Int(clamping: contents.lastCommit - header.commit) : 0
+    isFolded = contents.header.generation < header.generation && commitCount == 0
+  }
+
+  /// Refuses a journal that the snapshot did not name: one of the two is a copy, or comes from another time.
+  private static func check(_ journal: JournalHeader, continues header: SnapshotHeader, _ paths: JSONFilePaths) throws(RepositoryError) {
+    func mismatch(_ message: String, _ file: String? = nil) -> RepositoryError {
+      RepositoryError(.corrupted, message, file: file ?? paths.journal, offset: 0)
+    }
+    guard journal.storeID == header.storeID else { throw mismatch("the journal belongs to another store") }
+    guard journal.generation <= header.generation else {
+      throw mismatch("the main file is older than its journal; was it restored from a copy?", paths.snapshot)
+    }
+    guard journal.base <= header.commit, journal.generation < header.generation || journal.base == header.commit else {
+      throw mismatch("the journal does not continue the main file")
+    }
+    // A snapshot that names no journal to come was written by an older version, which named none at all.
+    guard let next = header.journal else { return }
+    guard journal.generation == header.generation ? journal.tag == next : journal.salt == header.folded else {
+      throw mismatch(
+        "the journal belongs to another copy of the main file; put that back, or move the journal away to open this one", paths.snapshot)
+    }
+  }
+}

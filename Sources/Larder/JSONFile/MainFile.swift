@@ -1,0 +1,60 @@
+internal import Foundation
+
+/// The snapshot that is in place: open, and locked itself, so that nobody uses it by another name.
+struct MainFile: Sendable {
+  let file: any OpenFile
+  /// Which file it is.
+  let identity: FileIdentity?
+  let header: SnapshotHeader
+  /// Its size in bytes.
+  let size: Int
+  /// The permission bits and the owner, which the next one gets too.
+  let mode: UInt16
+  let owner: FileOwner?
+  /// The tombstones in it, and the commits of their deletions.
+  let tombstones: [RecordAddress: UInt64]
+
+  init(_ file: any OpenFile, _ header: SnapshotHeader, tombstones: [RecordAddress: UInt64]) throws(RepositoryError) {
+    let status = try file.status()
+    self.file = file
+    self.header = header
+    self.tombstones = tombstones
+    (identity, size, mode, owner) = (status.identity, status.size, status.mode, status.owner)
+  }
+
+  /// Opens the main file and locks it; `nil` when there is none.
+  ///
+  /// - Throws: `.locked` or `.alreadyOpen` when it is open by whatever name; `.unsupported` when it has several names, since what is
+  ///   written by one of them would not be seen by the others.
+  static func open(_ path: String, _ fileSystem: any FileSystem) throws(RepositoryError) -> (any OpenFile)? {
+    // A round ends without a lock only when a holder has put another file in place in this very moment.
+    for _ in 0..<1_000 {
+      guard let file = try fileSystem.open(path, writable: false) else { return nil }
+      try file.lock()
+      let status = try file.status()
+      if let found = try fileSystem.status(of: path), found.identity == status.identity {
+        guard status.linkCount <= 1 else {
+          throw RepositoryError(
+            .unsupported, "the file has \(status.linkCount) names (hard links), and a store has one; remove the others, or copy it",
+            file: path)
+        }
+        return file
+      }
+      try file.close()
+    }
+    throw RepositoryError(.locked, "other processes keep replacing the file", file: path)
+  }
+
+  /// Makes sure that the name still means this file.
+  /// - Throws: `.dataMissing`.
+  func check(_ path: String, _ fileSystem: any FileSystem) throws(RepositoryError) {
+    guard let found = try fileSystem.status(of: path) else {
+      throw RepositoryError(.dataMissing, "the main file is gone while its store is open; put it back, or close the store", file: path)
+    }
+    guard found.kind == .file, identity == nil || found.identity == identity, found.size == size else {
+      throw RepositoryError(
+        .dataMissing, "another file was put in the place of the main file while its store is open; put it back, or close the store",
+        file: path)
+    }
+  }
+}

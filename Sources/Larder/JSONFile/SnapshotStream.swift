@@ -1,0 +1,104 @@
+internal import Foundation
+
+/// Reads a snapshot from its file piece by piece, so that its size makes no difference to the memory that is needed.
+struct SnapshotStream {
+  let file: any OpenFile
+  /// The name of the file, for errors.
+  let path: String
+  /// Whether checksums are compared; off only to show that the tests notice.
+  let comparesChecksums: Bool
+
+  /// How much is read at a time, in bytes; more where a line is longer.
+  private static let pieceSize = 1 << 20
+
+  /// The bytes that are being read: a part of the file from `start` on.
+  private struct Piece {
+    var bytes = Data()
+    var start = 0
+    /// Where the next line begins, in `bytes`.
+    var position = 0
+
+    /// Behind the last line feed that has a byte behind it, which says what comes next; `nil` when there is none.
+    var endOfLines: Int? {
+      guard bytes.count > position + 1 else { return nil }
+      return bytes[(bytes.startIndex + position)..<(bytes.endIndex - 1)].lastIndex(of: 0x0A).map { $0 - bytes.startIndex + 1 }
+    }
+  }
+
+  /// Reads everything, comparing every checksum.
+  ///
+  /// - Parameter visit: Takes each line with the bytes that its text is a range of.
+  /// - Returns: The header.
+  /// - Throws: as ``SnapshotReader/read(_:)``, and what the closure throws.
+  func read(_ visit: (SnapshotReader.Line, Data) throws(RepositoryError) -> Void) throws(RepositoryError) -> SnapshotHeader {
+    let grammar = SnapshotReader(data: Data(), file: path, comparesChecksums: comparesChecksums)
+    var seal = SealHash()
+    var piece = Piece()
+    _ = try more(&piece)
+    let (header, position) = try piece.bytes.lending { bytes throws(RepositoryError) in
+      var cursor = ByteCursor(bytes, file: path)
+      let header = try grammar.readHeader(&cursor, &seal)
+      return (header, cursor.offset)
+    }
+    piece.position = position
+    var count: UInt64 = 0
+    var last: RecordAddress?
+    while true {
+      guard let end = piece.endOfLines else {
+        if try more(&piece) { continue }
+        break
+      }
+      let segment = SnapshotSegment(data: piece.bytes, commit: header.commit, comparesChecksums: comparesChecksums)
+      let (lines, position) = try piece.bytes.lending { bytes throws(RepositoryError) in
+        var cursor = ByteCursor(bytes, file: path)
+        cursor.offset = piece.position
+        cursor.base = piece.start
+        return try segment.readLines(from: cursor, to: end)
+      }
+      if let last, let first = lines.first, !(last < first.record.address) {
+        let offset = UInt64(piece.start + first.text.lowerBound)
+        throw RepositoryError(.corrupted, "damaged: the records are not in order", file: path, offset: offset)
+      }
+      last = lines.last?.record.address ?? last
+      count += UInt64(lines.count)
+      for line in lines {
+        seal.add(line.checksum)
+        try visit(line, piece.bytes)
+      }
+      piece.position = position
+      // What is not a line is the seal, or must be.
+      if position < end || piece.bytes[piece.bytes.startIndex + position] != UInt8(ascii: "{") { break }
+    }
+    while piece.bytes.count < Self.pieceSize, try more(&piece) {}
+    try piece.bytes.lending { bytes throws(RepositoryError) in
+      var cursor = ByteCursor(bytes, file: path)
+      cursor.offset = piece.position
+      cursor.base = piece.start
+      try grammar.readSeal(&cursor, seal, count: count)
+    }
+    return header
+  }
+
+  /// Drops what was read of a piece and reads on behind it.
+  /// - Returns: Whether there was more.
+  private func more(_ piece: inout Piece) throws(RepositoryError) -> Bool {
+    let offset = piece.start + piece.bytes.count
+    do throws(RepositoryError) {
+      // A line that is longer than a piece is read in steps that double, so that it is not copied again and again.
+      let next = try file.read(at: offset, count: max(Self.pieceSize, piece.bytes.count - piece.position))
+      piece.bytes = Data(piece.bytes[(piece.bytes.startIndex + piece.position)...]) + next
+      piece.start += piece.position
+      piece.position = 0
+      return !next.isEmpty
+    } catch {
+      throw error.naming(path)
+    }
+  }
+}
+
+extension RepositoryError {
+  /// The error, about the name that a file has got since it was opened.
+  func naming(_ path: String) -> RepositoryError {
+    RepositoryError(code, message, file: path, offset: offset, keyHash: keyHash, versions: versions, underlying: underlying)
+  }
+}
