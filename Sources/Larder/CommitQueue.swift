@@ -27,6 +27,8 @@ final class CommitQueue: Sendable {
   let hub: ChangeHub
   /// The rewrites of older records.
   let migrations = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
+  /// The copies made before the first records of newer schema versions.
+  let copies = Mutex(MigrationCopies())
 
   private struct Inbox: Sendable {
     var writes: [any AnyQueuedWrite] = []
@@ -181,7 +183,7 @@ final class CommitQueue: Sendable {
       return
     }
     let state = self.state
-    var batch = StagedBatch(state)
+    var batch = StagedBatch(state, for: self)
     var claimed: [any AnyQueuedWrite] = []
     claimed.reserveCapacity(writes.count)
     for write in writes where write.claim() {

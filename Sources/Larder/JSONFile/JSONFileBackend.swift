@@ -132,6 +132,13 @@ public final class JSONFileBackend: StorageBackend {
     try withStore { store throws(RepositoryError) in try store.backup(to: JSONFilePaths(url)) }
   }
 
+  /// Reads a copy without a lock.
+  ///
+  /// - Throws: as ``StorageBackend/readCopy(at:_:)``.
+  public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    try JSONFileBackend(file: url, fileSystem: fileSystem, tuning: tuning).open(StoreOptions(access: .readOnly), visit)
+  }
+
   /// Folds the journal into the document and gives up the lock, which happens even when the first fails.
   ///
   /// - Throws: what prevented a clean close; the journal then stays, and the next open replays it.

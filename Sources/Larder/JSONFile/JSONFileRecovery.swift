@@ -113,11 +113,10 @@ struct JSONFileRecovery {
 
   /// Reads the journal and keeps what the snapshot does not have yet.
   func replay(_ data: Data, over header: SnapshotHeader) throws(RepositoryError) -> Replay {
-    let reader = JournalReader(data: data, file: paths.journal, comparesChecksums: tuning.comparesChecksums)
+    let reader = JournalReader(
+      data: data, file: paths.journal, comparesChecksums: tuning.comparesChecksums, snapshotCommit: header.commit)
     var changes: [RecordAddress: StoredRecord] = [:]
-    let contents = try reader.read { record throws(RepositoryError) in
-      if record.revision.number > header.commit { changes[record.address] = record }
-    }
+    let contents = try reader.read { record throws(RepositoryError) in changes[record.address] = record }
     func mismatch(_ message: String) -> RepositoryError { RepositoryError(.corrupted, message, file: paths.journal, offset: 0) }
     guard contents.header.storeID == header.storeID else { throw mismatch("the journal belongs to another store") }
     guard contents.header.generation <= header.generation else {
