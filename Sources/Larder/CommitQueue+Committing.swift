@@ -67,7 +67,7 @@ extension CommitQueue {
   /// others; not in a shared store, where other processes could commit between.
   private func stage(_ writes: [any AnyQueuedWrite]) -> [Part] {
     var before: [Part] = []
-    var part = Part(batch: StagedBatch(state), writes: [])
+    var part = Part(batch: StagedBatch(state, for: self), writes: [])
     part.writes.reserveCapacity(writes.count)
     for (index, write) in writes.enumerated() {
       var size = part.batch.size

@@ -27,6 +27,8 @@ final class CommitQueue: Sendable {
   let hub: ChangeHub
   /// The rewrites of older records.
   let migrations = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
+  /// The copies made before the first records of newer schema versions.
+  let copies = Mutex(MigrationCopies())
   /// Who uses the store; the last property, so that it goes after the backend and its locks.
   let holder: StoreHolder
 

@@ -1,6 +1,7 @@
-/// The number of the commit that wrote a record; it only ever grows within a store.
+/// The number of the commit that last changed a record; it only ever grows within a store.
 ///
-/// Every successful write takes the next number. Compare-and-set (`ifRevision:`), change feeds and verification rest on it.
+/// Every successful write takes the next number. A migration that rewrites a record does not change what it means, so the record keeps its
+/// revision; in a `.shared` store, where processes follow each other by it, it gets a new one. Compare-and-set (`ifRevision:`), change feeds and verification rest on it.
 /// Numbers start at 1; ``zero`` stands before the first commit. The largest is 2⁶³ − 1, a limit of SQLite's integers.
 public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
   /// The commit number.

@@ -17,8 +17,11 @@ struct StagedBatch {
   private var committed: UInt64
   private var commit: UInt64
   private var recordCountAtLastCommit = 0
+  /// Who copies the store before the first record of a newer schema version is staged.
+  private let queue: CommitQueue
 
-  init(_ state: StoreState) {
+  init(_ state: StoreState, for queue: CommitQueue) {
+    self.queue = queue
     collections = state.collections
     names = state.names
     committed = state.commit
@@ -112,7 +115,8 @@ enum Expectation: Sendable {
     case .absent: if slot != nil { throw RepositoryError(.alreadyExists, "there is a record with this id", keyHash: key.hash) }
     case .revision(let expected):
       let found = slot?.revision ?? .zero
-      if found != expected {
+      // Somebody who read a record before a migration rewrote it knows what it means.
+      if found != expected, slot?.isUnchanged(since: expected) != true {
         throw RepositoryError(.revisionMismatch, "expected revision \(expected), found \(found)", keyHash: key.hash)
       }
     }
@@ -124,7 +128,21 @@ extension StagedBatch {
   mutating func upsert(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
     try checkVersion(record.schemaVersion, of: collection)
     try expecting.check(collections[collection].records[record.key], key: record.key)
-    let slot = record.slot(at: revision)
+    try beginVersion(record.schemaVersion, of: collection)
+    put(record, record.slot(at: revision), in: collection)
+  }
+
+  /// Puts what migrations made of a record in its place.
+  ///
+  /// It keeps its revision, because it means the same as before. Only where processes follow each other by revision does it get a new one.
+  mutating func rewrite(_ record: EncodedRecord, of old: RecordSlot, in collection: Int) throws(RepositoryError) {
+    try checkVersion(record.schemaVersion, of: collection)
+    try beginVersion(record.schemaVersion, of: collection)
+    let kept = queue.options.access == .shared ? revision : old.revision
+    put(record, record.slot(at: kept, sameMeaning: old.sameMeaning.lowerBound...revision), in: collection)
+  }
+
+  private mutating func put(_ record: EncodedRecord, _ slot: RecordSlot, in collection: Int) {
     let old = collections[collection].upsert(slot)
     append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection, old: old, new: slot)
   }
@@ -145,6 +163,7 @@ extension StagedBatch {
     in collection: Int, with replacements: [EncodedRecord], schemaVersion: Int
   ) throws(RepositoryError) {
     try checkVersion(schemaVersion, of: collection)
+    if !replacements.isEmpty { try beginVersion(schemaVersion, of: collection) }
     var last: [RecordKey: EncodedRecord] = [:]
     for record in replacements { last[record.key] = record }
     for slot in collections[collection].records.ordered() where last[slot.key] == nil {
@@ -152,9 +171,7 @@ extension StagedBatch {
       append(slot.key, schemaVersion: schemaVersion, value: nil, collection, old: old, new: nil)
     }
     for record in last.values.sorted(by: { $0.key < $1.key }) {
-      let slot = record.slot(at: revision)
-      let old = collections[collection].upsert(slot)
-      append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection, old: old, new: slot)
+      put(record, record.slot(at: revision), in: collection)
     }
   }
 
@@ -176,12 +193,20 @@ extension StagedBatch {
     if newest > version { throw .newerRecords(in: names[collection], found: newest, supported: version) }
   }
 
+  /// Has the store copied before the first record of a newer version than any that a collection holds.
+  /// - Throws: what prevented the copy.
+  private func beginVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
+    guard collections[collection].records.newestSchemaVersion < version else { return }
+    try queue.copyStore(before: version, of: collection)
+  }
+
   private mutating func append(
     _ key: RecordKey, schemaVersion: Int, value: Data?, _ collection: Int, old: RecordSlot?, new: RecordSlot?
   ) {
     size.add(key: key, value: value)
     records.append(
-      StoredRecord(collection: names[collection], key: key, revision: revision, schemaVersion: schemaVersion, value: value))
+      StoredRecord(
+        collection: names[collection], key: key, revision: new?.revision ?? revision, schemaVersion: schemaVersion, value: value))
     changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: old, new: new))
   }
 

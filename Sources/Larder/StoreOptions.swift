@@ -110,11 +110,12 @@ public struct StoreOptions: Sendable {
       case manual
     }
 
-    /// Whether the store is copied before a version's first rewrite.
+    /// Whether the store is copied before the first record of a newer version is written, by a rewrite or by a save.
     public enum Backup: Hashable, Sendable {
       /// To `<file>-before-<collection>-v<version>`, which is never removed or overwritten by Larder. The default.
       ///
-      /// If the copy fails, nothing is rewritten. Writes wait while it is made, reads do not.
+      /// If the copy fails, nothing of the newer version is written: saves throw what the copy failed with. Writes wait while it is made,
+      /// those of other processes too; reads do not.
       case beforeFirstRewrite
       /// No copy.
       case declined

@@ -12,17 +12,20 @@ final class SQLiteSharing {
   fileprivate var dataVersion: Int64?
 
   init(_ connection: SQLiteConnection, _ lockTimeout: Duration) {
-    reader = SQLiteForeignReader(connection)
+    reader = SQLiteForeignReader(connection, usesIndexes: true)
     self.lockTimeout = lockTimeout
   }
 
-  /// Makes the indexes by revision that are missing.
+  /// Checks the indexes by revision, and makes those that are missing.
   static func createIndexes(
     for collections: [String], on connection: SQLiteConnection, waiting timeout: Duration
   ) throws(RepositoryError) {
     let names = try SQLiteWriter.objectNames(on: connection)
     let missing = (collections + [SQLiteLayout.tombstones]).filter {
       !names.contains(SQLiteLayout.folded(SQLiteLayout.revisionIndex($0)))
+    }
+    for name in collections + [SQLiteLayout.tombstones] where !missing.contains(name) {
+      try SQLiteForeignReader.checkIndex(of: name, on: connection)
     }
     guard !missing.isEmpty else { return }
     try connection.waiting(timeout) { () throws(RepositoryError) in try connection.execute("BEGIN IMMEDIATE") }

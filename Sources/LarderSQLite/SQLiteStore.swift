@@ -180,8 +180,10 @@ final class SQLiteStore {
   /// Writes a compact copy, durably, under another name first.
   func backup(to url: URL) throws(RepositoryError) {
     let connection: SQLiteConnection
-    if let writer = try writer() {
-      if let poison = writer.poison { throw RepositoryError(.poisoned, "an earlier sync failed", file: name, underlying: poison) }
+    let writer = try writer()
+    if let poison = writer?.poison { throw RepositoryError(.poisoned, "an earlier sync failed", file: name, underlying: poison) }
+    // A commit that has begun keeps its connection from copying. Another one sees what was committed before it.
+    if let writer, !writer.connection.isInTransaction {
       connection = writer.connection
     } else {
       guard let path, let opened = try SQLiteConnection(path: path.main, .readOnly) else {

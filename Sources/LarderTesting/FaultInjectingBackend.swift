@@ -207,6 +207,11 @@ public final class FaultInjectingBackend: StorageBackend {
     if let failure { throw failure }
   }
 
+  /// Reads a copy of the inner backend; not counted, stopped or failed.
+  public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    try inner.readCopy(at: url, visit)
+  }
+
   /// Closes the inner backend, once the gate and the faults let it.
   public func close() throws(RepositoryError) {
     let failure = try begin(.close)

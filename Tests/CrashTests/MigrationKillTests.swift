@@ -94,6 +94,38 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
     #expect(resumed > 0)
   }
 
+  /// Runs that are killed while they copy, or right behind it, go on with one copy, which is what the old version left.
+  @Test func runsThatShareTheStoreLeaveOneCopyHoweverOftenTheyAreKilled() async throws {
+    let seed = seed
+    print("LARDER_SEED=\(seed) (the kills' moments do not replay exactly)")
+    var random = SystemRandom(seed: seed)
+    let directory = try Directory()
+    let file = directory.url.appendingPathComponent("places.sqlite")
+    let old = try await LocalRepository<OldPlace>(sqliteFile: file, schema: .init("places"))
+    try await old.save(contentsOf: (0..<count).map { OldPlace(id: $0, title: "place \($0)", count: $0 * 3) })
+    try await old.close()
+    for _ in 0..<8 {
+      let process = try WriterProcess("migrate", file.path, "shared")
+      // At the latest after the first batch: the copy is made between the two.
+      for _ in 0..<(random.next() % 3) { _ = process.nextLine() }
+      for _ in 0..<(random.next() % 20_000) { _ = random.next() }
+      process.kill()
+      while process.nextLine() != nil {}
+      process.waitUntilExit()
+    }
+    let process = try WriterProcess("migrate", file.path, "shared")
+    var last: Substring?
+    while let line = process.nextLine() { last = line }
+    process.waitUntilExit()
+    #expect(last?.hasPrefix("finished") == true, "\(last ?? "")")
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.url.path).sorted()
+    #expect(names == ["places.sqlite", "places.sqlite-before-places-v2"])
+    let copy = directory.url.appendingPathComponent("places.sqlite-before-places-v2")
+    let before = try await LocalRepository<OldPlace>(sqliteFile: copy, schema: .init("places"))
+    #expect(try await before.count() == count)
+    try await before.close()
+  }
+
   /// Reads a store as the backend has it: every record at one of the two versions, there once, with the value that version must have.
   private func look(at directory: Directory, _ kind: DiskBackend, _ name: String, _ count: Int) async throws -> (Int, String?) {
     let backend = kind.backend(directory.url.appendingPathComponent(name))

@@ -72,6 +72,57 @@ struct SharedBackendTests {
     }
   }
 
+  /// Runs statements while the index is one of no rows, and makes it what it was.
+  private func withoutIndex(_ sql: String) throws {
+    let index = "WHERE name = 'larder_revisions_spots'"
+    let text = try ForeignDatabase(url).text("SELECT sql FROM sqlite_schema \(index)", column: 0)
+    try ForeignDatabase(url).run("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = sql || ' WHERE revision < 0' \(index)")
+    try ForeignDatabase(url).run(sql)
+    try ForeignDatabase(url).run("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = '\(text)' \(index)")
+    // So that connections that are open look at it again.
+    let database = try ForeignDatabase(url)
+    try database.run("PRAGMA schema_version = \(database.number("PRAGMA schema_version") + 1)")
+  }
+
+  @Test func anIndexThatHasLostItsEntriesIsNoticedWhenItIsUsed() throws {
+    let (one, two) = (try open(), try open())
+    _ = try one.beginCommit(after: .zero, .durable)
+    try one.commit([record("a", "1", at: 1)], at: 1)
+    try withoutIndex("REINDEX")
+    #expect(code { _ = try two.foreignCommits(after: .zero) } == .corrupted)
+    #expect(code { _ = try two.beginCommit(after: .zero, .durable) } == .corrupted)
+    try ForeignDatabase(url).run("REINDEX")
+    #expect(try two.foreignCommits(after: .zero)?.records.count == 1)
+    try two.close()
+    try one.close()
+  }
+
+  @Test func anEntryThatLeadsNowhereIsNoticedWhenItIsUsed() throws {
+    let (one, two) = (try open(), try open())
+    _ = try one.beginCommit(after: .zero, .durable)
+    try one.commit([record("a", "1", at: 1), record("b", "1", at: 1)], at: 1)
+    try withoutIndex("DELETE FROM spots WHERE id = 'b'")
+    #expect(code { _ = try two.foreignCommits(after: .zero) } == .corrupted)
+    one.abandon()
+    two.abandon()
+  }
+
+  @Test func anIndexThatHasLostAnEntryIsNoticedWhenTheStoreIsOpened() throws {
+    let one = try open()
+    for commit in 1...3 as ClosedRange<UInt64> {
+      _ = try one.beginCommit(after: Revision(commit - 1), .durable)
+      try one.commit([record("\(commit)", "1", at: commit)], at: commit)
+    }
+    try one.close()
+    // The row is taken out and put back as it was, and the index has seen neither.
+    try ForeignDatabase(url).run("CREATE TABLE aside AS SELECT * FROM spots WHERE id = '2'; DELETE FROM spots WHERE id = '2'")
+    try withoutIndex("INSERT INTO spots SELECT * FROM aside; DROP TABLE aside")
+    #expect(try readBack(url).contents.count == 3)
+    #expect(code { _ = try SQLiteBackend(file: url).openAll(shared) } == .corrupted)
+    try ForeignDatabase(url).run("REINDEX")
+    try open().close()
+  }
+
   @Test func anExclusiveStoreGetsTheIndexWhenItIsFirstShared() throws {
     let exclusive = SQLiteBackend(file: url)
     _ = try exclusive.openAll()

@@ -28,7 +28,7 @@ struct Entry: Codable, Identifiable, Sendable {
     }
     let file = URL(fileURLWithPath: arguments[2])
     let backend: any StorageBackend = file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
-    if arguments[1] == "migrate" { return try await migrate(backend) }
+    if arguments[1] == "migrate" { return try await migrate(backend, arguments.last == "shared" ? .shared : .exclusive) }
     let access: StoreOptions.Access = arguments[1] == "hold" && arguments.last == "shared" ? .shared : .exclusive
     let entries: LocalRepository<Entry>
     do {
@@ -58,8 +58,8 @@ struct Entry: Codable, Identifiable, Sendable {
   }
 
   /// Opens a store of old records, says "rewritten COUNT" after every batch and "finished TOTAL" at the end, and checks meanwhile what is read.
-  private static func migrate(_ backend: any StorageBackend) async throws {
-    let options = StoreOptions(migration: .init(progress: { progress in say("rewritten \(progress.done)") }))
+  private static func migrate(_ backend: any StorageBackend, _ access: StoreOptions.Access) async throws {
+    let options = StoreOptions(access: access, migration: .init(progress: { progress in say("rewritten \(progress.done)") }))
     do {
       let places = try await LocalRepository<Place>(backend: backend, schema: Place.schema, options: options)
       say("open")

@@ -91,6 +91,14 @@ public protocol StorageBackend: Sendable {
   /// - Throws: `.alreadyExists` when there is a file at the URL, otherwise as `checkpoint`.
   func backup(to url: URL) throws(RepositoryError)
 
+  /// Reads a copy that ``backup(to:)`` wrote, and changes nothing: hands every record to `visit`, as ``open(_:_:)`` does.
+  ///
+  /// Touches nothing of the store that is open, so it may be called at the same time as other calls. A store that migrates finds the copy
+  /// of an earlier run with it; see ``StoreOptions/Migration/Backup``.
+  /// - Throws: `.dataMissing` when there is no file at the URL, otherwise as `open` for `.readOnly`; `.unsupported` where copies cannot be
+  ///   read, as by default.
+  func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport
+
   /// Ends the use of the store: a clean close leaves one file, or a journal that is not worth folding. Releases locks and descriptors even when it throws.
   /// - Throws: what prevented a clean close; everything committed is safe in any case.
   func close() throws(RepositoryError)
@@ -134,6 +142,11 @@ extension StorageBackend {
 
   /// Tells of nothing: for a backend that nobody else writes to.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? { nil }
+
+  /// Refuses: each run then makes a copy of its own, where one is needed.
+  public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    throw RepositoryError(.unsupported, "this backend does not read copies", file: name)
+  }
 
   /// Closes the backend.
   public func abandon() {

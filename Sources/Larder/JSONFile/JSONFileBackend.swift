@@ -172,6 +172,13 @@ public final class JSONFileBackend: StorageBackend {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).backup(to: JSONFilePaths(url)) }
   }
 
+  /// Reads a copy without a lock.
+  ///
+  /// - Throws: as ``StorageBackend/readCopy(at:_:)``.
+  public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    try JSONFileBackend(file: url, fileSystem: fileSystem, tuning: tuning).open(StoreOptions(access: .readOnly), visit)
+  }
+
   /// Folds the journal into the document if that is worth it (see ``isCheckpointWorthwhile``), else makes it durable; gives up the lock, which
   /// happens even when the first fails.
   ///

@@ -15,11 +15,9 @@ struct JSONFileReplay: Sendable {
   init(
     _ data: Data, over header: SnapshotHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery, comparesChecksums: Bool
   ) throws(RepositoryError) {
-    let reader = JournalReader(data: data, file: paths.journal, comparesChecksums: comparesChecksums)
+    let reader = JournalReader(data: data, file: paths.journal, comparesChecksums: comparesChecksums, snapshotCommit: header.commit)
     var changes: [RecordAddress: StoredRecord] = [:]
-    let contents = try reader.read { record throws(RepositoryError) in
-      if record.revision.number > header.commit { changes[record.address] = record }
-    }
+    let contents = try reader.read { record throws(RepositoryError) in changes[record.address] = record }
     try Self.check(contents.header, continues: header, paths)
     if contents.tail != .clean, recovery == .strict {
       throw RepositoryError(

@@ -89,8 +89,8 @@ struct EncodedRecord: Sendable {
   /// What ``value`` decodes to, where that was tried.
   let decoded: (any Sendable)?
 
-  func slot(at revision: Revision) -> RecordSlot {
-    RecordSlot(key: key, revision: revision, schemaVersion: schemaVersion, value: value, decoded: decoded)
+  func slot(at revision: Revision, sameMeaning: ClosedRange<Revision>? = nil) -> RecordSlot {
+    RecordSlot(key: key, revision: revision, sameMeaning: sameMeaning, schemaVersion: schemaVersion, value: value, decoded: decoded)
   }
 }
 

@@ -66,6 +66,15 @@ struct RecordMap: Sendable {
     for case let slot? in overlay.values { visit(slot) }
   }
 
+  /// The records of an older schema version, in no order.
+  ///
+  /// Cost: none where there was never one, otherwise linear.
+  func older(than version: Int) -> [RecordSlot] {
+    guard oldestSchemaVersion < version else { return [] }
+    let unchanged = base.slots.filter { $0.schemaVersion < version && overlay[$0.key] == nil }
+    return unchanged + overlay.values.compactMap { slot in slot.flatMap { $0.schemaVersion < version ? $0 : nil } }
+  }
+
   /// All records in the order of their keys.
   ///
   /// Cost: linear after opening a JSON file; sorting what changed since is extra.

@@ -8,6 +8,8 @@ internal import Synchronization
 final class RecordSlot: Sendable {
   let key: RecordKey
   let revision: Revision
+  /// The commits from the last that changed what the record means to the last that wrote it: those between were migrations.
+  let sameMeaning: ClosedRange<Revision>
   let schemaVersion: Int
   private let content: Mutex<Content>
 
@@ -19,9 +21,13 @@ final class RecordSlot: Sendable {
     case undecodable(RepositoryError)
   }
 
-  init(key: RecordKey, revision: Revision, schemaVersion: Int, value: Data, decoded: (any Sendable)? = nil) {
+  init(
+    key: RecordKey, revision: Revision, sameMeaning: ClosedRange<Revision>? = nil, schemaVersion: Int, value: Data,
+    decoded: (any Sendable)? = nil
+  ) {
     self.key = key
     self.revision = revision
+    self.sameMeaning = sameMeaning ?? revision...revision
     self.schemaVersion = schemaVersion
     content = Mutex(decoded.map(Content.decoded) ?? .encoded(value))
   }
@@ -30,9 +36,13 @@ final class RecordSlot: Sendable {
   init(key: RecordKey, revision: Revision, schemaVersion: Int, refusedFor error: RepositoryError) {
     self.key = key
     self.revision = revision
+    sameMeaning = revision...revision
     self.schemaVersion = schemaVersion
     content = Mutex(.undecodable(error))
   }
+
+  /// Whether somebody who knows the record as of a revision knows what it means now.
+  func isUnchanged(since known: Revision) -> Bool { sameMeaning.contains(known) }
 
   /// Whether asking for the value costs a decode.
   var isEncoded: Bool {

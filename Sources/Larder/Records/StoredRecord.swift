@@ -6,7 +6,10 @@ public struct StoredRecord: Sendable {
   public let collection: String
   /// Its key, unique within the collection.
   public let key: RecordKey
-  /// The commit that wrote it.
+  /// The commit that last changed what it means.
+  ///
+  /// It is not above the commit that writes the record, and below it when a migration rewrites one; so a backend that has to tell what a
+  /// commit brought looks at ``WriteBatch/commits``.
   public let revision: Revision
   /// The schema version of its value.
   public let schemaVersion: Int

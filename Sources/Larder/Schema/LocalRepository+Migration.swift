@@ -8,10 +8,12 @@ extension LocalRepository {
   ///
   /// Needed only with ``StoreOptions/Migration/Mode/manual``, in tests, and to go on after a stop (`.full`, once there is space again). Records
   /// that cannot be brought up do not make it throw: ``MigrationProgress/failures`` lists them. Cancelling the task ends the
-  /// wait and not the rewriting.
+  /// wait and not the rewriting. In a shared store it first looks for what older programs have saved.
   /// - Throws: `.cancelled`; what has stopped it: `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` in a store opened
   ///   read-only.
   public nonisolated func finishMigration() async throws(RepositoryError) {
+    if queue.options.access == .shared, !queue.state.isClosed { try await queue.refresh() }
+    migration.lookAgain()
     guard migrationProgress.phase != .notNeeded else { return }
     guard queue.options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
     migration.start(isUrgent: true)

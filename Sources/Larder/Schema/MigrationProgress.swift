@@ -30,7 +30,8 @@ public struct MigrationProgress: Sendable {
   public internal(set) var failureCount = 0
   /// The first of those that could not be brought up, with the reason; at most 1,000.
   public internal(set) var failures: [UndecodableRecord] = []
-  /// The copy of the store that was made before the first rewrite, or found from an earlier run; `nil` when there is none.
+  /// The copy of the store from before the first record of ``version``, made by this run or an earlier one; `nil` when none is needed yet,
+  /// or none is there.
   public internal(set) var backupFile: String?
   /// Why rewriting has ended early, if it has: `.full`, `.poisoned`, `.inputOutput`, `.closed`.
   public internal(set) var error: RepositoryError?
@@ -42,6 +43,11 @@ public struct MigrationProgress: Sendable {
     self.version = version
     self.phase = phase
   }
+
+  /// How many older records are left: those that were not dealt with yet, and those that could not be brought up.
+  ///
+  /// When the phase is `.finished`, these are the ones of ``failures``; `snapshot.undecodable` lists them too. It is 0 before rewriting begins.
+  public var remainingCount: Int { total - rewritten - skipped }
 
   /// How many records have been dealt with.
   public var done: Int { rewritten + skipped + failureCount }

@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
@@ -6,6 +5,8 @@ internal import Synchronization
 protocol AnyMigrationRun: AnyObject, Sendable {
   /// Ends it before its next batch.
   func cancel()
+  /// Takes note of the copy of the store that was made before the first record of its version.
+  func note(copy file: String)
 }
 
 /// Rewrites the older records of a collection in batches, through the same path as every write.
@@ -24,6 +25,8 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   private struct State: Sendable {
     var progress: MigrationProgress
+    /// The revisions of the records that could not be brought up.
+    var failed: [RecordKey: Revision] = [:]
     var isCancelled = false
     var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
     var waiterCount = 0
@@ -46,6 +49,27 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   func cancel() { state.withLock { $0.isCancelled = true } }
 
+  func note(copy file: String) { state.withLock { $0.progress.backupFile = file } }
+
+  /// Waits to be started again if there are older records that it has not seen: in a shared store an older program may have saved them since.
+  func lookAgain() {
+    guard let queue else { return }
+    let isOver = state.withLock { $0.progress.phase == .notNeeded || $0.progress.phase == .finished }
+    guard isOver, !untried(in: queue.state.collections[collection].records).isEmpty else { return }
+    state.withLock { state in
+      guard state.progress.phase == .notNeeded || state.progress.phase == .finished else { return }
+      state.progress.phase = .waiting
+    }
+  }
+
+  /// The older records that have not failed.
+  private func untried(in records: RecordMap) -> [RecordSlot] {
+    let older = records.older(than: coder.schemaVersion)
+    guard !older.isEmpty else { return [] }
+    let failed = state.withLock { $0.failed }
+    return older.filter { failed[$0.key] != $0.revision }
+  }
+
   /// Begins, or begins again what has stopped; does nothing while it runs, or when it is over.
   func start(isUrgent: Bool) {
     let mustStart = state.withLock { state in
@@ -56,19 +80,18 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     }
     guard mustStart else { return }
     guard let queue else { return end(RepositoryError(.closed, "the store was dropped")) }
-    // On the executor, and so before any write that the caller makes from now on: the copy has no record of the new version.
     queue.executor.queue.async { [weak queue, self] in
       guard let queue else { return end(RepositoryError(.closed)) }
       let old = queue.state.collections[collection].records.ordered().filter { $0.schemaVersion < coder.schemaVersion }
       state.withLock { state in
         let before = state.progress
+        state.failed = [:]
         state.progress = MigrationProgress(collection: name, version: coder.schemaVersion, phase: .running)
         state.progress.backupFile = before.backupFile
         state.progress.total = old.count
       }
       do throws(RepositoryError) {
         try queue.state.checkWritable()
-        try backUp(queue, before: old)
       } catch {
         return end(error)
       }
@@ -108,46 +131,6 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     for waiter in waiters { waiter.resume() }
   }
 
-  // MARK: The copy
-
-  /// How many records are tried, to see whether there is anything to rewrite and so to copy.
-  private static var probeCount: Int { 64 }
-
-  /// Copies the store, unless this is the rest of a rewrite that was interrupted, which has made its copy before.
-  ///
-  /// A file that happens to have the name is of an earlier time, or of another store: it stays, and the copy takes the next name.
-  ///
-  /// On the executor only.
-  private func backUp(_ queue: CommitQueue, before old: [RecordSlot]) throws(RepositoryError) {
-    guard options.backup == .beforeFirstRewrite, queue.backend.name.hasPrefix("/") else { return }
-    let fails = old.prefix(Self.probeCount).allSatisfy { slot in
-      do throws(RepositoryError) { _ = try slot.migrated(coder) } catch { return true }
-      return false
-    }
-    if fails && old.count <= Self.probeCount { return }
-    let version = coder.schemaVersion
-    let isRest = queue.state.collections[collection].records.ordered().contains { $0.schemaVersion == version }
-    // Of two processes that share a store and come to this together, each makes a copy of its own.
-    let owner = queue.options.access == .shared ? "-\(ProcessInfo.processInfo.processIdentifier)" : ""
-    var file = "\(queue.backend.name)-before-\(name)-v\(version)\(owner)"
-    var attempt = 1
-    while true {
-      do throws(RepositoryError) {
-        try queue.backend.backup(to: URL(fileURLWithPath: file, isDirectory: false))
-        break
-      } catch {
-        queue.notePoison(error)
-        if error.code == .unsupported { return }
-        guard error.code == .alreadyExists, attempt < 1_000 else { throw error }
-        if isRest { break }
-        attempt += 1
-        file = "\(queue.backend.name)-before-\(name)-v\(version)\(owner)-\(attempt)"
-      }
-    }
-    let made = file
-    state.withLock { $0.progress.backupFile = made }
-  }
-
   // MARK: The records
 
   private struct Rewrite: Sendable {
@@ -164,12 +147,15 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
         rest.removeLast(part.count)
         try checkEnd()
         var rewrites = await migrated(part, isUrgent: isUrgent)[...]
+        if !rewrites.isEmpty { findCopyOfEarlierRun() }
         while !rewrites.isEmpty {
           try await commit(Array(rewrites.prefix(options.batchSize)))
           rewrites = rewrites.dropFirst(options.batchSize)
-          options.progress?(progress)
+          // The last batch is reported with the end.
+          if !(rewrites.isEmpty && rest.isEmpty) { options.progress?(progress) }
           await Task.yield()
         }
+        if rest.isEmpty { rest = try await savedMeanwhile() }
       }
       guard let queue else { throw RepositoryError(.closed, "the store was dropped") }
       if progress.rewritten > 0 { try await queue.flush() }
@@ -177,6 +163,31 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     } catch {
       end(error)
     }
+  }
+
+  /// The older records that a program of an older version has put into a shared store since the rewrite began.
+  ///
+  /// Asked in the turn of a write, so that nobody commits meanwhile. Once there is a record of the new version, older programs write no more.
+  private func savedMeanwhile() async throws(RepositoryError) -> [RecordSlot] {
+    guard let queue else { throw RepositoryError(.closed, "the store was dropped") }
+    guard queue.options.access == .shared else { return [] }
+    try checkEnd()
+    let collection = collection
+    let found = try await repositoryErrors {
+      try await queue.write(.buffered, origin: .migration) { batch in self.untried(in: batch.collections[collection].records) }
+    }
+    state.withLock { $0.progress.total += found.count }
+    return found
+  }
+
+  /// Tells of the copy that a run has made which was interrupted after it.
+  private func findCopyOfEarlierRun() {
+    guard progress.backupFile == nil, let queue,
+      queue.state.collections[collection].records.newestSchemaVersion == coder.schemaVersion
+    else { return }
+    let key = MigrationKey(collection: collection, version: coder.schemaVersion)
+    let known = queue.copies.withLock { $0.files[key] }
+    if let file = known ?? queue.copyOfEarlierRun(before: coder.schemaVersion, of: collection) { note(copy: file) }
   }
 
   private func checkEnd() throws(RepositoryError) {
@@ -213,7 +224,10 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   private func note(_ error: RepositoryError, _ slot: RecordSlot) {
     let failure = UndecodableRecord(
       collection: name, key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, error: error)
-    state.withLock { $0.progress.note(failure) }
+    state.withLock { state in
+      state.failed[slot.key] = slot.revision
+      state.progress.note(failure)
+    }
   }
 
   /// Commits a batch; records that cannot be together are tried one by one.
@@ -227,8 +241,10 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
           var count = 0
           for rewrite in rewrites {
             // What was changed meanwhile is newer than what was brought up here.
-            guard batch.collections[collection].records[rewrite.record.key]?.revision == rewrite.old.revision else { continue }
-            try batch.upsert(rewrite.record, in: collection)
+            guard let found = batch.collections[collection].records[rewrite.record.key], found.revision == rewrite.old.revision,
+              found.schemaVersion == rewrite.old.schemaVersion
+            else { continue }
+            try batch.rewrite(rewrite.record, of: found, in: collection)
             count += 1
           }
           return count
@@ -261,21 +277,6 @@ extension CommitQueue {
   /// Ends all rewrites before their next batch.
   func endMigrations() {
     for run in migrations.withLock({ Array($0.values) }) { run.cancel() }
-  }
-}
-
-/// Threads of its own for migrations: they neither take the cooperative pool's, nor wait until it has nothing better to do.
-final class MigrationExecutor: TaskExecutor {
-  static let lazy = MigrationExecutor(.utility)
-  static let urgent = MigrationExecutor(.userInitiated)
-
-  private let queue: DispatchQueue
-
-  private init(_ qos: DispatchQoS) { queue = DispatchQueue(label: "larder.migration", qos: qos, attributes: .concurrent) }
-
-  func enqueue(_ job: consuming ExecutorJob) {
-    let job = UnownedJob(job)
-    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }
 

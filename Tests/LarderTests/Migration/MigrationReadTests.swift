@@ -59,6 +59,7 @@ import Testing
     let progress = places.migrationProgress
     #expect(progress.phase == .finished)
     #expect((progress.total, progress.rewritten, progress.failureCount) == (20, 19, 1))
+    #expect(progress.remainingCount == 1)
     #expect(progress.failures.map(\.key.text) == ["1-4"])
     #expect(progress.failures.first?.error.code == .migrationFailed)
     try await places.close()

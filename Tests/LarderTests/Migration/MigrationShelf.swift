@@ -68,10 +68,11 @@ final class MigrationShelf {
 
   static func options(
     _ mode: StoreOptions.Migration.Mode = .lazy, backup: StoreOptions.Migration.Backup = .declined, batchSize: Int = 256,
-    progress: (@Sendable (MigrationProgress) -> Void)? = nil
+    access: StoreOptions.Access = .exclusive, progress: (@Sendable (MigrationProgress) -> Void)? = nil
   ) -> StoreOptions {
     StoreOptions(
-      checkpoint: .manual, migration: .init(mode: mode, backup: backup, batchSize: batchSize, progress: progress))
+      access: access, checkpoint: .manual, pollInterval: nil,
+      migration: .init(mode: mode, backup: backup, batchSize: batchSize, progress: progress))
   }
 
   func open(

@@ -6,6 +6,10 @@ struct JournalReader {
   let file: String
   /// Whether checksums are compared; off only to show that the tests notice.
   var comparesChecksums = true
+  /// The newest commit that the snapshot has: frames up to it are checked, and their records passed over.
+  ///
+  /// A record's own revision does not tell, since one that a migration has rewritten keeps an older one.
+  var snapshotCommit: UInt64 = 0
 
   /// What was read.
   struct Contents {
@@ -42,7 +46,8 @@ struct JournalReader {
         guard frame.commits.lowerBound == contents.lastCommit + 1 else {
           throw corrupted("commits \(contents.lastCommit + 1) to \(frame.commits.lowerBound) are missing", at: contents.end)
         }
-        try readOperations(of: frame, at: contents.end, in: bytes, visit)
+        let isNew = frame.commits.upperBound > snapshotCommit
+        try readOperations(of: frame, at: contents.end, in: bytes) { record throws(RepositoryError) in if isNew { try visit(record) } }
         contents.commitCount += frame.commits.count
         contents.lastCommit = frame.commits.upperBound
         contents.end += frame.size

@@ -1,0 +1,153 @@
+internal import Foundation
+internal import Synchronization
+
+/// The copies of a store that this process has made or found, each before the first record of a newer schema version.
+struct MigrationCopies: Sendable {
+  /// The paths, by what the copy was needed for.
+  var files: [MigrationKey: String] = [:]
+  /// Whether the backend has said that it cannot be copied.
+  var isUnsupported = false
+
+  /// How many names are tried for a copy of one version; the others are of stores that happen to have the names.
+  static let nameLimit = 100
+
+  /// The path of a copy: the first name, or the one with a number.
+  static func file(_ store: String, _ collection: String, _ version: Int, _ number: Int = 1) -> String {
+    "\(store)-before-\(collection)-v\(version)" + (number == 1 ? "" : "-\(number)")
+  }
+}
+
+extension CommitQueue {
+  /// Copies the store before the first record of a newer schema version of a collection is written, unless there is such a copy.
+  ///
+  /// On the executor only, while a batch is staged: nothing of it is written yet, and in a shared store others cannot write either. So a
+  /// copy holds what the older program has left, and that program can open it.
+  /// - Throws: what prevented the copy; the write that needed it must fail.
+  func copyStore(before version: Int, of collection: Int) throws(RepositoryError) {
+    let state = self.state
+    guard options.migration.backup == .beforeFirstRewrite, backend.name.hasPrefix("/"), state.collections[collection].records.count > 0
+    else { return }
+    let key = MigrationKey(collection: collection, version: version)
+    let known = copies.withLock { $0 }
+    if known.isUnsupported { return }
+    // A write that failed after the copy was made is tried again: what has changed since was changed by this process.
+    if known.files[key] != nil, options.access == .exclusive { return }
+    var copy = findCopy(before: version, of: collection, in: state, known)
+    if copy == nil { copy = try makeCopy(before: version, of: state.names[collection]) }
+    guard let file = copy else { return }
+    copies.withLock { $0.files[key] = file }
+    migrations.withLock { $0[key] }?.note(copy: file)
+  }
+
+  /// The copy that an interrupted run has made, of a collection that holds records of the newer version already; the newest, if there are
+  /// several.
+  ///
+  /// Not on the executor: it may take as long as reading the store.
+  func copyOfEarlierRun(before version: Int, of collection: Int) -> String? {
+    let state = self.state
+    let name = state.names[collection]
+    guard options.migration.backup == .beforeFirstRewrite, backend.name.hasPrefix("/") else { return nil }
+    var newest: (commit: Revision, file: String)?
+    for number in 1...MigrationCopies.nameLimit {
+      let file = MigrationCopies.file(backend.name, name, version, number)
+      var isOlder = true
+      do throws(RepositoryError) {
+        let report = try backend.readCopy(at: URL(fileURLWithPath: file, isDirectory: false)) { record in
+          if record.collection == name, record.value != nil, record.schemaVersion >= version { isOlder = false }
+        }
+        guard isOlder, report.storeID == openReport.storeID, report.commit.number <= state.commit else { continue }
+        if newest.map({ $0.commit < report.commit }) ?? true { newest = (report.commit, file) }
+      } catch {
+        if error.code == .dataMissing || error.code == .unsupported { break }
+        // Something else has the name.
+      }
+    }
+    return newest?.file
+  }
+
+  /// A copy that holds what the store holds.
+  private func findCopy(before version: Int, of collection: Int, in state: StoreState, _ known: MigrationCopies) -> String? {
+    // Another collection of this store has just been migrated. Its copy is the only one that the older program can read all of, so it serves
+    // if nothing is missing here.
+    for file in Set(known.files.values).sorted() where isCopy(file, of: state, collection, lookingAt: [collection]) == true { return file }
+    let all = Set(state.collections.indices)
+    for number in 1...MigrationCopies.nameLimit {
+      let file = MigrationCopies.file(backend.name, state.names[collection], version, number)
+      guard let isCopy = isCopy(file, of: state, collection, lookingAt: all) else { break }
+      if isCopy { return file }
+    }
+    // The same, where a run was killed between the two migrations.
+    for other in state.collections.indices where other != collection {
+      let file = MigrationCopies.file(backend.name, state.names[other], state.collections[other].records.newestSchemaVersion)
+      if isCopy(file, of: state, collection, lookingAt: all) == true { return file }
+    }
+    return nil
+  }
+
+  /// Whether a file is a copy of this store: with the records of one collection as they are now, and with those of others, if they are to be
+  /// looked at, as they were before migrations alone; `nil` when there is no file, or none can be read.
+  private func isCopy(_ file: String, of state: StoreState, _ collection: Int, lookingAt others: Set<Int>) -> Bool? {
+    let indexes = Dictionary(zip(state.names, state.names.indices)) { first, _ in first }
+    var counts: [Int: Int] = [:]
+    var (isSame, sum) = (true, UInt64(0))
+    do throws(RepositoryError) {
+      let report = try backend.readCopy(at: URL(fileURLWithPath: file, isDirectory: false)) { record in
+        guard record.value != nil, isSame, let index = indexes[record.collection], others.contains(index) else { return }
+        counts[index, default: 0] += 1
+        if index == collection { sum &+= record.mixedChecksum }
+        let slot = state.collections[index].records[record.key]
+        isSame = slot.map { $0.isUnchanged(since: record.revision) && record.schemaVersion <= $0.schemaVersion } ?? false
+      }
+      guard isSame, report.storeID == openReport.storeID, report.commit.number <= state.commit,
+        others.allSatisfy({ counts[$0, default: 0] == state.collections[$0].records.count })
+      else { return false }
+      // A store that was put back to an earlier time, and has gone another way since, may have the same revisions.
+      var ownSum = UInt64(0)
+      _ = try backend.readCopy(at: URL(fileURLWithPath: backend.name, isDirectory: false)) { record in
+        if record.collection == state.names[collection], record.value != nil { ownSum &+= record.mixedChecksum }
+      }
+      return sum == ownSum
+    } catch {
+      return error.code == .dataMissing || error.code == .unsupported ? nil : false
+    }
+  }
+
+  /// Copies the store to a new file; `nil` when the backend has no files to copy.
+  private func makeCopy(before version: Int, of name: String) throws(RepositoryError) -> String? {
+    for number in 1...MigrationCopies.nameLimit {
+      let file = MigrationCopies.file(backend.name, name, version, number)
+      do throws(RepositoryError) {
+        try backend.backup(to: URL(fileURLWithPath: file, isDirectory: false))
+        return file
+      } catch {
+        notePoison(error)
+        if error.code == .unsupported {
+          copies.withLock { $0.isUnsupported = true }
+          return nil
+        }
+        if error.code != .alreadyExists { throw .copyFailed(error, file) }
+      }
+    }
+    let file = MigrationCopies.file(backend.name, name, version)
+    throw .copyFailed(RepositoryError(.inputOutput, "there are \(MigrationCopies.nameLimit) other files of this name", file: file), file)
+  }
+}
+
+extension RepositoryError {
+  /// The error of a write for which the store could not be copied: with a code that cannot be taken for an answer about the record.
+  fileprivate static func copyFailed(_ error: RepositoryError, _ file: String) -> RepositoryError {
+    let passed: [Code] = [.full, .protectedDataUnavailable, .corrupted, .dataMissing, .locked, .poisoned, .outcomeUnknown, .closed]
+    return RepositoryError(
+      passed.contains(error.code) ? error.code : .inputOutput,
+      "the copy before the first record of a newer version failed (\(error.message)), so nothing was written; make room for it, or decline it "
+        + "with StoreOptions(migration: .init(backup: .declined))", file: file, underlying: error)
+  }
+}
+
+extension StoredRecord {
+  /// The checksum spread over 64 bits, so that sums of different records differ.
+  fileprivate var mixedChecksum: UInt64 {
+    let hash = (UInt64(checksum) &+ 0x9E37_79B9) &* 0xBF58_476D_1CE4_E5B9
+    return (hash ^ hash >> 29) &* 0x94D0_49BB_1331_11EB
+  }
+}
