@@ -50,5 +50,5 @@ extension Transaction {
 
 extension QueryShape {
   /// Whether every record meets the query, so that only its offset and limit bound the result.
-  var asksForAll: Bool { conditions.isEmpty && failure == nil && filterCount == 0 && near == nil && box == nil && words == nil }
+  var asksForAll: Bool { conditions.isEmpty && failure == nil && filterCount == 0 && areas.isEmpty && boxes.isEmpty && words == nil }
 }

@@ -25,8 +25,10 @@ enum ParallelDecoding {
   }
 
   @concurrent private static func undecodableCountElsewhere<Item>(_ records: RecordMap, _ coder: RecordCoder<Item>) async -> Int {
+    let tally = records.tally
+    if tally.untouched == 0 { return tally.undecodable }
     await touch(records, coder)
-    return records.undecodable(coder).count
+    return records.tally.undecodable
   }
 
   private static func touch<Item>(_ slots: [RecordSlot], _ coder: RecordCoder<Item>) async {

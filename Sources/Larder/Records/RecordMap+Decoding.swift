@@ -13,6 +13,21 @@ extension RecordMap {
     return (count, first)
   }
 
+  /// How many records nobody has touched yet, and how many of the others do not decode.
+  ///
+  /// Cost: a look at each record.
+  var tally: (untouched: Int, undecodable: Int) {
+    var (untouched, undecodable) = (0, 0)
+    forEach { slot in
+      switch slot.reading {
+      case .untouched: untouched += 1
+      case .unreadable: undecodable += 1
+      case .readable: break
+      }
+    }
+    return (untouched, undecodable)
+  }
+
   /// - Throws: `.decodingFailed` with the number of records that do not decode.
   func checkDecodable<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) {
     let (count, first) = undecodable(coder)

@@ -49,6 +49,19 @@ final class RecordSlot: Sendable {
     content.withLock { if case .encoded = $0 { true } else { false } }
   }
 
+  /// What is known of whether the record decodes.
+  enum Reading { case untouched, readable, unreadable }
+
+  var reading: Reading {
+    content.withLock { content in
+      switch content {
+      case .encoded: .untouched
+      case .decoded, .migrated: .readable
+      case .undecodable: .unreadable
+      }
+    }
+  }
+
   /// The value, decoded at the first call.
   /// - Throws: `.decodingFailed`, `.migrationFailed`, or `.tooLarge` for a record over a limit.
   func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item {

@@ -52,7 +52,8 @@ import Testing
     #expect(try await places.loadAll() == MigrationShelf.expected().filter { $0.id != "1-4" })
     try await places.finishMigration()
     #expect(try await places.loadAll() == MigrationShelf.expected().filter { $0.id != "1-4" })
-    #expect(try await places.count() == 20)
+    #expect(try await places.count() == 19)
+    #expect(places.snapshot.count == 20)
     let failed = places.snapshot.undecodable
     #expect(failed.map(\.key.text) == ["1-4"])
     #expect(failed.map(\.schemaVersion) == [1])
@@ -182,7 +183,9 @@ import Testing
   @Test(arguments: MigrationShelf.onDisk) func aNewerStoreIsRefusedAndStaysAsItIs(_ backend: TestBackend) async throws {
     let directory = try TemporaryDirectory()
     let file = directory.file("places.store")
-    let newer = try await LocalRepository<Place>(backend: backend.backend(file), schema: MigrationShelf.schema)
+    // No checkpoint of a store that idles on a busy machine: its log must be there when it is copied.
+    let newer = try await LocalRepository<Place>(
+      backend: backend.backend(file), schema: MigrationShelf.schema, options: StoreOptions(checkpoint: .manual))
     try await newer.save(contentsOf: MigrationShelf.expected())
     let killed = try directory.copy(except: "places.store-lock")
     #expect(try killed.names.count > 1)  // its journal or log is there
