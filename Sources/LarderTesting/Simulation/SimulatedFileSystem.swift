@@ -125,7 +125,7 @@ public final class SimulatedFileSystem: FileSystem {
     return number.map { SimulatedFile(path: path, number: $0, isWritable: writable, system: self) }
   }
 
-  /// What stands at a path; the inode of a file is its number. `nil` when nothing does.
+  /// What stands at a path, `nil` when nothing does; the inode of a file is its number.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     switch try reading("lstat", path, { (disk) throws(RepositoryError) in try disk.entry(at: path) }) {
     case .file(let number): try status(of: number, path)
@@ -209,7 +209,9 @@ public final class SimulatedFileSystem: FileSystem {
     return SimulatedLock(path: path, system: self)
   }
 
-  /// Locks a file itself; `false` when it is locked. Uncounted, for it changes nothing on the disk.
+  /// Locks a file itself; `false` when it is locked.
+  ///
+  /// Uncounted, for it changes nothing on the disk.
   func lock(_ number: Int, _ path: String) throws(RepositoryError) -> Bool {
     try state.withLock { (state) throws(RepositoryError) in
       if state.isDown { throw Self.down(path) }
