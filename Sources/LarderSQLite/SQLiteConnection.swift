@@ -31,6 +31,8 @@ final class SQLiteConnection {
   private let waitsUntil = UnsafeMutablePointer<Int64>.allocate(capacity: 1)
   /// The log and its index, as they were when the store was opened.
   private var besides: [(path: String, identity: SQLiteFileIdentity)] = []
+  /// The directory as it was when all of them were last found in it.
+  private var quiet: SQLiteDirectoryState?
 
   /// Opens the file; `nil` when there is none.
   ///
@@ -174,12 +176,18 @@ final class SQLiteConnection {
   }
 
   /// Throws when the file or its log was renamed, removed or replaced, so that what is written to it would be lost.
+  ///
+  /// Costs one `lstat` while nothing comes into the directory or goes from it.
   func checkPresence() throws(RepositoryError) {
+    let directory = try SQLiteDirectoryState(of: path)
+    if let directory, directory == quiet { return }
+    quiet = nil
     var hasMoved: Int32 = 0
     let result = sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
     if result != SQLITE_OK { throw error(result, while: .writing) }
     if hasMoved != 0 { throw RepositoryError(.dataMissing, "the file was removed or renamed while it was open", file: path) }
     for (path, identity) in besides where try SQLiteFileIdentity(at: path) != identity { throw missing(path) }
+    if let directory, directory.isSettled { quiet = directory }
   }
 
   // MARK: The write-ahead log

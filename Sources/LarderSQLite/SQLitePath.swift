@@ -37,6 +37,8 @@ struct SQLitePath {
   var lock: String { main + "-lock" }
   /// A store that is being created; it gets its name when it is complete.
   var draft: String { main + "-new" }
+  /// Other names for it, where something lies under that one which is not ours.
+  var otherDrafts: [String] { (2...9).map { "\(main)-new\($0)" } }
   var rollbackJournal: String { main + "-journal" }
 
   /// The longest of the endings that SQLite or this module puts behind a name: "-new-journal".
@@ -127,6 +129,15 @@ struct SQLitePath {
       throw RepositoryError(
         code, "the file cannot be reached", file: path, underlying: SystemCallError(call: "lstat", errorNumber: number))
     }
+  }
+
+  /// Gives a file that was made for the store to the owner of the store: root may open what belongs to somebody else.
+  ///
+  /// SQLite does the same for the log and its index. What fails here costs that owner a lock file that he cannot open after a crash.
+  func giveToOwner(_ file: String) {
+    var status = stat()
+    guard geteuid() == 0, lstat(main, &status) == 0, status.st_uid != 0 else { return }
+    _ = lchown(file, status.st_uid, status.st_gid)
   }
 
   /// Whether there is nothing at a path, without opening what may be there; `false` when that cannot be known.

@@ -194,20 +194,15 @@ final class SQLiteStore {
     let fileSystem = fileSystem
     let target = try SQLitePath(url) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
     guard SQLitePath.isAbsent(target.main) else { throw RepositoryError(.alreadyExists, "there is a file at this path", file: target.main) }
-    _ = try SQLiteDraft.removeLeftovers(of: target, fileSystem)
     do {
-      try fileSystem.create(target.draft).close()
-      try connection.withAttachment { () throws(RepositoryError) in
-        let statement = try connection.prepare("VACUUM INTO ?1")
-        try statement.bind(target.draft, at: 1)
-        try statement.run()
+      try SQLiteDraft.make(target, fileSystem) { draft throws(RepositoryError) in
+        try connection.withAttachment { () throws(RepositoryError) in
+          let statement = try connection.prepare("VACUUM INTO ?1")
+          try statement.bind(draft, at: 1)
+          try statement.run()
+        }
       }
-      try SQLiteDraft.sync(target.draft, fileSystem)
-      try fileSystem.rename(target.draft, to: target.main)
-      try fileSystem.syncDirectory(target.directory)
     } catch {
-      // The first failure is what the caller must hear; a second try removes what is left.
-      do { _ = try SQLiteDraft.removeLeftovers(of: target, fileSystem) } catch {}
       if error.code != .outcomeUnknown { throw error }
       throw RepositoryError(.inputOutput, "the copy could not be synced", file: target.main, underlying: error)
     }

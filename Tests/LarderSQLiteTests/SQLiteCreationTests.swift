@@ -58,11 +58,35 @@ struct SQLiteCreationTests {
   @Test func aCreationThatWasCutShortStartsAgain() throws {
     let folder = url.deletingLastPathComponent()
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    for suffix in ["-new", "-new-journal", "-new-wal", "-new-shm"] { try Data("half".utf8).write(to: URL(filePath: url.path + suffix)) }
+    for suffix in ["-new", "-new-journal", "-new-wal", "-new-shm"] {
+      try Data(count: suffix == "-new" ? 4_096 : 8).write(to: URL(filePath: url.path + suffix))
+    }
     try Data("mine".utf8).write(to: folder.appending(path: "spots.sqlite-other"))
     let (report, _) = try readBack(url)
     #expect(report.isNew && report.removedTemporaryFiles.count == 4 && !report.isClean)
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["spots.sqlite", "spots.sqlite-other"])
+  }
+
+  @Test func whatLiesUnderTheNameOfADraftIsNotRemovedUnlessItIsOne() throws {
+    let (mine, copy, folder) = (directory.file("mine.sqlite"), directory.file("copy.sqlite"), directory.url.path)
+    let backend = SQLiteBackend(file: mine)
+    _ = try backend.openAll()
+    try backend.commit([record("a", "1", at: 1)], at: 1)
+    try backend.backup(to: directory.file("copy.sqlite-new"))
+    try backend.backup(to: copy)
+    try Data("diary".utf8).write(to: directory.file("other.sqlite-new"))
+    try FileManager.default.createDirectory(at: directory.file("third.sqlite-new"), withIntermediateDirectories: false)
+    for name in ["other.sqlite", "third.sqlite"] { try backend.backup(to: directory.file(name)) }
+    try backend.close()
+    let left = ["copy.sqlite", "copy.sqlite-new", "mine.sqlite", "other.sqlite", "other.sqlite-new", "third.sqlite", "third.sqlite-new"]
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == left)
+    #expect(try readBack(directory.file("copy.sqlite-new")).contents.count == 1)
+    for name in ["copy.sqlite", "other.sqlite", "third.sqlite"] {
+      try FileManager.default.removeItem(at: directory.file(name))
+      #expect(try readBack(directory.file(name)).report.isClean)
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == left)
+    #expect(try readBack(directory.file("copy.sqlite-new")).contents.count == 1)
   }
 
   @Test func linksAreFollowedInDirectoriesButNotForTheFile() throws {

@@ -89,20 +89,26 @@ struct SQLiteSolitudeTests {
   private func takeAway(_ suffix: String, isReplaced: Bool, _ access: StoreOptions.Access) throws {
     try directory.replace(with: [:])
     let backend = try openStore(access)
-    _ = try backend.beginCommit(after: .zero, .durable)
-    try backend.commit([record("a", "1", at: 1)], at: 1)
+    var commit: UInt64 = 0
+    // For longer than the directory's time needs to tell two changes apart: from then on it alone is looked at.
+    let start = ContinuousClock.now
+    while commit == 0 || ContinuousClock.now - start < .milliseconds(150) {
+      commit += 1
+      _ = try backend.beginCommit(after: Revision(commit - 1), .buffered)
+      try backend.commit([record("a", "1", at: commit)], at: commit, .buffered)
+    }
     let (path, aside) = (main + suffix, main + "-aside")
     try FileManager.default.moveItem(atPath: path, toPath: aside)
     if isReplaced { try FileManager.default.copyItem(atPath: aside, toPath: path) }
     let found = code {
-      _ = try backend.beginCommit(after: Revision(1), .durable)
-      try backend.commit([record("b", "1", at: 2)], at: 2)
+      _ = try backend.beginCommit(after: Revision(commit), .durable)
+      try backend.commit([record("b", "1", at: commit + 1)], at: commit + 1)
     }
     #expect(found == .dataMissing, "\(suffix), \(isReplaced), \(access)")
     if isReplaced { try FileManager.default.removeItem(atPath: path) }
     try FileManager.default.moveItem(atPath: aside, toPath: path)
-    _ = try backend.beginCommit(after: Revision(1), .durable)
-    try backend.commit([record("b", "1", at: 2)], at: 2)
+    _ = try backend.beginCommit(after: Revision(commit), .durable)
+    try backend.commit([record("b", "1", at: commit + 1)], at: commit + 1)
     try backend.close()
     #expect(try readBack(url).contents.count == 2)
   }

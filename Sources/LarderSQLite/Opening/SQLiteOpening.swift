@@ -1,3 +1,6 @@
+// Opening/ brings a store from its files to its first commit: it locks, reads and judges, and only then writes.
+// Invariant: until recovery, nothing is written but the lock file. Called by SQLiteStore.
+
 internal import Foundation
 internal import Larder
 
@@ -55,6 +58,7 @@ final class SQLiteOpening {
     try path.checkKinds()
     let locks = try SQLiteLocks(path, options, fileSystem)
     (lockTimeout, readingLock) = (options.lockTimeout, nil)
+    path.giveToOwner(path.lock)
     do throws(RepositoryError) {
       let isNew = try Self.preflight(path, fileSystem)
       // Who finds others there leaves to them what they have done: creating, and judging the log.

@@ -106,6 +106,7 @@ extension SQLiteOpening {
       do { try fileSystem.remove(temporary) } catch {}  // half a copy helps nobody, and the disk may be full
       throw error
     }
+    path.giveToOwner(copyPath)
     try fileSystem.syncDirectory(path.directory)
     report.cutTail?.quarantineFile = copyPath
   }
