@@ -101,10 +101,10 @@ import Testing
     let things = try await LocalRepository(inMemory: RepositorySchema<Thing>("things", indexes: QueryMaker.indexes))
     var random = SeededGenerator(9)
     try await things.save(contentsOf: (0..<40).map { Thing.random($0, using: &random) })
-    for query in [Query().near(latitude: 3, longitude: 4), Query().matching("light").sorted(by: \.id)] {
+    for query in [Query<Thing>().near(latitude: 3, longitude: 4), Query<Thing>().matching("light").sorted(by: \.id)] {
       let all = try await things.matches(query)
       let page = try await things.page(query, limit: 5)
-      #expect(page.items == all.prefix(5).map(\.item) && page.matches == Array(all.prefix(5)))
+      #expect(page.items == all.prefix(5).map { $0.item } && page.matches == Array(all.prefix(5)))
       #expect(page.matches.allSatisfy { $0.distance != nil || $0.score != nil })
     }
   }
