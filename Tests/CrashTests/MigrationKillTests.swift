@@ -84,7 +84,9 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
     let (migrated, problem) = try await look(at: current, kind, name, count)
     #expect(problem == nil)
     #expect(migrated == count)
-    // The copy that was made before the first rewrite is what the old version left.
+    // One copy was made before the first rewrite, however often a run was killed, and it is what the old version left.
+    let names = try FileManager.default.contentsOfDirectory(atPath: current.url.path).sorted()
+    #expect(names == [name, "\(name)-before-places-v2"])
     let copy = current.url.appendingPathComponent("\(name)-before-places-v2")
     let before = try await LocalRepository<OldPlace>(backend: kind.backend(copy), schema: .init("places"))
     #expect(try await before.loadAll().allSatisfy { $0.count == $0.id * 3 })

@@ -40,6 +40,20 @@ extension BackendRequirement {
       ])
       try trial.reopen()
     },
+    BackendRequirement(
+      "aRewriteKeepsItsRevision", "a record that a migration rewrites comes back with its older revision, also from a crash",
+      needs: [.handles]
+    ) { trial in
+      try trial.open()
+      try trial.commit(.put("a"), .put("b"))
+      try trial.commit(.put("c"))
+      try trial.backend.checkpoint()
+      try trial.rewrite("a", "2", version: 2)
+      trial.drop()
+      try trial.open()
+      try trial.rewrite("c", "2", version: 2)
+      try trial.reopen()
+    },
     BackendRequirement("tombstonesComeBack", "a deleted record is handed out as a tombstone with the revision of the deletion") { trial in
       try trial.open()
       try trial.commit(.put("a"), .put("b"), .put("c"))

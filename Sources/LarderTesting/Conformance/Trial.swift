@@ -66,6 +66,8 @@ final class Trial {
     var key: String
     var value: Data?
     var version = 1
+    /// The commit's own unless given.
+    var revision: Revision?
 
     static func put(_ key: String, _ value: String = #"{"n":1}"#, in collection: String = "records", version: Int = 1) -> Write {
       Write(collection: collection, key: key, value: Data(value.utf8), version: version)
@@ -87,13 +89,20 @@ final class Trial {
   /// Commits a batch of one commit.
   func commit(_ writes: Write..., durability: Durability = .durable) throws { try commit([writes], durability) }
 
+  /// Commits a record as a migration rewrites it: at a newer version, with the revision that it has.
+  func rewrite(_ key: String, _ value: String, version: Int) throws {
+    var write = Write.put(key, value, version: version)
+    write.revision = expected[RecordAddress(collection: write.collection, key: RecordKey(key))]?.revision
+    try commit(write)
+  }
+
   func batch(_ groups: [[Write]], from first: UInt64, _ durability: Durability = .durable) -> WriteBatch {
     var records: [StoredRecord] = []
     for (index, writes) in groups.enumerated() {
       for write in writes {
         records.append(
           StoredRecord(
-            collection: write.collection, key: RecordKey(write.key), revision: Revision(first + UInt64(index)),
+            collection: write.collection, key: RecordKey(write.key), revision: write.revision ?? Revision(first + UInt64(index)),
             schemaVersion: write.version, value: write.value))
       }
     }

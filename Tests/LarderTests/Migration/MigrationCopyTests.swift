@@ -62,7 +62,7 @@ enum CopiedStore: CaseIterable, Sendable {
     try await places.finishMigration()
     try await places.close()
     #expect(try copies(of: shelf) == ["\(shelf.place.file?.lastPathComponent ?? "")-before-places-v3"])
-    #expect(try await oldCounts(copies(of: shelf)[0], shelf, store) == Array(0..<20))
+    #expect(try await oldCounts(#require(copies(of: shelf).first), shelf, store) == Array(0..<20))
   }
 
   @Test(arguments: CopiedStore.allCases) func aRunThatEndedBeforeItsFirstBatchIsContinuedWithItsCopy(_ store: CopiedStore) async throws {
@@ -81,7 +81,7 @@ enum CopiedStore: CaseIterable, Sendable {
     #expect(places.migrationProgress.rewritten == 20)
     try await places.close()
     #expect(try copies(of: shelf).count == 1)
-    #expect(try await oldCounts(copies(of: shelf)[0], shelf, store) == Array(0..<20))
+    #expect(try await oldCounts(#require(copies(of: shelf).first), shelf, store) == Array(0..<20))
   }
 
   @Test(arguments: CopiedStore.allCases) func aFileThatIsNotTheCopyStaysAndTheNextNameIsTaken(_ store: CopiedStore) async throws {
@@ -149,7 +149,7 @@ enum CopiedStore: CaseIterable, Sendable {
         try await new.close()
       }
       #expect(try copies(of: shelf).count == 1)
-      let copy = try await Store.open(store.backend.backend(file(copies(of: shelf)[0], beside: shelf)))
+      let copy = try await Store.open(store.backend.backend(file(#require(copies(of: shelf).first), beside: shelf)))
       #expect(try await copy.repository(RepositorySchema<PlaceV1>("places")).count() == 10)
       #expect(try await copy.repository(RepositorySchema<PlaceV1>("cities")).count() == 5)
       try await copy.close()

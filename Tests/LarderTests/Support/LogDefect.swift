@@ -27,14 +27,14 @@ enum LogDefect: String, CaseIterable, Sendable {
     case .cutsRevisions: ["tenThousandRecordsAreKept"]
     case .reportsReplay: ["openReportIsClean"]
     case .forgetsCommitsWhenEmpty: ["commitNumbersSurvive", "keysAreNoPaths", "tombstonesAreBounded"]
-    case .commitFromRecords: ["noTombstonesIsALimitToo"]
+    case .commitFromRecords: ["noTombstonesIsALimitToo", "aRewriteKeepsItsRevision"]
     case .replacesForeignFiles: ["foreignFilesAreRefused"]
     case .ignoresAccess: ["otherAccessIsServedOrRefused"]
     case .splitsBatches: ["aBatchIsKeptWhole"]
     case .keepsPartOfARefusedBatch: ["aRefusedBatchLeavesNothing"]
     case .acceptsGaps: ["aRefusedBatchLeavesNothing", "batchesFollowEachOther"]
     case .acceptsRepeats: ["batchesFollowEachOther"]
-    case .firstOfABatchHolds: ["theLastOfOneAddressHolds"]
+    case .firstOfABatchHolds: ["theLastOfOneAddressHolds", "aRewriteKeepsItsRevision"]
     case .dropsTombstones: ["tombstonesComeBack"]
     case .tombstonesStick: ["savingAgainRemovesTheTombstone", "theLastOfOneAddressHolds", "collectionsAreApart"]
     case .closeKeepsAllTombstones: ["tombstonesAreBounded", "noTombstonesIsALimitToo", "theHorizonIsTheNewestForgottenDeletion"]
@@ -54,7 +54,10 @@ enum LogDefect: String, CaseIterable, Sendable {
     case .opensTwice: ["aSecondOpenIsRefused", "aRefusedOpenHoldsNothing"]
     case .refusedCloseReleases: ["aRefusedOpenHoldsNothing"]
     case .keepsLockWhenDropped:
-      ["droppingLosesNothing", "droppingKeepsBufferedCommits", "aRefusedOpenChangesNothing", "recoveryKeepsWhatWasHandedOut"]
+      [
+        "droppingLosesNothing", "droppingKeepsBufferedCommits", "aRefusedOpenChangesNothing", "recoveryKeepsWhatWasHandedOut",
+        "aRewriteKeepsItsRevision",
+      ]
     case .keepsBufferedInMemory:
       ["droppingKeepsBufferedCommits", "aRefusedOpenChangesNothing", "recoveryKeepsWhatWasHandedOut"]
     case .closeDropsBuffered:
