@@ -3,9 +3,9 @@ public import Foundation
 /// Where the values of a cache come from: a server, a device, a computation.
 ///
 /// A source does one request and knows nothing of caching, retrying or sharing; ``CachedRepository`` and ``HostLimits`` add these.
-/// Called away from every actor, for different keys at the same time, and for one key once at a time by one cache. After a fetch was cancelled
-/// because nobody waited any more, or its key was removed, the next may begin before it ends; so a source that does not hear of cancellation
-/// is asked for one key at most twice at once, and never again for the first of them within a minute.
+/// Called away from every actor, for different keys at the same time, and for one key once at a time by one cache. After its task was cancelled,
+/// because nobody waited any more, or its key was removed, the next call for the key may begin before it ends. A source that does not hear of
+/// cancellation is so called for one key at most twice at once, until a minute after the first of the two was cancelled.
 public protocol RemoteSource<Key, Value>: Sendable {
   /// What identifies a value.
   associatedtype Key: Hashable & Codable & Sendable

@@ -94,10 +94,13 @@ struct JournalWriter {
     allocated = target
   }
 
-  /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle.
+  /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle, and syncs them.
+  ///
+  /// Without the sync a power cut may bring back a commit that was refused, after its caller has cleaned up behind it.
   private func takeBack(_ count: Int, after cause: RepositoryError) throws(RepositoryError) {
     do throws(RepositoryError) {
       try [UInt8](repeating: 0, count: count).lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
+      try file.sync()
     } catch {
       throw RepositoryError(.outcomeUnknown, "a broken write could not be taken back", file: name, underlying: cause)
     }
