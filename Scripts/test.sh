@@ -51,6 +51,11 @@ build_and_test() { # PACKAGE [FLAGS...]
   swift build --package-path "$package" --scratch-path "$package/.build-test" --build-tests -Xswiftc -warnings-as-errors "$@"
   swift test --package-path "$package" --scratch-path "$package/.build-test" --skip-build ${width[@]+"${width[@]}"} -Xswiftc -warnings-as-errors "$@"
 }
+# Some code that is sound in a debug build crashes in an optimised one: every public entry of the example is called once as releases run.
+smoke() { # PACKAGE PRODUCT
+  swift build --package-path "$1" --scratch-path "$1/.build-release" -c release --product "$2" -Xswiftc -warnings-as-errors
+  "$(swift build --package-path "$1" --scratch-path "$1/.build-release" -c release --show-bin-path)/$2"
+}
 build() { swift build --package-path "$1" --scratch-path "$1/.build-test" -Xswiftc -warnings-as-errors; }
 
 step "the library's tests" build_and_test .
@@ -61,6 +66,7 @@ for package in Examples/*/; do
   package=${package%/}
   if [ -f "$package/Package.swift" ]; then step "the tests of $package" build_and_test "$package"; fi
 done
+step "every public entry of Examples/WeatherSpots in release" smoke Examples/WeatherSpots weather-spots-smoke
 step "the guides' snippets and their tests" build_and_test Docs
 step "the benchmarks" build Benchmarks
 

@@ -61,11 +61,16 @@ struct AlertsList: AsyncParsableCommand {
     let cluster: String
     let spots: [String]
     let current: Bool
-    let checkedAt: String?
-    let ageSeconds: Int?
+    @OrNull var checkedAt: String?
+    @OrNull var ageSeconds: Int?
     let calls: Int
-    let problem: String?
-    let alerts: [WeatherAlert]
+    @OrNull var problem: String?
+    let alerts: [AlertReport]
+
+    /// The warnings as text.
+    private let lines: String
+
+    private enum CodingKeys: CodingKey { case cluster, spots, current, checkedAt, ageSeconds, calls, problem, alerts }
 
     init(_ check: ClusterCheck, _ spots: [String], at now: Date) {
       cluster = check.id.rawValue
@@ -75,14 +80,15 @@ struct AlertsList: AsyncParsableCommand {
       ageSeconds = check.checkedAt.map { Int(now.timeIntervalSince($0).rounded()) }
       calls = check.calls
       problem = check.isOffered ? check.problem : "the provider has no warnings here"
-      alerts = check.alerts.filter { now < $0.expires }
+      let standing = check.alerts.filter { now < $0.expires }
+      alerts = standing.map(AlertReport.init)
+      lines = standing.map { "  \($0.summary), \($0.severity), until \($0.expires.formatted(.iso8601)), \($0.source)\n" }.joined()
     }
 
     var text: String {
       let names = spots.isEmpty ? "Spots that are gone" : spots.joined(separator: ", ")
       let age = ageSeconds.map { current ? "as of \(ageText(seconds: $0)) ago" : "last known \(ageText(seconds: $0)) ago, not current" }
       let head = "\(names) (\(cluster)): \(alerts.isEmpty ? "no warnings" : counted(alerts.count, "warning")), \(age ?? "never answered")"
-      let lines = alerts.map { "  \($0.summary), \($0.severity), until \($0.expires.formatted(.iso8601)), \($0.source)\n" }.joined()
       return "\(head)\(problem.map { "; \($0)" } ?? "")\n\(lines)"
     }
   }

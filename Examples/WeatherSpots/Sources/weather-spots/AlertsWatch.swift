@@ -52,12 +52,14 @@ struct AlertsWatch: AsyncParsableCommand {
     try await reportingFailures {
       let ending = once ? nil : Ending()
       let store = try globals.file(creating: false)
-      let source = try source()
+      // A mistake is told before the store is opened.
+      _ = try source(nil)
       let lock = try AlertLock(beside: store)
       defer { lock.release() }
       try await globals.withStore { storage in
         let pipeline = AlertPipeline(
-          try await watchers(storage), queue: try await AlertQueue(storage.store), source: source, sinks: try sinks(),
+          try await watchers(storage), queue: try await AlertQueue(storage.store),
+          source: try source(try await HostStates(storage, clock: options.clock)), sinks: try sinks(),
           schedule: .init(every: .seconds(every * 60), callsPerDay: callsPerDay), clock: options.clock)
         guard let ending else { return try tell(try await pipeline.round(), isLast: true) }
         let places = pipeline.clusters.reduce(0) { $0 + $1.watchers.count }
@@ -91,12 +93,17 @@ struct AlertsWatch: AsyncParsableCommand {
     var sinks: [any AlertSink] = []
     if let file { sinks.append(FileSink(URL(filePath: file))) }
     if let url = try webhookURL() { sinks.append(WebhookSink(url, timeout: .milliseconds(Int(options.timeout * 1000)))) }
-    return sinks.isEmpty ? [LineSink(isJSON: globals.json) { try writeBytes($0) }] : sinks
+    return sinks.isEmpty
+      ? [
+        LineSink(isJSON: globals.json) { [json = globals.json] in
+          try json ? writeBytes($0) : writeText(String(decoding: $0, as: UTF8.self))
+        }
+      ] : sinks
   }
 
-  private func source() throws -> any AlertSource {
+  private func source(_ hosts: HostStates?) throws -> any AlertSource {
     if options.provider == .recorded { return ExerciseAlerts(clock: options.clock) }
-    let provider = try options.makeProvider()
+    let provider = try options.makeProvider(hosts)
     guard provider.service(of: .alerts) != nil else {
       throw Failure(.usage, "\(provider.name) has no warnings; ask --provider weatherkit, or recorded to try it out")
     }

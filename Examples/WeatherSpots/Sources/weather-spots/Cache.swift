@@ -30,7 +30,7 @@ struct CacheStatus: AsyncParsableCommand {
     try await reportingFailures {
       let now = now ?? Date()
       let overview = try await globals.withStore { storage in try await CacheOverview(storage, at: now) }
-      if globals.json { try writeJSON(overview.kinds.map { Row($0, now) }) } else { try writeText(Self.text(overview, now)) }
+      if globals.json { try writeJSON(overview.kinds.map { Row($0, now) }) } else { try writeTable(Self.text(overview, now)) }
     }
   }
 
@@ -43,8 +43,8 @@ struct CacheStatus: AsyncParsableCommand {
     let absent: Int
     let unreadable: Int
     let bytes: Int
-    let newestAgeSeconds: Int?
-    let oldestAgeSeconds: Int?
+    @OrNull var newestAgeSeconds: Int?
+    @OrNull var oldestAgeSeconds: Int?
 
     init(_ kind: CacheOverview.Kind, _ now: Date) {
       self.kind = kind.name
@@ -127,7 +127,7 @@ struct CacheStats: AsyncParsableCommand {
         let today = LocalDay(containing: Date(), in: .gmt)
         return try await book.counts(since: days.map { today.advanced(by: 1 - $0) })
       }
-      if globals.json { try writeJSON(counts) } else { try writeText(Self.text(counts)) }
+      if globals.json { try writeJSON(counts) } else { try writeTable(Self.text(counts)) }
     }
   }
 

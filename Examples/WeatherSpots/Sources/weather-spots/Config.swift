@@ -8,8 +8,8 @@ struct Config: AsyncParsableCommand {
     discussion: """
       An option goes before the environment, the environment before the configuration file, and the file before what is built in. The file is \
       weather-spots/config in $XDG_CONFIG_HOME or ~/.config, with lines such as `units = imperial`. One that is not understood ends every \
-      command with exit code 78, and file and line. The keys are provider, units, store, icon-url, key-file, key-id, team-id and service-id; the \
-      last four are WeatherKit's, and only the path of the key is kept here, never the key.
+      command with exit code 78, and file and line. The keys are \(Settings.Key.list). The last four are WeatherKit's, and only the path of \
+      that key is kept here, never the key; open-meteo-key is that of a customer of Open-Meteo, and is never shown.
       """,
     subcommands: [ConfigShow.self, ConfigSet.self, ConfigUnset.self], defaultSubcommand: ConfigShow.self)
 }
@@ -32,7 +32,7 @@ struct ConfigShow: AsyncParsableCommand {
       let width = rows.map { ($0.value ?? "-").count }.max() ?? 0
       for row in rows {
         try writeText(
-          "\(row.key.padding(toLength: 12, withPad: " ", startingAt: 0))"
+          "\(row.key.padding(toLength: max(12, row.key.count + 2), withPad: " ", startingAt: 0))"
             + "\((row.value ?? "-").padding(toLength: width, withPad: " ", startingAt: 0))  \(row.source)\n")
       }
     }
@@ -40,13 +40,14 @@ struct ConfigShow: AsyncParsableCommand {
 
   private struct Row: Encodable {
     let key: String
-    let value: String?
+    @OrNull var value: String?
     let source: String
 
     init(_ key: Settings.Key, _ setting: Settings.Setting?) {
       self.key = key.rawValue
-      value = setting?.value ?? Self.standard(key)
-      source = setting?.source ?? (value == nil ? "not set" : "default")
+      let shown = setting.map { key.isSecret ? "(not shown)" : $0.value } ?? Self.standard(key)
+      value = shown
+      source = setting?.source ?? (shown == nil ? "not set" : "default")
     }
 
     private static func standard(_ key: Settings.Key) -> String? {
@@ -54,7 +55,8 @@ struct ConfigShow: AsyncParsableCommand {
       case .provider: ProviderOptions.ProviderName.openMeteo.rawValue
       case .units: UnitSystem.metric.rawValue
       case .store: Globals.standardStore.path
-      case .iconURL, .keyFile, .keyID, .teamID, .serviceID: nil
+      case .timeout: "10"
+      case .api, .openMeteoKey, .iconURL, .keyFile, .keyID, .teamID, .serviceID: nil
       }
     }
   }
@@ -66,7 +68,7 @@ struct ConfigSet: AsyncParsableCommand {
     discussion:
       "Other lines and comments stay as they are. Paths are kept as absolute ones. Example: weather-spots config set units imperial")
 
-  @Argument(help: "What: provider, units, store, icon-url, key-file, key-id, team-id or service-id.", transform: settingKey)
+  @Argument(help: "What: \(Settings.Key.list).", transform: settingKey)
   var key: Settings.Key
 
   @Argument(help: "The value.")
@@ -90,7 +92,7 @@ struct ConfigUnset: AsyncParsableCommand {
     commandName: "unset", abstract: "Takes something out of the configuration file.",
     discussion: "Taking out what is not set there is no failure. The environment is not touched.")
 
-  @Argument(help: "What: provider, units, store, icon-url, key-file, key-id, team-id or service-id.", transform: settingKey)
+  @Argument(help: "What: \(Settings.Key.list).", transform: settingKey)
   var key: Settings.Key
 
   @OptionGroup var globals: Globals

@@ -25,7 +25,10 @@ struct Export: AsyncParsableCommand {
     try await reportingFailures {
       let spots = try await globals.withStore { storage in try await storage.allSpots() }
       let data = format == .csv ? Data(Spot.csv(spots).utf8) : try Spot.geoJSON(spots)
-      guard let output else { return try writeBytes(data) }
+      guard let output else {
+        // A file has the very characters; a terminal those that do it no harm.
+        return try isatty(STDOUT_FILENO) == 1 ? writeText(String(decoding: data, as: UTF8.self)) : writeBytes(data)
+      }
       try Self.write(data, to: output)
       if globals.json { try writeJSON(["exported": spots.count]) } else { try writeText("Exported \(spots.count) spots to \(output).\n") }
     }

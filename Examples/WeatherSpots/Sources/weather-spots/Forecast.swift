@@ -14,7 +14,11 @@ struct Forecast: AsyncParsableCommand {
 
       With --all there is one line for each spot, in the order of their names, written when its forecast is stored; what failed is listed at \
       the end. Ten spots or a thousand, at most four requests are made at a time, and Open-Meteo is asked for up to 25 spots in one. On a full \
-      disk forecasts are shown all the same; at the end it is said how many could not be stored, and why.
+      disk forecasts are shown all the same; at the end it is said how many could not be stored, and why. What takes more than half a minute is \
+      announced; --dry-run says what it would take and asks nobody, --limit takes only the first spots.
+
+      A host that asks for time is not asked again before that, in later runs neither, and a key that was refused not for fifteen minutes. What \
+      a server of --api did is kept apart: its data, and its failures.
 
       Of Open-Meteo's limits by the minute, the hour and the day four fifths are used at most. That is counted in one run of the program: runs \
       do not know of each other, so whoever starts many has to count them.
@@ -28,6 +32,12 @@ struct Forecast: AsyncParsableCommand {
 
   @Flag(help: "All spots.")
   var all = false
+
+  @Option(help: ArgumentHelp("With --all, only so many spots, the first by name.", valueName: "count"))
+  var limit: Int?
+
+  @Flag(help: "With --all, only say how many requests it would take, and about how long; asks nobody.")
+  var dryRun = false
 
   @Option(help: ArgumentHelp("The first day, in the spot's own zone. (default: today there)", valueName: "yyyy-MM-dd"), transform: Self.day)
   var day: LocalDay?
@@ -57,6 +67,8 @@ struct Forecast: AsyncParsableCommand {
 
   func validate() throws {
     guard all != (name != nil) else { throw ValidationError("Give a name, a point LAT,LON, or --all.") }
+    guard all || (limit == nil && !dryRun) else { throw ValidationError("--limit and --dry-run go with --all.") }
+    guard limit.map({ $0 > 0 }) ?? true else { throw ValidationError("--limit takes a number from 1.") }
     guard (1...16).contains(days) else { throw ValidationError("--days takes 1 to 16.") }
     guard zone.map({ TimeZone.named($0) != nil }) ?? true else { throw ValidationError("--zone takes a zone such as Europe/Paris.") }
     if let name, LocationArgument.isPoint(name) { _ = try point(name) }
@@ -72,7 +84,8 @@ struct Forecast: AsyncParsableCommand {
             try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
           } else {
             try await ForecastOfAll(
-              weather: weather, day: day, policy: options.fetchPolicyForMany, json: globals.json, style: textOptions.style(units: units)
+              weather: weather, day: day, policy: options.fetchPolicyForMany, json: globals.json, style: textOptions.style(units: units),
+              limit: limit, isDryRun: dryRun
             ).run(storage)
           }
         }
@@ -83,7 +96,7 @@ struct Forecast: AsyncParsableCommand {
   private func show(_ spot: Spot, _ weather: WeatherService) async throws {
     let forecast = try await weather.forecast(for: spot, on: day, days: days, policy: options.fetchPolicy)
     guard let report = ForecastReport(forecast, showsHours: hourly || marine, showsAstronomy: astronomy) else {
-      throw Failure(noForecast: forecast)
+      throw Failure(noForecast: forecast, age: await weather.ageOfStored(for: spot, on: forecast.day))
     }
     if let problem = report.problem { note(problem) }
     if globals.json {
@@ -103,12 +116,15 @@ struct Forecast: AsyncParsableCommand {
 
 extension Failure {
   /// Why there is nothing to show.
-  init(noForecast weather: SpotWeather) {
+  ///
+  /// - Parameter age: How old what is stored is.
+  init(noForecast weather: SpotWeather, age: Duration? = nil) {
+    let stored = age.map { "the one that is stored is \(ageText(seconds: Int($0 / .seconds(1)))) old, too old to be shown" }
     switch weather.hourly {
     case .available: self.init(.noForecast, "the weather service has no forecast for \(weather.day)")
     case .noCoverage: self.init(.noForecast, "no forecast: the weather service has no data for this place")
     case .unsupported: self.init(.noForecast, "no forecast: the provider does not offer one for this place")
-    case .unavailable(let problem): self.init(lacking: "forecast", problem, nothing: "none is stored")
+    case .unavailable(let problem): self.init(lacking: "forecast", problem, nothing: stored ?? "none is stored")
     }
   }
 }

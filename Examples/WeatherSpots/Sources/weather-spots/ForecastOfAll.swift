@@ -10,6 +10,8 @@ struct ForecastOfAll {
   let policy: FetchPolicy
   let json: Bool
   let style: CardStyle
+  let limit: Int?
+  let isDryRun: Bool
 
   /// How many spots are worked on at a time: as many as four calls hold; requests have a limit of their own.
   static let width = 4 * GatheringProvider.placesPerCall
@@ -22,14 +24,21 @@ struct ForecastOfAll {
   }
 
   func run(_ storage: SpotStore) async throws {
-    let spots = try await storage.allSpots()
+    let found = try await storage.allSpots()
+    let spots = limit.map { Array(found.prefix($0)) } ?? found
     guard !spots.isEmpty else {
       if !json { try writeText("No spots.\n") }
       return
     }
+    let estimate = await weather.estimate(
+      for: spots, on: day, policy: policy, placesPerCall: GatheringProvider.placesPerCall,
+      perMinute: weather.provider.name == "open-meteo" ? ProviderLimits.openMeteoPerMinute : nil)
+    if isDryRun { return try json ? writeJSON(estimate) : writeText("\(estimate.words) Nobody was asked.\n") }
+    if estimate.seconds >= 30 { note(estimate.words) }
     let width = min(30, spots.map(\.name.count).max() ?? 0)
     var bar = ProgressBar("Forecasts")
     var (failed, stale, unstored): ([String], [ForecastReport], Int) = ([], [], 0)
+    var (stored, withoutSea): ([(Spot, LocalDay, Date)], [WeatherProblem]) = ([], [])
     var (begun, written) = (0, 0)
     var done: [Int: Line] = [:]
     try await withThrowingTaskGroup(of: (Int, Line).self) { group in
@@ -48,9 +57,14 @@ struct ForecastOfAll {
           bar.finish()
           try write(line, width)
           switch line {
-          case .report(let report, _, let isStored):
+          case .report(let report, let weather, let isStored):
             if report.stale { stale.append(report) }
-            if !isStored { unstored += 1 }
+            if isStored, let hours = weather.hourly.cached {
+              stored.append((weather.spot, weather.day, hours.fetchedAt))
+            } else {
+              unstored += 1
+            }
+            if case .unavailable(let problem) = weather.marine { withoutSea.append(problem) }
           case .failure(let name, let problem): failed.append("\n  \(name): \(problem)")
           }
           written += 1
@@ -59,11 +73,16 @@ struct ForecastOfAll {
       }
     }
     bar.finish()
-    // Without a failure they were stored, and have made room for others since.
-    if unstored > 0, let problem = weather.storageProblem {
-      note("\(unstored) of \(spots.count) forecasts could not be stored: \(problem)")
-    }
+    if policy != .cacheOnly { try await tellWhatIsNotKept(stored, unstored, of: spots.count) }
+    if let problem = withoutSea.first { note("\(withoutSea.count) of \(spots.count) forecasts are without the sea: \(problem)") }
     try end(failed, stale, of: spots.count)
+  }
+
+  /// Says how many forecasts are not on the disk, those included that had to make room for others since.
+  private func tellWhatIsNotKept(_ stored: [(Spot, LocalDay, Date)], _ unstored: Int, of count: Int) async throws {
+    var gone = unstored
+    for (spot, day, fetchedAt) in stored where await !weather.hasHours(of: spot, on: day, fetchedAt: fetchedAt) { gone += 1 }
+    if gone > 0 { note("\(gone) of \(count) forecasts could not be stored: \(weather.storageProblem ?? "there is no room for all")") }
   }
 
   private func line(_ spot: Spot) async throws -> Line {
@@ -77,12 +96,12 @@ struct ForecastOfAll {
 
   private func write(_ line: Line, _ width: Int) throws {
     switch line {
-    case .report(let report, let weather, _): json ? try writeJSON(report) : try writeText(weather.line(nameColumns: width, style) + "\n")
+    case .report(let report, let weather, _): json ? try writeJSON(report) : try writeTable(weather.line(nameColumns: width, style) + "\n")
     case .failure(let name, let problem):
       if json {
         try writeJSON(["spot": name, "problem": problem.description])
       } else {
-        try writeText("\(name.padding(toLength: max(width, name.count), withPad: " ", startingAt: 0))  no forecast\n")
+        try writeTable("\(name.withoutControls.padded(toColumns: width))  no forecast\n")
       }
     }
   }
@@ -96,5 +115,13 @@ struct ForecastOfAll {
     if !failed.isEmpty { note("\(failed.count) of \(count) spots have no forecast:\(failed.joined())") }
     if !failed.isEmpty { throw ExitCode(Outcome.noForecast.rawValue) }
     if !stale.isEmpty { throw ExitCode(Outcome.stale.rawValue) }
+  }
+}
+
+extension ForecastEstimate {
+  /// What it would take, in one sentence.
+  fileprivate var words: String {
+    let time = seconds < 60 ? "\(seconds) s" : seconds < 7200 ? "\((seconds + 59) / 60) min" : "\((seconds + 3599) / 3600) h"
+    return "\(counted(spots, "spot")), \(toFetch) to fetch with about \(counted(calls, "request")): about \(time)."
   }
 }

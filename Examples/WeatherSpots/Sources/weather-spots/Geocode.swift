@@ -9,7 +9,7 @@ struct Geocode: AsyncParsableCommand {
     discussion: """
       Answers come from Open-Meteo's geocoding, whose data are GeoNames' (CC BY 4.0), and are kept for thirty days. Each line has what `add` \
       wants: the name, degrees north and east, and the zone. A name that is nowhere is the exit code 2; if the service is out and nothing is \
-      stored, it is 69.
+      stored, it is 69. With --add the first of them, the most likely one, becomes a spot; --country and more of the name choose another.
       """)
 
   @Argument(help: "The beginning of a name, at least two characters.")
@@ -23,6 +23,9 @@ struct Geocode: AsyncParsableCommand {
 
   @Option(help: ArgumentHelp("Only places of this country (ISO 3166).", valueName: "code"))
   var country = ""
+
+  @Flag(help: "Add the first place as a spot.")
+  var add = false
 
   @OptionGroup var options: ProviderOptions
   @OptionGroup var globals: Globals
@@ -38,29 +41,74 @@ struct Geocode: AsyncParsableCommand {
 
   func run() async throws {
     try await reportingFailures {
-      let found = try await globals.withStore(creating: true) { storage in
+      let (found, spot) = try await globals.withStore(creating: true) { storage in
         let question = Geocoding.Question(name, count: count, language: language.lowercased(), country: country)
+        let found: Cached<[FoundPlace]>
         do {
-          return try await options.withGeocoding(storage) { geocoding in
+          found = try await options.withGeocoding(storage) { geocoding in
             try await geocoding.places(question, policy: options.fetchPolicy)
           }
         } catch {
           if error is RepositoryError { throw error }
           throw Failure(lacking: "places", WeatherProblem(error), nothing: "none are stored")
         }
+        guard add, let place = found.value.first else { return (found, Spot?.none) }
+        let spot = try Self.spot(place)
+        _ = try await storage.spots.save(spot)
+        return (found, spot)
       }
       if let error = found.refreshError { note("\(WeatherProblem(error)); these are the places found earlier") }
-      if globals.json { try writeJSON(found.value) } else { try writeText(Self.text(found.value)) }
+      if let spot {
+        if globals.json { try writeJSON(spot) } else { try writeText("Added \(spot.id).\n") }
+        if found.value.count > 1 {
+          note("\(counted(found.value.count - 1, "other place")) may be meant too; without --add they are listed")
+        }
+      } else if globals.json {
+        try writeJSON(found.value.map(Row.init))
+      } else {
+        try writeTable(Self.text(found.value))
+      }
       guard !found.value.isEmpty else { throw ExitCode(Outcome.notFound.rawValue) }
       if found.refreshError != nil { throw ExitCode(Outcome.stale.rawValue) }
     }
   }
 
+  private static func spot(_ place: FoundPlace) throws -> Spot {
+    do throws(SpotProblem) {
+      return try Spot(
+        name: place.name.withoutControls, latitude: place.latitude, longitude: place.longitude, timezone: place.timezone,
+        country: place.countryCode ?? "", source: "GeoNames:\(place.geonameID)")
+    } catch { throw Failure(.other, "the place that was found cannot be a spot: \(error)") }
+  }
+
+  /// A place, always with the same keys.
+  private struct Row: Encodable {
+    let name: String
+    let latitude: Double
+    let longitude: Double
+    @OrNull var elevationMeters: Double?
+    let timezone: String
+    @OrNull var country: String?
+    @OrNull var countryCode: String?
+    @OrNull var region: String?
+    @OrNull var population: Int?
+    let geonameID: Int
+
+    init(_ place: FoundPlace) {
+      (name, latitude, longitude, timezone, geonameID) = (place.name, place.latitude, place.longitude, place.timezone, place.geonameID)
+      elevationMeters = place.elevationMeters
+      country = place.country
+      countryCode = place.countryCode
+      region = place.region
+      population = place.population
+    }
+  }
+
   private static func text(_ places: [FoundPlace]) -> String {
     guard !places.isEmpty else { return "No such place.\n" }
-    let width = min(40, places.map(\.name.count).max() ?? 0)
+    let width = min(40, places.map(\.name.columns).max() ?? 0)
     let lines = places.map { place in
-      let name = place.name.padding(toLength: max(width, place.name.count), withPad: " ", startingAt: 0)
+      let name = place.name.padded(toColumns: width)
       let region = [place.region, place.country].compactMap { $0 }.joined(separator: ", ")
       return "\(name)  \(pad(place.latitude.text(decimals: 4), 8))  \(pad(place.longitude.text(decimals: 4), 9))  \(place.timezone)"
         + (region.isEmpty ? "" : "  \(region)") + (place.population.map { "  \($0) people" } ?? "")

@@ -36,14 +36,18 @@ struct Globals: ParsableArguments {
     let file = try file(creating: creating)
     let storage = try await SpotStore(file: file, migration: migration)
     if let cut = storage.store.openReport.cutTail {
-      note("the last write to the store was not whole and was taken back; its bytes are in \(cut.quarantineFile)")
+      let place = cut.quarantineFile.isEmpty ? "could not be kept" : "are in \(cut.quarantineFile)"
+      note("the last write to the store was not whole and was taken back; its bytes \(place)")
     }
     let result: Result
     do { result = try await body(storage) } catch {
       do { try await storage.store.close() } catch { note("closing the store failed too: \(error)") }
       throw error
     }
-    try await storage.store.close()
+    do { try await storage.store.close() } catch RepositoryError.Code.full {
+      // What was acknowledged is on the disk; only tidying up has no room.
+      note("the disk is full; what was stored is safe, and the store is tidied when there is room")
+    } catch { throw error }
     return result
   }
 
@@ -101,7 +105,11 @@ extension SpotStore {
   /// The one spot that a name or an id means.
   func spot(named name: String) async throws -> Spot {
     let matches = try await find(named: name)
-    guard let spot = matches.first else { throw Failure(.notFound, "there is no spot named \"\(name)\"") }
+    guard let spot = matches.first else {
+      let near = try await names(near: name)
+      let hint = near.isEmpty ? "" : "; there is \(near.map { "\"\($0)\"" }.joined(separator: ", "))"
+      throw Failure(.notFound, "there is no spot named \"\(name)\"\(hint)")
+    }
     guard matches.count == 1 else {
       let ids = matches.prefix(20).map { "\n  \($0.id)" }.joined()
       let more = matches.count > 20 ? "\n  and \(matches.count - 20) more" : ""

@@ -50,7 +50,7 @@ struct List: AsyncParsableCommand {
 
   private func write(_ spots: [Spot]) throws {
     let rows = spots.map { spot in SpotRow(spot, kilometers: near?.kilometers(to: spot.coordinate)) }
-    if globals.json { try writeJSON(rows) } else { try writeText(SpotTable(rows: rows).description) }
+    if globals.json { try writeJSON(rows) } else { try writeTable(SpotTable(rows: rows).description) }
   }
 
   private static func page(

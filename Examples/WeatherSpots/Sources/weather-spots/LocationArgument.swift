@@ -19,7 +19,12 @@ struct LocationArgument {
 
   /// The spot, or a nameless one at the point; its zone is that of a spot near by, or is asked for and then kept.
   func spot(_ storage: SpotStore, _ options: ProviderOptions) async throws -> Spot {
-    guard Self.isPoint(text) else { return try await storage.spot(named: text) }
+    guard Self.isPoint(text) else {
+      do { return try await storage.spot(named: text) } catch let failure as Failure where failure.outcome == .notFound {
+        let name = text.replacing("\"", with: "")
+        throw Failure(.notFound, "\(failure.message); `weather-spots geocode \"\(name)\"` looks for it everywhere, and with --add adds it")
+      }
+    }
     let point = try point(text)
     let timezone: String
     if let zone {

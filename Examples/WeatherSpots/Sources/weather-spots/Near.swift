@@ -33,7 +33,7 @@ struct Near: AsyncParsableCommand {
         let rows = try await storage.spots.matches(query).map { match in
           SpotRow(match.item, kilometers: match.distance.map { $0.meters / 1000 })
         }
-        if globals.json { try writeJSON(rows) } else { try writeText(SpotTable(rows: rows).description) }
+        if globals.json { try writeJSON(rows) } else { try writeTable(SpotTable(rows: rows).description) }
       }
     }
   }

@@ -1,7 +1,40 @@
 import Foundation
+import Synchronization
+import WeatherSpotsKit
+
+/// What the text of this run is written for.
+enum Output {
+  /// Whether only ASCII is written, as `--plain` wants.
+  static let isPlain = Mutex(false)
+
+  /// How wide a line may be: as `COLUMNS` says, or else the terminal that a file descriptor is; `nil` where there is no end to it, as in a pipe.
+  static func columns(_ descriptor: Int32 = STDOUT_FILENO) -> Int? {
+    var size = winsize()
+    let asked = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }.flatMap { (1...10_000).contains($0) ? $0 : nil }
+    let isMeasured = isatty(descriptor) == 1 && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
+    return (asked ?? (isMeasured ? Int(size.ws_col) : nil)).map { max(20, $0) }
+  }
+
+  /// Lines as they may be written, each cut to the width of what shows them, where that has one.
+  static func fitted(_ text: String) -> String {
+    guard let columns = columns() else { return self.text(text) }
+    let mark = isPlain.withLock { $0 } ? "..." : "…"
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    return lines.map { self.text(String($0)).fitted(toColumns: columns, mark: mark) }.joined(separator: "\n")
+  }
+
+  /// Text as it may be written: without what could move a terminal's cursor or turn the direction of what follows.
+  static func text(_ text: String) -> String {
+    let shown = text.withoutControls
+    return isPlain.withLock { $0 } ? shown.ascii : shown
+  }
+}
 
 /// Writes text to standard output.
-func writeText(_ text: String) throws { try writeBytes(Data(text.utf8)) }
+func writeText(_ text: String) throws { try writeBytes(Data(Output.text(text).utf8)) }
+
+/// Writes lines of a table to standard output, each cut to the width of what shows them, where that has one.
+func writeTable(_ text: String) throws { try writeBytes(Data(Output.fitted(text).utf8)) }
 
 /// Writes bytes to standard output.
 func writeBytes(_ data: Data) throws {
@@ -13,12 +46,13 @@ func writeJSON(_ value: some Encodable) throws {
   let encoder = JSONEncoder()
   encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
   encoder.keyEncodingStrategy = .convertToSnakeCase
-  try writeBytes(try encoder.encode(value) + Data("\n".utf8))
+  let text = String(decoding: try encoder.encode(value), as: UTF8.self)
+  try writeBytes(Data("\(text.escapedForJSON)\n".utf8))
 }
 
 /// Writes a line about this run to standard error.
 func note(_ message: String) {
-  writeToStandardError("weather-spots: \(message)\n")
+  writeToStandardError("weather-spots: \(Output.text(message))\n")
 }
 
 func writeToStandardError(_ text: String) {
@@ -39,8 +73,14 @@ struct ProgressBar {
     let percent = Int(part * 100)
     guard isShown, percent != shown, part < 1 else { return }
     shown = percent
-    let bar = String(repeating: "#", count: percent * 30 / 100).padding(toLength: 30, withPad: ".", startingAt: 0)
-    writeToStandardError("\r\(title) [\(bar)] \(percent) %")
+    // The last column stays free, or some terminals begin a new line.
+    let room = min(30, (Output.columns(STDERR_FILENO) ?? 80) - title.count - " [] 100 %".count - 1)
+    let text = room < 5 ? "\(percent) %" : "\(title) [\(bar(percent, room))] \(percent) %"
+    writeToStandardError("\r\(text)")
+  }
+
+  private func bar(_ percent: Int, _ columns: Int) -> String {
+    String(repeating: "#", count: percent * columns / 100).padding(toLength: columns, withPad: ".", startingAt: 0)
   }
 
   /// Removes the bar, so that what follows starts on a clean line.

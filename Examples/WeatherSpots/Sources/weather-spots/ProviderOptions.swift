@@ -25,7 +25,7 @@ struct ProviderOptions: ParsableArguments {
   var api: String?
 
   @Option(help: ArgumentHelp("How long to wait for an answer.", valueName: "seconds"))
-  var timeout = 10.0
+  var timeout = Settings.timeout
 
   @Option(
     help: ArgumentHelp("Take this instant for the present one, to try out what gets stale when.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
@@ -75,14 +75,15 @@ struct ProviderOptions: ParsableArguments {
   ///
   /// - Parameter gathers: Whether places that are asked for at the same moment go in one call, where the provider takes several.
   func weather(_ storage: SpotStore, retry: RetryPolicy, gathers: Bool = false) async throws -> WeatherService {
+    let hosts = try await HostStates(storage, clock: clock)
     if gathers && provider == .openMeteo {
       // The calls are limited, and not who waits for one.
       let limits = ProviderLimits.openMeteo(concurrency: nil)
-      let provider = LoggedProvider(GatheringProvider(try openMeteo(), limits: limits))
+      let provider = LoggedProvider(GatheringProvider(try openMeteo(hosts), limits: limits))
       return try await WeatherService(storage, provider: provider, limits: limits, retry: retry, clock: clock)
     }
     let limits = provider == .weatherKit ? ProviderLimits.weatherKit() : .openMeteo()
-    return try await WeatherService(storage, provider: try makeProvider(), limits: limits, retry: retry, clock: clock)
+    return try await WeatherService(storage, provider: try makeProvider(hosts), limits: limits, retry: retry, clock: clock)
   }
 
   /// Asks for weather, waits for what goes on in the background, and keeps what was counted, however it ends.
@@ -104,8 +105,8 @@ struct ProviderOptions: ParsableArguments {
   func withGeocoding<Result>(_ storage: SpotStore, _ body: (Geocoding) async throws -> Result) async throws -> Result {
     let transport: any Transport = provider == .recorded ? RecordedTransport(now: instant) : URLSessionTransport()
     let geocoding = try await Geocoding(
-      storage, servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, transport: transport, timeout: limit, limits: .openMeteo(),
-      retry: .never, clock: clock)
+      storage, servers: try servers(), transport: transport, timeout: limit, limits: .openMeteo(), retry: .never,
+      hosts: try await HostStates(storage, clock: clock), clock: clock)
     let result: Result
     do { result = try await body(geocoding) } catch {
       await geocoding.keepCounts(in: storage)
@@ -115,25 +116,36 @@ struct ProviderOptions: ParsableArguments {
     return result
   }
 
+  /// How long to wait for an answer.
   var limit: Duration { .milliseconds(Int(timeout * 1000)) }
   private var instant: @Sendable () -> Date {
     let clock = clock
     return { clock.now }
   }
 
-  func makeProvider() throws -> any ForecastProvider { LoggedProvider(try unloggedProvider()) }
+  /// Who is asked.
+  ///
+  /// - Parameter hosts: What is known of the hosts; `nil` only to find out whether a provider can be made.
+  func makeProvider(_ hosts: HostStates?) throws -> any ForecastProvider { LoggedProvider(try unloggedProvider(hosts)) }
 
-  private func unloggedProvider() throws -> any ForecastProvider {
+  private func unloggedProvider(_ hosts: HostStates?) throws -> any ForecastProvider {
     switch provider {
-    case .openMeteo: try openMeteo()
+    case .openMeteo: try openMeteo(hosts)
     case .weatherKit:
-      WeatherKitProvider(key: try weatherKitKey(), server: try base() ?? WeatherKitProvider.server, timeout: limit, now: instant)
+      WeatherKitProvider(
+        key: try weatherKitKey(), server: try base() ?? WeatherKitProvider.server, timeout: limit, hosts: hosts, now: instant)
     case .recorded: RecordedProvider(now: instant)
     }
   }
 
-  private func openMeteo() throws -> OpenMeteoProvider {
-    OpenMeteoProvider(servers: try base().map(OpenMeteoServers.init) ?? .openMeteo, timeout: limit, now: instant)
+  private func openMeteo(_ hosts: HostStates?) throws -> OpenMeteoProvider {
+    OpenMeteoProvider(servers: try servers(), timeout: limit, hosts: hosts, now: instant)
+  }
+
+  private func servers() throws -> OpenMeteoServers {
+    let base = try base()
+    if let key = try Settings.load()[.openMeteoKey]?.value { return OpenMeteoServers(apiKey: key, at: base) }
+    return base.map(OpenMeteoServers.init) ?? .openMeteo
   }
 
   private func weatherKitKey() throws -> WeatherKitKey {
@@ -149,8 +161,8 @@ struct ProviderOptions: ParsableArguments {
   }
 
   private func base() throws -> URL? {
-    guard let api else { return nil }
-    guard let url = URL(string: api), ["http", "https"].contains(url.scheme), url.host() != nil else {
+    guard let api = api ?? Settings.api else { return nil }
+    guard let url = Settings.server(api) else {
       throw ValidationError("--api takes a URL such as http://127.0.0.1:8080.")
     }
     return url

@@ -33,7 +33,7 @@ struct Search: AsyncParsableCommand {
         if globals.json {
           try writeJSON(rows)
         } else {
-          try writeText(SpotTable(rows: rows, style: .ofStandardOutput).description)
+          try writeTable(SpotTable(rows: rows, style: .ofStandardOutput).description)
         }
       }
     }

@@ -9,7 +9,10 @@ struct Settings {
     case provider
     case units
     case store
+    case api
+    case timeout
     case iconURL = "icon-url"
+    case openMeteoKey = "open-meteo-key"
     case keyFile = "key-file"
     case keyID = "key-id"
     case teamID = "team-id"
@@ -21,7 +24,10 @@ struct Settings {
       case .provider: "WEATHER_SPOTS_PROVIDER"
       case .units: "WEATHER_SPOTS_UNITS"
       case .store: "WEATHER_SPOTS_STORE"
+      case .api: "WEATHER_SPOTS_API"
+      case .timeout: "WEATHER_SPOTS_TIMEOUT"
       case .iconURL: "WEATHER_SPOTS_ICON_URL"
+      case .openMeteoKey: "WEATHER_SPOTS_OPEN_METEO_KEY"
       case .keyFile: "WEATHERKIT_KEY_FILE"
       case .keyID: "WEATHERKIT_KEY_ID"
       case .teamID: "WEATHERKIT_TEAM_ID"
@@ -41,9 +47,19 @@ struct Settings {
         ["json", "sqlite"].contains(URL(filePath: value).pathExtension) ? nil : "the name of a store ends in .sqlite or .json"
       case .iconURL:
         IconTemplate(value) == nil ? "icon-url is a URL of http or https with {icon} in it, such as https://example.org/{icon}.png" : nil
+      case .api: Settings.server(value) == nil ? "api is a URL such as http://127.0.0.1:8080" : nil
+      case .timeout: Double(value).map { (0.1...600).contains($0) } ?? false ? nil : "timeout is a number of seconds from 0.1 to 600"
+      case .openMeteoKey:
+        value.wholeMatch(of: /[A-Za-z0-9._-]{1,200}/) == nil ? "open-meteo-key has letters, digits, points, hyphens and underscores" : nil
       case .keyFile, .keyID, .teamID, .serviceID: value.isEmpty ? "\(rawValue) is empty" : nil
       }
     }
+
+    /// Whether the value is never shown.
+    var isSecret: Bool { self == .openMeteoKey }
+
+    /// All keys in words.
+    static let list = allCases.dropLast().map(\.rawValue).joined(separator: ", ") + " or " + (allCases.last?.rawValue ?? "")
   }
 
   /// A value and where it comes from.
@@ -76,6 +92,18 @@ struct Settings {
 
   /// The units of commands that are not told others.
   static var units: UnitSystem { value(.units).flatMap(UnitSystem.init) ?? .metric }
+
+  /// The server that is asked instead of the provider's own.
+  static var api: String? { value(.api) }
+
+  /// How long to wait for an answer, in seconds.
+  static var timeout: Double { value(.timeout).flatMap(Double.init) ?? 10 }
+
+  /// Reads the URL of a server.
+  static func server(_ text: String) -> URL? {
+    guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host() != nil else { return nil }
+    return url
+  }
 
   private static func value(_ key: Key) -> String? {
     do { return try load()[key]?.value } catch { return nil }

@@ -5,13 +5,24 @@ import WeatherSpotsKit
 /// One spot of a list, with what the question has found out about it.
 struct SpotRow: Encodable {
   let spot: Spot
-  var kilometers: Double?
-  var extract: TextExtract?
+  let kilometers: Double?
+  let extract: TextExtract?
 
-  init(_ spot: Spot, kilometers: Double? = nil, extract: TextExtract? = nil) {
+  /// Whether it was searched for.
+  private let isFound: Bool
+
+  /// A row of a list, with a distance where there was a point.
+  init(_ spot: Spot, kilometers: Double? = nil) {
     self.spot = spot
     self.kilometers = kilometers
+    (extract, isFound) = (nil, false)
+  }
+
+  /// A row of what was searched for.
+  init(_ spot: Spot, extract: TextExtract?) {
+    self.spot = spot
     self.extract = extract
+    (kilometers, isFound) = (nil, true)
   }
 
   private enum CodingKeys: CodingKey { case distanceKm, extract, highlights }
@@ -19,9 +30,10 @@ struct SpotRow: Encodable {
   func encode(to encoder: any Encoder) throws {
     try spot.encode(to: encoder)
     var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encodeIfPresent(kilometers.map { ($0 * 1000).rounded() / 1000 }, forKey: .distanceKm)
-    try container.encodeIfPresent(extract?.text, forKey: .extract)
-    try container.encodeIfPresent(extract?.highlights.map { [$0.lowerBound, $0.upperBound] }, forKey: .highlights)
+    // A command's keys are always the same, whatever was asked.
+    guard isFound else { return try container.encode(kilometers.map { ($0 * 1000).rounded() / 1000 }, forKey: .distanceKm) }
+    try container.encode(extract?.text, forKey: .extract)
+    try container.encode(extract?.highlights.map { [$0.lowerBound, $0.upperBound] }, forKey: .highlights)
   }
 }
 
@@ -32,20 +44,24 @@ struct SpotTable: CustomStringConvertible {
 
   var description: String {
     guard !rows.isEmpty else { return "No spots.\n" }
-    let width = min(40, rows.map(\.spot.name.count).max() ?? 0)
+    let longest = rows.map(\.spot.name.withoutControls.columns).max() ?? 0
+    // On a narrow terminal the numbers beside the name are worth more than the end of a long one.
+    let width = min(40, longest, max(12, (Output.columns() ?? 1000) - 45))
     return rows.map { line($0, width) }.joined()
   }
 
   private func line(_ row: SpotRow, _ width: Int) -> String {
     let spot = row.spot
     let showsName = row.extract?.text == spot.name
-    var line = showsName ? style.marked(row.extract) : spot.name
-    line += String(repeating: " ", count: max(0, width - spot.name.count))
+    let name = spot.name.withoutControls
+    var line = showsName ? style.marked(row.extract) : name
+    if Output.columns() != nil, name.columns > width { line = line.fitted(toColumns: width, mark: "…") }
+    line += String(repeating: " ", count: max(0, width - name.columns))
     if let kilometers = row.kilometers { line += "  \(Self.pad(kilometers.text(decimals: 1), 8)) km" }
     line += "  \(Self.pad(spot.latitude.text(decimals: 4), 8))  \(Self.pad(spot.longitude.text(decimals: 4), 9))  \(spot.timezone)"
     line += (spot.country.isEmpty ? "" : "  \(spot.country)") + (spot.kind.isEmpty ? "" : "  \(spot.kind)")
     line += spot.rating == 0 ? "" : "  " + String(repeating: "*", count: spot.rating)
-    if row.extract != nil, !showsName { line += "\n    \(style.marked(row.extract))" }
+    if row.extract != nil, !showsName { line += "\n    \(style.marked(row.extract).replacing("\n", with: " "))" }
     return line + "\n"
   }
 

@@ -34,11 +34,8 @@ extension CardStyle {
     let environment = ProcessInfo.processInfo.environment
     let refusesColor = environment["NO_COLOR"].map { !$0.isEmpty } ?? false
     let isTerminal = isatty(STDOUT_FILENO) == 1
-    var size = winsize()
-    let asked = environment["COLUMNS"].flatMap { Int($0) }.flatMap { (1...10_000).contains($0) ? $0 : nil }
-    let measured = isTerminal && ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : nil
     return CardStyle(
-      width: asked ?? measured ?? 80, usesColor: isTerminal && !refusesColor && !isPlain && environment["TERM"] != "dumb",
+      width: Output.columns() ?? 80, usesColor: isTerminal && !refusesColor && !isPlain && environment["TERM"] != "dumb",
       isPlain: isPlain, units: units)
   }
 }

@@ -41,8 +41,8 @@ struct Watch: AsyncParsableCommand {
       let count = try await storage.spots.count(.spots(filters.filter))
       let more = count > spots.count ? ", the first \(spots.count) are shown" : ""
       // Home, each line cleared behind its text, and what was below: no flicker.
-      let text = "\(count) spots\(more) (Ctrl-C ends)\n\n\(SpotTable(rows: spots.map { SpotRow($0) }))".replacing("\n", with: "\u{1B}[K\n")
-      try writeText("\u{1B}[H" + text + "\u{1B}[J")
+      let table = Output.fitted("\(count) spots\(more) (Ctrl-C ends)\n\n\(SpotTable(rows: spots.map { SpotRow($0) }))")
+      try writeBytes(Data("\u{1B}[H\(table.replacing("\n", with: "\u{1B}[K\n"))\u{1B}[J".utf8))
     }
   }
 

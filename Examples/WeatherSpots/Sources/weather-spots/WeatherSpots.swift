@@ -1,6 +1,7 @@
 // The command: one file per subcommand, each a few lines over WeatherSpotsKit. What all of them share is in Globals, ExitCodes and Output.
 
 import ArgumentParser
+import Foundation
 
 @main
 struct WeatherSpots: AsyncParsableCommand {
@@ -11,6 +12,11 @@ struct WeatherSpots: AsyncParsableCommand {
       Spots come from CSV files or one by one, and lie in one store file, which survives crashes and power cuts. Forecasts come from \
       Open-Meteo, are kept for an hour, and are shown with their age when there is no network. \
       Several commands may use one SQLite store at a time; a JSON store has one user at a time.
+
+      EXAMPLES
+        weather-spots geocode Brest --add
+        weather-spots forecast Brest --days 3
+        weather-spots forecast --all
 
       EXIT CODES
         0   done
@@ -34,7 +40,7 @@ struct WeatherSpots: AsyncParsableCommand {
     subcommands: [
       Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Remove.self, Watch.self, Export.self, Forecast.self,
       Geocode.self, AstronomyCommand.self, Icon.self, Photo.self, Photos.self, Alerts.self, Widget.self, Cache.self, Verify.self,
-      Migrate.self, Config.self,
+      Migrate.self, Config.self, Man.self,
     ]
   )
 
@@ -42,6 +48,10 @@ struct WeatherSpots: AsyncParsableCommand {
 
   /// Lets a negative number, or a point that begins with one, stand as a value: the parser would take -33.9 for an option.
   static func main() async {
+    if let mistake = CommandName.mistake(in: Array(CommandLine.arguments.dropFirst())) {
+      writeToStandardError("Error: \(Output.text(mistake))\n")
+      _exit(Outcome.usage.rawValue)
+    }
     await main(CommandLine.arguments.dropFirst().map { $0.prefixMatch(of: /-\.?[0-9]/) != nil ? " \($0)" : $0 })
   }
 }

@@ -74,7 +74,8 @@ import Testing
   @Test(arguments: [
     (
       "units = metric\nunit = imperial\n", 2,
-      "there is no such key; the keys are provider, units, store, icon-url, key-file, key-id, team-id, service-id"
+      "there is no such key; the keys are provider, units, store, api, timeout, icon-url, open-meteo-key, key-file, key-id, team-id, "
+        + "service-id"
     ),
     ("# x\n\nunits\n", 3, "a line is `key = value`"), ("units = kelvin\n", 1, "units is one of metric, imperial"),
     ("units = metric\nunits = metric\n", 2, "units is set in line 1 already"),

@@ -51,7 +51,7 @@ import Testing
     #expect((report["noon"] as? [String: Any])?["time"] as? String == "12:00")
     let sky = try #require(report["astronomy"] as? [[String: Any]])
     #expect(sky.count == 3 && sky[0]["sunrise"] is String && sky[0]["date"] as? String == "2027-03-13")
-    #expect(report["provider"] as? String == "open-meteo" && report["now"] == nil && report["origin"] as? String == "network")
+    #expect(report["provider"] as? String == "open-meteo" && report["now"] is NSNull && report["origin"] as? String == "network")
     await server.stop()
   }
 

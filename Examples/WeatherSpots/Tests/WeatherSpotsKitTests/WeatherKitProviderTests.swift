@@ -102,7 +102,10 @@ import Testing
       (429, "", .rateLimited(.minute, retryAfter: .seconds(60), reason: "status 429")),
       (200, "<html>", .notJSON(status: 200)),
       (200, #"{"currentWeather":{"metadata":"#, .interrupted),
-      (200, #"{"currentWeather":{"metadata":{"expireTime":"soon"},"asOf":""}}"#, .malformed("not the documented JSON")),
+      (
+        200, #"{"currentWeather":{"metadata":{"expireTime":"soon"},"asOf":""}}"#,
+        .malformed("currentWeather.metadata is not as documented")
+      ),
     ] as [(Int, String, ProviderError)])
   func everyFailureIsOneTypedError(_ status: Int, _ text: String, _ error: ProviderError) async throws {
     let server = try LoopbackServer { _ in .init(status, text) }
@@ -179,6 +182,87 @@ import Testing
     clock.advance(by: .seconds(301))
     let later = try await service.weather(for: spot, including: .alerts)
     #expect(later.value == nil && later.problem != nil)
+    await server.stop()
+  }
+
+  @Test func theWarningsOfTheLastAnswerAreShownAsSuchWhenTheyCannotBeRefreshed() async throws {
+    let (body, status) = (body, Status())
+    let names = #"["currentWeather","forecastDaily","forecastHourly","weatherAlerts"]"#
+    let server = try LoopbackServer { request in
+      .init(
+        request.query["dataSets"]?.contains("weatherAlerts") == true ? status.value : 200,
+        request.path.contains("availability") ? names : body)
+    }
+    let service = try await service(server.start())
+    let spot = try Spot(name: "Brest", latitude: 48.39, longitude: -4.49, timezone: "Europe/Paris", country: "FR")
+    #expect(try await service.forecast(for: spot).card(.init()).contains("ALERT  moderate, Moderate Wind"))
+    status.value = 500
+    clock.advance(by: .seconds(600))
+    let later = try await service.forecast(for: spot)
+    let card = later.card(.init())
+    #expect(card.contains("ALERT? last known 10 min ago, not current, moderate, Moderate Wind"))
+    #expect(later.alerts?.value == nil && later.lastKnownAlerts?.ageSeconds == 600)
+    // What has ended since is not said any more.
+    clock.advance(by: .hours(10))
+    #expect(try await service.forecast(for: spot).lastKnownAlerts?.alerts.isEmpty == true)
+    await server.stop()
+  }
+
+  @Test func aDataSetWithAGapDoesNotSinkTheOthersAndSaysWhatItLacks() async throws {
+    let gap = body.replacing(#""expireTime": "2026-07-01T12:05:00Z","#, with: "", maxReplacements: 1)
+      .replacing(#""expireTime":"2026-07-01T12:05:00Z","#, with: "", maxReplacements: 1)
+    #expect(gap != body)
+    let server = try LoopbackServer { _ in .init(200, gap) }
+    let answer = try await provider(server.start()).fetch(request([.current, .hourly, .daily, .alerts]))
+    #expect(answer.hourly?.here()?.hours.count == 48 && answer.daily?.here()?.days.count == 3 && answer.alerts?.here() != nil)
+    #expect(answer.current?.failure == .malformed("currentWeather.metadata.expireTime is missing"))
+    await server.stop()
+  }
+
+  @Test func theWindOfADayIsNotTheMeanOfItsDaytime() async throws {
+    let body = body
+    let names = #"["currentWeather","forecastDaily","forecastHourly"]"#
+    let server = try LoopbackServer { .init(200, $0.path.contains("availability") ? names : body) }
+    let service = try await service(server.start())
+    let spot = try Spot(name: "Brest", latitude: 48.39, longitude: -4.49, timezone: "Europe/Paris", country: "FR")
+    let forecast = try await service.forecast(for: spot, days: 2)
+    #expect(forecast.daily.value?.days.first?.windKilometersPerHour == nil)
+    let interval = forecast.day.interval(in: spot.zone)
+    let strongest = forecast.hours.filter { interval.start <= $0.instant && $0.instant < interval.end }.compactMap(\.windKilometersPerHour)
+      .max()
+    let report = try #require(ForecastReport(forecast))
+    #expect(report.days.first?.windMaxKmh == strongest && strongest != 21.5)
+    await server.stop()
+  }
+
+  @Test func aRefusedKeyMakesNoStormAndStaysRefusedAcrossRuns() async throws {
+    let server = try LoopbackServer { _ in .init(401, #"{"reason":"NOT_ENABLED"}"#) }
+    let url = try await server.start()
+    let storage = try await SpotStore(backend: InMemoryBackend())
+    let spots = try (0..<100).map {
+      try Spot(name: "\($0)", latitude: Double($0) / 2, longitude: 2, timezone: "Europe/Paris", country: "FR")
+    }
+    func run() async throws {
+      let clock = clock
+      let provider = WeatherKitProvider(
+        key: try vector.key(), server: url, timeout: .seconds(300), hosts: try await HostStates(storage, clock: clock), now: { clock.now })
+      let service = try await WeatherService(storage, provider: provider, limits: .weatherKit(clock: clock), retry: .never, clock: clock)
+      await withTaskGroup(of: Void.self) { group in
+        for spot in spots {
+          group.addTask { do { _ = try await service.forecast(for: spot) } catch { Issue.record(error) } }
+        }
+      }
+    }
+    try await run()
+    // Four may be under way with the first token; then one tries another.
+    #expect(server.requests.count <= 5)
+    #expect(Set(server.requests.map { $0.headers["authorization"] }).count == 2)
+    let before = server.requests.count
+    for _ in 0..<3 { try await run() }
+    #expect(server.requests.count == before)
+    clock.advance(by: WeatherKitTokens.refusalLifetime + .seconds(1))
+    try await run()
+    #expect(server.requests.count > before && server.requests.count <= 2 * before)
     await server.stop()
   }
 

@@ -85,11 +85,15 @@ import Testing
     let now = now
     let tokens = WeatherKitTokens(key, now: { now })
     let refused = try await tokens.current()
-    let renewed = try await withThrowingTaskGroup(of: WeatherKitToken.self) { group in
-      for _ in 0..<50 { group.addTask { try await tokens.renewed(after: refused) } }
-      return try await group.reduce(into: Set<WeatherKitToken>()) { $0.insert($1) }
+    let trial = try await tokens.renewal(after: refused)
+    #expect(trial.isTrial)
+    let others = (0..<50).map { _ in Task { try await tokens.renewal(after: refused) } }
+    await tokens.endTrial(refusal: nil)
+    for other in others {
+      let renewal = try await other.value
+      #expect(renewal.token == trial.token && renewal.token != refused && !renewal.isTrial)
     }
-    #expect(renewed.count == 1 && !renewed.contains(refused))
+    #expect(await tokens.signedCount == 2)
   }
 
   @Test func aKeyFileThatOthersCanReadIsRefused() throws {

@@ -101,6 +101,8 @@ public actor AlertPipeline {
     case queued(Int)
     case notOffered
     case failed(String)
+    /// Nobody was asked, because that would have been of no use.
+    case notAsked(String)
     case postponed
   }
 
@@ -125,11 +127,16 @@ public actor AlertPipeline {
 
   private nonisolated func outcome(_ cluster: SpotCluster) async throws -> Outcome {
     do { try await schedule.quota?.take() } catch CacheError.quotaExceeded { return .postponed } catch { throw error }
-    try await queue.begin(cluster, at: clock.now)
+    let begun = clock.now
+    let askedBefore = try await queue.begin(cluster, at: begun)
     let answer: AlertAnswer
     do { answer = try await source.alerts(in: cluster) } catch let error as CancellationError { throw error } catch {
       let problem = WeatherProblem(error)
       logger.debug("a question for warnings failed", metadata: ["transient": "\(problem.isTransient)"])
+      guard isOfARequest(error) else {
+        try await queue.takeBack(cluster, problem.description, begun: begun, askedBefore: askedBefore)
+        return .notAsked(problem.description)
+      }
       try await queue.fail(cluster, problem.description)
       return .failed(problem.description)
     }
@@ -173,7 +180,18 @@ extension RoundReport {
       calls += 1
       failedCalls += 1
       problems.insert(problem)
+    case .notAsked(let problem):
+      failedCalls += 1
+      problems.insert(problem)
     case .postponed: postponed += 1
     }
+  }
+}
+
+/// Whether somebody was asked, or may have been, when a question failed.
+private func isOfARequest(_ error: any Error) -> Bool {
+  switch error {
+  case CacheError.circuitOpen, CacheError.quotaExceeded, ProviderError.notAsked, ProviderError.misconfigured: false
+  default: true
   }
 }

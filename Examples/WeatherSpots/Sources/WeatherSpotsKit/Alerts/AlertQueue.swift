@@ -30,10 +30,13 @@ public struct AlertQueue: Sendable {
   func calls(onDayOf now: Date) async throws -> Int { try await ledger.find(by: CallLedger.day(now))?.calls ?? 0 }
 
   /// Notes that the provider is asked for a cluster; durable before it is.
-  func begin(_ cluster: SpotCluster, at now: Date) async throws {
+  ///
+  /// - Returns: When it was asked before, for ``takeBack(_:_:begun:askedBefore:)``.
+  func begin(_ cluster: SpotCluster, at now: Date) async throws -> Date {
     let day = CallLedger.day(now)
-    try await store.transaction { [checks, ledger] transaction in
+    return try await store.transaction { [checks, ledger] transaction in
       var check = try transaction.find(by: cluster.id, in: checks) ?? ClusterCheck(cluster.id)
+      let before = check.askedAt
       check.watchers = cluster.watchers.count
       check.calls += 1
       check.askedAt = now
@@ -43,6 +46,26 @@ public struct AlertQueue: Sendable {
       entry.calls += 1
       entry.unclustered += cluster.watchers.count
       try transaction.save(entry, in: ledger)
+      return before
+    }
+  }
+
+  /// Takes back what ``begin(_:at:)`` has noted, since the provider was not asked after all; what is known is no longer current.
+  func takeBack(_ cluster: SpotCluster, _ problem: String, begun: Date, askedBefore: Date) async throws {
+    let day = CallLedger.day(begun)
+    try await store.transaction { [checks, ledger] transaction in
+      if var check = try transaction.find(by: cluster.id, in: checks) {
+        check.calls = max(check.calls - 1, 0)
+        check.askedAt = askedBefore
+        check.isOpen = false
+        check.problem = problem
+        try transaction.save(check, in: checks)
+      }
+      if var entry = try transaction.find(by: day, in: ledger) {
+        entry.calls = max(entry.calls - 1, 0)
+        entry.unclustered = max(entry.unclustered - cluster.watchers.count, 0)
+        try transaction.save(entry, in: ledger)
+      }
     }
   }
 
@@ -134,7 +157,7 @@ public struct AlertQueue: Sendable {
     let forgotten = now - Self.grace.notices
     let old = try await notices.fetch(Query().where(#Predicate { $0.isSettled && $0.expires <= forgotten })).map(\.id)
     let unasked = now - Self.grace.checks
-    let unwatched = try await checks.loadAll().filter { $0.askedAt < unasked }.map(\.id)
+    let unwatched = try await checks.loadAll().filter { $0.askedAt < unasked && $0.askedAt > .distantPast }.map(\.id)
     let days = try await ledger.loadAll().map(\.id).filter { $0 < CallLedger.day(unasked) }
     guard !expired.isEmpty || !old.isEmpty || !unwatched.isEmpty || !days.isEmpty else { return 0 }
     return try await store.transaction { [notices, checks, ledger] transaction in

@@ -6,7 +6,7 @@ public struct RoundReport: Hashable, Sendable {
   public internal(set) var clusters = 0
   /// How often the provider was asked.
   public internal(set) var calls = 0
-  /// How often it had no answer.
+  /// For how many clusters there is no answer, those included for which asking would have been of no use.
   public internal(set) var failedCalls = 0
   /// How many clusters are in places for which the provider has no warnings.
   public internal(set) var notOffered = 0

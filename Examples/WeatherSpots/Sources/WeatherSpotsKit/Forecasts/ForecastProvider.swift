@@ -4,8 +4,12 @@ public import Foundation
 ///
 /// Nothing is kept here: a provider is asked and answers. What is kept for how long is the business of ``WeatherService``.
 public protocol ForecastProvider: Sendable {
-  /// The name that its data are kept under and that `--provider` takes.
+  /// The name that `--provider` takes.
   var name: String { get }
+  /// The name that its data, absences and failures are kept under: ``name``, unless another server than the usual one is asked.
+  ///
+  /// What one server did is never believed of another.
+  var storageName: String { get }
   /// The lines of text with links that must stand wherever its data are shown.
   var attribution: [String] { get }
   /// Whether it must be told the country of a place.
@@ -23,6 +27,11 @@ public protocol ForecastProvider: Sendable {
   ///
   /// A failure of one kind never sinks the others: each has a result of its own.
   func fetch(_ request: ProviderRequest) async -> ProviderAnswer
+}
+
+extension ForecastProvider {
+  /// The name of the provider.
+  public var storageName: String { name }
 }
 
 /// What is asked for: kinds of data of a place, and days where these have any.

@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// A cell about a kilometre wide, the zone that its days belong to, and the provider, whose data are never taken for those of another.
 public struct Place: Hashable, Codable, Sendable {
-  /// The name of the provider.
+  /// Whose data: ``ForecastProvider/storageName``.
   public let provider: String
   /// The square.
   public let cell: Cell
@@ -19,6 +19,24 @@ public struct Place: Hashable, Codable, Sendable {
     cell = Cell(coordinate)
     self.timezone = timezone
     self.country = country
+  }
+
+  /// The same place of another provider.
+  private init(_ place: Place, provider: String) {
+    self.provider = provider
+    cell = place.cell
+    timezone = place.timezone
+    country = place.country
+  }
+
+  /// Where earlier versions kept what a server answered that was asked in a provider's place, and the name of that server's host.
+  ///
+  /// They knew the server of each answer, but kept all under the name of the provider.
+  var former: (place: Place, server: String)? {
+    guard let range = provider.range(of: " at "), let server = URL(string: String(provider[range.upperBound...]))?.host() else {
+      return nil
+    }
+    return (Place(self, provider: String(provider[..<range.lowerBound])), server)
   }
 
   /// The zone of its days; GMT if this system does not know the name.

@@ -27,11 +27,14 @@ public enum ProviderError: RemoteSourceError, Hashable {
   case malformed(String)
   /// The service cannot be asked with what is configured, such as a key file that others can read.
   case misconfigured(String)
+  /// Nobody was asked, because of what was learnt before: the host is out, has refused this, or has asked for time, which may be over after so
+  /// long.
+  case notAsked(WeatherProblem, wait: Duration)
 
   /// Whether the same request may succeed later.
   public var isTransient: Bool {
     switch self {
-    case .network, .rateLimited, .serviceFailed, .notJSON, .interrupted: true
+    case .network, .rateLimited, .serviceFailed, .notJSON, .interrupted, .notAsked: true
     case .rejected, .unauthorized, .noCoverage, .unsupported, .unexpectedUnit, .malformed, .misconfigured: false
     }
   }
@@ -40,9 +43,13 @@ public enum ProviderError: RemoteSourceError, Hashable {
   public var retryAfter: Duration? {
     switch self {
     case .rateLimited(_, let wait, _), .serviceFailed(_, let wait): wait
+    case .notAsked(_, let wait): wait
     default: nil
     }
   }
+
+  /// Whether the failure shows that the host is in trouble: not where it was not asked.
+  public var countsAgainstBreaker: Bool { if case .notAsked = self { false } else { isTransient } }
 
   /// The same error, with the wait until the window ends where the service did not say how long to wait.
   func waitingUntilWindowEnds(at now: Date) -> ProviderError {
@@ -100,6 +107,7 @@ extension ProviderError: CustomStringConvertible {
     case .unexpectedUnit(let column, let unit): "the weather service answered \(column) in \"\(unit)\""
     case .malformed(let what): "the answer of the weather service cannot be read (\(what))"
     case .misconfigured(let what): what
+    case .notAsked(let problem, _): problem.description
     }
   }
 
@@ -118,6 +126,7 @@ extension ProviderError: CustomStringConvertible {
     case .interrupted: "answer cut off"
     case .unexpectedUnit, .malformed: "unreadable answer"
     case .misconfigured: "not configured"
+    case .notAsked(let problem, _): problem.summary
     }
   }
 }

@@ -59,6 +59,8 @@ public final class GatheringProvider: ForecastProvider {
   /// As the other's.
   public var name: String { provider.name }
   /// As the other's.
+  public var storageName: String { provider.storageName }
+  /// As the other's.
   public var attribution: [String] { provider.attribution }
   /// As the other's.
   public var needsCountry: Bool { provider.needsCountry }
@@ -133,7 +135,7 @@ extension ProviderError {
   /// a service that asks for time.
   var mayBeOfOnePlace: Bool {
     switch self {
-    case .network(.cancelled), .rateLimited, .serviceFailed(_, .some): false
+    case .network(.cancelled), .rateLimited, .serviceFailed(_, .some), .notAsked: false
     case .network, .serviceFailed, .notJSON, .interrupted: true
     case .rejected, .unauthorized, .noCoverage, .unsupported, .unexpectedUnit, .malformed, .misconfigured: false
     }

@@ -40,6 +40,8 @@ public struct Geocoding: Sendable {
     public var language: String
     /// Only places of this country (ISO 3166), or everywhere.
     public var country: String
+    /// Which server is asked, when it is not Open-Meteo's: what one has found is not another's.
+    var server: String?
 
     /// Makes a question.
     public init(_ name: String, count: Int = 10, language: String = "en", country: String = "") {
@@ -51,23 +53,50 @@ public struct Geocoding: Sendable {
   }
 
   let places: CachedRepository<Question, [FoundPlace]>
-  let zones: CachedRepository<Cell, String>
+  let zones: CachedRepository<ZoneKey, String>
   let clock: any WallClock
+  private let origin: String?
+
+  /// A cell, and which server is asked when it is not Open-Meteo's.
+  struct ZoneKey: Hashable, Codable, Sendable {
+    let cell: Cell
+    let server: String?
+
+    private enum CodingKeys: CodingKey { case row, column, server }
+
+    init(_ cell: Cell, server: String?) {
+      self.cell = cell
+      self.server = server
+    }
+
+    init(from decoder: any Decoder) throws {
+      cell = try Cell(from: decoder)
+      server = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent(String.self, forKey: .server)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      try cell.encode(to: encoder)
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encodeIfPresent(server, forKey: .server)
+    }
+  }
 
   /// Makes the geocoding of a store.
   ///
   /// - Throws: What opening the collections throws.
   public init(
     _ storage: SpotStore, servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(),
-    timeout: Duration = .seconds(10), limits: ProviderLimits, retry: RetryPolicy = .default, clock: any WallClock = SystemClock()
+    timeout: Duration = .seconds(10), limits: ProviderLimits, retry: RetryPolicy = .default, hosts: HostStates? = nil,
+    clock: any WallClock = SystemClock()
   ) async throws(RepositoryError) {
     self.clock = clock
-    let source = GeocodingSource(servers: servers, transport: transport, timeout: timeout, clock: clock)
+    origin = servers.origin
+    let source = GeocodingSource(servers: servers, transport: transport, timeout: timeout, clock: clock, hosts: hosts)
     places = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("geocoding")),
       freshness: FreshnessPolicy(fresh: .hours(30 * 24), usable: .hours(365 * 24), negative: .hours(24)),
       eviction: EvictionPolicy(countLimit: 1000), retry: retry, clock: clock, source: source.limited(by: limits.of("geocoding")))
-    let zoneSource = ZoneSource(servers: servers, transport: transport, timeout: timeout)
+    let zoneSource = ZoneSource(servers: servers, transport: transport, timeout: timeout, hosts: hosts)
     zones = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("timezones")),
       freshness: FreshnessPolicy(fresh: .hours(365 * 24), usable: .hours(10 * 365 * 24)), eviction: EvictionPolicy(countLimit: 1000),
@@ -78,6 +107,8 @@ public struct Geocoding: Sendable {
   ///
   /// - Throws: ``ProviderError``, `CacheError` but never for "there is none", which is an empty list.
   public func places(_ question: Question, policy: FetchPolicy = .cacheFirst) async throws -> Cached<[FoundPlace]> {
+    var question = question
+    question.server = origin
     do { return try await places.value(for: question, policy: policy) } catch CacheError.absent(_, let since) {
       return Cached(value: [], fetchedAt: since, age: .zero, state: .fresh, origin: .disk)
     }
@@ -86,5 +117,5 @@ public struct Geocoding: Sendable {
   /// The zone that a point lies in.
   ///
   /// - Throws: ``ProviderError``, `CacheError`.
-  public func zone(of point: Coordinate) async throws -> String { try await zones.value(for: Cell(point)).value }
+  public func zone(of point: Coordinate) async throws -> String { try await zones.value(for: ZoneKey(Cell(point), server: origin)).value }
 }

@@ -7,13 +7,16 @@ struct GeocodingSource: RemoteSource {
   let transport: any Transport
   let timeout: Duration
   let clock: any WallClock
+  let hosts: HostStates?
 
   func fetch(_ question: Geocoding.Question, validator: String?) async throws -> Fetched<[FoundPlace]> {
     var items = [("name", question.name), ("count", "\(question.count)"), ("language", question.language), ("format", "json")]
     if !question.country.isEmpty { items.append(("countryCode", question.country)) }
-    let url = servers.geocoding.appending(path: "/v1/search").appending(queryItems: items.map { URLQueryItem(name: $0.0, value: $0.1) })
-    let response = try await TransportResponse.get(url, transport, timeout: timeout)
-    let places = try Self.places(response)
+    let url = servers.url(servers.geocoding, "/v1/search", items)
+    let places = try await hosts.get(url, transport, timeout: timeout) {
+      (response: TransportResponse) throws(ProviderError) -> [FoundPlace] in
+      do throws(ProviderError) { return try Self.places(response) } catch { throw error.waitingUntilWindowEnds(at: clock.now) }
+    }
     return places.isEmpty ? .absent(reason: "no such place") : .value(places)
   }
 
@@ -68,25 +71,41 @@ struct ZoneSource: RemoteSource {
   let servers: OpenMeteoServers
   let transport: any Transport
   let timeout: Duration
+  let hosts: HostStates?
 
-  func fetch(_ cell: Cell, validator: String?) async throws -> Fetched<String> {
+  func fetch(_ key: Geocoding.ZoneKey, validator: String?) async throws -> Fetched<String> {
+    let cell = key.cell
     let items = [
       ("latitude", cell.center.latitude.text(decimals: 5)), ("longitude", cell.center.longitude.text(decimals: 5)), ("timezone", "auto"),
     ]
-    let url = servers.forecast.appending(path: "/v1/forecast").appending(queryItems: items.map { URLQueryItem(name: $0.0, value: $0.1) })
-    let answer = try OpenMeteoResponse(try await TransportResponse.get(url, transport, timeout: timeout))
+    let url = servers.url(servers.forecast, "/v1/forecast", items)
+    let answer = try await hosts.get(url, transport, timeout: timeout) {
+      (response: TransportResponse) throws(ProviderError) -> OpenMeteoResponse in try OpenMeteoResponse(response)
+    }
     var names = ZoneNames()
     guard let name = answer.timezone, names.contains(name) else { throw ProviderError.malformed("no zone that is known here") }
     return .value(name)
   }
 }
 
-extension TransportResponse {
-  /// One GET, with its failure as an error of a provider.
-  static func get(_ url: URL, _ transport: any Transport, timeout: Duration) async throws -> TransportResponse {
-    do throws(TransportError) { return try await transport.get(TransportRequest(url, timeout: timeout)) } catch {
-      if error == .cancelled { throw CancellationError() }
-      throw ProviderError.network(error)
+extension HostStates? {
+  /// One GET and what is read from it, with a failure as an error of a provider, if the host may be asked.
+  fileprivate func get<Answer>(
+    _ url: URL, _ transport: any Transport, timeout: Duration, _ read: (TransportResponse) throws(ProviderError) -> Answer
+  ) async throws -> Answer {
+    func ask() async throws(ProviderError) -> Answer {
+      let response: TransportResponse
+      do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch {
+        throw .network(error)
+      }
+      return try read(response)
+    }
+    do throws(ProviderError) {
+      guard let self else { return try await ask() }
+      return try await self.run(url) { () async throws(ProviderError) in try await ask() }
+    } catch {
+      if error == .network(.cancelled) { throw CancellationError() }
+      throw error
     }
   }
 }

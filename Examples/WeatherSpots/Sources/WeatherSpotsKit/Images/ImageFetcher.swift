@@ -60,12 +60,15 @@ public final class ImageFetcher: Sendable {
   public func images(from urls: some Sequence<URL>) async -> [URL: Result<LoadedImage, ImageError>] {
     await withTaskGroup(of: (URL, Result<LoadedImage, ImageError>).self) { group in
       for url in Set(urls) {
-        group.addTask { [self] in
-          do throws(ImageError) { return (url, .success(try await image(from: url))) } catch { return (url, .failure(error)) }
-        }
+        // The result is made elsewhere: with a typed `do` in this closure, optimised builds crash when the group copies the pair.
+        group.addTask { [self] in (url, await result(from: url)) }
       }
       return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }
+  }
+
+  private func result(from url: URL) async -> Result<LoadedImage, ImageError> {
+    do throws(ImageError) { return .success(try await image(from: url)) } catch { return .failure(error) }
   }
 
   /// Removes every image from memory and disk; what is being fetched now is given to those who wait for it and not kept.

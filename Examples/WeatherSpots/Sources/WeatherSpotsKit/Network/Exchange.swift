@@ -15,6 +15,7 @@ final class Exchange: Sendable {
 
   private struct State {
     var body = Data()
+    var isTooLarge = false
     var redirections = 0
   }
 
@@ -40,8 +41,10 @@ final class Exchange: Sendable {
       return response == nil
     }
     let isTooLarge = state.withLock { state in
-      let isTooLarge = piece.count > limit - state.body.count || (response?.expectedContentLength ?? 0) > Int64(limit)
-      if !isTooLarge { state.body.append(piece) }
+      let isTooLarge =
+        state.isTooLarge || piece.count > limit - state.body.count || (response?.expectedContentLength ?? 0) > Int64(limit)
+      if isTooLarge { state.body = Data() } else { state.body.append(piece) }
+      state.isTooLarge = isTooLarge
       return isTooLarge
     }
     if isTooLarge { answer.give(.failure(.tooLarge(host: host, limit: limit))) }
@@ -96,7 +99,9 @@ final class Exchanges: NSObject, URLSessionDataDelegate, Sendable {
   }
 
   private func take(_ piece: Data, of task: URLSessionDataTask, _ response: URLResponse?) {
-    if exchange(of: task)?.take(piece, of: response) == false { task.cancel() }
+    guard exchange(of: task)?.take(piece, of: response) == false else { return }
+    // From elsewhere: this may be the session's own thread, for which cancelling waits. What comes until then is dropped.
+    DispatchQueue.global().async { task.cancel() }
   }
 }
 

@@ -20,9 +20,15 @@ public struct URLSessionTransport: Transport {
   public init(configuration: URLSessionConfiguration = .ephemeral, bodyLimit: Int = 8 << 20) {
     configuration.httpShouldSetCookies = false
     configuration.urlCache = nil
-    session = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: nil)
+    session = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: Self.queue)
     self.bodyLimit = bodyLimit
   }
+
+  #if canImport(FoundationNetworking)
+    private static var queue: OperationQueue? { InlineQueue() }
+  #else
+    private static var queue: OperationQueue? { nil }
+  #endif
 
   /// Fetches a URL; the whole answer must be there within the time limit, and as soon as it is too large no more of it is fetched.
   ///

@@ -5,26 +5,40 @@ public import Foundation
 
 /// Open-Meteo: the weather and the sea from two hosts, asked side by side.
 public struct OpenMeteoProvider: ForecastProvider {
-  /// The name that its data are kept under.
+  /// Its name.
   public let name: String
+  /// The name that its data are kept under, with the server where that is not Open-Meteo's own.
+  public let storageName: String
   private let servers: OpenMeteoServers
   private let transport: any Transport
   private let timeout: Duration
   private let now: @Sendable () -> Date
+  private let hosts: HostStates?
 
   /// Makes a provider; each request gets the time limit.
+  ///
+  /// - Parameters:
+  ///   - servers: Who is asked.
+  ///   - transport: How.
+  ///   - timeout: How long each answer may take.
+  ///   - hosts: What is known of the hosts, shared by everything that asks them; without it every request is made.
+  ///   - now: The time.
   public init(
     servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(), timeout: Duration = .seconds(10),
-    now: @escaping @Sendable () -> Date = { Date() }
+    hosts: HostStates? = nil, now: @escaping @Sendable () -> Date = { Date() }
   ) {
-    self.init(name: "open-meteo", servers: servers, transport: transport, timeout: timeout, now: now)
+    let storageName = servers.origin.map { "open-meteo at \($0)" }
+    self.init(
+      name: "open-meteo", storageName: storageName, servers: servers, transport: transport, timeout: timeout, hosts: hosts, now: now)
   }
 
   init(
-    name: String, servers: OpenMeteoServers, transport: any Transport, timeout: Duration = .seconds(10),
-    now: @escaping @Sendable () -> Date
+    name: String, storageName: String? = nil, servers: OpenMeteoServers, transport: any Transport, timeout: Duration = .seconds(10),
+    hosts: HostStates? = nil, now: @escaping @Sendable () -> Date
   ) {
     self.name = name
+    self.storageName = storageName ?? name
+    self.hosts = hosts
     self.servers = servers
     self.transport = transport
     self.timeout = timeout
@@ -114,7 +128,7 @@ public struct OpenMeteoProvider: ForecastProvider {
     _ requests: [ProviderRequest], after error: ProviderError, _ datasets: Set<WeatherDataset>,
     _ ask: (ProviderRequest) async -> [ProviderAnswer]
   ) async -> [ProviderAnswer] {
-    guard requests.count > 1, !error.isTransient else {
+    guard requests.count > 1, !error.isTransient, !error.isWrongCount else {
       return requests.map { _ in ProviderAnswer(failure: error, of: datasets) }
     }
     var answers: [ProviderAnswer] = []
@@ -140,13 +154,18 @@ public struct OpenMeteoProvider: ForecastProvider {
   }
 
   private func get(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
+    guard let hosts else { return try await ask(url, count: count) }
+    return try await hosts.run(url) { () async throws(ProviderError) in try await ask(url, count: count) }
+  }
+
+  private func ask(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
     let response: TransportResponse
     do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch {
       throw .network(error)
     }
     let places: [OpenMeteoResponse]
     do throws(ProviderError) { places = try OpenMeteoResponse.places(response) } catch { throw error.waitingUntilWindowEnds(at: now()) }
-    guard places.count == count else { throw .malformed("\(places.count) places instead of \(count)") }
+    guard places.count == count else { throw .wrongCount(places.count, insteadOf: count) }
     return (places, Provenance(provider: name, server: url.host() ?? "the server", isRecorded: response.isRecorded))
   }
 
@@ -158,18 +177,26 @@ public struct OpenMeteoProvider: ForecastProvider {
     ].filter { datasets.contains($0.0) }.map { ($0.0.rawValue, $0.1) }
     guard !sections.isEmpty else { return nil }
     return OpenMeteoQuery(
-      servers.forecast, "/v1/forecast", requests, sections: sections, today: today, metric: ["celsius", "kmh", "mm"])
+      servers, servers.forecast, "/v1/forecast", requests, sections: sections, today: today, metric: ["celsius", "kmh", "mm"])
   }
 
   private func marineQuery(_ requests: [ProviderRequest]) -> OpenMeteoQuery {
     OpenMeteoQuery(
-      servers.marine, "/v1/marine", requests, sections: [("hourly", SeaHour.variables.map(\.name))], today: today, metric: ["metric"])
+      servers, servers.marine, "/v1/marine", requests, sections: [("hourly", SeaHour.variables.map(\.name))], today: today,
+      metric: ["metric"])
   }
 
   private var today: LocalDay { LocalDay(containing: now(), in: .gmt) }
 }
 
 extension ProviderError {
+  fileprivate static func wrongCount(_ count: Int, insteadOf wanted: Int) -> ProviderError {
+    .malformed("\(count) places instead of \(wanted)")
+  }
+
+  /// Whether an answer had other places than those asked for: that is about the server, and asking for each alone makes a storm.
+  fileprivate var isWrongCount: Bool { if case .malformed(let what) = self { what.contains(" places instead of ") } else { false } }
+
   /// Whether what was asked or who asks was refused, and not a place.
   fileprivate var isAboutTheRequest: Bool {
     switch self {

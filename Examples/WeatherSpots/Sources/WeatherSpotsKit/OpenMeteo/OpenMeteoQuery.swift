@@ -6,7 +6,10 @@ struct OpenMeteoQuery {
   let weight: Double
 
   /// The places of a request share everything but the place.
-  init(_ server: URL, _ path: String, _ requests: [ProviderRequest], sections: [(String, [String])], today: LocalDay, metric: [String]) {
+  init(
+    _ servers: OpenMeteoServers, _ server: URL, _ path: String, _ requests: [ProviderRequest], sections: [(String, [String])],
+    today: LocalDay, metric: [String]
+  ) {
     let centers = requests.map(\.place.cell.center)
     var items = [
       ("latitude", centers.map { $0.latitude.text(decimals: 5) }.joined(separator: ",")),
@@ -30,7 +33,7 @@ struct OpenMeteoQuery {
       default: ("length_unit", unit)
       }
     }
-    url = server.appending(path: path).appending(queryItems: items.map { URLQueryItem(name: $0, value: $1) })
+    url = servers.url(server, path, items)
     let tens = Double(sections.map(\.1.count).reduce(0, +)) / 10
     weight = Double(requests.count) * max(1, tens, tens * Double(days) / 14)
   }

@@ -47,6 +47,14 @@ extension SpotWeather {
       lines.append(
         .init("ALERT", [alert.severity, alert.summary, "by \(alert.source)"] + [alert.areaName].compactMap { $0 }, standsOut: true))
     }
+    if let known = lastKnownAlerts {
+      let mark = "last known \(ForecastReport.words(forAge: known.ageSeconds).replacing(" old", with: " ago")), not current"
+      for alert in known.alerts {
+        let parts = [mark, alert.severity, alert.summary, "by \(alert.source)"] + [alert.areaName].compactMap { $0 }
+        lines.append(.init("ALERT?", parts, standsOut: true))
+      }
+      if known.alerts.isEmpty { lines.append(.init("Alerts", [mark, "none"])) }
+    }
     if case .unavailable(let problem)? = alerts { lines.append(.init("Alerts", ["not known: \(problem)"], standsOut: true)) }
     if let current { lines.append(.init("Now", words.parts(current) { words.brief($0.conditions) })) }
     if let noon = summary?.noon { lines.append(.init(TimeLabel.clock(noon.instant, in: spot.zone), words.numbers(noon))) }

@@ -31,7 +31,9 @@ extension ForecastReport.Hour {
 
 extension ForecastReport.Now {
   init(_ reading: Reading<CurrentWeather>, _ zone: TimeZone) {
-    (state, reason) = reading.words
+    let words = reading.words
+    state = words.state
+    reason = words.reason
     hour = reading.value.map { ForecastReport.Hour($0.conditions, zone) }
     ageSeconds = reading.ageSeconds
     stale = reading.isStale
@@ -40,7 +42,9 @@ extension ForecastReport.Now {
 
 extension ForecastReport.Sea {
   init(_ reading: Reading<MarineForecast>, _ hour: SeaHour?) {
-    (state, reason) = reading.words
+    let words = reading.words
+    state = words.state
+    reason = words.reason
     waveM = hour?.waveMeters
     waveFromDegrees = hour?.waveDegrees
     wavePeriodS = hour?.wavePeriodSeconds
@@ -51,9 +55,13 @@ extension ForecastReport.Sea {
 }
 
 extension ForecastReport.Alerts {
-  init(_ reading: Reading<WeatherAlerts>) {
-    (state, reason) = reading.words
-    alerts = reading.value?.alerts ?? []
+  init(_ reading: Reading<WeatherAlerts>, _ known: LastKnownAlerts?) {
+    alerts = (reading.value?.alerts ?? []).map(AlertReport.init)
+    let words = reading.words
+    state = words.state
+    reason = words.reason
+    lastKnownAlerts = known?.alerts.map(AlertReport.init)
+    lastKnownAgeSeconds = known?.ageSeconds
   }
 }
 
@@ -63,13 +71,15 @@ extension ForecastReport.Day {
     let row = weather.daily.value?.days.first { $0.day == day }
     let summary = DaySummary(hours, of: day, in: weather.spot.zone)
     let interval = day.interval(in: weather.spot.zone)
-    let waves = hours.filter { interval.start <= $0.instant && $0.instant < interval.end }.compactMap { $0.sea?.waveMeters }
+    let ofDay = hours.filter { interval.start <= $0.instant && $0.instant < interval.end }
+    let waves = ofDay.compactMap { $0.sea?.waveMeters }
     self.day = day.description
     temperatureMinC = row?.lowestCelsius ?? summary?.temperatureCelsius?.lowerBound
     temperatureMaxC = row?.highestCelsius ?? summary?.temperatureCelsius?.upperBound
     precipitationMm = row?.precipitationMillimeters ?? summary?.precipitationMillimeters?.rounded(decimals: 2)
     precipitationPercent = row?.precipitationPercent
-    windMaxKmh = row?.windKilometersPerHour ?? summary?.strongestWindKilometersPerHour
+    // Never less than one of its hours.
+    windMaxKmh = (ofDay.compactMap(\.windKilometersPerHour) + [row?.windKilometersPerHour].compactMap { $0 }).max()
     gustMaxKmh = row?.gustKilometersPerHour
     uvIndexMax = row?.uvIndex
     waveMaxM = waves.max()

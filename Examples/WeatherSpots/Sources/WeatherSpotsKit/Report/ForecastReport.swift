@@ -13,20 +13,20 @@ public struct ForecastReport: Encodable, Sendable {
   let timezone: String
   let provider: String
   /// The conditions of the moment, when the day is today.
-  let now: Now?
+  @OrNull var now: Now?
   let noon: Hour
-  let temperatureMinC: Double?
-  let temperatureMaxC: Double?
-  let precipitationMm: Double?
-  let windMaxKmh: Double?
+  @OrNull var temperatureMinC: Double?
+  @OrNull var temperatureMaxC: Double?
+  @OrNull var precipitationMm: Double?
+  @OrNull var windMaxKmh: Double?
   let sea: Sea
-  let alerts: Alerts?
+  @OrNull var alerts: Alerts?
   /// The asked days, those without data included.
   let days: [Day]
   /// The hours of the asked days, where they were asked for.
-  let hours: [Hour]?
+  @OrNull var hours: [Hour]?
   /// Sun and moon of each asked day, where they were asked for.
-  let astronomy: [AstronomyRow]?
+  @OrNull var astronomy: [AstronomyRow]?
   /// "network", "memory" or "disk".
   let origin: String
   let server: String
@@ -36,17 +36,17 @@ public struct ForecastReport: Encodable, Sendable {
   /// Whether the forecast is only the last known one.
   public let stale: Bool
   /// Why the forecast was not refreshed, in one line.
-  public let problem: String?
+  @OrNull public private(set) var problem: String?
   let attribution: [String]
 
   /// The conditions of the moment and their own age.
   struct Now: Encodable {
     /// "available", "no coverage" or "unavailable".
     let state: String
-    let reason: String?
-    let hour: Hour?
-    let ageSeconds: Int?
-    let stale: Bool?
+    @OrNull var reason: String?
+    @OrNull var hour: Hour?
+    @OrNull var ageSeconds: Int?
+    @OrNull var stale: Bool?
   }
 
   /// One row.
@@ -54,62 +54,65 @@ public struct ForecastReport: Encodable, Sendable {
     let instant: String
     let day: String
     let time: String
-    let temperatureC: Double?
-    let apparentC: Double?
-    let precipitationMm: Double?
-    let precipitationPercent: Double?
-    let humidityPercent: Double?
-    let cloudPercent: Double?
-    let pressureHpa: Double?
-    let uvIndex: Double?
-    let weather: String?
-    let weatherCode: Int?
-    let windKmh: Double?
-    let gustKmh: Double?
-    let windFromDegrees: Double?
-    let waveM: Double?
-    let waveFromDegrees: Double?
-    let wavePeriodS: Double?
-    let swellM: Double?
-    let swellFromDegrees: Double?
-    let swellPeriodS: Double?
-    let surfaceC: Double?
+    @OrNull var temperatureC: Double?
+    @OrNull var apparentC: Double?
+    @OrNull var precipitationMm: Double?
+    @OrNull var precipitationPercent: Double?
+    @OrNull var humidityPercent: Double?
+    @OrNull var cloudPercent: Double?
+    @OrNull var pressureHpa: Double?
+    @OrNull var uvIndex: Double?
+    @OrNull var weather: String?
+    @OrNull var weatherCode: Int?
+    @OrNull var windKmh: Double?
+    @OrNull var gustKmh: Double?
+    @OrNull var windFromDegrees: Double?
+    @OrNull var waveM: Double?
+    @OrNull var waveFromDegrees: Double?
+    @OrNull var wavePeriodS: Double?
+    @OrNull var swellM: Double?
+    @OrNull var swellFromDegrees: Double?
+    @OrNull var swellPeriodS: Double?
+    @OrNull var surfaceC: Double?
   }
 
   /// One day.
   struct Day: Encodable {
     let day: String
-    let temperatureMinC: Double?
-    let temperatureMaxC: Double?
-    let precipitationMm: Double?
-    let precipitationPercent: Double?
-    let windMaxKmh: Double?
-    let gustMaxKmh: Double?
-    let uvIndexMax: Double?
-    let waveMaxM: Double?
-    let weather: String?
-    let weatherCode: Int?
+    @OrNull var temperatureMinC: Double?
+    @OrNull var temperatureMaxC: Double?
+    @OrNull var precipitationMm: Double?
+    @OrNull var precipitationPercent: Double?
+    @OrNull var windMaxKmh: Double?
+    @OrNull var gustMaxKmh: Double?
+    @OrNull var uvIndexMax: Double?
+    @OrNull var waveMaxM: Double?
+    @OrNull var weather: String?
+    @OrNull var weatherCode: Int?
   }
 
   /// The sea at noon, or why there is none.
   struct Sea: Encodable {
     /// "available", "no coverage", "unavailable" or "unsupported".
     let state: String
-    let reason: String?
-    let waveM: Double?
-    let waveFromDegrees: Double?
-    let wavePeriodS: Double?
-    let surfaceC: Double?
-    let ageSeconds: Int?
-    let stale: Bool?
+    @OrNull var reason: String?
+    @OrNull var waveM: Double?
+    @OrNull var waveFromDegrees: Double?
+    @OrNull var wavePeriodS: Double?
+    @OrNull var surfaceC: Double?
+    @OrNull var ageSeconds: Int?
+    @OrNull var stale: Bool?
   }
 
   /// The warnings in force, or that they are not known.
   struct Alerts: Encodable {
     /// "available", "unavailable" or "unsupported".
     let state: String
-    let reason: String?
-    let alerts: [WeatherAlert]
+    @OrNull var reason: String?
+    let alerts: [AlertReport]
+    /// Those of the last answer, when the present ones are not known.
+    @OrNull var lastKnownAlerts: [AlertReport]?
+    @OrNull var lastKnownAgeSeconds: Int?
   }
 
   /// Makes the report of a forecast; `nil` when it has no values for the first day.
@@ -136,7 +139,7 @@ public struct ForecastReport: Encodable, Sendable {
     precipitationMm = summary.precipitationMillimeters?.rounded(decimals: 2)
     windMaxKmh = summary.strongestWindKilometersPerHour
     sea = Sea(weather.marine, summary.noon.sea)
-    alerts = weather.alerts.map(Alerts.init)
+    alerts = weather.alerts.map { Alerts($0, weather.lastKnownAlerts) }
     days = (0..<weather.count).map { Day(weather, weather.day.advanced(by: $0), all) }
     hours = showsHours ? Self.hours(of: weather, all).map { Hour($0, zone) } : nil
     astronomy = showsAstronomy ? weather.astronomy.map { AstronomyRow($0, place: spot.name) } : nil

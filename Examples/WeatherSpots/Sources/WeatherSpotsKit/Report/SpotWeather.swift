@@ -26,6 +26,8 @@ public struct SpotWeather: Sendable {
   public let astronomy: [Astronomy]
   /// Who has to be named.
   public let attribution: [String]
+  /// The warnings of the last answer, when ``alerts`` are not known now.
+  public internal(set) var lastKnownAlerts: LastKnownAlerts?
 
   /// The hours with the sea beside them.
   public var hours: [WeatherHour] { hourly.value?.merged(with: marine.value) ?? [] }
@@ -53,8 +55,10 @@ extension WeatherService {
     }
     let (current, hourly, daily, alerts, marine, astronomy) = try await weather(
       for: spot, on: day, days: days, policy: policy, including: .current, .hourly, .daily, .alerts, .marine, .astronomy)
-    return SpotWeather(
+    var weather = SpotWeather(
       spot: spot, day: day, count: days, current: current, hourly: hourly, daily: daily, alerts: alerts, marine: marine,
       astronomy: astronomy.value ?? [], attribution: provider.attribution)
+    if case .unavailable = alerts { weather.lastKnownAlerts = await lastKnownAlerts(at: place(spot)) }
+    return weather
   }
 }

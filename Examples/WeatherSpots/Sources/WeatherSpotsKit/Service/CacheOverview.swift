@@ -70,7 +70,7 @@ private struct Collections: Sendable {
     Self("alerts", "weather-alerts", CachedEntry<Place, WeatherAlerts>.self),
     Self("availability", "weather-availability", CachedEntry<Place, Set<WeatherDataset>>.self),
     Self("places", "geocoding", CachedEntry<Geocoding.Question, [FoundPlace]>.self),
-    Self("zones", "timezones", CachedEntry<Cell, String>.self),
+    Self("zones", "timezones", CachedEntry<Geocoding.ZoneKey, String>.self),
   ]
 
   private init<Key, Value>(_ name: String, _ collection: String, _ type: CachedEntry<Key, Value>.Type) {

@@ -12,6 +12,8 @@ public struct LoggedProvider: ForecastProvider {
   /// As the other's.
   public var name: String { provider.name }
   /// As the other's.
+  public var storageName: String { provider.storageName }
+  /// As the other's.
   public var attribution: [String] { provider.attribution }
   /// As the other's.
   public var needsCountry: Bool { provider.needsCountry }
@@ -68,6 +70,7 @@ extension ProviderError {
     case .unexpectedUnit: "unexpected unit"
     case .malformed: "malformed"
     case .misconfigured: "misconfigured"
+    case .notAsked: "not asked"
     }
   }
 }

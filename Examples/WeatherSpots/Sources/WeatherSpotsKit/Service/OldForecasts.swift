@@ -36,8 +36,12 @@ struct OldForecasts: Sendable {
 
   /// Takes over what is stored of a place and day, with its age; in one transaction, so that it is never in neither place.
   func adopt(_ key: PlaceDays) async throws {
-    guard key.place.provider == "open-meteo", let found = try await old.find(by: .init(cell: key.place.cell, day: key.day)) else { return }
-    let provenance = Provenance(provider: key.place.provider, server: found.server, isRecorded: found.isRecorded)
+    try await moveFormer(key)
+    guard (key.place.former?.place ?? key.place).provider == "open-meteo",
+      let found = try await old.find(by: .init(cell: key.place.cell, day: key.day)),
+      key.place.former.map({ $0.server == found.server }) ?? true
+    else { return }
+    let provenance = Provenance(provider: "open-meteo", server: found.server, isRecorded: found.isRecorded)
     let hours = found.hours.map { hour in
       var hour = hour
       hour.sea = nil
@@ -61,16 +65,43 @@ struct OldForecasts: Sendable {
     }
   }
 
+  /// Takes over what an earlier version stored of a server that was asked in the provider's place; what others answered stays.
+  private func moveFormer(_ key: PlaceDays) async throws {
+    guard let (former, server) = key.place.former else { return }
+    for key in Set(PlaceDays.mayHold(key.day, at: key.place) + [key]) {
+      let old = PlaceDays(former, from: key.day, days: key.days)
+      try await move(caches.hourly, from: old, to: key) { $0.provenance.server == server }
+      try await move(caches.daily, from: old, to: key) { $0.provenance.server == server }
+      try await move(caches.marine, from: old, to: key) { $0.provenance.server == server }
+    }
+    try await move(caches.current, from: former, to: key.place) { $0.provenance.server == server }
+    try await move(caches.alerts, from: former, to: key.place) { $0.provenance.server == server }
+  }
+
+  private func move<Key, Value>(
+    _ cache: CachedRepository<Key, Value>, from old: Key, to new: Key, _ isOfServer: (Value) -> Bool
+  ) async throws {
+    guard let found = try await cache.storage.find(by: old), let value = found.value, isOfServer(value) else { return }
+    if try await cache.storage.find(by: new) == nil { try await cache.storage.save(Entry(key: new, value: value, of: found).cached()) }
+    try await cache.storage.delete(old)
+  }
+
   /// The stored form of a cache's entry, which is public where its initializer is not.
-  private struct Entry<Value: Codable & Sendable>: Encodable {
-    let key: PlaceDays
+  private struct Entry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Encodable {
+    let key: Key
     let value: Value
     let fetchedAt: Date
     let freshUntil: Date
     let usableUntil: Date
     let byteCount: Int
 
-    init(key: PlaceDays, value: Value, fetchedAt: Date, _ freshness: FreshnessPolicy) throws {
+    init(key: Key, value: Value, of entry: CachedEntry<Key, Value>) {
+      self.key = key
+      self.value = value
+      (fetchedAt, freshUntil, usableUntil, byteCount) = (entry.fetchedAt, entry.freshUntil, entry.usableUntil, entry.byteCount)
+    }
+
+    init(key: Key, value: Value, fetchedAt: Date, _ freshness: FreshnessPolicy) throws {
       self.key = key
       self.value = value
       self.fetchedAt = fetchedAt
@@ -79,8 +110,8 @@ struct OldForecasts: Sendable {
       byteCount = try JSONEncoder().encode(value).count
     }
 
-    func cached() throws -> CachedEntry<PlaceDays, Value> {
-      try JSONDecoder().decode(CachedEntry<PlaceDays, Value>.self, from: JSONEncoder().encode(self))
+    func cached() throws -> CachedEntry<Key, Value> {
+      try JSONDecoder().decode(CachedEntry<Key, Value>.self, from: JSONEncoder().encode(self))
     }
   }
 }

@@ -28,10 +28,14 @@ public final class ProviderLimits: Sendable {
     ProviderLimits(
       concurrency: concurrency,
       quotas: [
-        TokenBucket(480, per: .seconds(60), maximumWait: .seconds(60), clock: clock), TokenBucket(4000, per: .hours(1), clock: clock),
+        TokenBucket(openMeteoPerMinute, per: .seconds(60), maximumWait: .seconds(60), clock: clock),
+        TokenBucket(4000, per: .hours(1), clock: clock),
         TokenBucket(8000, per: .hours(24), clock: clock),
       ], clock: clock)
   }
+
+  /// What Open-Meteo's limit by the minute allows here.
+  public static let openMeteoPerMinute = 480.0
 
   /// Those of WeatherKit, which counts by the month.
   public static func weatherKit(clock: any WallClock = SystemClock()) -> ProviderLimits {

@@ -7,6 +7,8 @@ public import Larder
 public struct StoredWeather: Sendable {
   private let caches: WeatherCaches
   private let clock: any WallClock
+  private let sources: WeatherSources
+  private let availabilities: LocalRepository<CachedEntry<Place, Set<WeatherDataset>>>
 
   /// Makes the stored weather of a store.
   ///
@@ -14,7 +16,11 @@ public struct StoredWeather: Sendable {
   public init(_ storage: SpotStore, clock: any WallClock = SystemClock()) async throws(RepositoryError) {
     let nobody = Nobody()
     let limits = HostLimits()
-    caches = try await WeatherCaches(storage.store, RequestCombiner(nobody) { _ in limits }, retry: .never, clock: clock)
+    let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
+    caches = try await WeatherCaches(
+      storage.store, RequestCombiner(nobody) { _ in limits }, capacity: capacity, retry: .never, clock: clock)
+    sources = try await WeatherSources(storage.store)
+    availabilities = try await storage.store.repository(RepositorySchema("weather-availability"))
     self.clock = clock
   }
 
@@ -26,25 +32,36 @@ public struct StoredWeather: Sendable {
     let today = LocalDay(containing: clock.now, in: spot.zone)
     var newest: SpotWeather?
     for provider in providers {
-      let place = Place(
-        provider: provider.name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
-      for key in PlaceDays.mayHold(today, at: place) {
-        guard let found = try await forecast(for: spot, on: today, key, provider.attribution) else { continue }
-        if let other = newest?.hourly.cached, let this = found.hourly.cached, other.fetchedAt >= this.fetchedAt { continue }
-        newest = found
+      for name in await [provider.name] + sources.names(of: provider.name) {
+        let place = Place(provider: name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
+        for key in PlaceDays.mayHold(today, at: place) {
+          guard let found = try await forecast(for: spot, on: today, key, provider) else { continue }
+          if let other = newest?.hourly.cached, let this = found.hourly.cached, other.fetchedAt >= this.fetchedAt { continue }
+          newest = found
+        }
       }
     }
     return newest
   }
 
-  private func forecast(for spot: Spot, on day: LocalDay, _ key: PlaceDays, _ attribution: [String]) async throws -> SpotWeather? {
+  private func forecast(for spot: Spot, on day: LocalDay, _ key: PlaceDays, _ provider: StoredProvider) async throws -> SpotWeather? {
     let hourly = try await reading(caches.hourly, key)
     guard hourly.value?.hours.contains(where: { LocalDay(containing: $0.instant, in: spot.zone) == day }) ?? false else { return nil }
-    return SpotWeather(
+    let hasAlerts = try await offers(.alerts, provider, at: key.place)
+    let alerts: Reading<WeatherAlerts> = hasAlerts ? try await reading(caches.alerts, key.place) : .unsupported
+    var weather = SpotWeather(
       spot: spot, day: day, count: 1, current: try await reading(caches.current, key.place), hourly: hourly,
-      daily: try await reading(caches.daily, key), alerts: try await reading(caches.alerts, key.place),
-      marine: try await reading(caches.marine, key),
-      astronomy: [Astronomy(at: spot.coordinate, on: day, in: spot.zone)], attribution: attribution)
+      daily: try await reading(caches.daily, key), alerts: alerts,
+      marine: provider.offered.contains(.marine) ? try await reading(caches.marine, key) : .unsupported,
+      astronomy: [Astronomy(at: spot.coordinate, on: day, in: spot.zone)], attribution: provider.attribution)
+    if case .unavailable = alerts { weather.lastKnownAlerts = await LastKnownAlerts(caches.alerts, key.place, at: clock.now) }
+    return weather
+  }
+
+  /// Whether the provider has a kind of data at a place, as far as it is known.
+  private func offers(_ dataset: WeatherDataset, _ provider: StoredProvider, at place: Place) async throws(RepositoryError) -> Bool {
+    guard provider.offered.contains(dataset), provider.needsCountry else { return provider.offered.contains(dataset) }
+    return try await availabilities.find(by: place)?.value?.contains(dataset) ?? true
   }
 
   private func reading<Key, Value>(_ cache: CachedRepository<Key, Value>, _ key: Key) async throws -> Reading<Value> {
@@ -66,9 +83,12 @@ public struct StoredProvider: Sendable {
   public let name: String
   let needsCountry: Bool
   let attribution: [String]
+  /// The kinds of data that it has, at least somewhere.
+  let offered: Set<WeatherDataset>
 
   /// Says of a provider what reading its stored data takes.
-  public init(name: String, needsCountry: Bool, attribution: [String]) {
+  public init(name: String, needsCountry: Bool, attribution: [String], offered: Set<WeatherDataset> = Set(WeatherDataset.allCases)) {
+    self.offered = offered
     self.name = name
     self.needsCountry = needsCountry
     self.attribution = attribution
@@ -76,12 +96,17 @@ public struct StoredProvider: Sendable {
 
   /// All providers of the program.
   public static let all = [
-    StoredProvider(OpenMeteoProvider()), StoredProvider(name: "weatherkit", needsCountry: true, attribution: WeatherKitProvider.credit),
+    StoredProvider(OpenMeteoProvider()),
+    StoredProvider(
+      name: "weatherkit", needsCountry: true, attribution: WeatherKitProvider.credit,
+      offered: [.current, .hourly, .daily, .alerts]),
     StoredProvider(RecordedProvider()),
   ]
 
   private init(_ provider: some ForecastProvider) {
-    self.init(name: provider.name, needsCountry: provider.needsCountry, attribution: provider.attribution)
+    self.init(
+      name: provider.name, needsCountry: provider.needsCountry, attribution: provider.attribution,
+      offered: Set(WeatherDataset.allCases.filter { provider.service(of: $0) != nil }))
   }
 }
 

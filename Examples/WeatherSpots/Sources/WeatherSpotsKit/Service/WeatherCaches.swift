@@ -21,11 +21,14 @@ struct WeatherCaches: Sendable {
     static let alerts = FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))
   }
 
-  /// How many entries are kept of each kind.
-  static let capacity = 500
+  /// How many entries are kept of each kind: those of today and of yesterday of every spot, and some of other points.
+  static func capacity(spots: Int) -> Int { 500 + 2 * spots }
 
-  init(_ store: Store, _ combiner: RequestCombiner, retry: RetryPolicy, clock: any WallClock) async throws(RepositoryError) {
-    let eviction = EvictionPolicy(countLimit: Self.capacity)
+  /// - Parameter capacity: How many entries are kept of each kind.
+  init(
+    _ store: Store, _ combiner: RequestCombiner, capacity: Int, retry: RetryPolicy, clock: any WallClock
+  ) async throws(RepositoryError) {
+    let eviction = EvictionPolicy(countLimit: capacity)
     @Sendable func today(_ place: Place) -> LocalDay { LocalDay(containing: clock.now, in: place.zone) }
     current = CachedRepository(
       storage: try await store.repository(RepositorySchema("weather-current")), freshness: Freshness.current, eviction: eviction,

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 import Larder
 
 extension WeatherService {
@@ -10,14 +10,7 @@ extension WeatherService {
     _ reading: Reading<Value>, _ cache: CachedRepository<PlaceDays, Value>, _ question: Question, has: (Value) -> Bool
   ) async throws -> Reading<Value> {
     guard question.policy != .networkOnly, case .unavailable(let problem) = reading else { return reading }
-    var newest: Cached<Value>?
-    for key in PlaceDays.mayHold(question.day, at: question.place) where key != question.days {
-      do {
-        let found = try await cache.value(for: key, policy: .cacheOnly)
-        if has(found.value), newest.map({ $0.fetchedAt < found.fetchedAt }) ?? true { newest = found }
-      } catch let error as CancellationError { throw error } catch {}  // not stored, which is what is being found out
-    }
-    guard let newest else { return reading }
+    guard let newest = try await newestStored(cache, question, has: has) else { return reading }
     let reason: WeatherProblem? = question.policy == .cacheOnly ? nil : problem
     return .available(
       Cached(
@@ -25,22 +18,70 @@ extension WeatherService {
     )
   }
 
+  /// The newest stored answer that has the asked day and may be shown, of those that began on another day or have another span.
+  private func newestStored<Value>(
+    _ cache: CachedRepository<PlaceDays, Value>, _ question: Question, has: (Value) -> Bool
+  ) async throws -> Cached<Value>? {
+    var newest: Cached<Value>?
+    for key in PlaceDays.mayHold(question.day, at: question.place) where key != question.days {
+      do {
+        let found = try await cache.value(for: key, policy: .cacheOnly)
+        if has(found.value), newest.map({ $0.fetchedAt < found.fetchedAt }) ?? true { newest = found }
+      } catch let error as CancellationError { throw error } catch {}  // not stored, which is what is being found out
+    }
+    return newest
+  }
+
+  /// What is shown at once while it is refreshed: after midnight, yesterday's answer has today's rows and nothing is stored of today's own.
+  private func storedAtOnce<Value>(
+    _ cache: CachedRepository<PlaceDays, Value>, _ question: Question, has: (Value) -> Bool
+  ) async throws -> Reading<Value>? {
+    guard question.policy == .staleWhileRevalidate else { return nil }
+    do {
+      if let entry = try await cache.storage.find(by: question.days), clock.now < entry.usableUntil { return nil }
+    } catch { return nil }  // the cache finds out what is wrong with the store
+    return try await newestStored(cache, question, has: has).map(Reading.available)
+  }
+
   /// Reads the hours.
   func readHourly(_ question: Question) async throws -> Reading<HourlyForecast> {
-    let reading = try await read(.hourly, caches.hourly, question.days, question)
-    return try await orStored(reading, caches.hourly, question) { $0.hours.contains { question.isFirstDay($0.instant) } }
+    func has(_ value: HourlyForecast) -> Bool { value.hours.contains { question.isFirstDay($0.instant) } }
+    if let reading = try await storedAtOnce(caches.hourly, question, has: has) { return reading }
+    return try await orStored(try await read(.hourly, caches.hourly, question.days, question), caches.hourly, question, has: has)
   }
 
   /// Reads the days.
   func readDaily(_ question: Question) async throws -> Reading<DailyForecast> {
-    let reading = try await read(.daily, caches.daily, question.days, question)
-    return try await orStored(reading, caches.daily, question) { $0.days.contains { $0.day == question.day } }
+    func has(_ value: DailyForecast) -> Bool { value.days.contains { $0.day == question.day } }
+    if let reading = try await storedAtOnce(caches.daily, question, has: has) { return reading }
+    return try await orStored(try await read(.daily, caches.daily, question.days, question), caches.daily, question, has: has)
   }
 
   /// Reads the sea.
   func readMarine(_ question: Question) async throws -> Reading<MarineForecast> {
-    let reading = try await readNewMarine(question)
-    return try await orStored(reading, caches.marine, question) { $0.hours.contains { question.isFirstDay($0.instant) } }
+    func has(_ value: MarineForecast) -> Bool { value.hours.contains { question.isFirstDay($0.instant) } }
+    if let reading = try await storedAtOnce(caches.marine, question, has: has) { return reading }
+    return try await orStored(try await readNewMarine(question), caches.marine, question, has: has)
+  }
+}
+
+extension WeatherService {
+  /// How old the newest stored hours of a spot's day are, though they may be too old to be shown; `nil` when there are none.
+  public func ageOfStored(for spot: Spot, on day: LocalDay) async -> Duration? {
+    await fetchedAt(day, at: place(spot)).map { .seconds(clock.now.timeIntervalSince($0)) }
+  }
+
+  /// Whether the hours of a spot's day that were fetched at an instant are still stored.
+  public func hasHours(of spot: Spot, on day: LocalDay, fetchedAt instant: Date) async -> Bool {
+    for key in PlaceDays.mayHold(day, at: place(spot)) {
+      do { if try await caches.hourly.storage.find(by: key)?.fetchedAt == instant { return true } } catch { continue }
+    }
+    return false
+  }
+
+  /// The warnings as they were last known, those that have not ended since; `nil` when nothing is known of the last two days.
+  func lastKnownAlerts(at place: Place) async -> LastKnownAlerts? {
+    await LastKnownAlerts(caches.alerts, place, at: clock.now)
   }
 }
 

@@ -36,6 +36,7 @@ public struct WeatherService: Sendable {
   private let availabilities: CachedRepository<Place, Set<WeatherDataset>>
   private let troubles: Troubles
   private let oldForecasts: OldForecasts
+  private let sources: WeatherSources
   private let background = Background()
   let clock: any WallClock
 
@@ -55,13 +56,16 @@ public struct WeatherService: Sendable {
     self.provider = provider
     self.clock = clock
     combiner = RequestCombiner(provider) { limits.of($0) }
-    caches = try await WeatherCaches(storage.store, combiner, retry: retry, clock: clock)
+    let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
+    caches = try await WeatherCaches(storage.store, combiner, capacity: capacity, retry: retry, clock: clock)
     availabilities = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("weather-availability")),
-      freshness: FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30)), eviction: EvictionPolicy(countLimit: WeatherCaches.capacity),
+      freshness: FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30)), eviction: EvictionPolicy(countLimit: capacity),
       retry: retry, clock: clock, source: AvailabilitySource(provider: provider, limits: limits))
     troubles = Troubles(try await storage.store.repository(RepositorySchema("weather-troubles")))
     oldForecasts = try await OldForecasts(storage.store, caches)
+    sources = try await WeatherSources(storage.store)
+    await sources.note(provider, at: clock.now)
   }
 
   /// The weather of a spot: a tuple of exactly what was asked for, in that order.
@@ -89,7 +93,7 @@ public struct WeatherService: Sendable {
       } onCancel: {
         for task in repeat each tasks { task.cancel() }
       }
-      if policy == .staleWhileRevalidate, !groups.isEmpty {
+      if policy == .staleWhileRevalidate, await stillNeedsFetch(datasets, question) {
         // What is stale is being fetched now: the announcement holds until that is done.
         let refreshing = question.refreshing
         var refreshes: [Task<Void, any Error>] = []
@@ -119,14 +123,46 @@ public struct WeatherService: Sendable {
     try await availabilities.value(for: place(spot), policy: policy).value
   }
 
-  func place(_ spot: Spot) -> Place {
-    Place(provider: provider.name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
+  func place(_ spot: Spot) -> Place { place(spot, of: provider.storageName) }
+
+  private func place(_ spot: Spot, of storageName: String) -> Place {
+    Place(provider: storageName, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
+  }
+
+  /// Where what is stored of a spot is: under the server that would be asked, or, when nobody is and that has nothing, under the server whose
+  /// forecast is the newest.
+  private func storedPlace(_ spot: Spot, _ day: LocalDay) async -> Place {
+    let own = place(spot)
+    guard provider.storageName == provider.name, await fetchedAt(day, at: own) == nil else { return own }
+    var (newest, place): (Date?, Place) = (nil, own)
+    for name in await sources.names(of: provider.name) {
+      let other = self.place(spot, of: name)
+      guard let date = await fetchedAt(day, at: other), newest.map({ $0 < date }) ?? true else { continue }
+      (newest, place) = (date, other)
+    }
+    return place
+  }
+
+  /// When the newest stored hours of a day were fetched, however old they are; `nil` when there are none.
+  func fetchedAt(_ day: LocalDay, at place: Place) async -> Date? {
+    var newest: Date?
+    for back in 0..<PlaceDays.spans.all {
+      for days in [PlaceDays.spans.week, PlaceDays.spans.all] where back < days {
+        let key = PlaceDays(place, from: day.advanced(by: -back), days: days)
+        do {
+          guard let entry = try await caches.hourly.storage.find(by: key), entry.value != nil else { continue }
+          newest = max(newest ?? entry.fetchedAt, entry.fetchedAt)
+        } catch { continue }  // what cannot be read is not there
+      }
+    }
+    return newest
   }
 
   private func question(
     _ spot: Spot, _ day: LocalDay?, _ days: Int, _ policy: FetchPolicy, _ asked: Set<WeatherDataset>
   ) async throws -> Question {
-    let place = place(spot)
+    let day = day ?? LocalDay(containing: clock.now, in: spot.zone)
+    let place = policy == .cacheOnly ? await storedPlace(spot, day) : place(spot)
     var offered = Set(WeatherDataset.allCases.filter { provider.service(of: $0) != nil })
     var problem: WeatherProblem?
     if !asked.isDisjoint(with: offered), provider.needsCountry {
@@ -137,7 +173,7 @@ public struct WeatherService: Sendable {
       }
     }
     let question = Question(
-      coordinate: spot.coordinate, place: place, day: day ?? LocalDay(containing: clock.now, in: spot.zone), count: min(max(days, 1), 16),
+      coordinate: spot.coordinate, place: place, day: day, count: min(max(days, 1), 16),
       policy: policy, offered: offered, availabilityProblem: problem)
     // A store that cannot be written now keeps them as they are.
     do { try await oldForecasts.adopt(question.days) } catch {}
@@ -160,6 +196,12 @@ extension WeatherService {
     return groups
   }
 
+  /// Whether something that is asked for is shown though it is not fresh, or was not got.
+  private func stillNeedsFetch(_ datasets: Set<WeatherDataset>, _ question: Question) async -> Bool {
+    for dataset in datasets.intersection(question.offered) where await needsFetch(dataset, question) { return true }
+    return false
+  }
+
   private func leave(_ groups: [RequestCombiner.Group]) async {
     for group in groups { await combiner.leave(group) }
   }
@@ -178,6 +220,22 @@ extension WeatherService {
     case .marine: await !isFresh(caches.marine, question.days)
     case .astronomy: false
     }
+  }
+
+  /// The kinds of data that would be asked for, by service.
+  func fetched(
+    _ datasets: Set<WeatherDataset>, for spot: Spot, _ day: LocalDay, _ policy: FetchPolicy
+  ) async -> [String: Set<WeatherDataset>] {
+    let question = Question(
+      coordinate: spot.coordinate, place: place(spot), day: day, count: 1, policy: policy, offered: datasets,
+      availabilityProblem: nil)
+    var byService: [String: Set<WeatherDataset>] = [:]
+    for dataset in datasets {
+      if let service = provider.service(of: dataset), await needsFetch(dataset, question) {
+        byService[service, default: []].insert(dataset)
+      }
+    }
+    return byService
   }
 
   private func isFresh<Key, Value>(_ cache: CachedRepository<Key, Value>, _ key: Key) async -> Bool {

@@ -5,28 +5,36 @@ extension WeatherKitResponse {
   func answer(to asked: Set<WeatherDataset>, in zone: TimeZone, _ provenance: Provenance) -> ProviderAnswer {
     var answer = ProviderAnswer()
     if asked.contains(.current) {
-      answer.current = part(currentWeather?.metadata, currentWeather) { CurrentWeather(conditions: $0.conditions, provenance: provenance) }
+      answer.current = part(currentWeather, \.metadata) { CurrentWeather(conditions: $0.conditions, provenance: provenance) }
     }
     if asked.contains(.hourly) {
-      answer.hourly = part(forecastHourly?.metadata, forecastHourly) {
+      answer.hourly = part(forecastHourly, \.metadata) {
         HourlyForecast(hours: Self.hours($0.hours), provenance: provenance)
       }
     }
     if asked.contains(.daily) {
-      answer.daily = part(forecastDaily?.metadata, forecastDaily) {
+      answer.daily = part(forecastDaily, \.metadata) {
         DailyForecast(days: $0.days.compactMap { $0.day(in: zone) }.sorted { $0.day < $1.day }, provenance: provenance)
       }
     }
     if asked.contains(.alerts) {
-      answer.alerts = part(weatherAlerts?.metadata, weatherAlerts) {
+      answer.alerts = part(weatherAlerts, \.metadata) {
         WeatherAlerts(alerts: $0.alerts.map(\.alert), provenance: provenance)
       }
     }
     return answer
   }
 
-  private func part<Wire, Value>(_ metadata: Metadata?, _ wire: Wire?, _ make: (Wire) -> Value) -> ProviderAnswer.Part<Value> {
-    guard let metadata, let wire else { return .failure(.unsupported) }
+  private func part<Wire, Value>(
+    _ dataSet: DataSet<Wire>, _ metadata: (Wire) -> Metadata, _ make: (Wire) -> Value
+  ) -> ProviderAnswer.Part<Value> {
+    let wire: Wire
+    switch dataSet {
+    case .here(let value): wire = value
+    case .missing: return .failure(.unsupported)
+    case .unreadable(let what): return .failure(.malformed(what))
+    }
+    let metadata = metadata(wire)
     // "m" is for metric, and the only one documented.
     guard metadata.units ?? "m" == "m" else { return .failure(.unexpectedUnit(column: "units", unit: metadata.units ?? "")) }
     return .success(.here(make(wire), until: metadata.expireTime))
@@ -87,7 +95,8 @@ extension WeatherKitResponse.Day {
     row.highestCelsius = temperatureMax
     row.precipitationMillimeters = precipitationAmount
     row.precipitationPercent = precipitationChance.map(percent)
-    row.windKilometersPerHour = windSpeedMax ?? daytimeForecast?.windSpeed
+    // Not the wind of its daytime, which is a mean: without a maximum that of the hours is shown.
+    row.windKilometersPerHour = windSpeedMax
     row.gustKilometersPerHour = windGustSpeedMax
     row.windDegrees = daytimeForecast?.windDirection
     row.uvIndex = maxUvIndex

@@ -55,6 +55,11 @@ public struct WeatherKitKey: Sendable {
     }
   }
 
+  /// What tells this key from others, and nothing that could be used: a hash of its public half.
+  var fingerprint: String {
+    SHA256.hash(data: key.publicKey.rawRepresentation).prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+
   func signature(of text: String) throws(ProviderError) -> Data {
     do { return try key.signature(for: Data(text.utf8)).rawRepresentation } catch {
       throw .misconfigured("the WeatherKit key cannot sign")

@@ -8,25 +8,41 @@ public struct WeatherKitProvider: ForecastProvider {
   private let language: String
   private let tokens: WeatherKitTokens
   private let now: @Sendable () -> Date
+  private let hosts: HostStates?
 
   /// Apple's server.
   public static let server = URL(string: "https://weatherkit.apple.com") ?? URL(filePath: "/")
 
   /// Makes a provider.
+  ///
+  /// A key that is refused, by two tokens one after the other, is not tried again for fifteen minutes; with `hosts` of a store by later runs
+  /// neither.
+  /// - Parameters:
+  ///   - key: Who asks.
+  ///   - server: Who is asked.
+  ///   - language: The language of texts.
+  ///   - transport: How.
+  ///   - timeout: How long each answer may take.
+  ///   - hosts: What is known of the hosts, shared by everything that asks them; without it every request is made.
+  ///   - now: The time.
   public init(
     key: WeatherKitKey, server: URL = Self.server, language: String = "en", transport: any Transport = URLSessionTransport(),
-    timeout: Duration = .seconds(10), now: @escaping @Sendable () -> Date = { Date() }
+    timeout: Duration = .seconds(10), hosts: HostStates? = nil, now: @escaping @Sendable () -> Date = { Date() }
   ) {
     self.server = server
     self.transport = transport
     self.timeout = timeout
     self.language = language
     self.now = now
-    tokens = WeatherKitTokens(key, now: now)
+    self.hosts = hosts
+    tokens = WeatherKitTokens(key, at: server, hosts: hosts, now: now)
   }
 
-  /// The name that its data are kept under.
+  /// Its name.
   public var name: String { "weatherkit" }
+
+  /// The name that its data are kept under, with the server where that is not Apple's.
+  public var storageName: String { server == Self.server ? name : "\(name) at \(OpenMeteoServers.origin(server))" }
 
   /// The mark and the link that Apple requires.
   public var attribution: [String] { Self.credit }
@@ -92,24 +108,62 @@ public struct WeatherKitProvider: ForecastProvider {
     return items
   }
 
-  /// A signed request; a token that is refused is renewed once, and a second refusal is an error.
+  /// A signed request.
+  ///
+  /// A token that is refused is renewed once for all who have used it; when that is refused too, nobody asks any more.
   private func get(_ path: String, _ items: [URLQueryItem]) async throws(ProviderError) -> TransportResponse {
-    var token = try await tokens.current()
-    var response = try await send(path, items, headers: ["Authorization": "Bearer \(token.text)"])
-    if response.status == 401 {
-      token = try await tokens.renewed(after: token)
-      response = try await send(path, items, headers: ["Authorization": "Bearer \(token.text)"])
+    let token = try await tokens.current()
+    var response = try await send(path, items, token)
+    while response.status == 401 {
+      let renewal = try await tokens.renewal(after: response.token)
+      guard renewal.isTrial else {
+        response = try await send(path, items, renewal.token)
+        continue
+      }
+      do throws(ProviderError) { response = try await send(path, items, renewal.token) } catch {
+        await tokens.endTrial(refusal: nil)
+        throw error
+      }
+      let refusal = response.status == 401 ? WeatherKitResponse.error(response.response, at: now()) : nil
+      await tokens.endTrial(refusal: refusal)
+      if let refusal { throw refusal }
     }
-    guard response.status == 200 else { throw WeatherKitResponse.error(response, at: now()) }
-    return response
+    guard response.status == 200 else { throw WeatherKitResponse.error(response.response, at: now()) }
+    return response.response
+  }
+
+  /// An answer, and the token that it was asked for with.
+  private struct Answer {
+    let response: TransportResponse
+    let token: WeatherKitToken
+    var status: Int { response.status }
+  }
+
+  private func send(_ path: String, _ items: [URLQueryItem], _ token: WeatherKitToken) async throws(ProviderError) -> Answer {
+    Answer(response: try await send(path, items, headers: ["Authorization": "Bearer \(token.text)"]), token: token)
   }
 
   private func send(_ path: String, _ items: [URLQueryItem], headers: [String: String]) async throws(ProviderError) -> TransportResponse {
     var url = server.appending(path: path)
     if !items.isEmpty { url.append(queryItems: items) }
-    do throws(TransportError) {
-      return try await transport.get(TransportRequest(url, headers: headers, timeout: timeout))
-    } catch { throw .network(error) }
+    let request = TransportRequest(url, headers: headers, timeout: timeout)
+    var refused: TransportResponse?
+    do throws(ProviderError) {
+      guard let hosts else { return try await transport(request) }
+      return try await hosts.run(url) { () async throws(ProviderError) -> TransportResponse in
+        let response = try await transport(request)
+        guard response.status != 200, response.status != 401 else { return response }
+        refused = response
+        throw WeatherKitResponse.error(response, at: now())
+      }
+    } catch {
+      if let refused { return refused }
+      throw error
+    }
+  }
+
+  private func transport(_ request: TransportRequest) async throws(ProviderError) -> TransportResponse {
+    do throws(TransportError) { return try await transport.get(request) } catch { throw .network(error) }
   }
 
   private static func path(_ place: Place) -> String {

@@ -1,11 +1,51 @@
 import Foundation
 
 /// What WeatherKit answers: the data sets that were asked for and that it has.
+///
+/// Each data set is read for itself: one with a gap does not sink the others, and says what it lacks.
 struct WeatherKitResponse: Decodable {
-  let currentWeather: Current?
-  let forecastHourly: Hourly?
-  let forecastDaily: Daily?
-  let weatherAlerts: Alerts?
+  let currentWeather: DataSet<Current>
+  let forecastHourly: DataSet<Hourly>
+  let forecastDaily: DataSet<Daily>
+  let weatherAlerts: DataSet<Alerts>
+
+  /// A data set of an answer.
+  enum DataSet<Wire: Decodable> {
+    case here(Wire)
+    /// It was not sent.
+    case missing
+    /// It cannot be read; what is wrong with it.
+    case unreadable(String)
+  }
+
+  private enum CodingKeys: CodingKey { case currentWeather, forecastHourly, forecastDaily, weatherAlerts }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    func dataSet<Wire>(_ key: CodingKeys) -> DataSet<Wire> {
+      do { return try container.decodeIfPresent(Wire.self, forKey: key).map(DataSet.here) ?? .missing } catch {
+        return .unreadable(Self.words(error))
+      }
+    }
+    currentWeather = dataSet(.currentWeather)
+    forecastHourly = dataSet(.forecastHourly)
+    forecastDaily = dataSet(.forecastDaily)
+    weatherAlerts = dataSet(.weatherAlerts)
+  }
+
+  /// What a data set lacks, such as "forecastHourly.hours[3].forecastStart is missing"; nothing of what it has.
+  private static func words(_ error: any Error) -> String {
+    func name(_ path: [any CodingKey]) -> String {
+      path.reduce("") { $0 + ($1.intValue.map { "[\($0)]" } ?? ($0.isEmpty ? "" : ".") + $1.stringValue) }
+    }
+    return switch error {
+    case DecodingError.keyNotFound(let key, let context): "\(name(context.codingPath + [key])) is missing"
+    case DecodingError.valueNotFound(_, let context): "\(name(context.codingPath)) is missing"
+    case DecodingError.typeMismatch(_, let context), DecodingError.dataCorrupted(let context):
+      "\(name(context.codingPath)) is not as documented"
+    default: "not the documented JSON"
+    }
+  }
 
   struct Metadata: Decodable {
     let expireTime: Date
@@ -69,7 +109,6 @@ struct WeatherKitResponse: Decodable {
 
   struct Part: Decodable {
     let windDirection: Double?
-    let windSpeed: Double?
   }
 
   struct Alerts: Decodable {

@@ -36,6 +36,20 @@ import Testing
     #expect(sink.taken.count == 6 && Set(sink.taken.map(\.key)).count == 6)
   }
 
+  @Test(arguments: [ProviderError.notAsked(WeatherProblem("out", "out"), wait: .seconds(30)), .misconfigured("no key")])
+  func whatWasNeverAskedIsNotCounted(_ error: ProviderError) async throws {
+    bench.source.fail(error)
+    let report = try await bench.round(try brest(), [sink])
+    #expect(report.calls == 0 && report.failedCalls == 1 && !report.problems.isEmpty)
+    #expect(try await bench.checks().map(\.calls) == [0])
+    let store = try await Store.open(bench.backend)
+    #expect(try await AlertQueue(store).ledger.loadAll().allSatisfy { $0.calls == 0 && $0.unclustered == 0 })
+    try await store.close()
+    // It is still its turn.
+    bench.source.say([try warning()])
+    #expect(try await bench.round(try brest(), [sink]).calls == 1)
+  }
+
   @Test func aWarningThatSeveralClustersHaveIsToldOnceToEach() async throws {
     let watchers = try brest() + [try watcher("c", 48.8, -4.0)]
     bench.source.say([try warning()])

@@ -1,0 +1,50 @@
+import Foundation
+public import Larder
+
+/// What the forecasts of many spots would take.
+public struct ForecastEstimate: Hashable, Codable, Sendable {
+  /// How many spots there are.
+  public var spots: Int
+  /// How many of them have something that would be asked for.
+  public var toFetch: Int
+  /// About how many calls that is, at least.
+  public var calls: Int
+  /// What they weigh in the provider's quota.
+  public var weight: Double
+  /// About how long it takes, in seconds: the calls, and the waiting for the quota.
+  public var seconds: Int
+}
+
+extension WeatherService {
+  /// Says what the forecasts of some spots would take, and asks nobody.
+  ///
+  /// - Parameters:
+  ///   - spots: Whose forecasts.
+  ///   - day: The first day; today unless given.
+  ///   - policy: Where the answers may come from.
+  ///   - placesPerCall: How many places go in one call.
+  ///   - perMinute: The quota of a minute; `nil` for none that would be waited for.
+  public func estimate(
+    for spots: [Spot], on day: LocalDay? = nil, policy: FetchPolicy, placesPerCall: Int, perMinute: Double?
+  ) async -> ForecastEstimate {
+    var (toFetch, weight): (Int, Double) = (0, 0)
+    var places: [String: Int] = [:]
+    for spot in spots {
+      let day = day ?? LocalDay(containing: clock.now, in: spot.zone)
+      let kinds: Set<WeatherDataset> =
+        day == LocalDay(containing: clock.now, in: spot.zone) ? [.current, .hourly, .daily, .alerts, .marine] : [.hourly, .daily, .marine]
+      let wanted = await fetched(kinds, for: spot, day, policy)
+      guard !wanted.isEmpty else { continue }
+      toFetch += 1
+      for (service, datasets) in wanted {
+        places[service, default: 0] += 1
+        weight += provider.weight(of: ProviderRequest(place(spot), from: day, days: PlaceDays.spans.week, datasets))
+      }
+    }
+    let calls = places.values.reduce(0) { $0 + ($1 + placesPerCall - 1) / placesPerCall }
+    // Four calls at a time, of about a second; a minute's quota is there at once, and then comes back evenly.
+    let waiting = perMinute.map { max(0, weight - $0) / $0 * 60 } ?? 0
+    return ForecastEstimate(
+      spots: spots.count, toFetch: toFetch, calls: calls, weight: weight, seconds: Int((Double(calls) / 4 + waiting).rounded(.up)))
+  }
+}

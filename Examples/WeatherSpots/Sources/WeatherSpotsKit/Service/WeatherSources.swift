@@ -1,0 +1,37 @@
+import Foundation
+import Larder
+
+/// Which servers a store has data of, besides those that the providers ask by themselves.
+struct WeatherSources: Sendable {
+  /// A server that was asked in a provider's place.
+  struct Source: Codable, Identifiable, Sendable {
+    /// What its data are kept under.
+    let id: String
+    /// The provider as which it was asked.
+    let provider: String
+    /// When it was first asked.
+    let since: Date
+  }
+
+  /// How many are remembered; of servers that were tried once and never again, the data expire too.
+  static let capacity = 20
+  private let storage: LocalRepository<Source>
+
+  init(_ store: Store) async throws(RepositoryError) { storage = try await store.repository(RepositorySchema("weather-sources")) }
+
+  /// Remembers that a provider asks another server than its own; a store that cannot be written forgets it.
+  func note(_ provider: any ForecastProvider, at now: Date) async {
+    guard provider.storageName != provider.name else { return }
+    do {
+      guard try await storage.find(by: provider.storageName) == nil else { return }
+      let old = try await storage.loadAll().sorted { $0.since > $1.since }.dropFirst(Self.capacity - 1)
+      for source in old { try await storage.delete(source.id) }
+      try await storage.save(Source(id: provider.storageName, provider: provider.name, since: now))
+    } catch {}  // see above
+  }
+
+  /// What data of other servers are kept under, that were asked as a provider is.
+  func names(of provider: String) async -> [String] {
+    do { return try await storage.loadAll().filter { $0.provider == provider }.map(\.id).sorted() } catch { return [] }
+  }
+}
