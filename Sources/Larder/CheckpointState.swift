@@ -3,6 +3,8 @@ struct CheckpointState: Sendable {
   /// The commit that the last checkpoint (or open) left nothing behind of.
   var folded: UInt64
   var isIdleTimerSet = false
+  /// Whether a checkpoint goes on beside commits.
+  var isRunning = false
   var lastWrite = ContinuousClock.now
   /// Why the last automatic checkpoint failed, and the commit from which it may be tried again.
   var failure: RepositoryError?

@@ -80,20 +80,42 @@ extension CommitQueue {
 
   /// A checkpoint that nobody asked for: its failure must not fail a write, so it is kept for `verify`, and tried again later.
   private func automaticCheckpoint(_ commit: UInt64) {
-    guard case .open = state.condition else { return }
+    guard case .open = state.condition, !checkpoints.withLock({ $0.isRunning }) else { return }
+    checkpointStep(commit) { backend throws(RepositoryError) in try backend.beginCheckpoint() }
+  }
+
+  /// Does a short part of a checkpoint between two commits, and has the long part that follows done beside commits.
+  private func checkpointStep(
+    _ commit: UInt64, _ step: (any StorageBackend) throws(RepositoryError) -> (@Sendable () -> Void)?
+  ) {
     do throws(RepositoryError) {
-      try backend.checkpoint()
+      let work = try step(backend)
       checkpoints.withLock {
-        $0.folded = commit
+        $0.isRunning = work != nil
+        guard work == nil else { return }
+        $0.folded = max($0.folded, commit)
         $0.failure = nil
+      }
+      guard let work else { return }
+      DispatchQueue(label: "larder.checkpoint", qos: .utility).async { [weak self] in
+        work()
+        self?.executor.queue.async { [weak self] in self?.continueCheckpoint(commit) }
       }
     } catch {
       notePoison(error)
       checkpoints.withLock {
+        $0.isRunning = false
         $0.failure = error
         $0.retryFrom = commit + 1_000
       }
     }
+  }
+
+  /// On the executor only.
+  private func continueCheckpoint(_ commit: UInt64) {
+    guard case .open = state.condition else { return checkpoints.withLock { $0.isRunning = false } }
+    checkpointStep(commit) { backend throws(RepositoryError) in try backend.continueCheckpoint() }
+    scheduleIdleCheckpoint()
   }
 
   /// Whether the idle timer runs: for tests.
@@ -104,7 +126,7 @@ extension CommitQueue {
     guard let idle = options.checkpoint.idle, options.access != .readOnly, case .open = state.condition else { return }
     let commit = state.commit
     let mustSet = checkpoints.withLock { state in
-      guard !state.isIdleTimerSet, state.folded < commit, commit >= state.retryFrom else { return false }
+      guard !state.isIdleTimerSet, !state.isRunning, state.folded < commit, commit >= state.retryFrom else { return false }
       state.isIdleTimerSet = true
       return true
     }
@@ -118,7 +140,7 @@ extension CommitQueue {
       state.isIdleTimerSet = false
       return state.lastWrite
     }
-    if ContinuousClock.now - lastWrite >= idle {
+    if ContinuousClock.now - lastWrite >= idle, !checkpoints.withLock({ $0.isRunning }) {
       if backend.isCheckpointWorthwhile {
         automaticCheckpoint(state.commit)
       } else {
