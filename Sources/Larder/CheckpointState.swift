@@ -3,6 +3,12 @@ struct CheckpointState: Sendable {
   /// The commit that the last checkpoint (or open) left nothing behind of.
   var folded: UInt64
   var isIdleTimerSet = false
+  /// Whether a checkpoint runs, beside commits or between two.
+  var isRunning = false
+  /// The callers whose checkpoint begins when the one that runs has ended.
+  var waiting: [CheckedContinuation<Void, Never>] = []
+  /// The commit up to which folding was not worth what it rewrites.
+  var postponed: UInt64 = 0
   var lastWrite = ContinuousClock.now
   /// Why the last automatic checkpoint failed, and the commit from which it may be tried again.
   var failure: RepositoryError?
@@ -13,6 +19,14 @@ struct CheckpointState: Sendable {
   /// How long the idle timer runs, in seconds: twice as long after each failure, up to 64 times.
   func pause(_ idle: Duration) -> Double {
     failureCount == 0 ? idle.timeInterval : max(idle.timeInterval, 0.05) * Double(1 << min(failureCount, 6))
+  }
+
+  /// Notes that everything up to a commit is in the main file.
+  mutating func noteFolded(_ commit: UInt64) {
+    folded = max(folded, commit)
+    failure = nil
+    failureCount = 0
+    retryFrom = 0
   }
 
   init(folded: UInt64 = 0) { self.folded = folded }

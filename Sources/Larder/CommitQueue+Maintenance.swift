@@ -8,20 +8,6 @@ extension CommitQueue {
     try await maintain { backend throws(RepositoryError) in try backend.flush() }
   }
 
-  /// Folds the journal into the main file.
-  func checkpoint() async throws(RepositoryError) {
-    try await maintain { [self] backend throws(RepositoryError) in
-      try backend.checkpoint()
-      let commit = state.commit
-      checkpoints.withLock { state in
-        state.folded = commit
-        state.failure = nil
-        state.failureCount = 0
-        state.retryFrom = 0
-      }
-    }
-  }
-
   func backup(to url: URL) async throws(RepositoryError) {
     try await maintain { backend throws(RepositoryError) in try backend.backup(to: url) }
   }
@@ -58,79 +44,17 @@ extension CommitQueue {
   }
 
   /// Runs an operation of the backend between commits.
-  private func maintain(
-    _ operation: @escaping @Sendable (any StorageBackend) throws(RepositoryError) -> Void
-  ) async throws(RepositoryError) {
-    try await executor.run { () throws(RepositoryError) in
+  func maintain<Output: Sendable>(
+    _ operation: @escaping @Sendable (any StorageBackend) throws(RepositoryError) -> Output
+  ) async throws(RepositoryError) -> Output {
+    try await executor.run { () throws(RepositoryError) -> Output in
       try self.state.checkWritable()
       do throws(RepositoryError) {
-        try operation(self.backend)
+        return try operation(self.backend)
       } catch {
         self.notePoison(error)
         throw error
       }
     }
-  }
-
-  /// On the executor only.
-  func checkpointBySize() {
-    let commit = state.commit
-    guard options.checkpoint.bySize, backend.wantsCheckpoint, commit >= checkpoints.withLock({ $0.retryFrom }) else { return }
-    automaticCheckpoint(commit)
-  }
-
-  /// A checkpoint that nobody asked for: its failure must not fail a write, so it is kept for `verify`, and tried again later.
-  private func automaticCheckpoint(_ commit: UInt64) {
-    guard case .open = state.condition else { return }
-    do throws(RepositoryError) {
-      try backend.checkpoint()
-      checkpoints.withLock {
-        $0.folded = commit
-        $0.failure = nil
-        $0.failureCount = 0
-      }
-    } catch {
-      notePoison(error)
-      checkpoints.withLock {
-        $0.failure = error
-        $0.failureCount += 1
-        $0.retryFrom = commit + 1_000
-      }
-    }
-  }
-
-  /// Whether the idle timer runs: for tests.
-  var isIdleTimerSet: Bool { checkpoints.withLock { $0.isIdleTimerSet } }
-
-  /// Sets the one timer that folds the journal when writing has paused.
-  ///
-  /// After a failure it waits longer and tries again, also when nobody writes any more.
-  func scheduleIdleCheckpoint() {
-    guard let idle = options.checkpoint.idle, options.access != .readOnly, case .open = state.condition else { return }
-    let commit = state.commit
-    let pause: Double? = checkpoints.withLock { state in
-      guard !state.isIdleTimerSet, state.folded < commit else { return nil }
-      state.isIdleTimerSet = true
-      return state.pause(idle)
-    }
-    guard let pause else { return }
-    executor.queue.asyncAfter(deadline: .now() + pause) { [weak self] in self?.idleTimerFired(idle) }
-  }
-
-  /// On the executor only.
-  func idleTimerFired(_ idle: Duration) {
-    let lastWrite = checkpoints.withLock { state in
-      state.isIdleTimerSet = false
-      return state.lastWrite
-    }
-    if ContinuousClock.now - lastWrite >= idle {
-      if backend.isCheckpointWorthwhile {
-        automaticCheckpoint(state.commit)
-      } else {
-        // Asked again when writing pauses after the next commit, not every few seconds.
-        checkpoints.withLock { [commit = state.commit] in $0.retryFrom = max($0.retryFrom, commit + 1) }
-      }
-    }
-    scheduleIdleCheckpoint()
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import LarderTesting
+import Synchronization
 import Testing
 
 @testable import Larder
@@ -135,8 +136,40 @@ import Testing
     try await spots.flush()
     #expect(queue.isIdleTimerSet)
     await queue.executor.run { queue.idleTimerFired(.zero) }
+    try await until { !queue.checkpoints.withLock { $0.isRunning } }
     #expect(try Data(contentsOf: directory.file("spots.json")) != document)
     try await spots.close()
+  }
+
+  @Test func savesGoOnBesideACheckpoint() async throws {
+    let directory = try TemporaryDirectory()
+    let options = StoreOptions(durability: .buffered, checkpoint: .init(idle: .seconds(3_600), bySize: false))
+    let spots = try await LocalRepository<Measurement>(jsonFile: directory.file("spots.json"), options: options)
+    let queue = spots.queue
+    try await spots.save(contentsOf: (0..<5_000).map { Measurement(id: $0, value: 0) })
+    for round in 1...4 {
+      let document = try Data(contentsOf: directory.file("spots.json"))
+      try await spots.save(Measurement(id: round, value: 1))
+      let isRunning = await queue.executor.run {
+        queue.idleTimerFired(.zero)
+        return queue.checkpoints.withLock { $0.isRunning }
+      }
+      #expect(isRunning)
+      for id in 0..<200 { try await spots.save(Measurement(id: id, value: Double(round))) }
+      if round == 3 { try await spots.checkpoint() }
+      try await until { !queue.checkpoints.withLock { $0.isRunning } }
+      #expect(try Data(contentsOf: directory.file("spots.json")) != document)
+      let left = try directory.copy(except: "spots.json-lock")
+      let crashed = try await LocalRepository<Measurement>(jsonFile: left.file("spots.json"))
+      #expect(try await crashed.loadAll().map(\.value).reduce(0, +) == Double(200 * round) && crashed.openReport.isClean)
+      try await crashed.close()
+    }
+    await queue.executor.run { queue.idleTimerFired(.zero) }
+    try await spots.close()
+    #expect(try directory.names == ["spots.json"])
+    let reopened = try await LocalRepository<Measurement>(jsonFile: directory.file("spots.json"))
+    #expect(try await reopened.count() == 5_000)
+    try await reopened.close()
   }
 
   @Test func noTimerGoesOnAfterClose() async throws {

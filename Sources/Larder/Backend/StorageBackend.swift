@@ -84,6 +84,19 @@ public protocol StorageBackend: Sendable {
   /// - Throws: `.full` or `.inputOutput` when the store goes on as before; `.corrupted` when the old file is damaged; `.poisoned`.
   func checkpoint() throws(RepositoryError)
 
+  /// Begins a checkpoint that goes on beside commits, and hands out its long part.
+  ///
+  /// The store runs that on a thread of its own, goes on committing meanwhile, and calls ``continueCheckpoint()`` when it has ended. Every other call may
+  /// come in between; `checkpoint`, `close` and `abandon` give up what was begun. By default the checkpoint is over when this returns.
+  /// - Returns: The long part; `nil` when the checkpoint is over.
+  /// - Throws: as `checkpoint`.
+  func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)?
+
+  /// Goes on with a checkpoint whose long part has ended.
+  /// - Returns: The next long part; `nil` when the checkpoint is over or was given up.
+  /// - Throws: as `checkpoint`; the checkpoint is given up then.
+  func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)?
+
   /// Reads everything back from storage and compares every checksum, changing nothing.
   func verify() -> VerifyReport
 
@@ -133,6 +146,15 @@ extension StorageBackend {
 
   /// Whether a checkpoint is worth what it rewrites: always.
   public var isCheckpointWorthwhile: Bool { true }
+
+  /// Makes the whole checkpoint.
+  public func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
+    try checkpoint()
+    return nil
+  }
+
+  /// Does nothing: for a backend whose checkpoints are over at once.
+  public func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? { nil }
 
   /// Begins nothing: for a backend that refuses `.shared` when it is opened.
   public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? { nil }

@@ -21,7 +21,7 @@ struct BlobOpening {
       if let undecodable = await undecodable(in: index) {
         // One entry that means nothing makes its file an orphan; which one, it does not say.
         damage = undecodable
-        try await index.replaceAll(with: [])
+        try await index.replaceAll(with: [], discardingUndecodable: true)
       }
       var opened = try await heal(index, damage)
       opened.report.setAside = (aside + opened.report.setAside).sorted()

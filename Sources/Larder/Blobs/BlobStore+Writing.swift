@@ -80,7 +80,7 @@ extension BlobStore {
     let entries = index.snapshot.loadAll()
     for entry in entries { try files.clear(BlobFiles.name(entry)) }
     memory.withLock { $0.removeAll() }
-    try await index.replaceAll(with: [])
+    try await index.replaceAll(with: [], discardingUndecodable: true)
     forget(entries)
   }
 }

@@ -152,6 +152,21 @@ public final class JSONFileBackend: StorageBackend {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).checkpoint() }
   }
 
+  /// Begins a new document that is written while commits go on.
+  ///
+  /// Cost: reads and writes the whole document, on another thread; memory for the changes of the journal and some MiB.
+  /// - Throws: as ``checkpoint()``.
+  public func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
+    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).beginCheckpoint() }
+  }
+
+  /// Puts the new document into place, then a new journal with what was committed meanwhile.
+  ///
+  /// - Throws: as ``checkpoint()``.
+  public func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
+    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).continueCheckpoint() }
+  }
+
   /// Reads document and journal back, compares every checksum, and changes nothing.
   public func verify() -> VerifyReport {
     phase.withLock { phase in

@@ -3,7 +3,7 @@ internal import Foundation
 extension JSONFileStore {
   /// Whether the journal is larger than the snapshot, so that folding it costs no more than it has cost to write it.
   var wantsCheckpoint: Bool {
-    guard let journal, !isPoisoned else { return false }
+    guard let journal, folding == nil, !isPoisoned else { return false }
     return journal.end > max(4 << 20, main.size)
   }
 
@@ -12,7 +12,7 @@ extension JSONFileStore {
   ///
   /// So one lone save does not rewrite a large file, and what is written in all is at most ten times what was saved.
   var isCheckpointWorthwhile: Bool {
-    guard !isPoisoned else { return false }
+    guard folding == nil, !isPoisoned else { return false }
     guard let journal, commit > main.header.commit else { return !isMainDurable || journal != nil }
     let isOld = oldestChange.map { ContinuousClock.now - $0 >= .seconds(86_400) } ?? false
     return main.size <= max(tuning.smallFile, journal.end * 8) || isOld
@@ -30,9 +30,18 @@ extension JSONFileStore {
     try createJournal()
   }
 
-  /// The snapshot with all changes.
+  /// The next snapshot, with all changes that no checkpoint is at work on.
+  func draft() -> SnapshotDraft {
+    SnapshotDraft(
+      paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit, journalSalt: journal?.header.salt,
+      options: options, comparesChecksums: tuning.comparesChecksums)
+  }
+
+  /// The snapshot with all changes, also those that a checkpoint is at work on.
   func fold() -> SnapshotFold {
-    SnapshotFold(
+    var changes = changes
+    if case .snapshot(_, let draft) = folding?.part { changes = draft.changes.merging(changes) { $1 } }
+    return SnapshotFold(
       main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.snapshot,
       comparesChecksums: tuning.comparesChecksums)
   }
@@ -41,72 +50,29 @@ extension JSONFileStore {
   ///
   /// The old journal stays, and adds nothing to it.
   func replaceMain() throws(RepositoryError) {
-    let fold = fold()
-    var header = fold.header
-    guard header.generation + 1 < .max else {
-      throw RepositoryError(.unsupported, "the store has had as many generations as there can be", file: paths.snapshot)
+    giveUpFolding()
+    let draft = draft()
+    let next = try draft.write()
+    do throws(RepositoryError) {
+      try fileSystem.rename(JSONFilePaths.temporary(for: paths.snapshot), to: paths.snapshot)
+    } catch {
+      draft.discard(next.file)
+      throw error
     }
-    header.generation += 1
-    (header.folded, header.journal) = (journal?.header.salt, SnapshotHeader.newTag())
-    if options.keepsPreviousSnapshot { try keepPreviousSnapshot() }
-    let temporary = JSONFilePaths.temporary(for: paths.snapshot)
-    try fileSystem.remove(temporary)
-    let next = try write(fold, header, to: temporary) { file throws(RepositoryError) in
-      try file.lock()
-      let next = try MainFile(file, header, tombstones: fold.tombstones)
-      try fileSystem.rename(temporary, to: paths.snapshot)
-      return next
-    }
+    changes = [:]
+    try install(next)
+  }
+
+  /// Takes the snapshot into use that has got its name, and makes the name durable.
+  func install(_ next: MainFile) throws(RepositoryError) {
     let old = main
     main = next
-    changes = [:]
-    oldestChange = nil
+    oldestChange = changes.isEmpty ? nil : .now
     isMainDurable = false
     // A failure says nothing about what was in the file; it is closed when it is released, at the latest.
     do throws(RepositoryError) { try old.file.close() } catch {}
     try fileSystem.syncDirectory(paths.directory)
     isMainDurable = true
-  }
-
-  /// Writes a snapshot under a name that nothing has yet, as its owner and with the mode of the old one, and lets it be put into place.
-  ///
-  /// The file is removed again when that fails.
-  func write<Result>(
-    _ fold: SnapshotFold, _ header: SnapshotHeader, to temporary: String,
-    _ place: (any OpenFile) throws(RepositoryError) -> Result
-  ) throws(RepositoryError) -> Result {
-    let file = try fileSystem.create(temporary)
-    do throws(RepositoryError) {
-      try file.setMode(main.mode)
-      if let owner = main.owner { try file.setOwner(owner) }
-      var writer = SnapshotWriter(file, header)
-      try fold.write(to: &writer)
-      try writer.finish()
-      return try place(file)
-    } catch {
-      // The failure is what the caller must hear of; a temporary file that stays is removed by the next open.
-      do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
-      throw error
-    }
-  }
-
-  private func keepPreviousSnapshot() throws(RepositoryError) {
-    let temporary = JSONFilePaths.temporary(for: paths.previous)
-    try fileSystem.remove(temporary)
-    let file = try fileSystem.create(temporary)
-    if let owner = main.owner { try file.setOwner(owner) }
-    var offset = 0
-    while offset < main.size {
-      let piece = try main.file.read(at: offset, count: 1 << 20)
-      guard !piece.isEmpty else {
-        throw RepositoryError(.corrupted, "the main file was cut while its store is open", file: paths.snapshot, offset: UInt64(offset))
-      }
-      try piece.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
-      offset += piece.count
-    }
-    try file.sync()
-    try file.close()
-    try fileSystem.rename(temporary, to: paths.previous)
   }
 
   /// Makes an empty journal for the snapshot that is in place, and puts it in the place of the old one, which has nothing of its own.

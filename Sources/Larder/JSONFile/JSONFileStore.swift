@@ -16,6 +16,8 @@ final class JSONFileStore {
   var unusedJournal: FileIdentity?
   /// The newest record or tombstone of every address that is in the journal and not in the snapshot.
   var changes: [RecordAddress: StoredRecord]
+  /// The checkpoint that goes on beside commits, if one does; what it is at work on is not among the changes.
+  var folding: FoldInProgress?
   /// When the first of them was made, or found when the store was opened.
   var oldestChange: ContinuousClock.Instant?
   /// The newest commit.
@@ -38,6 +40,9 @@ final class JSONFileStore {
     self.commit = commit
     oldestChange = changes.isEmpty ? nil : .now
   }
+
+  // A store that is dropped without being closed is left as by a crash, but nobody is at work on its files any more.
+  deinit { giveUpFolding() }
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try checkHealth()
@@ -114,12 +119,21 @@ final class JSONFileStore {
     // No journal of this store continues the copy.
     (header.folded, header.journal) = (nil, SnapshotHeader.newTag())
     let temporary = JSONFilePaths.copy(for: target.snapshot)
-    _ = try write(fold, header, to: temporary) { file throws(RepositoryError) in
+    let file = try fileSystem.create(temporary)
+    do throws(RepositoryError) {
+      if let owner = main.owner { try file.setOwner(owner) }
+      var writer = SnapshotWriter(file, header)
+      try fold.write(to: &writer)
+      try writer.finish()
       try file.close()
       guard try fileSystem.status(of: target.snapshot) == nil else {
         throw RepositoryError(.alreadyExists, "there is a store already", file: target.snapshot)
       }
       try fileSystem.rename(temporary, to: target.snapshot)
+    } catch {
+      // The failure is what the caller must hear of; a temporary file that stays is removed when the copy is opened.
+      do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
+      throw error
     }
     try fileSystem.syncDirectory(target.directory)
   }
@@ -131,6 +145,7 @@ final class JSONFileStore {
     defer { release() }
     try checkHealth()
     guard commit > main.header.commit || journal != nil || !isMainDurable else { return }
+    giveUpFolding()
     guard isCheckpointWorthwhile else { return try flush() }
     try checkFiles()
     if commit > main.header.commit || !isMainDurable { try replaceMain() }
@@ -142,6 +157,7 @@ final class JSONFileStore {
 
   /// Gives up the locks and leaves the files as they are.
   func release() {
+    giveUpFolding()
     // What is in the files is settled; the descriptors are closed when they are released, at the latest.
     do throws(RepositoryError) { try journal?.close() } catch {}
     do throws(RepositoryError) { try main.file.close() } catch {}

@@ -7,9 +7,14 @@ struct SnapshotWriter {
   private var written = 0
   private var count = 0
   private var seal = SealHash()
+  /// Beside which work the snapshot is written, if beside any.
+  var work: BackgroundWork<MainFile>?
+  private var synced = 0
 
   /// How many bytes are gathered before they are handed to the file.
   private static let bufferSize = 1 << 20
+  /// How many bytes are synced at once, where commits go on meanwhile.
+  private static let syncSize = 8 << 20
 
   init(_ file: any OpenFile, _ header: SnapshotHeader) {
     self.file = file
@@ -72,6 +77,12 @@ struct SnapshotWriter {
     try buffer.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
     written += buffer.count
     buffer.removeAll(keepingCapacity: true)
+    guard let work else { return }
+    try work.check()
+    if written - synced >= Self.syncSize {
+      try file.sync()
+      synced = written
+    }
   }
 
   private mutating func append(_ text: StaticString) {

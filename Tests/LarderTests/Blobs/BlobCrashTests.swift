@@ -312,7 +312,7 @@ struct BlobCrashTests {
     let isFailing = Mutex(false)
     let changed = Mutex<[String]>([])
     let look: WatchedFiles.Look = { (operation, path) throws(RepositoryError) in
-      if operation == "sync", path.hasSuffix("-journal"), isFailing.withLock({ $0 }) { throw RepositoryError(.inputOutput, file: path) }
+      if operation == "sync", path.contains("-journal"), isFailing.withLock({ $0 }) { throw RepositoryError(.inputOutput, file: path) }
       if ["create", "write", "rename", "remove"].contains(operation) { changed.withLock { $0.append("\(operation) \(path)") } }
     }
     let shelf = try await BlobShelf(on: files, through: WatchedFiles(base: files, look: look))

@@ -232,9 +232,9 @@ struct SingleFlightTests {
     for number in 0..<500 {
       let task = Task { try await cache.value(for: "four").value }
       try await until { cache.state.withLock { $0.flights.values.contains { !$0.waiters.isEmpty } } }
+      if number < 2 { await source.waitForCalls(number + 1) }
       task.cancel()
       #expect(await failure { try await task.value } is CancellationError)
-      if number < 2 { await source.waitForCalls(number + 1) }
     }
     #expect(source.callCount == 2)
     // Who waits for the end of one gets what it brings, stored.

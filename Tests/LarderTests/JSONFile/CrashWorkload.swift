@@ -11,6 +11,8 @@ struct CrashWorkload: Sendable, CustomStringConvertible {
     case flush
     case checkpoint
     case reopen
+    /// A checkpoint beside commits: its beginning, its long part, and what follows.
+    case beginCheckpoint, work, continueCheckpoint
   }
 
   /// What the workload was promised.
@@ -61,6 +63,9 @@ struct CrashWorkload: Sendable, CustomStringConvertible {
 
   mutating func flush() { steps.append(.flush) }
   mutating func checkpoint() { steps.append(.checkpoint) }
+  mutating func beginCheckpoint() { steps.append(.beginCheckpoint) }
+  mutating func work() { steps.append(.work) }
+  mutating func continueCheckpoint() { steps.append(.continueCheckpoint) }
   mutating func reopen() { steps.append(.reopen) }
 
   // MARK: Running
@@ -73,6 +78,7 @@ struct CrashWorkload: Sendable, CustomStringConvertible {
     _ = try backend.openAndRecover(options) { _ in }
     promise(.created)
     var commit: UInt64 = 0
+    var work: (@Sendable () -> Void)?
     for step in steps {
       switch step {
       case .commit(let batch):
@@ -85,7 +91,13 @@ struct CrashWorkload: Sendable, CustomStringConvertible {
       case .checkpoint:
         try backend.checkpoint()
         promise(.kept(commit, .durable))
+      case .beginCheckpoint: if work == nil { work = try backend.beginCheckpoint() }
+      case .work: work?()
+      case .continueCheckpoint:
+        work?()
+        work = try backend.continueCheckpoint()
       case .reopen:
+        work = nil
         try backend.close()
         promise(.kept(commit, .durable))
         backend = JSONFileBackend(file: Self.file, fileSystem: files, tuning: tuning)
@@ -163,12 +175,52 @@ struct CrashWorkload: Sendable, CustomStringConvertible {
     $0.save("h", durability: .buffered)
   }
 
+  static let background = make("a checkpoint beside commits") {
+    $0.save("a", "b")
+    $0.save("c", "-a", durability: .buffered)
+    $0.beginCheckpoint()
+    $0.save("d", "b")
+    $0.work()
+    $0.save("-c", durability: .buffered)
+    $0.continueCheckpoint()
+    $0.save("a", size: 700)
+    $0.work()
+    $0.save("f", durability: .buffered)
+    $0.continueCheckpoint()
+    $0.save("d", "-b")
+  }
+
+  static let backgroundGivenUp = make("checkpoints beside commits, given up") {
+    $0.save("a", "b")
+    $0.beginCheckpoint()
+    $0.save("c")
+    $0.work()
+    $0.checkpoint()
+    $0.continueCheckpoint()
+    $0.save("-a")
+    $0.beginCheckpoint()
+    $0.work()
+    $0.continueCheckpoint()
+    $0.save("d")
+    $0.beginCheckpoint()
+    $0.work()
+    $0.save("e")
+    $0.continueCheckpoint()
+    $0.reopen()
+    $0.save("f")
+    $0.beginCheckpoint()
+    $0.reopen()
+  }
+
   /// A sequence of any steps.
   static func random(seed: UInt64) -> CrashWorkload {
     var generator = SeededGenerator(seed)
     return make("random steps, seed \(seed)") { workload in
       for _ in 0..<10 {
-        switch Int.random(in: 0..<12, using: &generator) {
+        switch Int.random(in: 0..<18, using: &generator) {
+        case 12, 13: workload.beginCheckpoint()
+        case 14, 15: workload.work()
+        case 16, 17: workload.continueCheckpoint()
         case 0: workload.checkpoint()
         case 1: workload.reopen()
         case 2: workload.flush()

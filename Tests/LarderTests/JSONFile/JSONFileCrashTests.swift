@@ -6,7 +6,10 @@ import Testing
 @Suite("Crashes of a JSON store", .timeLimit(.minutes(10)))
 struct JSONFileCrashTests {
   private static let workloads: [CrashWorkload] =
-    [.creation, .firstSave, .batches, .deletes, .checkpoints, .previous, .closing, .largeRecords, .buffered]
+    [
+      .creation, .firstSave, .batches, .deletes, .checkpoints, .previous, .closing, .largeRecords, .buffered, .background,
+      .backgroundGivenUp,
+    ]
   /// A journal that has to grow often.
   private static let tuning = JSONFileBackend.Tuning(journalChunk: 512)
 
@@ -50,10 +53,19 @@ struct JSONFileCrashTests {
     #expect(result.images >= 20_000)
   }
 
+  @Test func noCrashBesideACheckpointLosesAnAcknowledgedWrite() async throws {
+    let seed = try #require(Seeds.list(1, for: "noCrashBesideACheckpointLosesAnAcknowledgedWrite").first)
+    let result = await Self.exploreAll([.background, .backgroundGivenUp]) { try Self.explore($0, seed: seed) }
+    print("crash images beside a checkpoint: \(result.images) at \(result.points) points")
+    #expect(result.images >= 2_000)
+  }
+
   /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.
   @Test func aCrashDuringRecoveryLosesNothingEither() async throws {
     let seed = try #require(Seeds.list(1, for: "aCrashDuringRecoveryLosesNothingEither").first)
-    let workloads: [CrashWorkload] = [.creation, .firstSave, .deletes, .checkpoints, .largeRecords, .buffered, .random(seed: seed)]
+    let workloads: [CrashWorkload] = [
+      .creation, .firstSave, .deletes, .checkpoints, .largeRecords, .buffered, .background, .random(seed: seed),
+    ]
     let clock = ContinuousClock.now
     let result = await Self.exploreAll(workloads) { workload in
       let invariants = CrashInvariants(workload: workload, tuning: Self.tuning)

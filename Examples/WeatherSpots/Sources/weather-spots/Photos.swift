@@ -34,7 +34,7 @@ struct Photos: AsyncParsableCommand {
     let albums = try await storage.albums()
     let count = try await albums.loadAll().reduce(0) { $0 + $1.photos.count }
     try await globals.withImages { images in try await images.clear() }
-    try await albums.replaceAll(with: [])
+    try await albums.replaceAll(with: [], discardingUndecodable: true)
     return count
   }
 

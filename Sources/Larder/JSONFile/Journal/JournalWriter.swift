@@ -5,7 +5,7 @@ struct JournalWriter {
   let header: JournalHeader
   /// The name of the journal, which it may have got after it was opened.
   private let name: String
-  private let file: any OpenFile
+  let file: any OpenFile
   private let seed: UInt32
   /// Which file it is.
   let identity: FileIdentity?

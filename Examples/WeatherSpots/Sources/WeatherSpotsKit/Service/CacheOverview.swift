@@ -91,7 +91,7 @@ private struct Collections: Sendable {
   where Item.ID: Hashable & Codable & Sendable {
     let entries = try await store.repository(schema)
     let count = try await entries.count()
-    if count > 0 { try await entries.replaceAll(with: []) }
+    if count > 0 { try await entries.replaceAll(with: [], discardingUndecodable: true) }
     return count
   }
 }

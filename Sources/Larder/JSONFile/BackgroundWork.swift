@@ -1,0 +1,41 @@
+internal import Synchronization
+
+/// A long part of a checkpoint, which another thread does beside commits, and which can be given up at any moment.
+final class BackgroundWork<Output: Sendable>: Sendable {
+  private let body: @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output
+  private let isGivenUp = Atomic(false)
+  /// Held while the work is done, so that giving up waits for its end.
+  private let outcome = Mutex<Result<Output, RepositoryError>?>(nil)
+
+  init(_ body: @escaping @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output) { self.body = body }
+
+  /// Does the work, unless it was done or given up.
+  func run() {
+    outcome.withLock { outcome in
+      guard outcome == nil, !isGivenUp.load(ordering: .acquiring) else { return }
+      do throws(RepositoryError) { outcome = .success(try body(self)) } catch { outcome = .failure(error) }
+    }
+  }
+
+  /// Throws `.cancelled` when the work was given up: called by the work now and then.
+  func check() throws(RepositoryError) {
+    if isGivenUp.load(ordering: .acquiring) { throw RepositoryError(.cancelled, "the checkpoint was given up") }
+  }
+
+  /// Ends the work as soon as it looks, and waits for that.
+  /// - Returns: What it has made, if it was done.
+  func giveUp() -> Output? {
+    isGivenUp.store(true, ordering: .releasing)
+    return outcome.withLock { outcome in
+      guard case .success(let output) = outcome else { return nil }
+      return output
+    }
+  }
+
+  /// What the work has made.
+  /// - Throws: What it threw; `.cancelled` when it was not done.
+  func result() throws(RepositoryError) -> Output {
+    guard let outcome = outcome.withLock({ $0 }) else { throw RepositoryError(.cancelled, "the checkpoint was not done") }
+    return try outcome.get()
+  }
+}

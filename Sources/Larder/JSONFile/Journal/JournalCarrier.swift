@@ -1,0 +1,67 @@
+internal import Foundation
+
+/// Carries frames over from a journal to the one that follows it, whose checksums have another seed.
+struct JournalCarrier: Sendable {
+  let source: any OpenFile
+  let old: JournalHeader
+  let new: JournalHeader
+  /// The name of the old journal, for errors.
+  let name: String
+
+  /// How much is read at a time, in bytes; more where a frame is larger.
+  private static let pieceSize = 1 << 20
+
+  /// Copies whole frames to another file.
+  /// - Returns: Where they end there.
+  func carry(_ range: Range<Int>, to file: any OpenFile, at target: Int) throws(RepositoryError) -> Int {
+    var (position, target) = (range.lowerBound, target)
+    while position < range.upperBound {
+      let head = [UInt8](try read(at: position, count: JournalFormat.frameHeaderSize))
+      guard head.count == JournalFormat.frameHeaderSize else { throw damage(at: position) }
+      let size = max(Self.pieceSize, Self.size(ofFrameAt: 0, in: head))
+      var bytes = [UInt8](try read(at: position, count: min(size, range.upperBound - position)))
+      var end = 0
+      while bytes.count - end >= JournalFormat.frameHeaderSize {
+        let size = Self.size(ofFrameAt: end, in: bytes)
+        guard end + size <= bytes.count else { break }
+        guard reseal(&bytes, end..<(end + size)) else { throw damage(at: position + end) }
+        end += size
+      }
+      guard end > 0 else { throw damage(at: position) }
+      bytes.removeLast(bytes.count - end)
+      try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: target) }
+      position += end
+      target += end
+    }
+    return target
+  }
+
+  private static func size(ofFrameAt offset: Int, in bytes: [UInt8]) -> Int {
+    let payload: UInt32 = bytes.withUnsafeBytes { $0.number(at: offset + 4) }
+    return JournalFormat.frameHeaderSize + Int(payload) + JournalFormat.frameTrailerSize
+  }
+
+  /// Gives a frame the checksums of the new journal; `false` when it does not have those of the old one.
+  private func reseal(_ bytes: inout [UInt8], _ frame: Range<Int>) -> Bool {
+    let head = frame.lowerBound..<(frame.lowerBound + JournalFormat.frameHeaderSize - 4)
+    let payload = (head.upperBound + 4)..<(frame.upperBound - JournalFormat.frameTrailerSize)
+    for part in [head, payload] {
+      let (found, before, after): (UInt32, UInt32, UInt32) = bytes.withUnsafeBytes {
+        let part = UnsafeRawBufferPointer(rebasing: $0[part])
+        return ($0.number(at: head.upperBound), CRC32C.checksum(part, seed: old.seed), CRC32C.checksum(part, seed: new.seed))
+      }
+      let stored: UInt32 = part == head ? found : bytes.withUnsafeBytes { $0.number(at: payload.upperBound) }
+      guard stored == before else { return false }
+      withUnsafeBytes(of: after.littleEndian) { bytes.replaceSubrange(part.upperBound..<(part.upperBound + 4), with: $0) }
+    }
+    return true
+  }
+
+  private func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
+    do throws(RepositoryError) { return try source.read(at: offset, count: count) } catch { throw error.naming(name) }
+  }
+
+  private func damage(at offset: Int) -> RepositoryError {
+    RepositoryError(.corrupted, "the journal was damaged while its store is open", file: name, offset: UInt64(offset))
+  }
+}
