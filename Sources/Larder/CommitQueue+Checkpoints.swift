@@ -24,9 +24,12 @@ extension CommitQueue {
       }
     } catch {
       endCheckpoint { _ in }
+      scheduleIdleCheckpoint()
       throw error
     }
     endCheckpoint { [commit] in $0.noteFolded(commit) }
+    // For what was committed meanwhile.
+    scheduleIdleCheckpoint()
   }
 
   /// Waits until no checkpoint runs, and notes that one does.

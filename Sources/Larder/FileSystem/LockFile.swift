@@ -31,6 +31,7 @@ enum LockFile {
         throw error
       }
     case .failed(EISDIR): throw RepositoryError(.unsupported, "this is not a plain file but a directory", file: path)
+    case .failed(ENXIO): throw RepositoryError(.unsupported, "this is not a plain file but a socket or a device", file: path)
     case .failed(let number): throw .system("open", number, file: path)
     }
   }
