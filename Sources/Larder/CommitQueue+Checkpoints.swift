@@ -66,7 +66,12 @@ extension CommitQueue {
 
   /// A checkpoint that nobody asked for: its failure must not fail a write, so it is kept for `verify`, and tried again later.
   private func automaticCheckpoint(_ commit: UInt64) {
-    guard case .open = state.condition, !checkpoints.withLock({ $0.isRunning }) else { return }
+    guard case .open = state.condition else { return }
+    let isFree = checkpoints.withLock { state in
+      defer { state.isRunning = true }
+      return !state.isRunning
+    }
+    guard isFree else { return }
     checkpointStep(commit) { backend throws(RepositoryError) in try backend.beginCheckpoint() }
   }
 
@@ -75,7 +80,6 @@ extension CommitQueue {
     _ commit: UInt64, _ step: (any StorageBackend) throws(RepositoryError) -> (@Sendable () -> Void)?
   ) {
     do throws(RepositoryError) {
-      checkpoints.withLock { $0.isRunning = true }
       guard let work = try step(backend) else { return endCheckpoint { $0.noteFolded(commit) } }
       DispatchQueue(label: "larder.checkpoint", qos: .utility).async { [weak self] in
         work()

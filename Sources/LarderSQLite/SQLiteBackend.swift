@@ -30,7 +30,7 @@ public final class SQLiteBackend: StorageBackend {
   }
 
   init(file: URL, fileSystem: any FileSystem) {
-    name = file.path(percentEncoded: false)
+    name = file.standardizedFileURL.path(percentEncoded: false)
     store = Mutex(SQLiteStore(file, fileSystem))
   }
 

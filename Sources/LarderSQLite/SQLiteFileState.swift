@@ -69,8 +69,9 @@ private enum SQLiteClock {
     return nanoseconds(time)
   }
 
-  /// Whether a change is so long ago that another one would have another time: these go in steps, of some milliseconds on common systems.
-  static func isSettled(_ change: Int64, _ now: Int64) -> Bool { change <= now && now - change > 100_000_000 }
+  /// Whether a change is so long ago that another one would have another time: these go in steps, of milliseconds on common file systems and of two
+  /// seconds on some.
+  static func isSettled(_ change: Int64, _ now: Int64) -> Bool { change <= now && now - change > 3_000_000_000 }
 
   /// When the bytes of a file last changed.
   static func contentChange(of status: stat) -> Int64 {

@@ -115,16 +115,29 @@ final class SQLiteStore {
     return try writer()?.foreignCommits(after: revision)
   }
 
-  func flush() throws(RepositoryError) { try writer()?.flush() }
+  func flush() throws(RepositoryError) {
+    // Nothing was written yet by a store that has not begun.
+    if case .opened = phase { return }
+    try writer()?.flush()
+  }
 
   func checkpoint() throws(RepositoryError) {
-    if case .full(let opening) = phase { try begin(opening) }
+    try beginIfDue()
     try writer()?.checkpoint(keeping: options.limits.tombstones)
+  }
+
+  /// Begins to write where the disk was full before, or where a backend around this one, written before opening had two steps, did not hand
+  /// `recover` on.
+  private func beginIfDue() throws(RepositoryError) {
+    switch phase {
+    case .full(let opening), .opened(let opening): try begin(opening)
+    default: return
+    }
   }
 
   /// The writer, for a commit.
   private func writerOrRefusal() throws(RepositoryError) -> SQLiteWriter {
-    if case .full(let opening) = phase { try begin(opening) }
+    try beginIfDue()
     guard let writer = try writer() else { throw RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
     return writer
   }

@@ -89,6 +89,7 @@ struct JSONFileRecovery {
     var bytes = Array(data.prefix(contents.end))
     let size = (contents.end + JournalFormat.terminatorSize + tuning.journalChunk - 1) / tuning.journalChunk * tuning.journalChunk
     bytes.append(contentsOf: repeatElement(0, count: size - bytes.count))
+    var isRenamed = false
     do throws(RepositoryError) {
       try fileSystem.remove(temporary)
       let copy = try fileSystem.create(temporary)
@@ -96,26 +97,28 @@ struct JSONFileRecovery {
       try bytes.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
       try copy.sync()
       try fileSystem.rename(temporary, to: paths.journal)
+      isRenamed = true
       try fileSystem.syncDirectory(paths.directory)
       return try JournalWriter(continuing: copy, contents, chunk: tuning.journalChunk, name: paths.journal)
     } catch {
-      // A full disk must not keep a store shut that has nothing to cut: it goes on with the journal that is there.
-      guard error.code == .full else { throw error }
+      // A full disk must not keep a store shut: it goes on with the journal that is there. Not once the new one has its name, though: a power
+      // cut could bring the old one back, without what would be appended to the new one.
+      guard error.code == .full, !isRenamed else { throw error }
       try fileSystem.remove(temporary)
-      return try continueJournal(contents)
+      return try continueJournal(contents, data)
     }
   }
 
-  /// Goes on with the journal that is there, and overwrites a torn tail in place, which needs no space.
-  private func continueJournal(_ contents: JournalReader.Contents) throws(RepositoryError) -> JournalWriter {
+  /// Goes on with the journal that is there, which needs no space: writes its frames over themselves, since a sync that failed may have left
+  /// them in the page cache only, and zeros over a torn tail.
+  private func continueJournal(_ contents: JournalReader.Contents, _ data: Data) throws(RepositoryError) -> JournalWriter {
     guard let file = try fileSystem.open(paths.journal, writable: true) else {
       throw RepositoryError(.dataMissing, "the journal is gone while it is recovered", file: paths.journal)
     }
-    if case .torn(let end, _) = contents.tail {
-      let zeros = [UInt8](repeating: 0, count: end - contents.end)
-      try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: contents.end) }
-      try file.sync()
-    }
+    var bytes = Array(data.prefix(contents.end))
+    if case .torn(let end, _) = contents.tail { bytes.append(contentsOf: repeatElement(0, count: end - contents.end)) }
+    try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
+    try file.sync()
     return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk)
   }
 

@@ -1,11 +1,12 @@
+internal import Dispatch
 internal import Foundation
 
 /// A checkpoint that goes on beside commits.
 ///
 /// First the snapshot is written, with everything up to one commit; then it is put into place, and the journal has that and what came
 /// since, which recovers to the same; then the frames that came since are carried over to a new journal, which takes the place of the old one.
-struct FoldInProgress {
-  enum Part {
+struct FoldInProgress: Sendable {
+  enum Part: Sendable {
     case snapshot(BackgroundWork<MainFile>, SnapshotDraft)
     case journal(BackgroundWork<CarriedJournal>, JournalCarrier)
   }
@@ -61,7 +62,17 @@ extension JSONFileStore {
         giveUpFolding()
         throw error
       }
-      return try carryOver(from: folding.mark)
+      let next = try carryOver(from: folding.mark)
+      // What the snapshot was made of is let go of elsewhere: freeing a million changes takes longer than a commit may wait.
+      let release: @Sendable () -> Void = { withExtendedLifetime(folding) {} }
+      guard let next else {
+        DispatchQueue.global(qos: .utility).async(execute: release)
+        return nil
+      }
+      return {
+        next()
+        release()
+      }
     case .journal(let work, let carrier):
       do throws(RepositoryError) {
         try checkHealth()
@@ -92,12 +103,12 @@ extension JSONFileStore {
     let carrier = JournalCarrier(source: journal.file, old: journal.header, new: new, name: paths.journal)
     let (fileSystem, owner, end) = (fileSystem, main.owner, journal.end)
     let temporary = JSONFilePaths.temporary(for: paths.journal)
-    let work = BackgroundWork<CarriedJournal> { _ throws(RepositoryError) in
+    let work = BackgroundWork<CarriedJournal> { work throws(RepositoryError) in
       try fileSystem.remove(temporary)
       let file = try fileSystem.create(temporary)
       if let owner { try file.setOwner(owner) }
       try new.bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
-      let target = try carrier.carry(mark..<end, to: file, at: new.bytes.count)
+      let target = try carrier.carry(mark..<end, to: file, at: new.bytes.count, work)
       try file.sync()
       return CarriedJournal(file: file, sourceEnd: end, end: target)
     }
@@ -107,8 +118,8 @@ extension JSONFileStore {
 
   /// Carries over what came while frames were carried over.
   private func carryOn(_ carried: CarriedJournal, _ carrier: JournalCarrier, to end: Int, rounds: Int) -> @Sendable () -> Void {
-    let work = BackgroundWork<CarriedJournal> { _ throws(RepositoryError) in
-      let target = try carrier.carry(carried.sourceEnd..<end, to: carried.file, at: carried.end)
+    let work = BackgroundWork<CarriedJournal> { work throws(RepositoryError) in
+      let target = try carrier.carry(carried.sourceEnd..<end, to: carried.file, at: carried.end, work)
       try carried.file.sync()
       return CarriedJournal(file: carried.file, sourceEnd: end, end: target)
     }

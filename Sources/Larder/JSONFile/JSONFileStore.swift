@@ -41,8 +41,8 @@ final class JSONFileStore {
     oldestChange = changes.isEmpty ? nil : .now
   }
 
-  // A store that is dropped without being closed is left as by a crash, but nobody is at work on its files any more.
-  deinit { giveUpFolding() }
+  // A store that is dropped without being closed is left as by a crash, but nobody is at work on its files or holds their locks any more.
+  deinit { release() }
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try checkHealth()

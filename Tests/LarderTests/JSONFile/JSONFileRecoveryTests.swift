@@ -41,6 +41,40 @@ import Testing
     }
   }
 
+  /// A sync fails, the store is opened again, and one of the calls of recovery meets a full disk: what is saved then rests on nothing that a
+  /// power cut takes away.
+  @Test(arguments: [false, true]) func aFullDiskInRecoveryLosesNothingThatIsSavedNext(afterAFailedSync: Bool) throws {
+    for operation in 1... {
+      let files = SimulatedFileSystem()
+      let first = try open(files).backend
+      try save(1, on: first)
+      if afterAFailedSync {
+        files.fail(FaultPlan(.operation(files.operationCount + 2), code: .inputOutput))
+        _ = #expect(throws: RepositoryError.self) { try save(2, on: first) }
+        files.fail()
+      } else {
+        try save(2, on: first)
+      }
+      first.abandon()
+      let before = files.operationCount
+      files.fail(FaultPlan(.operation(before + operation), code: .full))
+      let second: JSONFileBackend
+      do {
+        second = try open(files).backend
+      } catch RepositoryError.Code.full {
+        continue
+      }
+      let isHit = files.operationCount >= before + operation
+      files.fail()
+      try save(3, on: second)
+      try save(4, on: second)
+      for image in files.crashImages(.powerLoss, limit: 60, seed: UInt64(operation)) {
+        #expect(try open(image.fileSystem).keys.isSuperset(of: ["key 1", "key 3", "key 4"]), "operation \(operation)")
+      }
+      if !isHit { break }
+    }
+  }
+
   @Test(arguments: [false, true]) func damageBeforeSyncedCommitsIsRefusedAlsoBehindBufferedOnes(isZeroed: Bool) throws {
     let backend = try open(files).backend
     var ends = [64]

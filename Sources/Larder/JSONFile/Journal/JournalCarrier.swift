@@ -12,10 +12,15 @@ struct JournalCarrier: Sendable {
   private static let pieceSize = 1 << 20
 
   /// Copies whole frames to another file.
+  ///
+  /// - Parameter work: The work that this is a part of, if of any: looked at before each piece, since it may have been given up.
   /// - Returns: Where they end there.
-  func carry(_ range: Range<Int>, to file: any OpenFile, at target: Int) throws(RepositoryError) -> Int {
+  func carry(
+    _ range: Range<Int>, to file: any OpenFile, at target: Int, _ work: BackgroundWork<CarriedJournal>? = nil
+  ) throws(RepositoryError) -> Int {
     var (position, target) = (range.lowerBound, target)
     while position < range.upperBound {
+      try work?.check()
       let head = [UInt8](try read(at: position, count: JournalFormat.frameHeaderSize))
       guard head.count == JournalFormat.frameHeaderSize else { throw damage(at: position) }
       let size = max(Self.pieceSize, Self.size(ofFrameAt: 0, in: head))
