@@ -45,16 +45,19 @@ if grep -q experimental-maximum-parallelization-width <<<"$(swift test --help-hi
   width=(--experimental-maximum-parallelization-width $((2 * $(getconf _NPROCESSORS_ONLN))))
 fi
 
+# `step` runs these as a condition, where `set -e` does nothing: each joins its commands with `&&`.
 build_and_test() { # PACKAGE [FLAGS...]
   local package=$1
   shift
-  swift build --package-path "$package" --scratch-path "$package/.build-test" --build-tests -Xswiftc -warnings-as-errors "$@"
-  swift test --package-path "$package" --scratch-path "$package/.build-test" --skip-build ${width[@]+"${width[@]}"} -Xswiftc -warnings-as-errors "$@"
+  swift build --package-path "$package" --scratch-path "$package/.build-test" --build-tests -Xswiftc -warnings-as-errors "$@" &&
+    swift test --package-path "$package" --scratch-path "$package/.build-test" --skip-build ${width[@]+"${width[@]}"} -Xswiftc -warnings-as-errors "$@"
 }
 # Some code that is sound in a debug build crashes in an optimised one: every public entry of the example is called once as releases run.
 smoke() { # PACKAGE PRODUCT
-  swift build --package-path "$1" --scratch-path "$1/.build-release" -c release --product "$2" -Xswiftc -warnings-as-errors
-  "$(swift build --package-path "$1" --scratch-path "$1/.build-release" -c release --show-bin-path)/$2"
+  local binaries
+  swift build --package-path "$1" --scratch-path "$1/.build-release" -c release --product "$2" -Xswiftc -warnings-as-errors &&
+    binaries=$(swift build --package-path "$1" --scratch-path "$1/.build-release" -c release --show-bin-path) &&
+    "$binaries/$2"
 }
 build() { swift build --package-path "$1" --scratch-path "$1/.build-test" -Xswiftc -warnings-as-errors; }
 

@@ -81,16 +81,27 @@ extension LocalRepository {
   /// Puts these records in the place of all that are there, in one batch: readers see the old contents or the new.
   ///
   /// Records that do not decode as `Item` would be deleted unseen: what ``loadAll()`` gives does not hold them. So a collection that has any
-  /// is left as it is, unless the call says that they may go. ``RepositorySnapshot/undecodable`` lists them.
+  /// is left as it is; ``replaceAll(with:discardingUndecodable:)`` can be told that they may go. ``RepositorySnapshot/undecodable`` lists them.
+  ///
+  /// Cost: linear in both, and a decode of every record that was not touched yet.
+  /// - Parameter items: The new contents; of two with one id the last one holds.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode, and then nothing was written; otherwise as
+  ///   ``save(_:ifRevision:durability:)``.
+  @concurrent public nonisolated func replaceAll(with items: some Sequence<Item> & Sendable) async throws(RepositoryError) {
+    try await replaceAll(with: items, discardingUndecodable: false)
+  }
+
+  /// Puts these records in the place of all that are there, as ``replaceAll(with:)`` does, and says what becomes of records that do not
+  /// decode.
   ///
   /// Cost: linear in both, and a decode of every record that was not touched yet unless `discardingUndecodable`.
   /// - Parameters:
   ///   - items: The new contents; of two with one id the last one holds.
-  ///   - discardingUndecodable: Whether records that do not decode are deleted with the others; they are kept, unless given.
+  ///   - discardingUndecodable: Whether records that do not decode are deleted with the others; if not, nothing is written while there are any.
   /// - Throws: `.decodingFailed` with the number of records that do not decode, and then nothing was written; otherwise as
   ///   ``save(_:ifRevision:durability:)``.
   @concurrent public nonisolated func replaceAll(
-    with items: some Sequence<Item> & Sendable, discardingUndecodable: Bool = false
+    with items: some Sequence<Item> & Sendable, discardingUndecodable: Bool
   ) async throws(RepositoryError) {
     let records = try await ParallelEncoding.records(Array(items), coder, decoding: queue.needsValues(of: collection))
     let (collection, version, coder) = (collection, schema.version, coder)

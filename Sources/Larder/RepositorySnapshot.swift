@@ -13,7 +13,7 @@ where Item.ID: Hashable & Codable & Sendable {
 
   /// How many records are stored, those that do not decode included.
   ///
-  /// Cost: none. ``LocalRepository/count(_:)`` counts those that decode.
+  /// Cost: none. ``count(_:)`` and ``LocalRepository/count(_:)`` count those that decode.
   public var count: Int { records.count }
 
   /// The record with this id, or `nil` when there is none.

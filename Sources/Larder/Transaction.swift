@@ -64,7 +64,7 @@ public struct Transaction: ~Copyable {
     try run(query.limit(min(query.maximum ?? 1, 1)), in: repository).results().first?.item
   }
 
-  /// How many records meet the query, as the transaction sees them.
+  /// How many records meet the query, as the transaction sees them: as many as ``fetch(_:in:)`` would give.
   ///
   /// - Throws: as ``fetch(_:in:)``.
   public func count<Item>(

@@ -25,7 +25,7 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
   /// Until when providers have asked not to be asked again.
   var holdOffs = HoldOffs<Key>()
   /// Until when keys whose fetch has failed are not refreshed in the background.
-  var backOffs = HoldOffs<Key>()
+  var backOffs = HoldOffs<Key>(holdsAllWhenFull: true)
   /// What is evicted next; `nil` until it is needed, and after storage has failed.
   var evictionIndex: EvictionIndex<Key>?
   var statistics = CacheStatistics()
@@ -55,7 +55,7 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
   mutating func forgetAll(before revision: Revision, unsavedUpTo serial: UInt64) {
     known = known.filter { $0.value.revision >= revision }
     unsaved.removeAll(upTo: serial)
-    (holdOffs, backOffs) = (.init(), .init())
+    (holdOffs, backOffs) = (.init(), .init(holdsAllWhenFull: true))
   }
 
   /// Lets go of what a committed entry has taken the place of.
@@ -125,22 +125,33 @@ struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Senda
   }
 }
 
-/// Keys that a provider has asked not to be asked for until a moment: the newest thousand.
+/// Keys that are not to be asked for until a moment, at most a thousand: those that are held the longest.
 struct HoldOffs<Key: Hashable & Sendable>: Sendable {
-  private var moments: [Key: (until: Duration, error: any Error)] = [:]
+  private typealias Moment = (until: Duration, error: any Error)
+  static var limit: Int { 1_000 }
+  private var moments: [Key: Moment] = [:]
+  /// The last of the holds that there was no room for, which then holds every key.
+  private var all: Moment?
+  private let holdsAllWhenFull: Bool
+
+  /// - Parameter holdsAllWhenFull: Whether a hold that there is no room for holds every key until its moment; otherwise it is forgotten.
+  init(holdsAllWhenFull: Bool = false) { self.holdsAllWhenFull = holdsAllWhenFull }
 
   mutating func hold(_ key: Key, until: Duration, _ error: any Error, now: Duration) {
     moments[key] = (until, error)
-    guard moments.count > 1_000 else { return }
+    guard moments.count > Self.limit else { return }
     moments = moments.filter { $0.value.until > now }
-    if moments.count > 1_000, let first = moments.min(by: { $0.value.until < $1.value.until }) { moments[first.key] = nil }
+    guard moments.count > Self.limit, let first = moments.min(by: { $0.value.until < $1.value.until }) else { return }
+    moments[first.key] = nil
+    if holdsAllWhenFull, all.map({ $0.until < first.value.until }) ?? true { all = first.value }
   }
 
   mutating func remove(_ key: Key) { moments[key] = nil }
 
   /// The error to give in the place of asking, if it is not the time yet.
   func error(_ key: Key, _ now: Duration) -> (any Error)? {
-    guard !moments.isEmpty, let moment = moments[key], moment.until > now else { return nil }
-    return moment.error
+    if !moments.isEmpty, let moment = moments[key], moment.until > now { return moment.error }
+    if let all, all.until > now { return all.error }
+    return nil
   }
 }

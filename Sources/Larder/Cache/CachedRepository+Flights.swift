@@ -147,8 +147,8 @@ extension CachedRepository {
       do {
         let answer = try await source.fetch(key, validator: validator)
         guard Task.isCancelled else { return try await keep(answer, of: key, base: validator == nil ? nil : base, token) }
-        // Nobody waited any more; if somebody does again, it is kept, by a task that was not cancelled.
-        guard state.withLock({ $0.flights[id]?.waiters.isEmpty == false }) else { throw CancellationError() }
+        // Nobody waited any more; if somebody does again, or wants it without waiting, it is kept, by a task that was not cancelled.
+        guard state.withLock({ $0.flights[id]?.isWanted ?? false }) else { throw CancellationError() }
         return try await Task { [self] in try await keep(answer, of: key, base: validator == nil ? nil : base, token) }.value
       } catch {
         guard !Task.isCancelled else { throw CancellationError() }

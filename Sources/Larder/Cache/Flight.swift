@@ -9,6 +9,8 @@ struct Flight<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Se
   var waiters: [ObjectIdentifier: Waiter<Outcome>] = [:]
   /// Whether it goes on when nobody waits.
   var isKept = false
+  /// Whether somebody waits for it, or has asked that it goes on.
+  var isWanted: Bool { !waiters.isEmpty || isKept }
   /// When the last one who waited has left, and it was cancelled; who comes later may wait for its end nevertheless.
   var abandonedAt: Duration?
   /// Whether what it brings is of no use to those who wait for its end.

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 
 extension JSONFileStore {
@@ -69,8 +70,8 @@ extension JSONFileStore {
     main = next
     oldestChange = changes.isEmpty ? nil : .now
     isMainDurable = false
-    // A failure says nothing about what was in the file; it is closed when it is released, at the latest.
-    do throws(RepositoryError) { try old.file.close() } catch {}
+    // The old file is closed, and with it freed by the system, once nobody holds it any more: for a large file that takes a while.
+    DispatchQueue.global(qos: .utility).async { withExtendedLifetime(old) {} }
     try fileSystem.syncDirectory(paths.directory)
     isMainDurable = true
   }

@@ -14,7 +14,7 @@ struct SnapshotWriter {
   /// How many bytes are gathered before they are handed to the file.
   private static let bufferSize = 1 << 20
   /// How many bytes are synced at once, where commits go on meanwhile.
-  private static let syncSize = 8 << 20
+  private static let syncSize = 2 << 20
 
   init(_ file: any OpenFile, _ header: SnapshotHeader) {
     self.file = file

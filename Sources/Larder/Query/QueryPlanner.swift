@@ -125,17 +125,17 @@ struct QueryPlanner {
     prefix: while next < columns.count {
       let asked = constraints(on: columns[next].keyPath)
       if let (conjunct, value) = asked.equal {
-        note(conjunct, in: &covered)
+        note(conjunct, on: columns[next], in: &covered)
         for span in spans.indices { spans[span].prefix.append(value) }
       } else if let (conjunct, values) = asked.oneOf, isOneSpan {
-        note(conjunct, in: &covered)
+        note(conjunct, on: columns[next], in: &covered)
         spans = values.map { IndexSpan(prefix: spans[0].prefix + [$0]) }
         isOneSpan = spans.count == 1
       } else {
         for range in asked.ranges {
           // What is not a number lies apart from the range. There is hardly ever any, and then the range is all.
           guard !range.orNotANumber || spans.allSatisfy({ !$0.hasNotANumber(in: tree) }) else { continue }
-          note(range.conjunct, in: &covered)
+          note(range.conjunct, on: columns[next], in: &covered)
           for span in spans.indices { spans[span].narrow(range.lower, range.upper) }
         }
         break prefix
@@ -167,8 +167,9 @@ struct QueryPlanner {
       givesOrder: order != .none, isCertain: isCertain)
   }
 
-  private func note(_ conjunct: Int, in covered: inout [Int]) {
-    if query.conditions[conjunct].isExact, !covered.contains(conjunct) { covered.append(conjunct) }
+  private func note(_ conjunct: Int, on column: IndexShape.Column, in covered: inout [Int]) {
+    guard query.conditions[conjunct].isExact, column.rawValues?.areExact ?? true, !covered.contains(conjunct) else { return }
+    covered.append(conjunct)
   }
 
   private struct Asked {

@@ -28,23 +28,26 @@ extension QueryRun {
         if let item = indexes.item(entry.slot) { counts[item[keyPath: keyPath], default: 0] += end - start }
         start = max(end, start + 1)
       }
-    } else if Value.hasExactIndexValues {
-      // By index values, as an index groups: a NaN equals itself there, but not as a number.
-      var groups: [IndexValue: (value: Value, count: Int)] = [:]
-      for candidate in try results() {
-        let value = candidate.item[keyPath: keyPath]
-        groups[value.indexValue, default: (value, 0)].count += 1
-      }
-      for group in groups.values { counts[group.value] = group.count }
     } else {
-      for candidate in try results() { counts[candidate.item[keyPath: keyPath], default: 0] += 1 }
+      let values = try results().map { $0.item[keyPath: keyPath] }
+      if let rawValues = RawIndexValues.of(Value.self) {
+        for value in values { rawValues.note(value, value.indexValue) }
+      }
+      if Value.standsForOneValue {
+        // By index values, as an index groups: a NaN equals itself there, but not as a number.
+        var groups: [IndexValue: (value: Value, count: Int)] = [:]
+        for value in values { groups[value.indexValue, default: (value, 0)].count += 1 }
+        for group in groups.values { counts[group.value] = group.count }
+      } else {
+        for value in values { counts[value, default: 0] += 1 }
+      }
     }
     return counts
   }
 
   /// Whether an index has the groups, so that no record need be looked at but the first of each.
   func isGroupedByIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> Bool {
-    guard Value.hasExactIndexValues, case .scan = choice.access, isPlain, query.maximum == nil, query.skipped == 0 else { return false }
+    guard Value.standsForOneValue, case .scan = choice.access, isPlain, query.maximum == nil, query.skipped == 0 else { return false }
     return tree(beginningWith: keyPath) != nil
   }
 

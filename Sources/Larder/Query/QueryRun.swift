@@ -45,7 +45,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     if case .ordered = choice.access, isPlain {
       all = choice.reach
     } else if case .scan = choice.access, isPlain {
-      all = records.count
+      all = records.count - records.undecodable(indexes.coder).count
     } else {
       var matches = 0
       var examined = 0
@@ -62,8 +62,8 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   var isCounted: Bool {
     switch choice.access {
     case .nothing: true
-    case .ordered, .scan: isPlain
-    case .near, .box, .words: false
+    case .ordered: isPlain
+    case .scan, .near, .box, .words: false
     }
   }
 

@@ -19,9 +19,10 @@ extension RepositorySnapshot {
     try fetch(query.limit(min(query.maximum ?? 1, 1))).first
   }
 
-  /// How many records meet the query, those that do not decode included when it asks for all.
+  /// How many records meet the query: as many as ``fetch(_:)`` would give.
   ///
-  /// Cost: two searches where an index answers the whole query; otherwise as ``fetch(_:)``.
+  /// Cost: two searches where an index answers the whole query; for all records, a decode of those that were not touched yet, on the calling
+  /// thread; otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` counts what is stored, for nothing.
   /// - Throws: as ``fetch(_:)``.
   public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
 

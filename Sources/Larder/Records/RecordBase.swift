@@ -15,6 +15,8 @@ final class RecordBase: Sendable {
   let oldestSchemaVersion: Int
   /// Position + 1 of a slot, 0 where there is none; the size is a power of two, at least twice the number of slots.
   private let table: Mutex<[UInt32]?>
+  /// The slots that have not been seen to decode, as of the last look; all others do for good.
+  private let doubtful: Mutex<[RecordSlot]>
 
   /// Takes the slots; of two with one key the newer revision stays.
   init(_ slots: [RecordSlot]) {
@@ -24,10 +26,12 @@ final class RecordBase: Sendable {
     if isSorted {
       self.slots = slots
       table = Mutex(nil)
+      doubtful = Mutex(slots)
     } else {
       let (unique, positions) = Self.indexed(slots)
       self.slots = unique
       table = Mutex(positions)
+      doubtful = Mutex(unique)
     }
   }
 
@@ -40,6 +44,21 @@ final class RecordBase: Sendable {
     guard let table = table.withLock({ $0 }) else { return search(key) }
     let position = table[Self.probe(table, for: key, in: slots)]
     return position == 0 ? nil : slots[Int(position - 1)]
+  }
+
+  /// How many slots ``unread()`` looks at, at most.
+  var doubtfulCount: Int { doubtful.withLock { $0.count } }
+
+  /// The slots that nobody has touched yet, or that do not decode.
+  ///
+  /// Cost: a look at each of those that this has given the last time; at the first call, at all.
+  func unread() -> [RecordSlot] {
+    let slots = doubtful.withLock { $0 }
+    let left = slots.filter { $0.reading != .readable }
+    if left.count < slots.count {
+      doubtful.withLock { if left.count < $0.count { $0 = left } }
+    }
+    return left
   }
 
   /// Makes the table if it was put off.

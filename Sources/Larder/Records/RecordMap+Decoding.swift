@@ -1,11 +1,11 @@
 extension RecordMap {
   /// How many records do not decode, with the error of one of them; the others are decoded by this.
   ///
-  /// Cost: linear, without decoding again what was touched before.
+  /// Cost: linear the first time, without decoding again what was touched before; then a look at what changed and at what did not decode.
   func undecodable<Item>(_ coder: RecordCoder<Item>) -> (count: Int, first: RepositoryError?) {
     var count = 0
     var first: RepositoryError?
-    forEach { slot in
+    forEachDoubtful { slot in
       guard let error = slot.failure(coder) else { return }
       count += 1
       if first == nil { first = error }
@@ -15,10 +15,10 @@ extension RecordMap {
 
   /// How many records nobody has touched yet, and how many of the others do not decode.
   ///
-  /// Cost: a look at each record.
+  /// Cost: a look at each record the first time, then at those that may not decode.
   var tally: (untouched: Int, undecodable: Int) {
     var (untouched, undecodable) = (0, 0)
-    forEach { slot in
+    forEachDoubtful { slot in
       switch slot.reading {
       case .untouched: untouched += 1
       case .unreadable: undecodable += 1

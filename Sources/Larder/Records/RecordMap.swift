@@ -66,6 +66,17 @@ struct RecordMap: Sendable {
     for case let slot? in overlay.values { visit(slot) }
   }
 
+  /// How many records ``forEachDoubtful(_:)`` visits, at most.
+  var doubtfulCount: Int { base.doubtfulCount + overlay.count }
+
+  /// Visits, in no order, the records that may not decode: those of the base that were not seen to, and what changed since.
+  ///
+  /// Cost: a look at each record of the base at the first call, then at those that were still in doubt.
+  func forEachDoubtful(_ visit: (RecordSlot) -> Void) {
+    for slot in base.unread() where overlay.index(forKey: slot.key) == nil { visit(slot) }
+    for case let slot? in overlay.values { visit(slot) }
+  }
+
   /// The records of an older schema version, in no order.
   ///
   /// Cost: none where there was never one, otherwise linear.

@@ -1,4 +1,5 @@
 import LarderTesting
+import Synchronization
 import Testing
 
 @testable import Larder
@@ -305,5 +306,36 @@ struct FetchPolicyTests {
     world.source.answer("a", .failure(Trouble()))
     _ = await failure { try await world.cache.value(for: "a", policy: .networkOnly) }
     #expect(try await world.cache.value(for: "a", policy: .networkOnly).value == 1)
+  }
+
+  @Test func moreKeysThanAreRememberedAreAskedForOnceInATime() async throws {
+    let world = try await CacheWorld(retry: RetryPolicy(attempts: 1, cap: .seconds(30)))
+    let switches = Notes()  // down after the first, up again after the second
+    let source = ScriptedSource<String, Int> { key, _ in
+      if switches.numbers.count == 1 { throw Trouble() }
+      return .value(key.count)
+    }
+    let cache = Cache(
+      storage: world.storage, freshness: CacheWorld.freshness, eviction: .none, retry: RetryPolicy(attempts: 1, cap: .seconds(30)),
+      clock: world.clock, source: source, random: { 0 })
+    let keys = (0..<1_500).map { "key \($0)" }
+    await cache.prefetch(keys)
+    #expect(source.callCount == 1_500)
+    world.clock.advance(by: .hours(2))
+    switches.add(1)
+    for round in 1...2 {
+      for _ in 0..<3 {
+        for key in keys { #expect(try await cache.value(for: key, policy: .staleWhileRevalidate).state == .stale) }
+        try await until { cache.state.withLock { $0.flights.isEmpty } }
+      }
+      // Those that were asked for after the table was full may have found every key held.
+      #expect(source.callCount <= 1_500 * (round + 1))
+      #expect(source.callCount > 1_500 + 1_000 * (round - 1))
+      world.clock.advance(by: .seconds(30))
+    }
+    switches.add(2)
+    _ = try await cache.value(for: "key 0", policy: .staleWhileRevalidate)
+    try await until { cache.state.withLock { $0.flights.isEmpty } }
+    #expect(try await cache.value(for: "key 0", policy: .cacheOnly).state == .fresh)
   }
 }

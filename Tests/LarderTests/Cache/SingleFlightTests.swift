@@ -286,4 +286,24 @@ struct SingleFlightTests {
     #expect(try await last.value == 4)
     #expect(source.callCount == 3)
   }
+
+  @Test func aCancelledFetchThatIsWantedInTheBackgroundIsKept() async throws {
+    let (source, gate) = try await deaf()
+    let cache = Cache(
+      storage: try await LocalRepository(inMemory: .init()), freshness: CacheWorld.freshness, retry: .never, clock: ManualClock(),
+      source: source)
+    for number in 0..<2 {
+      let task = Task { try await cache.value(for: "four").value }
+      await source.waitForCalls(number + 1)
+      task.cancel()
+      _ = await failure { try await task.value }
+    }
+    // Joins the newer one, and does not wait for it.
+    cache.refresh("four", cache.look("four"))
+    #expect(cache.state.withLock { $0.flights.values.contains { $0.isKept && $0.waiters.isEmpty } })
+    gate.release()
+    try await until { cache.state.withLock { $0.flights.isEmpty } }
+    #expect(source.callCount == 2)
+    #expect(try await cache.storage.find(by: "four")?.value == 4)
+  }
 }

@@ -1,14 +1,21 @@
 import ArgumentParser
+import Foundation
 import WeatherSpotsKit
 
 /// The names of commands, as they are typed.
 enum CommandName {
   /// What is wrong with the name of a command, with those that may have been meant; `nil` when it is one, or none was given.
+  ///
+  /// For arguments that the parser has refused, or taken for a request for help.
   static func mistake(in arguments: [String]) -> String? {
+    // These are the parser's own, and what follows them is for it.
+    let own = ["--generate-completion-script", "---completion", "--experimental-"]
+    if let first = arguments.first, own.contains(where: first.hasPrefix) { return nil }
+    let options = optionsWithValues
     var words: [String] = []
     var rest = arguments[...]
     while let word = rest.popFirst() {
-      if word == "--store" {
+      if options.contains(word) {
         rest = rest.dropFirst()
       } else if word == "--" {
         break
@@ -31,5 +38,16 @@ enum CommandName {
       (command, path) = (next, "\(path)\(word) ")
     }
     return nil
+  }
+
+  /// The options of all commands that take a value, as they are typed.
+  private static var optionsWithValues: Set<String> {
+    let help: ManualPage.Dump
+    do { help = try JSONDecoder().decode(ManualPage.Dump.self, from: Data(WeatherSpots._dumpHelp().utf8)) } catch { return ["--store"] }
+    func options(_ command: ManualPage.Command) -> [String] {
+      let own = (command.arguments ?? []).filter { $0.kind == "option" }.compactMap(\.preferredName)
+      return own.map { ($0.kind == "long" ? "--" : "-") + $0.name } + (command.subcommands ?? []).flatMap(options)
+    }
+    return Set(options(help.command))
   }
 }

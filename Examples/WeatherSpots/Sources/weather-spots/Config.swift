@@ -9,7 +9,8 @@ struct Config: AsyncParsableCommand {
       An option goes before the environment, the environment before the configuration file, and the file before what is built in. The file is \
       weather-spots/config in $XDG_CONFIG_HOME or ~/.config, with lines such as `units = imperial`. One that is not understood ends every \
       command with exit code 78, and file and line. The keys are \(Settings.Key.list). The last four are WeatherKit's, and only the path of \
-      that key is kept here, never the key; open-meteo-key is that of a customer of Open-Meteo, and is never shown.
+      that key is kept here, never the key; open-meteo-key is that of a customer of Open-Meteo, and is never shown; it is sent only to \
+      open-meteo.com and the hosts below it over https, and to this machine, whatever api says.
       """,
     subcommands: [ConfigShow.self, ConfigSet.self, ConfigUnset.self], defaultSubcommand: ConfigShow.self)
 }

@@ -48,10 +48,24 @@ struct WeatherSpots: AsyncParsableCommand {
 
   /// Lets a negative number, or a point that begins with one, stand as a value: the parser would take -33.9 for an option.
   static func main() async {
-    if let mistake = CommandName.mistake(in: Array(CommandLine.arguments.dropFirst())) {
-      writeToStandardError("Error: \(Output.text(mistake))\n")
-      _exit(Outcome.usage.rawValue)
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    do {
+      var command = try await asyncParseAsRoot(arguments.map { $0.prefixMatch(of: /-\.?[0-9]/) != nil ? " \($0)" : $0 })
+      // The parser's help takes any name, and shows the help of all.
+      if type(of: command)._commandName == "help" { refuseMistake(in: arguments) }
+      do {
+        if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+      } catch { exit(withError: error) }
+    } catch {
+      refuseMistake(in: arguments)
+      exit(withError: error)
     }
-    await main(CommandLine.arguments.dropFirst().map { $0.prefixMatch(of: /-\.?[0-9]/) != nil ? " \($0)" : $0 })
+  }
+
+  /// Ends the program if there is no command of the name that was given.
+  private static func refuseMistake(in arguments: [String]) {
+    guard let mistake = CommandName.mistake(in: arguments) else { return }
+    writeToStandardError("Error: \(Output.text(mistake))\n")
+    _exit(Outcome.usage.rawValue)
   }
 }

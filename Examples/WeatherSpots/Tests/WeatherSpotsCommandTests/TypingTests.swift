@@ -49,6 +49,24 @@ import Testing
     #expect(run.code == 64 && run.output.isEmpty && run.errors.contains("there is no command \"nosuch\""))
   }
 
+  @Test(arguments: ["bash", "zsh", "fish"]) func aCompletionScriptIsWritten(_ shell: String) async throws {
+    for arguments in [["--generate-completion-script", shell], ["--generate-completion-script=\(shell)"]] {
+      let run = try await weatherSpots(arguments)
+      #expect(run.code == 0 && run.errors.isEmpty && run.output.contains("weather-spots"), "\(run)")
+    }
+  }
+
+  @Test func theValueOfAnOptionIsNotTheNameOfACommand() async throws {
+    #expect(try await weatherSpots(["--store", store, "list"]).code == 0)
+    for arguments in [["alerts", "--policy", "nosuch", "list", "--limit"], ["--timeout", "x", "forecast", "Brest", "--provider"]] {
+      let run = try await weatherSpots(arguments)
+      #expect(run.code == 64 && !run.errors.contains("there is no command"), "\(run)")
+    }
+    let run = try await weatherSpots(["--store", store, "--json", "forcast", "Brest"])
+    #expect(run.code == 64 && run.errors.contains("there is no command \"forcast\"") && run.errors.contains("`weather-spots forecast`"))
+    #expect(try await weatherSpots(["forcast", "--help"]).code == 64)
+  }
+
   @Test func theFirstHelpShowsExamplesBeforeExitCodes() async throws {
     let help = try await weatherSpots(["--help"]).output
     let examples = try #require(help.range(of: "EXAMPLES"))

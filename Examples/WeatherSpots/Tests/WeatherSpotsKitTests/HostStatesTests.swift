@@ -51,6 +51,51 @@ import Testing
     #expect(transport.count("/v1/forecast") == 9)
   }
 
+  @Test func aProbeThatIsRefusedForAnotherReasonClosesAgainAndIsNotTheLast() async throws {
+    let transport = ScriptedTransport(forecast: .body("{}", status: 503), marine: .down)
+    let provider = try provider(transport, HostStates(clock: clock))
+    for _ in 0..<6 { _ = await provider.fetch(try request()) }
+    #expect(transport.requests.count == 5)
+    transport.set(forecast: .body(#"{"error":true,"reason":"not this"}"#, status: 400), marine: .down)
+    clock.advance(by: .seconds(31))
+    for _ in 0..<3 { _ = await provider.fetch(try request()) }
+    #expect(transport.requests.count == 6)
+    // Twice as long after the probe, and then the next one.
+    clock.advance(by: .seconds(31))
+    _ = await provider.fetch(try request())
+    #expect(transport.requests.count == 6)
+    transport.set(forecast: .body(WeatherServiceTests.land), marine: .down)
+    clock.advance(by: .seconds(31))
+    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.here() != nil) }
+    #expect(transport.requests.count == 9)
+  }
+
+  @Test func aProbeThatWasNotSentLeavesTheBreakerHalfOpen() async throws {
+    let (clock, notAsked) = (clock, ProviderError.notAsked(WeatherProblem(ProviderError.interrupted), wait: .zero))
+    let limits = HostLimits(breaker: CircuitBreaker(failureLimit: 1, clock: clock))
+    func fail(_ error: ProviderError) async -> (any Error)? {
+      do {
+        try await limits.learning { throw error }
+        return nil
+      } catch { return error }
+    }
+    _ = await fail(.interrupted)
+    clock.advance(by: .seconds(31))
+    for error in [notAsked, .misconfigured("no key"), .network(.cancelled), notAsked] {
+      #expect(await fail(error) as? ProviderError == error)
+      guard case .halfOpen? = limits.breaker?.phase else {
+        Issue.record("the breaker learnt from \(error)")
+        return
+      }
+    }
+    // A probe that was sent and failed opens it again.
+    _ = await fail(.interrupted)
+    guard case .open? = limits.breaker?.phase else {
+      Issue.record("the breaker is not open")
+      return
+    }
+  }
+
   @Test func aHostThatCannotBeReachedIsOutForAllItsServices() async throws {
     let transport = ScriptedTransport(forecast: .down, marine: .down)
     let provider = try provider(transport, HostStates(clock: clock))

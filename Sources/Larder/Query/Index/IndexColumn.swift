@@ -2,16 +2,43 @@
 public struct IndexColumn<Item>: Sendable {
   let keyPath: any PartialKeyPath<Item> & Sendable
   let isDescending: Bool
+  /// What is known of the index values of a type with a raw value; `nil` for other types.
+  let rawValues: RawIndexValues?
   let value: @Sendable (Item) -> IndexValue
 
   /// The property from its least value to its greatest.
   public static func ascending(_ keyPath: any KeyPath<Item, some IndexableValue> & Sendable) -> Self {
-    Self(keyPath: keyPath, isDescending: false) { $0[keyPath: keyPath].indexValue }
+    Self(keyPath, isDescending: false)
   }
 
   /// The property from its greatest value to its least.
   public static func descending(_ keyPath: any KeyPath<Item, some IndexableValue> & Sendable) -> Self {
-    Self(keyPath: keyPath, isDescending: true) { $0[keyPath: keyPath].indexValue }
+    Self(keyPath, isDescending: true)
+  }
+
+  /// A column that nothing is looked up in by value.
+  init(keyPath: any PartialKeyPath<Item> & Sendable, isDescending: Bool, value: @escaping @Sendable (Item) -> IndexValue) {
+    self.keyPath = keyPath
+    self.isDescending = isDescending
+    rawValues = nil
+    self.value = value
+  }
+
+  private init<Value: IndexableValue>(_ keyPath: any KeyPath<Item, Value> & Sendable, isDescending: Bool) {
+    self.keyPath = keyPath
+    self.isDescending = isDescending
+    let rawValues = RawIndexValues.of(Value.self)
+    self.rawValues = rawValues
+    if let rawValues {
+      value = { item in
+        let property = item[keyPath: keyPath]
+        let indexValue = property.indexValue
+        rawValues.note(property, indexValue)
+        return indexValue
+      }
+    } else {
+      value = { $0[keyPath: keyPath].indexValue }
+    }
   }
 }
 

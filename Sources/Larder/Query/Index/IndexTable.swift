@@ -26,6 +26,8 @@ struct IndexShape: Sendable {
   struct Column: Sendable {
     let keyPath: ItemPath
     let isDescending: Bool
+    /// See ``IndexColumn``.
+    let rawValues: RawIndexValues?
   }
 
   let kind: Kind
@@ -38,7 +40,7 @@ struct IndexShape: Sendable {
       case .geo: .geo
       case .fullText: .fullText
       }
-    columns = declaration.columns.map { Column(keyPath: $0.keyPath, isDescending: $0.isDescending) }
+    columns = declaration.columns.map { Column(keyPath: $0.keyPath, isDescending: $0.isDescending, rawValues: $0.rawValues) }
   }
 }
 

@@ -17,7 +17,8 @@ public protocol IndexableValue: Sendable {
   /// Whether two values with equal index values are always equal.
   ///
   /// `false` unless the type says otherwise: then an index finds the records that may be meant, and each is checked. A type with a raw value
-  /// is as exact as that; one that also makes its own ``indexValue`` must say `false` here if different values can have the same.
+  /// is as exact as that, as long as its index values are those of its raw values: where one is not, the records are checked whatever is said
+  /// here.
   static var hasExactIndexValues: Bool { get }
 }
 
@@ -29,7 +30,7 @@ extension IndexableValue {
 extension IndexableValue where Self: RawRepresentable, RawValue: IndexableValue {
   /// The raw value's index value.
   public var indexValue: IndexValue { rawValue.indexValue }
-  /// Whether the raw values are exact.
+  /// Whether the raw values are exact; it counts only while every ``indexValue`` is that of the raw value.
   public static var hasExactIndexValues: Bool { RawValue.hasExactIndexValues }
 }
 

@@ -13,8 +13,10 @@ struct Finding {
 
 /// A type as its index values stand for it.
 struct IndexedType {
-  /// Whether values are equal just if their index values are, as the type says of itself.
-  let isExact: Bool
+  /// Whether values are equal just if their index values are, as the type says of itself and the constants seen confirm.
+  var isExact: Bool { isSaidExact && rawValues?.areExact ?? true }
+  private let isSaidExact: Bool
+  private let rawValues: RawIndexValues?
   /// Whether `<` is the order of the index values.
   let isOrdered: Bool
   /// Whether there are values that are not a number.
@@ -29,7 +31,8 @@ struct IndexedType {
     isDate = ownType == Date.self
     isReal = [Double.self, Float.self, Date.self].contains { $0 == ownType }
     let isOwn = Self.ordered.contains { $0 == ownType }
-    isExact = indexable.hasExactIndexValues
+    isSaidExact = indexable.hasExactIndexValues
+    rawValues = isOwn || isReal ? nil : RawIndexValues.of(indexable)
     isOrdered = (isReal || isOwn) && ownType == type
   }
 
@@ -39,7 +42,11 @@ struct IndexedType {
   ]
 
   /// The index value of a value of the type.
-  func indexValue<Value>(_ value: Value) -> IndexValue? { type.indexValue(of: value) }
+  func indexValue<Value>(_ value: Value) -> IndexValue? {
+    guard let indexValue = type.indexValue(of: value) else { return nil }
+    rawValues?.note(value, indexValue)
+    return indexValue
+  }
 
   /// The condition that a value at the path equals one of some values.
   func oneOf(_ path: ItemPath, _ values: [IndexValue]) -> Finding {

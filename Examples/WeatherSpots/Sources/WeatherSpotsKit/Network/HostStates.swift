@@ -148,15 +148,16 @@ public final class HostStates: Sendable {
 
 extension HostStates.State {
   mutating func fail(_ error: ProviderError?, at uptime: Duration) {
-    // Refusals of different things are about these things, and not about whoever asks.
-    if case .rejected = error, error != last { failures = 0 }
+    let wasProbe = isProbing
+    isProbing = false
+    // Refusals of different things are about these things, and not about whoever asks; but a probe that is refused has failed.
+    if !wasProbe, case .rejected = error, error != last { failures = 0 }
     failures += 1
     last = error
-    guard failures >= HostStates.failureLimit else { return }
+    guard wasProbe || failures >= HostStates.failureLimit else { return }
     // Those that were under way when it closed do not make it longer.
-    if let closedUntil, uptime < closedUntil, !isProbing { return }
-    if isProbing { coolDown = min(coolDown * 2, .seconds(600)) }
-    isProbing = false
+    if let closedUntil, uptime < closedUntil, !wasProbe { return }
+    if wasProbe { coolDown = min(coolDown * 2, .seconds(600)) }
     closedUntil = uptime + coolDown
   }
 }
@@ -172,6 +173,9 @@ extension ProviderError {
     case service(answers: Bool)
     case host
   }
+
+  /// Whether nothing was learnt of whoever is asked.
+  var teachesNothing: Bool { if case .nothing = scope { true } else { false } }
 
   fileprivate var scope: Scope {
     switch self {

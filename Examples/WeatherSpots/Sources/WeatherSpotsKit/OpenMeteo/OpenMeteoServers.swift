@@ -7,7 +7,7 @@ public struct OpenMeteoServers: Sendable {
   let geocoding: URL
   /// Which server it is, when it is not one of Open-Meteo's.
   let origin: String?
-  /// The key of a customer, which is in every request and nowhere else.
+  /// The key of a customer, which is in every request to a server that may have it, and nowhere else.
   let apiKey: String?
 
   /// Another server that answers `/v1/forecast`, `/v1/marine` and `/v1/search`.
@@ -31,7 +31,9 @@ public struct OpenMeteoServers: Sendable {
     self.apiKey = apiKey
   }
 
-  /// Open-Meteo's servers for customers, who have a key, or another server that takes one.
+  /// Open-Meteo's servers for customers, who have a key, or another server.
+  ///
+  /// The key is sent only to open-meteo.com and the hosts below it over https, and to this machine; another server is asked without it.
   public init(apiKey: String, at base: URL? = nil) {
     if let base {
       self.init(base, apiKey: apiKey)
@@ -49,9 +51,17 @@ public struct OpenMeteoServers: Sendable {
     return "\(url.scheme?.lowercased() ?? "http")://\(HostStates.host(url).lowercased())\(path)"
   }
 
-  /// A URL of a service, with the key where there is one.
+  /// Whether a server may have the key: Open-Meteo's own, unread by others on the way, and one on this machine, for tests.
+  static func mayHaveKey(_ server: URL) -> Bool {
+    guard let host = server.host()?.lowercased().trimmingCharacters(in: ["[", "]"]) else { return false }
+    if host == "localhost" || host == "::1" || host.wholeMatch(of: /127(\.[0-9]{1,3}){3}/) != nil { return true }
+    return server.scheme?.lowercased() == "https" && host.wholeMatch(of: /([a-z0-9-]+\.)*open-meteo\.com/) != nil
+  }
+
+  /// A URL of a service, with the key where there is one and the server may have it.
   func url(_ server: URL, _ path: String, _ items: [(String, String)]) -> URL {
-    let all = items + (apiKey.map { [("apikey", $0)] } ?? [])
+    let key = Self.mayHaveKey(server) ? apiKey : nil
+    let all = items + (key.map { [("apikey", $0)] } ?? [])
     return server.appending(path: path).appending(queryItems: all.map { URLQueryItem(name: $0.0, value: $0.1) })
   }
 
