@@ -151,7 +151,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then the repository shows what it did before; `.poisoned`, `.closed`.
   public func refresh() async throws(RepositoryError) { try await queue.refresh() }
 
-  /// Commits what is queued and closes the store: afterwards only its main file remains, and calls throw `.closed`.
+  /// Commits what is queued and closes the store: afterwards only its main file remains, beside a large JSON file perhaps a journal that is not
+  /// worth folding yet, and calls throw `.closed`.
   ///
   /// A repository that came from a ``Store`` makes its writes durable and leaves the store open. The second call does nothing. A repository
   /// that is dropped without closing loses nothing; the next open replays its journal.

@@ -89,7 +89,8 @@ public final class Store: Sendable {
   /// - Throws: `.alreadyExists` when there is a file at the URL, `.full`, `.inputOutput`, `.corrupted`, `.closed`.
   public func backup(to url: URL) async throws(RepositoryError) { try await queue.backup(to: url) }
 
-  /// Commits what is queued and closes the store: afterwards only its main file remains, and calls throw `.closed`.
+  /// Commits what is queued and closes the store: afterwards only its main file remains, beside a large JSON file perhaps a journal that is not
+  /// worth folding yet, and calls throw `.closed`.
   ///
   /// - Throws: what prevented a clean close; everything committed is safe in any case. The second call does nothing.
   public func close() async throws(RepositoryError) { try await queue.close() }

@@ -74,11 +74,11 @@ public struct StoreOptions: Sendable {
       self.bySize = bySize
     }
 
-    /// After five seconds without a write, and when the journal outgrows the data; always on close.
+    /// After five seconds without a write, and when the journal outgrows the data.
     ///
-    /// The default.
+    /// The default. A large JSON file is rewritten in a pause or on close only when its journal is worth that.
     public static let automatic = Checkpoint(idle: .seconds(5), bySize: true)
-    /// Only by ``LocalRepository/checkpoint()`` and on close.
+    /// Only by ``LocalRepository/checkpoint()``, and on close where it is worth what it rewrites.
     public static let manual = Checkpoint(idle: nil, bySize: false)
   }
 
@@ -90,11 +90,11 @@ public struct StoreOptions: Sendable {
     case eager
   }
 
-  /// What opening does with a last write that is neither whole nor provably torn.
+  /// What opening does with a journal or log that does not end with a whole commit.
   public enum Recovery: Hashable, Sendable {
-    /// Cuts it, keeps the bytes aside in a quarantine file, and reports it as ambiguous. The default.
+    /// Cuts what is behind the last whole commit, keeps the bytes aside in a quarantine file, and reports it. The default.
     case cutAndReport
-    /// Refuses to open with `.corrupted`, leaving the files as they are.
+    /// Refuses to open with `.corrupted`, also where the end is provably a torn write, leaving the files as they are.
     case strict
   }
 
@@ -154,7 +154,7 @@ public struct StoreOptions: Sendable {
   public var checkpoint: Checkpoint
   /// Whether the main file's previous generation is kept beside it as `…-previous`: not by default (JSON files only).
   public var keepsPreviousSnapshot: Bool
-  /// What opening does with a last write that is neither whole nor provably torn.
+  /// What opening does with a journal or log that does not end with a whole commit.
   public var recovery: Recovery
   /// When indexes are built: when first needed, by default.
   public var indexing: Indexing
