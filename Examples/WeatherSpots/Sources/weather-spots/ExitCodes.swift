@@ -57,6 +57,8 @@ struct Failure: Error {
     case .corrupted: self.init(.storeRefused, "\(place) is damaged and was left as it is\(why)")
     case .newerSchema: self.init(.storeRefused, "\(place) was written by a newer version and was left as it is\(why)")
     case .notOurStore: self.init(.storeRefused, "\(place) is not a store of this program and was left as it is\(why)")
+    case .unsupported where error.file != nil:
+      self.init(.storeRefused, "\(place) cannot be opened as a store and was left as it is\(why)")
     case .dataMissing: self.init(.storeRefused, "a part of the store is missing; the rest was left as it is: \(place)\(why)")
     case .protectedDataUnavailable: self.init(.noPermission, "\(place) may not be opened\(why)")
     case .full: self.init(.diskFull, "the disk is full; nothing was changed: \(place)")

@@ -46,6 +46,16 @@ import WeatherSpotsKit
     try await mine.store.close()
   }
 
+  @Test(arguments: SpotCommandsTests.stores) func aDirectoryInPlaceOfTheStoreIsRefusedAsForeign(_ name: String) async throws {
+    let store = workspace.path(name)
+    try FileManager.default.createDirectory(atPath: store, withIntermediateDirectories: false)
+    let run = try await weatherSpots(["list", "--store", store])
+    #expect(run.code == 76)
+    #expect(
+      run.errors
+        == "weather-spots: \(store) cannot be opened as a store and was left as it is: expected a plain file, found a directory\n")
+  }
+
   @Test(arguments: SpotCommandsTests.stores) func aDamagedStoreIsRefusedAndLeftAsItIs(_ name: String) async throws {
     let store = workspace.path(name)
     _ = try await weatherSpots(["import", shippedSpots, "--store", store])
