@@ -128,7 +128,7 @@ public struct OpenMeteoProvider: ForecastProvider {
     _ requests: [ProviderRequest], after error: ProviderError, _ datasets: Set<WeatherDataset>,
     _ ask: (ProviderRequest) async -> [ProviderAnswer]
   ) async -> [ProviderAnswer] {
-    guard requests.count > 1, !error.isTransient, !error.isWrongCount else {
+    guard requests.count > 1, !error.isTransient, !error.isOfTheServer else {
       return requests.map { _ in ProviderAnswer(failure: error, of: datasets) }
     }
     var answers: [ProviderAnswer] = []
@@ -166,6 +166,7 @@ public struct OpenMeteoProvider: ForecastProvider {
     let places: [OpenMeteoResponse]
     do throws(ProviderError) { places = try OpenMeteoResponse.places(response) } catch { throw error.waitingUntilWindowEnds(at: now()) }
     guard places.count == count else { throw .wrongCount(places.count, insteadOf: count) }
+    guard places.contains(where: \.hasSections) else { throw .withoutSections }
     return (places, Provenance(provider: name, server: url.host() ?? "the server", isRecorded: response.isRecorded))
   }
 
@@ -194,8 +195,16 @@ extension ProviderError {
     .malformed("\(count) places instead of \(wanted)")
   }
 
-  /// Whether an answer had other places than those asked for: that is about the server, and asking for each alone makes a storm.
-  fileprivate var isWrongCount: Bool { if case .malformed(let what) = self { what.contains(" places instead of ") } else { false } }
+  /// The failure of an answer that has none of the sections that were asked for, in any place.
+  ///
+  /// Where there are no data the service sends sections of nulls, so this is no answer, and a host that goes on so is to be left alone.
+  fileprivate static let withoutSections = ProviderError.malformed("none of the data that was asked for")
+
+  /// Whether an answer did not fit what was asked for: that is about the server, and asking for each place alone makes a storm.
+  fileprivate var isOfTheServer: Bool {
+    guard case .malformed(let what) = self else { return false }
+    return self == .withoutSections || what.contains(" places instead of ")
+  }
 
   /// Whether what was asked or who asks was refused, and not a place.
   fileprivate var isAboutTheRequest: Bool {

@@ -11,6 +11,9 @@ public struct OpenMeteoResponse: Sendable {
   /// The zone of the labels, as the service names it.
   public let timezone: String?
 
+  /// Whether there is a row in any of the sections.
+  var hasSections: Bool { [current, hourly, daily].contains { !$0.instants.isEmpty } }
+
   /// Reads the answer for one place, error bodies and broken ones included.
   public init(_ response: TransportResponse) throws(ProviderError) {
     let places = try Self.places(response)
