@@ -89,3 +89,16 @@ extension FileStatus {
       linkCount: Int(clamping: status.st_nlink), owner: FileOwner(user: status.st_uid, group: status.st_gid))
   }
 }
+
+extension RepositoryError {
+  /// Refuses whatever stands where a plain file is needed: a store is never read from it or written to it.
+  static func notAPlainFile(_ kind: FileStatus.Kind, _ path: String) -> RepositoryError {
+    let found =
+      switch kind {
+      case .symbolicLink: "a symbolic link, which is not followed"
+      case .directory: "a directory"
+      case .file, .other: "a device, pipe or socket"
+      }
+    return RepositoryError(.unsupported, "expected a plain file, found \(found)", file: path)
+  }
+}

@@ -23,15 +23,15 @@ enum LockFile {
       let descriptor = Int32(number)
       do throws(RepositoryError) {
         let status = try POSIXFile.status(of: descriptor, path)
-        if status.st_mode & S_IFMT != S_IFREG { throw RepositoryError(.unsupported, "this is not a plain file", file: path) }
+        if status.st_mode & S_IFMT != S_IFREG { throw RepositoryError.notAPlainFile(.other, path) }
         adopt(descriptor, status, path)
         return descriptor
       } catch {
         _ = closeDescriptor(descriptor)
         throw error
       }
-    case .failed(EISDIR): throw RepositoryError(.unsupported, "this is not a plain file but a directory", file: path)
-    case .failed(ENXIO): throw RepositoryError(.unsupported, "this is not a plain file but a socket or a device", file: path)
+    case .failed(EISDIR): throw .notAPlainFile(.directory, path)
+    case .failed(ENXIO): throw .notAPlainFile(.other, path)
     case .failed(let number): throw .system("open", number, file: path)
     }
   }

@@ -22,7 +22,7 @@ public struct POSIXFileSystem: FileSystem {
   /// - Throws: `.unsupported` for a symbolic link or anything else that is not a plain file, otherwise as ``FileSystem`` says.
   public func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? {
     guard let status = try status(of: path) else { return nil }
-    if status.kind != .file { throw Self.notAFile(status.kind, path) }
+    if status.kind != .file { throw .notAPlainFile(status.kind, path) }
     // O_NONBLOCK has no effect on plain files; if a named pipe has come here meanwhile, it would block for ever without it.
     let flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
     switch try Self.openDescriptor(path, flags) {
@@ -31,7 +31,7 @@ public struct POSIXFileSystem: FileSystem {
     case .done(let descriptor):
       let file = POSIXFile(path: path, descriptor: Int32(descriptor), isNew: false)
       let kind = try file.status().kind
-      if kind != .file { throw Self.notAFile(kind, path) }
+      if kind != .file { throw .notAPlainFile(kind, path) }
       return file
     }
   }
@@ -45,16 +45,6 @@ public struct POSIXFileSystem: FileSystem {
     case .failed(ENOENT): return nil
     case .failed(let number): throw .system("lstat", number, file: path)
     }
-  }
-
-  private static func notAFile(_ kind: FileStatus.Kind, _ path: String) -> RepositoryError {
-    let found =
-      switch kind {
-      case .symbolicLink: "symbolic links are not followed"
-      case .directory: "this is not a plain file but a directory"
-      case .file, .other: "this is not a plain file but a pipe, a socket or a device"
-      }
-    return RepositoryError(.unsupported, found, file: path)
   }
 
   /// Creates a file that must not exist yet, mode 0600.

@@ -36,8 +36,7 @@ struct JSONFileOpening {
     for path in [paths.snapshot, paths.journal] {
       // Before anything is made, and also where the main file is missing.
       guard let kind = try fileSystem.status(of: path)?.kind, kind != .file else { continue }
-      throw RepositoryError(
-        .unsupported, kind == .symbolicLink ? "symbolic links are not followed" : "this is not a plain file", file: path)
+      throw .notAPlainFile(kind, path)
     }
     try fileSystem.createDirectory(paths.directory)
     let lock = try fileSystem.lock(paths.lock)

@@ -151,7 +151,7 @@ struct SimulatedDisk: Sendable {
   func file(at path: String) throws(RepositoryError) -> Int? {
     switch try entry(at: path) {
     case .file(let number): number
-    case .directory: throw RepositoryError(.unsupported, "this is not a plain file but a directory", file: path)
+    case .directory: throw RepositoryError(.unsupported, "expected a plain file, found a directory", file: path)
     case nil: nil
     }
   }
