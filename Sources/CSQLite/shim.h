@@ -46,4 +46,35 @@ static inline int larder_sqlite3_last_errno(sqlite3 *db) {
   return number;
 }
 
+// An index of the write-ahead log that cannot be reached: SQLite then keeps one in memory, as it does beside a directory that it must not write.
+static inline int larder_no_index_map(sqlite3_file *file, int page, int size, int extends, void volatile **memory) {
+  (void)file, (void)page, (void)size, (void)extends;
+  *memory = 0;
+  return SQLITE_READONLY_CANTINIT;
+}
+static inline int larder_no_index_lock(sqlite3_file *file, int offset, int count, int flags) {
+  (void)file, (void)offset, (void)count, (void)flags;
+  return SQLITE_OK;
+}
+static inline void larder_no_index_barrier(sqlite3_file *file) { (void)file; }
+static inline int larder_no_index_unmap(sqlite3_file *file, int removes) {
+  (void)file, (void)removes;
+  return SQLITE_OK;
+}
+
+// Keeps a connection that only reads from making the index of the log: called before anything is read, with memory that outlives the connection.
+static inline int larder_sqlite3_hide_log_index(sqlite3 *db, sqlite3_io_methods *methods) {
+  sqlite3_file *file = 0;
+  int result = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (result != SQLITE_OK) return result;
+  if (!file || !file->pMethods) return SQLITE_CANTOPEN;
+  *methods = *file->pMethods;
+  methods->xShmMap = larder_no_index_map;
+  methods->xShmLock = larder_no_index_lock;
+  methods->xShmBarrier = larder_no_index_barrier;
+  methods->xShmUnmap = larder_no_index_unmap;
+  file->pMethods = methods;
+  return SQLITE_OK;
+}
+
 #endif

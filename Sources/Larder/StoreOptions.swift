@@ -46,7 +46,8 @@ public struct StoreOptions: Sendable {
       didSet { tombstones = Self.clamp(tombstones, to: .max) }
     }
 
-    private static let (maximumRecordBytes, maximumKeyBytes, maximumDepth) = (1 << 30, 64 << 10, 128)
+    private static let (maximumRecordBytes, maximumKeyBytes) = (1 << 30, 64 << 10)
+    static let maximumDepth = 128
 
     private static func clamp(_ value: Int, to maximum: Int) -> Int { min(max(value, 0), maximum) }
 

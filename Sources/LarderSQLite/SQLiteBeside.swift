@@ -40,7 +40,7 @@ final class SQLiteBeside {
       try connection.execute("BEGIN", while: .reading)
       let row = try SQLiteStoreRow(on: connection)
       if row.commit == revision.number { return (nil, true) }
-      if mode == .readOnly {
+      if mode != .immutable {
         let reader = SQLiteForeignReader(connection)
         _ = try reader.newCollections()
         return (try reader.read(after: revision, row: row), true)
@@ -85,7 +85,29 @@ final class SQLiteBeside {
       }
       attempt += 1
     }
+    if let result = try readWithoutTrace(body) { return result }
     return try read(.readOnly, body).0
+  }
+
+  /// Reads a log that an unclean end has left, and makes no file; `nil` when somebody has the store open, or had meanwhile.
+  ///
+  /// Who uses a log has an index of it, so where there is none before and after, and database and log have not changed, nobody came between.
+  private func readWithoutTrace<Result>(
+    _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
+  ) throws(RepositoryError) -> Result? {
+    guard SQLitePath.isAbsent(path.logIndex), let before = try SQLiteFileState(path) else { return nil }
+    do throws(RepositoryError) {
+      let result = try read(.withoutTrace, body).0
+      return try isUnused(since: before) ? result : nil
+    } catch {
+      guard try isUnused(since: before) else { return nil }
+      throw error
+    }
+  }
+
+  private func isUnused(since state: SQLiteFileState) throws(RepositoryError) -> Bool {
+    let now = try SQLiteFileState(path)
+    return SQLitePath.isAbsent(path.logIndex) && now == state
   }
 
   private func hasLog() throws(RepositoryError) -> Bool {

@@ -21,6 +21,9 @@ final class SQLiteConnection {
     ///
     /// SQLite keeps the index of the log in memory then, so that no file is made or changed.
     case alone
+    /// Reads a file with its log, makes no file and takes no part in the locks of the log's index: who uses it must notice whether somebody has
+    /// written meanwhile.
+    case withoutTrace
   }
 
   let path: String
@@ -29,6 +32,8 @@ final class SQLiteConnection {
   private let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
   /// Until when others are waited for, as ``SQLiteWait`` counts; SQLite reads it.
   private let waitsUntil = UnsafeMutablePointer<Int64>.allocate(capacity: 1)
+  /// How SQLite reaches the file, where that is not its own way.
+  private var methods: UnsafeMutablePointer<sqlite3_io_methods>?
   /// The log and its index, as they were when the store was opened.
   private var besides: [(path: String, identity: SQLiteFileIdentity)] = []
   /// The directory as it was when all of them were last found in it.
@@ -57,6 +62,7 @@ final class SQLiteConnection {
         isAllowed ? "the file could not be opened for writing" : "the file may not be written", file: path)
     }
     try defend()
+    if mode == .withoutTrace { try hideLogIndex() }
     if mode == .alone { try execute("PRAGMA locking_mode = EXCLUSIVE", while: .opening) }
     if mode == .readWrite {
       // This replaces SQLite's automatic checkpoint, which would keep a failed sync to itself.
@@ -75,6 +81,15 @@ final class SQLiteConnection {
     sqlite3_close_v2(handle)
     logPages.deallocate()
     waitsUntil.deallocate()
+    methods?.deallocate()
+  }
+
+  private func hideLogIndex() throws(RepositoryError) {
+    let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+    self.methods = methods
+    let result = larder_sqlite3_hide_log_index(handle, methods)
+    if result != SQLITE_OK { throw error(result, while: .opening) }
+    keepLogOnClose()
   }
 
   private static func uri(_ path: String, immutable: Bool) -> String {

@@ -51,9 +51,51 @@ struct SQLitePath {
   /// A copy of a log that was not whole, by the last commit in it and the place of the damage; of a long name only the beginning is kept.
   func quarantine(commit: UInt64, offset: Int) -> String {
     let ending = "-quarantine-\(commit)-\(offset)"
-    var name = String(main.dropFirst(directory == "/" ? 1 : directory.count + 1))
-    while name.utf8.count + ending.utf8.count + 4 > Self.nameLimit { name.removeLast() }  // 4: "-tmp"
-    return (directory == "/" ? "" : directory) + "/" + name + ending
+    return directoryPrefix + beginning(before: ending.utf8.count + 4) + ending  // 4: "-tmp", or "-due"
+  }
+
+  /// Where a quarantine file lies until its cut was reported.
+  static func unreported(_ quarantine: String) -> String { quarantine + "-due" }
+
+  /// What a name in this directory says that ``unreported(_:)`` has made: the path of the file when it was reported, and where the damage begins.
+  func unreportedCut(_ name: String) -> (quarantine: String, offset: Int)? {
+    guard name.hasSuffix("-due"), let middle = name.range(of: "-quarantine-", options: .backwards) else { return nil }
+    let numbers = name[middle.upperBound...].dropLast(4).split(separator: "-")
+    guard numbers.count == 2, let commit = UInt64(numbers[0]), let offset = Int(numbers[1]) else { return nil }
+    let path = quarantine(commit: commit, offset: offset)
+    return Self.unreported(path) == directoryPrefix + name ? (path, offset) : nil
+  }
+
+  /// A new name for a copy that is being made.
+  var newCopy: String {
+    directoryPrefix + beginning(before: Self.copyEnding) + "-copy-" + Self.hexadecimal(UInt64.random(in: .min ... .max)) + "-tmp"
+  }
+
+  /// As long as what ``newCopy`` puts behind a name, and SQLite behind that: "-copy-", 16 digits, "-tmp" and "-journal".
+  private static let copyEnding = 34
+
+  /// Whether a name in this directory is one that ``newCopy`` has made.
+  func isCopy(_ other: String) -> Bool {
+    let beginning = beginning(before: Self.copyEnding) + "-copy-"
+    guard other.hasPrefix(beginning), other.hasSuffix("-tmp") else { return false }
+    let number = other.utf8.dropFirst(beginning.utf8.count).dropLast(4)
+    return number.count == 16 && number.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+  }
+
+  private static func hexadecimal(_ number: UInt64) -> String {
+    let digits = String(number, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  private var directoryPrefix: String { directory == "/" ? "/" : directory + "/" }
+
+  /// The file's name, or as much of it as leaves room for so many bytes behind it.
+  private func beginning(before count: Int) -> String {
+    var name = String(main.dropFirst(directoryPrefix.count))
+    while name.utf8.count + count > Self.nameLimit || directoryPrefix.utf8.count + name.utf8.count + count > Self.pathLimit, !name.isEmpty {
+      name.removeLast()
+    }
+    return name
   }
 
   /// Resolves the directory, because SQLite refuses links anywhere in a path; the file itself must not be one.

@@ -208,7 +208,7 @@ final class SQLiteStore {
     let target = try SQLitePath(url) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
     guard SQLitePath.isAbsent(target.main) else { throw RepositoryError(.alreadyExists, "there is a file at this path", file: target.main) }
     do {
-      try SQLiteDraft.make(target, fileSystem) { draft throws(RepositoryError) in
+      try SQLiteDraft.copy(to: target, fileSystem) { draft throws(RepositoryError) in
         try connection.withAttachment { () throws(RepositoryError) in
           let statement = try connection.prepare("VACUUM INTO ?1")
           try statement.bind(draft, at: 1)

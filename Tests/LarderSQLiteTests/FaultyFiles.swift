@@ -32,6 +32,8 @@ enum FaultyFiles {
     var faults: [String: Fault] = [:]
     /// The files that are open, by the address of SQLite's structure.
     var paths: [UInt: String] = [:]
+    /// The system's way to reach them, also where a connection has put its own before ours.
+    var originals: [UInt: UInt] = [:]
     var counts: [String: [Operation: Int]] = [:]
     var cached: [String: Cached] = [:]
     /// The numbers of the failures that the files have met.
@@ -53,6 +55,7 @@ enum FaultyFiles {
       if result == SQLITE_OK, let name, let methods = file.pointee.pMethods {
         FaultyFiles.state.withLock { state in
           state.paths[UInt(bitPattern: file)] = String(cString: name)
+          state.originals[UInt(bitPattern: file)] = UInt(bitPattern: methods)
           state.counts[String(cString: name), default: [:]][.open, default: 0] += 1
           state.errorNumbers[String(cString: name)] = nil
         }
@@ -118,7 +121,8 @@ enum FaultyFiles {
   }
 
   private static func original(_ file: UnsafeMutablePointer<sqlite3_file>?) -> sqlite3_io_methods? {
-    guard let address = originals.withLock({ $0[UInt(bitPattern: file?.pointee.pMethods)] }) else { return nil }
+    let known = originals.withLock { $0[UInt(bitPattern: file?.pointee.pMethods)] }
+    guard let address = known ?? state.withLock({ $0.originals[UInt(bitPattern: file)] }) else { return nil }
     return UnsafePointer<sqlite3_io_methods>(bitPattern: address)?.pointee
   }
 

@@ -37,10 +37,15 @@ final class POSIXSharedLock: HeldSharedLock {
 
   // MARK: Coming
 
-  static func acquire(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> POSIXSharedLock {
+  /// Takes part, and waits at most so long while another one is alone.
+  ///
+  /// - Parameter write: Writes what the file says, so that tests can play a full disk.
+  static func acquire(
+    _ path: String, waiting timeout: Duration, write: (LockFile.Use, Int32) -> Int32? = { LockFile.write($0, to: $1) }
+  ) throws(RepositoryError) -> POSIXSharedLock {
     var patience = Patience(path, timeout)
     while true {
-      switch try attempt(path, timeout) {
+      switch try attempt(path, timeout, write) {
       case .held(let lock): return lock
       case .refused(let note): try patience.wait(note)
       }
@@ -52,7 +57,9 @@ final class POSIXSharedLock: HeldSharedLock {
     case refused(LockFile.Note)
   }
 
-  private static func attempt(_ path: String, _ timeout: Duration) throws(RepositoryError) -> Attempt {
+  private static func attempt(
+    _ path: String, _ timeout: Duration, _ write: (LockFile.Use, Int32) -> Int32?
+  ) throws(RepositoryError) -> Attempt {
     try LockFile.registry.withLock { (held) throws(RepositoryError) -> Attempt in
       let descriptor = try LockFile.open(path)
       var isKept = false
@@ -66,7 +73,10 @@ final class POSIXSharedLock: HeldSharedLock {
       guard try LockFile.identity(ofEntry: path) == identity else { return .refused(.init(process: nil, use: .closing)) }
       if isAlone {
         _ = fchmod(descriptor, 0o600)  // 0600 but for the umask already
-        if let number = LockFile.write(.opening, to: descriptor) { throw .system("write", number, file: path) }
+        // On a full disk the file says nothing, and nobody comes in until it says "shared": a store that is there can be read all the same.
+        if let number = write(.opening, descriptor), LockFile.note(in: descriptor).use != nil {
+          throw .system("write", number, file: path)
+        }
       } else if LockFile.note(in: descriptor).use != .shared {
         return .refused(.init(process: nil, use: .opening))  // who was alone has gone, or is on his way between his two locks
       }

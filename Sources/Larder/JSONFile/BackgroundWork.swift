@@ -32,10 +32,27 @@ final class BackgroundWork<Output: Sendable>: Sendable {
     }
   }
 
+  /// Whether it has ended: looked up without waiting.
+  var isDone: Bool { outcome.withLockIfAvailable { $0 != nil } ?? false }
+
   /// What the work has made.
   /// - Throws: What it threw; `.cancelled` when it was not done.
   func result() throws(RepositoryError) -> Output {
     guard let outcome = outcome.withLock({ $0 }) else { throw RepositoryError(.cancelled, "the checkpoint was not done") }
     return try outcome.get()
+  }
+}
+
+/// A value that is freed by the thread that says so, whoever else still holds the box: freeing a million changes, or the file that they were
+/// folded from, takes longer than a commit may wait.
+final class Disposal<Value: Sendable>: Sendable {
+  private let value: Mutex<Value?>
+
+  init(_ value: Value) { self.value = Mutex(value) }
+
+  /// Lets go of the value.
+  func run() {
+    let value = value.withLock { $0.take() }
+    withExtendedLifetime(value) {}
   }
 }

@@ -96,10 +96,22 @@ struct JSONFileOpening {
     found.main = try MainFile(file, header, tombstones: tombstones)
     if let journalData, let replay { found.journal = .init(data: journalData, replay: replay) }
     let commit = max(header.commit, replay?.contents.lastCommit ?? 0)
+    var cutTail = replay.flatMap { cut(of: $0.contents) }
+    if cutTail == nil { cutTail = try unreportedCut() }
     let report = OpenReport(
       storeID: header.storeID, commit: Revision(commit), isNew: false, replayedCommits: replay?.commitCount ?? 0,
-      cutTail: replay.flatMap { cut(of: $0.contents) }, removedTemporaryFiles: removed, tombstoneHorizon: Revision(header.tombstonesSince))
+      cutTail: cutTail, removedTemporaryFiles: removed,
+      tombstoneHorizon: Revision(header.tombstonesSince))
     return (found, report)
+  }
+
+  /// What an earlier open has cut that then failed, or was killed, so that nobody has heard of it.
+  private func unreportedCut() throws(RepositoryError) -> OpenReport.CutTail? {
+    for name in try (fileSystem.entries(of: paths.directory) ?? []).sorted() where paths.unreportedCut(name, byteCount: 0) != nil {
+      let size = try fileSystem.status(of: (paths.directory == "/" ? "" : paths.directory) + "/" + name)?.size
+      return paths.unreportedCut(name, byteCount: size ?? 0)
+    }
+    return nil
   }
 
   /// The bytes of the journal, synced; `nil` when there is none.

@@ -51,6 +51,28 @@ struct JSONFilePaths: Sendable {
   /// Where a copy is written before it gets this name: a name of its own, for another file may have the usual one.
   static func copy(for path: String) -> String { path + "-copy-\(Hexadecimal.string(UInt64.random(in: .min ... .max)))-tmp" }
 
+  /// Whether a name in this directory is one that ``copy(for:)`` has made for the main file.
+  func isCopy(_ other: String) -> Bool {
+    guard other.hasPrefix(name + "-copy-"), other.hasSuffix("-tmp") else { return false }
+    let number = other.utf8.dropFirst(name.utf8.count + 6).dropLast(4)
+    return number.count == 16 && number.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+  }
+
+  /// Where bytes that were cut lie until their cut was reported.
+  static func unreported(_ cut: OpenReport.CutTail) -> String { cut.quarantineFile + (cut.isAmbiguous ? "-due" : "-torn") }
+
+  /// What a name says that ``unreported(_:)`` has made; `nil` for any other.
+  func unreportedCut(_ other: String, byteCount: Int) -> OpenReport.CutTail? {
+    for (ending, isAmbiguous) in [("-due", true), ("-torn", false)] where isQuarantine(other) && other.hasSuffix(ending) {
+      let numbers = other.dropFirst(quarantineStem.count + "-quarantine-".count).dropLast(ending.count).split(separator: "-")
+      guard numbers.count == 2, let generation = UInt64(numbers[0]), let offset = Int(numbers[1]) else { continue }
+      return .init(
+        file: journal, offset: UInt64(offset), byteCount: byteCount,
+        quarantineFile: quarantine(generation: generation, offset: offset), isAmbiguous: isAmbiguous)
+    }
+    return nil
+  }
+
   /// Whether a name is that of bytes kept aside, and not of a copy that was interrupted.
   func isQuarantine(_ name: String) -> Bool { name.hasPrefix(quarantineStem + "-quarantine-") && !name.hasSuffix("-tmp") }
 

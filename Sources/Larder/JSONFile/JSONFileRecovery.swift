@@ -15,7 +15,7 @@ struct JSONFileRecovery {
     try main.check(paths.snapshot, fileSystem)
     var journal: JournalWriter?
     if let (data, replay) = found.journal.map({ ($0.data, $0.replay) }) {
-      if let cut = report.cutTail { report.cutTail = try keepAside(cut, of: data, main.owner) }
+      if let cut = report.cutTail, case .torn = replay.contents.tail { report.cutTail = try keepAside(cut, of: data, main.owner) }
       report.removedTemporaryFiles = try removeTemporaryFiles()
       if replay.isFolded {
         try fileSystem.remove(paths.journal)
@@ -26,6 +26,7 @@ struct JSONFileRecovery {
     } else {
       report.removedTemporaryFiles = try removeTemporaryFiles()
     }
+    report.cutTail = report.cutTail.map(noteReported)
     return JSONFileStore(
       self, found.options, found.lock, main, journal: journal, changes: found.journal?.replay.changes ?? [:], commit: report.commit.number)
   }
@@ -56,7 +57,7 @@ struct JSONFileRecovery {
     var cut = cut
     let start = data.startIndex + Int(cut.offset)
     do throws(RepositoryError) {
-      try keepAside(data[start..<(start + cut.byteCount)], at: cut.quarantineFile, owner)
+      try keepAside(data[start..<(start + cut.byteCount)], cut, owner)
     } catch {
       guard error.code == .full, !cut.isAmbiguous else { throw error }
       try fileSystem.remove(JSONFilePaths.temporary(for: cut.quarantineFile))
@@ -65,17 +66,34 @@ struct JSONFileRecovery {
     return cut
   }
 
-  /// Writes bytes that are about to be cut to a file of their own, durably.
-  private func keepAside(_ tail: Data, at path: String, _ owner: FileOwner?) throws(RepositoryError) {
-    let temporary = JSONFilePaths.temporary(for: path)
+  /// Writes bytes that are about to be cut to a file of their own, durably, whose name says that nobody has heard of it yet.
+  private func keepAside(_ tail: Data, _ cut: OpenReport.CutTail, _ owner: FileOwner?) throws(RepositoryError) {
+    let temporary = JSONFilePaths.temporary(for: cut.quarantineFile)
     try fileSystem.remove(temporary)
     let copy = try fileSystem.create(temporary)
     if let owner { try copy.setOwner(owner) }
     try tail.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
     try copy.sync()
     try copy.close()
-    try fileSystem.rename(temporary, to: path)
+    try fileSystem.rename(temporary, to: JSONFilePaths.unreported(cut))
     try fileSystem.syncDirectory(paths.directory)
+  }
+
+  /// Gives the bytes that were cut their lasting name, now that opening cannot fail any more: until then the next open reports them again.
+  private func noteReported(_ cut: OpenReport.CutTail) -> OpenReport.CutTail {
+    let unreported = JSONFilePaths.unreported(cut)
+    var cut = cut
+    do throws(RepositoryError) {
+      guard !cut.quarantineFile.isEmpty, try fileSystem.status(of: unreported) != nil else { return cut }
+      try fileSystem.rename(unreported, to: cut.quarantineFile)
+      try fileSystem.syncDirectory(paths.directory)
+    } catch {
+      // The bytes are kept; that the cut will be reported once more does no harm.
+      do throws(RepositoryError) {
+        if try fileSystem.status(of: unreported) != nil { cut.quarantineFile = unreported }
+      } catch {}
+    }
+    return cut
   }
 
   /// Copies the whole frames into a new journal, synced, in the place of the old one.
@@ -99,7 +117,8 @@ struct JSONFileRecovery {
       try fileSystem.rename(temporary, to: paths.journal)
       isRenamed = true
       try fileSystem.syncDirectory(paths.directory)
-      return try JournalWriter(continuing: copy, contents, chunk: tuning.journalChunk, name: paths.journal)
+      return try JournalWriter(
+        continuing: copy, contents, chunk: tuning.journalChunk, name: paths.journal, growingIn: fileSystem)
     } catch {
       // A full disk must not keep a store shut: it goes on with the journal that is there. Not once the new one has its name, though: a power
       // cut could bring the old one back, without what would be appended to the new one.
@@ -119,7 +138,7 @@ struct JSONFileRecovery {
     if case .torn(let end, _) = contents.tail { bytes.append(contentsOf: repeatElement(0, count: end - contents.end)) }
     try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
     try file.sync()
-    return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk)
+    return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk, growingIn: fileSystem)
   }
 
   private func removeTemporaryFiles() throws(RepositoryError) -> [String] {

@@ -5,10 +5,14 @@ internal import Foundation
 ///
 /// First the snapshot is written, with everything up to one commit; then it is put into place, and the journal has that and what came
 /// since, which recovers to the same; then the frames that came since are carried over to a new journal, which takes the place of the old one.
+/// Whatever waits for the disk is done beside commits: the names are made durable there too, before anything is dropped or acknowledged that
+/// depends on them.
 struct FoldInProgress: Sendable {
   enum Part: Sendable {
     case snapshot(BackgroundWork<MainFile>, SnapshotDraft)
     case journal(BackgroundWork<CarriedJournal>, JournalCarrier)
+    /// Makes the name of the new journal durable.
+    case name(BackgroundWork<Void>)
   }
   let part: Part
   /// Where the frames begin in the journal that the new snapshot does not have.
@@ -22,11 +26,13 @@ struct CarriedJournal: Sendable {
   let file: any OpenFile
   let sourceEnd: Int
   let end: Int
+  /// The last commit that it has, synced.
+  let commit: UInt64
 }
 
 extension JSONFileStore {
   /// The most that is carried over between two commits, in bytes.
-  private static var mostAtOnce: Int { 1 << 20 }
+  private static var mostAtOnce: Int { 256 << 10 }
 
   /// Begins a checkpoint that goes on beside commits.
   /// - Returns: Its long part; `nil` when it is over.
@@ -55,99 +61,131 @@ extension JSONFileStore {
         try checkHealth()
         try checkFiles()
         let next = try work.result()
-        try fileSystem.rename(JSONFilePaths.temporary(for: paths.snapshot), to: paths.snapshot)
+        try renameMain()
         self.folding = nil
-        try install(next)
+        takeIntoUse(next)
       } catch {
         giveUpFolding()
         throw error
       }
-      let next = try carryOver(from: folding.mark)
-      // What the snapshot was made of is let go of elsewhere: freeing a million changes takes longer than a commit may wait.
-      let release: @Sendable () -> Void = { withExtendedLifetime(folding) {} }
+      let next = carryOver(from: folding.mark)
+      // What the snapshot was made of is let go of elsewhere.
+      let disposal = Disposal(folding)
       guard let next else {
-        DispatchQueue.global(qos: .utility).async(execute: release)
+        DispatchQueue.global(qos: .utility).async { disposal.run() }
         return nil
       }
       return {
         next()
-        release()
+        disposal.run()
       }
     case .journal(let work, let carrier):
       do throws(RepositoryError) {
         try checkHealth()
         try checkFiles()
         let carried = try work.result()
-        guard let journal else { return nil }
-        if journal.end - carried.sourceEnd > Self.mostAtOnce, folding.rounds < 8 {
-          return carryOn(carried, carrier, to: journal.end, rounds: folding.rounds + 1)
+        isMainDurable = true
+        guard let journal else {
+          giveUpFolding()
+          return nil
         }
-        try replaceJournal(carried, carrier, journal)
+        if journal.end - carried.sourceEnd > Self.mostAtOnce, folding.rounds < 8 {
+          return carryOn(carried, carrier, to: journal, rounds: folding.rounds + 1)
+        }
+        return try replaceJournal(carried, carrier, journal)
       } catch {
         giveUpFolding()
         throw noted(error)
       }
+    case .name(let work):
+      self.folding = nil
+      // A commit that is durable may have seen to it already.
+      if isJournalDurable { return nil }
+      try checkHealth()
+      work.run()
+      do throws(RepositoryError) {
+        try work.result()
+      } catch {
+        // A crash may bring the old journal back, without what was appended to the new one.
+        throw noted(
+          RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error))
+      }
+      isJournalDurable = true
       return nil
     }
   }
 
-  /// Begins a journal for the new snapshot with the frames that it does not have.
-  private func carryOver(from mark: Int) throws(RepositoryError) -> (@Sendable () -> Void)? {
-    guard let journal, journal.end > mark else {
-      try createJournal()
-      return nil
-    }
+  /// Begins a journal for the new snapshot with the frames that it does not have; first makes the name of the snapshot durable.
+  private func carryOver(from mark: Int) -> (@Sendable () -> Void)? {
+    guard let journal else { return nil }
     let new = JournalHeader(
       storeID: main.header.storeID, generation: main.header.generation, base: main.header.commit, salt: .random(in: .min ... .max),
       tag: main.header.journal ?? 0)
     let carrier = JournalCarrier(source: journal.file, old: journal.header, new: new, name: paths.journal)
-    let (fileSystem, owner, end) = (fileSystem, main.owner, journal.end)
+    let (fileSystem, owner, end, commit, directory) = (fileSystem, main.owner, journal.end, journal.lastCommit, paths.directory)
     let temporary = JSONFilePaths.temporary(for: paths.journal)
+    let room = room
     let work = BackgroundWork<CarriedJournal> { work throws(RepositoryError) in
+      try fileSystem.syncDirectory(directory)
       try fileSystem.remove(temporary)
       let file = try fileSystem.create(temporary)
       if let owner { try file.setOwner(owner) }
       try new.bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
       let target = try carrier.carry(mark..<end, to: file, at: new.bytes.count, work)
+      try carrier.makeRoom(room, in: file, at: target)
       try file.sync()
-      return CarriedJournal(file: file, sourceEnd: end, end: target)
+      return CarriedJournal(file: file, sourceEnd: end, end: target, commit: commit)
     }
     folding = FoldInProgress(part: .journal(work, carrier), mark: mark)
     return { work.run() }
   }
 
   /// Carries over what came while frames were carried over.
-  private func carryOn(_ carried: CarriedJournal, _ carrier: JournalCarrier, to end: Int, rounds: Int) -> @Sendable () -> Void {
+  private func carryOn(_ carried: CarriedJournal, _ carrier: JournalCarrier, to journal: JournalWriter, rounds: Int) -> @Sendable () -> Void
+  {
+    let (end, commit, room) = (journal.end, journal.lastCommit, room)
     let work = BackgroundWork<CarriedJournal> { work throws(RepositoryError) in
       let target = try carrier.carry(carried.sourceEnd..<end, to: carried.file, at: carried.end, work)
+      try carrier.makeRoom(room, in: carried.file, at: target)
       try carried.file.sync()
-      return CarriedJournal(file: carried.file, sourceEnd: end, end: target)
+      return CarriedJournal(file: carried.file, sourceEnd: end, end: target, commit: commit)
     }
     folding = FoldInProgress(part: .journal(work, carrier), mark: carried.sourceEnd, rounds: rounds)
     return { work.run() }
   }
 
+  /// How much is allocated behind what was carried over, in bytes: room for what is carried over between two commits, and for the next ones.
+  private var room: JournalCarrier.Room {
+    JournalCarrier.Room(chunk: tuning.journalChunk, count: journal.map { $0.end > Self.mostAtOnce } == true ? 2 * Self.mostAtOnce : 0)
+  }
+
   /// Carries the last frames over and puts the new journal in the place of the old one.
-  private func replaceJournal(_ carried: CarriedJournal, _ carrier: JournalCarrier, _ old: JournalWriter) throws(RepositoryError) {
+  ///
+  /// Waits for the disk only for commits that were acknowledged as durable: the others are synced with the next one that is.
+  /// - Returns: What makes its name durable.
+  private func replaceJournal(
+    _ carried: CarriedJournal, _ carrier: JournalCarrier, _ old: JournalWriter
+  ) throws(RepositoryError) -> @Sendable () -> Void {
     let end = try carrier.carry(carried.sourceEnd..<old.end, to: carried.file, at: carried.end)
-    let chunk = tuning.journalChunk
-    let size = (end + JournalFormat.terminatorSize + chunk - 1) / chunk * chunk
-    let zeros = [UInt8](repeating: 0, count: size - end)
-    try zeros.lending { bytes throws(RepositoryError) in try carried.file.write(bytes, at: end) }
-    try carried.file.sync()
+    let size = try carried.file.size()
+    let isInRoom = end + JournalFormat.terminatorSize <= size
+    if !isInRoom { try carrier.makeRoom(.init(chunk: tuning.journalChunk, count: 0), in: carried.file, at: end) }
+    let mustSync = !isInRoom || old.durableThrough > carried.commit
+    if mustSync { try carried.file.sync() }
     let contents = JournalReader.Contents(header: carrier.new, lastCommit: commit, end: end)
-    let new = try JournalWriter(continuing: carried.file, contents, chunk: chunk, name: paths.journal)
+    let new = try JournalWriter(
+      continuing: carried.file, contents, chunk: tuning.journalChunk, name: paths.journal,
+      durableThrough: mustSync ? commit : carried.commit, growingIn: fileSystem)
     try fileSystem.rename(JSONFilePaths.temporary(for: paths.journal), to: paths.journal)
-    folding = nil
-    journal = new
-    // What was in it is in the new one; it is closed when it is released, at the latest.
-    do throws(RepositoryError) { try old.close() } catch {}
-    do throws(RepositoryError) {
-      try fileSystem.syncDirectory(paths.directory)
-    } catch {
-      // A crash may bring the old journal back, without what would be appended to the new one.
-      throw RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error)
+    (journal, isJournalDurable) = (new, false)
+    let (fileSystem, directory) = (fileSystem, paths.directory)
+    let work = BackgroundWork<Void> { _ throws(RepositoryError) in
+      try fileSystem.syncDirectory(directory)
+      // What was in it is in the new one; it is closed when it is released, at the latest. A large file takes a while to be freed.
+      do throws(RepositoryError) { try old.close() } catch {}
     }
+    folding = FoldInProgress(part: .name(work), mark: carried.sourceEnd)
+    return { work.run() }
   }
 
   /// Gives up a checkpoint that goes on beside commits, and waits until nothing is done for it any more.
@@ -158,9 +196,12 @@ extension JSONFileStore {
       if let unused = work.giveUp() { draft.discard(unused.file) }
       changes = draft.changes.merging(changes) { $1 }
     case .journal(let work, _):
-      _ = work.giveUp()
+      if work.giveUp() != nil { isMainDurable = true }
       // The old journal has everything; a temporary file that stays is removed by the next open.
       do throws(RepositoryError) { try fileSystem.remove(JSONFilePaths.temporary(for: paths.journal)) } catch {}
+    case .name(let work):
+      // The next commit that is durable makes it so.
+      _ = work.giveUp()
     }
   }
 }

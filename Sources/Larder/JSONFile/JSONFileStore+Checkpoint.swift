@@ -55,7 +55,7 @@ extension JSONFileStore {
     let draft = draft()
     let next = try draft.write()
     do throws(RepositoryError) {
-      try fileSystem.rename(JSONFilePaths.temporary(for: paths.snapshot), to: paths.snapshot)
+      try renameMain()
     } catch {
       draft.discard(next.file)
       throw error
@@ -64,16 +64,34 @@ extension JSONFileStore {
     try install(next)
   }
 
+  /// Gives the next snapshot its name, which is not durable yet.
+  ///
+  /// It says which journal was folded: a power cut must not bring the one before that back beside it.
+  func renameMain() throws(RepositoryError) {
+    do throws(RepositoryError) { try syncJournalName() } catch { throw noted(error) }
+    try fileSystem.rename(JSONFilePaths.temporary(for: paths.snapshot), to: paths.snapshot)
+  }
+
   /// Takes the snapshot into use that has got its name, and makes the name durable.
   func install(_ next: MainFile) throws(RepositoryError) {
+    takeIntoUse(next)
+    try syncMainName()
+  }
+
+  /// Makes the name of the snapshot durable: before that, nothing may be dropped that is in it.
+  func syncMainName() throws(RepositoryError) {
+    try fileSystem.syncDirectory(paths.directory)
+    isMainDurable = true
+  }
+
+  /// Takes the snapshot into use that has got its name.
+  func takeIntoUse(_ next: MainFile) {
     let old = main
     main = next
     oldestChange = changes.isEmpty ? nil : .now
     isMainDurable = false
     // The old file is closed, and with it freed by the system, once nobody holds it any more: for a large file that takes a while.
     DispatchQueue.global(qos: .utility).async { withExtendedLifetime(old) {} }
-    try fileSystem.syncDirectory(paths.directory)
-    isMainDurable = true
   }
 
   /// Makes an empty journal for the snapshot that is in place, and puts it in the place of the old one, which has nothing of its own.
@@ -92,7 +110,8 @@ extension JSONFileStore {
       if let owner = main.owner { try file.setOwner(owner) }
       let contents = try JournalWriter.create(file, header, chunk: tuning.journalChunk)
       // The file stays open while it is renamed: it could not be opened again where there are no descriptors left.
-      new = try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk, name: paths.journal)
+      new = try JournalWriter(
+        continuing: file, contents, chunk: tuning.journalChunk, name: paths.journal, growingIn: fileSystem)
       try fileSystem.rename(temporary, to: paths.journal)
     } catch {
       // The failure is what the caller must hear of; a temporary file that stays is removed by the next open.
@@ -100,6 +119,7 @@ extension JSONFileStore {
       throw error
     }
     let old = journal
+    isJournalDurable = true
     (journal, unusedJournal) = (nil, new.identity)
     do throws(RepositoryError) { try old?.close() } catch {}  // what was in it is in the snapshot
     try fileSystem.syncDirectory(paths.directory)

@@ -12,6 +12,8 @@ final class JSONFileStore {
   var isMainDurable = true
   /// Made by the first commit.
   var journal: JournalWriter?
+  /// Whether the journal's name is durable too; commits that are not durable may come before it is.
+  var isJournalDurable = true
   /// A new journal that was not taken into use, because its name could not be made durable.
   var unusedJournal: FileIdentity?
   /// The newest record or tombstone of every address that is in the journal and not in the snapshot.
@@ -53,6 +55,7 @@ final class JSONFileStore {
     try checkFiles()
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
+      if batch.durability == .durable { try syncJournalName() }
       try journal?.append(batch)
     } catch {
       throw noted(error)
@@ -66,6 +69,7 @@ final class JSONFileStore {
     try checkHealth()
     try checkFiles()
     do throws(RepositoryError) {
+      try syncJournalName()
       try journal?.sync()
     } catch {
       throw noted(error)
@@ -105,6 +109,7 @@ final class JSONFileStore {
     }
   }
 
+  /// Writes a snapshot of everything to a new file, durably, under another name first.
   func backup(to target: JSONFilePaths) throws(RepositoryError) {
     try checkHealth()
     try target.checkLength()
@@ -114,6 +119,7 @@ final class JSONFileStore {
         throw RepositoryError(.alreadyExists, "there is a store already, or what one has left", file: path)
       }
     }
+    removeInterruptedCopies(of: target)
     let fold = fold()
     var header = fold.header
     // No journal of this store continues the copy.
@@ -121,21 +127,37 @@ final class JSONFileStore {
     let temporary = JSONFilePaths.copy(for: target.snapshot)
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
+      // What nobody has locked was interrupted.
+      try file.lock()
       if let owner = main.owner { try file.setOwner(owner) }
       var writer = SnapshotWriter(file, header)
       try fold.write(to: &writer)
       try writer.finish()
-      try file.close()
       guard try fileSystem.status(of: target.snapshot) == nil else {
         throw RepositoryError(.alreadyExists, "there is a store already", file: target.snapshot)
       }
       try fileSystem.rename(temporary, to: target.snapshot)
+      try file.close()
     } catch {
-      // The failure is what the caller must hear of; a temporary file that stays is removed when the copy is opened.
+      // The failure is what the caller must hear of; a temporary file that stays is removed by the next copy to this name.
       do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
       throw error
     }
     try fileSystem.syncDirectory(target.directory)
+  }
+
+  /// Removes what earlier copies to this name have left that were cut short; a copy that somebody is writing is locked.
+  private func removeInterruptedCopies(of target: JSONFilePaths) {
+    // What cannot be looked at or removed is in nobody's way.
+    do throws(RepositoryError) {
+      for name in try (fileSystem.entries(of: target.directory) ?? []).filter(target.isCopy) {
+        let path = (target.directory == "/" ? "" : target.directory) + "/" + name
+        guard let file = try fileSystem.open(path, writable: false) else { continue }
+        do throws(RepositoryError) { try file.lock() } catch { continue }
+        try fileSystem.remove(path)
+        try file.close()
+      }
+    } catch {}
   }
 
   /// Folds the journal if that is worth it, else makes it durable, and gives up the locks.
@@ -165,6 +187,18 @@ final class JSONFileStore {
   }
 
   // MARK: -
+
+  /// Makes sure that what is synced is found again: a power cut could bring the journal before this one back.
+  /// - Throws: `.outcomeUnknown`.
+  func syncJournalName() throws(RepositoryError) {
+    if isJournalDurable { return }
+    do throws(RepositoryError) {
+      try fileSystem.syncDirectory(paths.directory)
+    } catch {
+      throw RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error)
+    }
+    isJournalDurable = true
+  }
 
   func checkHealth() throws(RepositoryError) {
     guard let poison else { return }

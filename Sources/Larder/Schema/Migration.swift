@@ -19,6 +19,7 @@ public struct Migration: Sendable {
   /// Makes a step from one type to another; the last step of a plan mostly leads to the repository's own type.
   ///
   /// The old type is decoded from JSON and the new one encoded as JSON, so both must spell their coding keys as the versions they stand for.
+  /// A result that nests deeper than a record may (128) fails for its record, as what the step throws does.
   public init<Old: Decodable & Sendable, New: Encodable & Sendable>(
     from version: Int, _ old: Old.Type, to new: New.Type, _ migrate: @escaping @Sendable (Old) throws -> New
   ) {
@@ -26,7 +27,14 @@ public struct Migration: Sendable {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     from = version
-    apply = { try encoder.encode(migrate(decoder.decode(Old.self, from: $0))) }
+    apply = { data in
+      let value = try migrate(decoder.decode(Old.self, from: data))
+      let limit = StoreOptions.Limits.maximumDepth
+      if EncodingDepth.isUnsafe(value, limit: limit) {
+        throw RepositoryError(.tooLarge, "the step's result nests deeper than \(limit), the most that a record may")
+      }
+      return try encoder.encode(value)
+    }
   }
 
   /// Makes a step that edits the record's JSON object, for small changes.

@@ -34,7 +34,8 @@ extension CommitQueue {
     if known.files[key] != nil, options.access == .exclusive { return }
     var copy = findCopy(before: version, of: collection, in: state, known)
     if copy == nil { copy = try makeCopy(before: version, of: state.names[collection]) }
-    guard let file = copy else { return }
+    guard let made = copy else { return }
+    let file = replaceSuperseded(by: made, before: version, of: collection, in: state)
     copies.withLock { $0.files[key] = file }
     migrations.withLock { $0[key] }?.note(copy: file)
   }
@@ -109,6 +110,62 @@ extension CommitQueue {
       return sum == ownSum
     } catch {
       return error.code == .dataMissing || error.code == .unsupported ? nil : false
+    }
+  }
+
+  /// Gives a copy the name of one that it supersedes, if there is one, so that one copy stays for each migration.
+  ///
+  /// A run that was killed after its copy and before its first record leaves one that holds less than the store once another program has written.
+  /// - Returns: The path that the copy has then.
+  private func replaceSuperseded(by file: String, before version: Int, of collection: Int, in state: StoreState) -> String {
+    for number in 1..<MigrationCopies.nameLimit {
+      let other = MigrationCopies.file(backend.name, state.names[collection], version, number)
+      if other == file { break }
+      guard isSuperseded(other, of: state, collection, before: version) else { continue }
+      do throws(RepositoryError) {
+        let files = POSIXFileSystem()
+        // What lies beside it is of somebody who has it open, or was killed while he had.
+        for ending in ["-wal", "-shm", "-journal", "-lock"] where try files.status(of: other + ending) != nil { return file }
+        try files.rename(file, to: other)
+        try files.syncDirectory(URL(fileURLWithPath: other).deletingLastPathComponent().path)
+        return other
+      } catch {
+        return file  // both stay, and both can be opened
+      }
+    }
+    return file
+  }
+
+  /// Whether a file is a copy of an earlier state of this store, which holds no record of a newer version than the copy does.
+  ///
+  /// A copy of another history (of a store that was put back to an earlier time) is none: whatever the store has had since before the copy must be
+  /// in it, byte for byte, and what differs must be newer.
+  private func isSuperseded(_ file: String, of state: StoreState, _ collection: Int, before version: Int) -> Bool {
+    let indexes = Dictionary(zip(state.names, state.names.indices)) { first, _ in first }
+    var versions: [Int: Int] = [:]
+    var (same, own) = (UInt64(0), UInt64(0))
+    var oldestChange = UInt64.max
+    do throws(RepositoryError) {
+      let report = try backend.readCopy(at: URL(fileURLWithPath: file, isDirectory: false)) { record in
+        guard record.value != nil, let index = indexes[record.collection] else { return }
+        versions[index] = max(versions[index] ?? 0, record.schemaVersion)
+        guard let slot = state.collections[index].records[record.key] else { return }
+        if slot.revision == record.revision {
+          same &+= record.mixedChecksum
+        } else {
+          oldestChange = min(oldestChange, slot.revision.number)
+        }
+      }
+      guard report.storeID == openReport.storeID, report.commit.number < state.commit, oldestChange > report.commit.number,
+        versions[collection, default: version] < version
+      else { return false }
+      for (index, version) in versions where state.collections[index].records.newestSchemaVersion > version { return false }
+      _ = try backend.readCopy(at: URL(fileURLWithPath: backend.name, isDirectory: false)) { record in
+        if record.value != nil, record.revision <= report.commit { own &+= record.mixedChecksum }
+      }
+      return same == own
+    } catch {
+      return false
     }
   }
 

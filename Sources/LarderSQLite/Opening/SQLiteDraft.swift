@@ -64,23 +64,58 @@ enum SQLiteDraft {
 
   /// Creates the store, durably.
   static func create(_ path: SQLitePath, _ row: SQLiteStoreRow, _ fileSystem: any FileSystem) throws(RepositoryError) {
-    try make(path, fileSystem) { draft throws(RepositoryError) in try fill(draft, row) }
+    try make(path, freeName(path), fileSystem) { draft throws(RepositoryError) in try fill(draft, row) }
+  }
+
+  /// Makes a copy of a store under another name, durably, and gives it its own when it is complete.
+  ///
+  /// Removes what earlier copies to this name have left that were cut short.
+  static func copy(
+    to path: SQLitePath, _ fileSystem: any FileSystem, _ body: (String) throws(RepositoryError) -> Void
+  ) throws(RepositoryError) {
+    removeInterruptedCopies(to: path, fileSystem)
+    try make(path, path.newCopy, fileSystem, body)
+  }
+
+  /// Removes what nobody is at work on any more; a copy that is being made is locked.
+  private static func removeInterruptedCopies(to path: SQLitePath, _ fileSystem: any FileSystem) {
+    // What cannot be looked at or removed is in nobody's way.
+    do throws(RepositoryError) {
+      for name in try (fileSystem.entries(of: path.directory) ?? []).filter(path.isCopy) {
+        let draft = (path.directory == "/" ? "" : path.directory) + "/" + name
+        guard let file = try fileSystem.open(draft, writable: false) else { continue }
+        do throws(RepositoryError) { try lock(file) } catch { continue }
+        for other in files(of: draft).reversed() { try fileSystem.remove(other) }
+        try file.close()
+      }
+    } catch {}
+  }
+
+  /// Locks a copy that is being made, until it is closed.
+  ///
+  /// Not on Darwin, where the lock and SQLite's own would be in each other's way: of two processes that copy to one name at once, one may fail there.
+  private static func lock(_ file: any OpenFile) throws(RepositoryError) {
+    #if !canImport(Darwin)
+      try file.lock()
+    #endif
   }
 
   /// Makes a store under another name, durably, and gives it its own when it is complete.
-  static func make(
-    _ path: SQLitePath, _ fileSystem: any FileSystem, _ body: (String) throws(RepositoryError) -> Void
+  private static func make(
+    _ path: SQLitePath, _ draft: String, _ fileSystem: any FileSystem, _ body: (String) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
-    let draft = try freeName(path)
     do {
       // Ours is 0600 whatever the umask, and SQLite gives the log and its index the mode of the database.
-      try fileSystem.create(draft).close()
+      let file = try fileSystem.create(draft)
+      try lock(file)
       try body(draft)
       try sync(draft, fileSystem)
       try fileSystem.rename(draft, to: path.main)
+      // Not earlier: closing drops the locks of SQLite's own connection.
+      try file.close()
       try fileSystem.syncDirectory(path.directory)
     } catch {
-      // The first failure is what the caller must hear; a draft that stays is removed by the next open, or by a person.
+      // The first failure is what the caller must hear; a draft that stays is removed by the next open or copy, or by a person.
       do { for file in files(of: draft) { try fileSystem.remove(file) } } catch {}
       throw error
     }

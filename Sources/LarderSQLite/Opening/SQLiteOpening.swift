@@ -79,6 +79,8 @@ final class SQLiteOpening {
       if let log, let offset = log.lostOffset {
         // Nothing in a log tells a last write that was torn from the rest of several that were cut off.
         report.cutTail = .init(file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: "", isAmbiguous: true)
+      } else if !isNew, locks.isAlone {
+        report.cutTail = try Self.unreportedCut(path, fileSystem)
       }
     } catch {
       locks.release()
@@ -118,6 +120,17 @@ final class SQLiteOpening {
     let log = try SQLiteLog(file, pageSize: pageSize == 1 ? 65_536 : pageSize)
     try file.close()
     return log
+  }
+
+  /// What an earlier open has cut that then failed, or was killed, so that nobody has heard of it.
+  private static func unreportedCut(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> OpenReport.CutTail? {
+    for name in try (fileSystem.entries(of: path.directory) ?? []).sorted() {
+      guard let (quarantine, offset) = path.unreportedCut(name) else { continue }
+      let size = try SQLitePath.status(of: SQLitePath.unreported(quarantine)).map { Int($0.st_size) } ?? 0
+      return .init(
+        file: path.log, offset: UInt64(offset), byteCount: max(0, size - offset), quarantineFile: quarantine, isAmbiguous: true)
+    }
+    return nil
   }
 
   /// Begins to read in the way that leaves no trace.

@@ -17,7 +17,9 @@ extension SQLiteOpening {
       throw RepositoryError(.dataMissing, "the file went away while it was opened", file: path.main)
     }
     do throws(RepositoryError) {
-      return (try begin(connection, locks), locks)
+      let writer = try begin(connection, locks)
+      noteReported()
+      return (writer, locks)
     } catch {
       // Where there was no log, SQLite removes the empty one that it made.
       if log != nil || !locks.isAlone { connection.keepLogOnClose() }
@@ -89,8 +91,7 @@ extension SQLiteOpening {
 
   /// Copies a log that is not whole, before SQLite overwrites what was cut from it.
   private func keepAside() throws(RepositoryError) {
-    guard let offset = log?.lostOffset, report.cutTail?.quarantineFile == "",
-      let file = try fileSystem.open(path.log, writable: false)
+    guard let offset = log?.lostOffset, let file = try fileSystem.open(path.log, writable: false)
     else { return }
     // An open that was cut short here makes the same copy again.
     let copyPath = path.quarantine(commit: row.commit, offset: offset)
@@ -101,13 +102,27 @@ extension SQLiteOpening {
       try Self.copy(file, to: copy)
       try copy.sync()
       try copy.close()
-      try fileSystem.rename(temporary, to: copyPath)
+      try fileSystem.rename(temporary, to: SQLitePath.unreported(copyPath))
     } catch {
       do { try fileSystem.remove(temporary) } catch {}  // half a copy helps nobody, and the disk may be full
       throw error
     }
-    path.giveToOwner(copyPath)
+    path.giveToOwner(SQLitePath.unreported(copyPath))
     try fileSystem.syncDirectory(path.directory)
     report.cutTail?.quarantineFile = copyPath
+  }
+
+  /// Gives the copy of what was cut its lasting name, now that opening cannot fail any more: until then the next open reports the cut again.
+  private func noteReported() {
+    guard let cut = report.cutTail, !cut.quarantineFile.isEmpty else { return }
+    let unreported = SQLitePath.unreported(cut.quarantineFile)
+    guard !SQLitePath.isAbsent(unreported) else { return }
+    do throws(RepositoryError) {
+      try fileSystem.rename(unreported, to: cut.quarantineFile)
+      try fileSystem.syncDirectory(path.directory)
+    } catch {
+      // The copy is kept; that the cut will be reported once more does no harm.
+      if !SQLitePath.isAbsent(unreported) { report.cutTail?.quarantineFile = unreported }
+    }
   }
 }

@@ -1,6 +1,13 @@
 import Foundation
-import Larder
 import Testing
+
+@testable import Larder
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#endif
 
 @Suite("The lock of a shared store", .timeLimit(.minutes(10)))
 struct POSIXSharedLockTests {
@@ -49,6 +56,24 @@ struct POSIXSharedLockTests {
     second.release()
     second.release()
     #expect(try files.entries(of: directory.path) == [])
+  }
+
+  @Test func aFullDiskLetsOneInWhoIsAlone() throws {
+    // What a crash has left says "shared": it must not let anybody in beside the one who cannot write.
+    try Data("1 shared\n".utf8).write(to: URL(fileURLWithPath: path))
+    let first = try POSIXSharedLock.acquire(path, waiting: .zero) { _, descriptor in ftruncate(descriptor, 0) == 0 ? ENOSPC : errno }
+    #expect(first.isAlone)
+    #expect(failure { () throws(RepositoryError) in try take() } == .locked)
+    try first.share()
+    try take().release()
+    first.release()
+    let failing = failure { () throws(RepositoryError) in
+      try POSIXSharedLock.acquire(path, waiting: .zero) { _, descriptor in
+        _ = LockFile.write(.shared, to: descriptor)
+        return EIO
+      }
+    }
+    #expect(failing == .inputOutput)
   }
 
   @Test func anExclusiveLockKeepsSharersOutAndIsNotWaitedFor() throws {

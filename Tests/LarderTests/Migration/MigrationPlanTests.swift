@@ -28,6 +28,32 @@ import Testing
     #expect(try directory.names == [])
   }
 
+  private indirect enum Nest: Codable, Sendable { case leaf, more(Nest) }
+
+  /// On the stack of a secondary thread, which `JSONEncoder` would overflow.
+  @Test(arguments: [10, 20_000]) func aStepsResultThatNestsTooDeepFailsForItsRecord(_ depth: Int) async throws {
+    struct Old: Codable, Sendable { var id: Int }
+    struct New: Codable, Sendable { var id: Int, nest: Nest }
+    let step = Migration(from: 1, Old.self, to: New.self) { old in
+      var nest = Nest.leaf
+      for _ in 0..<depth { nest = .more(nest) }
+      return New(id: old.id, nest: nest)
+    }
+    let plan = MigrationPlan(version: 2, steps: [step])
+    let failure: RepositoryError? = await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        do throws(RepositoryError) {
+          _ = try plan.migrate(Data(#"{"id":1}"#.utf8), from: 1, key: RecordKey("1"))
+          continuation.resume(returning: nil)
+        } catch {
+          continuation.resume(returning: error)
+        }
+      }
+    }
+    #expect(failure?.code == (depth == 10 ? nil : .migrationFailed))
+    #expect((failure?.underlying as? RepositoryError)?.code == (depth == 10 ? nil : .tooLarge))
+  }
+
   @Test func aPlanMayBeginAtALaterVersionOrBeEmpty() throws {
     try RepositorySchema<Place>("places", version: 4, migrations: Self.steps(2, 3)).validate()
     try RepositorySchema<Place>("places", version: 4, migrations: []).validate()

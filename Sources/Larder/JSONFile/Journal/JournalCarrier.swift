@@ -41,6 +41,21 @@ struct JournalCarrier: Sendable {
     return target
   }
 
+  /// How much is allocated behind the last frame.
+  struct Room {
+    /// What sizes are multiples of, in bytes.
+    let chunk: Int
+    /// For how many bytes of frames there must be room.
+    let count: Int
+  }
+
+  /// Writes zero bytes behind the last frame: a file that ends in a frame was cut.
+  func makeRoom(_ room: Room, in file: any OpenFile, at end: Int) throws(RepositoryError) {
+    let size = (end + room.count + JournalFormat.terminatorSize + room.chunk - 1) / room.chunk * room.chunk
+    let zeros = [UInt8](repeating: 0, count: size - end)
+    try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
+  }
+
   private static func size(ofFrameAt offset: Int, in bytes: [UInt8]) -> Int {
     let payload: UInt32 = bytes.withUnsafeBytes { $0.number(at: offset + 4) }
     return JournalFormat.frameHeaderSize + Int(payload) + JournalFormat.frameTrailerSize

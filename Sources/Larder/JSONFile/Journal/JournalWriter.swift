@@ -18,6 +18,16 @@ struct JournalWriter {
   /// The newest commit in the journal, and the newest one that is synced.
   private(set) var lastCommit: UInt64
   private(set) var durableThrough: UInt64
+  /// Where the journal is grown before that is needed; `nil` where it is not.
+  private let fileSystem: (any FileSystem)?
+  private var growth: JournalGrowth?
+  /// Whether growing ahead has failed, and nobody has grown it since.
+  private var hasGrowthFailed = false
+
+  /// From which length on it is grown ahead, in bytes: a journal of a few commits is as small as it can be.
+  private static let growsAheadFrom = 256 << 10
+  /// The most that it is grown by at once, unless a sixteenth of it is more, in bytes.
+  private static let growthLimit = 4 << 20
 
   /// Writes a new journal into an empty file, makes it durable; it still has to be renamed into place.
   static func create(_ file: any OpenFile, _ header: JournalHeader, chunk: Int) throws(RepositoryError) -> JournalReader.Contents {
@@ -28,7 +38,15 @@ struct JournalWriter {
   }
 
   /// Goes on with a journal that was read and synced, and whose tail is clean.
-  init(continuing file: any OpenFile, _ contents: JournalReader.Contents, chunk: Int, name: String? = nil) throws(RepositoryError) {
+  ///
+  /// - Parameters:
+  ///   - durableThrough: The newest commit that is synced, where that is not the last one.
+  ///   - fileSystem: Where the journal is grown ahead, if it is.
+  init(
+    continuing file: any OpenFile, _ contents: JournalReader.Contents, chunk: Int, name: String? = nil, durableThrough: UInt64? = nil,
+    growingIn fileSystem: (any FileSystem)? = nil
+  ) throws(RepositoryError) {
+    self.fileSystem = fileSystem
     header = contents.header
     self.file = file
     self.name = name ?? file.path
@@ -38,7 +56,7 @@ struct JournalWriter {
     end = contents.end
     allocated = try file.size()
     lastCommit = contents.lastCommit
-    durableThrough = contents.lastCommit
+    self.durableThrough = durableThrough ?? contents.lastCommit
   }
 
   /// Appends a batch.
@@ -47,9 +65,9 @@ struct JournalWriter {
   ///   could not be taken back: nothing may be appended any more.
   mutating func append(_ batch: WriteBatch) throws(RepositoryError) {
     let frame = JournalFrame.bytes(batch, durableThrough: durableThrough, seed: seed)
-    if end + frame.count + JournalFormat.terminatorSize > allocated {
-      try allocate(end + frame.count + JournalFormat.terminatorSize)
-    }
+    let size = end + frame.count + JournalFormat.terminatorSize
+    try takeGrowth(isNeeded: size > allocated)
+    if size > allocated { try allocate(size) }
     do throws(RepositoryError) {
       try frame.lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
     } catch {
@@ -58,7 +76,29 @@ struct JournalWriter {
     }
     end += frame.count
     lastCommit = batch.commits.upperBound
+    growAhead()
     if batch.durability == .durable { try sync() }
+  }
+
+  /// Begins to grow the file while there is still room for a step.
+  private mutating func growAhead() {
+    guard let fileSystem, let identity, growth == nil, !hasGrowthFailed, end >= Self.growsAheadFrom else { return }
+    let step = max(chunk, max(min(end / 2, Self.growthLimit), end / 16) / chunk * chunk)
+    if allocated - end < step { growth = JournalGrowth(of: name, identity, allocated..<(allocated + step), fileSystem) }
+  }
+
+  /// Takes the room into use that was made ahead, once it is there; waits for it where it is needed.
+  private mutating func takeGrowth(isNeeded: Bool) throws(RepositoryError) {
+    guard let growth, isNeeded || growth.isDone else { return }
+    self.growth = nil
+    do throws(RepositoryError) {
+      try growth.wait()
+      allocated = growth.target
+    } catch {
+      // A failed sync may have been that of a commit. Any other failure is that of who needs the room, and tries again.
+      hasGrowthFailed = true
+      if error.code == .outcomeUnknown { throw error }
+    }
   }
 
   /// Makes everything in the journal durable.
@@ -92,6 +132,7 @@ struct JournalWriter {
     }
     durableThrough = lastCommit
     allocated = target
+    hasGrowthFailed = false
   }
 
   /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle, and syncs them.
@@ -106,5 +147,8 @@ struct JournalWriter {
     }
   }
 
-  func close() throws(RepositoryError) { try file.close() }
+  func close() throws(RepositoryError) {
+    growth?.giveUp()
+    try file.close()
+  }
 }

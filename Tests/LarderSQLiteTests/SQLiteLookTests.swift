@@ -1,0 +1,165 @@
+import CSQLite
+import Foundation
+import Larder
+import Testing
+
+@testable import LarderSQLite
+
+@Suite("SQLite: looks, copies and cuts leave what they must", .timeLimit(.minutes(10)))
+struct SQLiteLookTests {
+  let directory: TemporaryDirectory
+  let url: URL
+  let main: String
+
+  init() throws {
+    try #require(FaultyFiles.isInstalled)
+    directory = try TemporaryDirectory()
+    url = directory.file("spots.sqlite")
+    main = url.resolvingSymlinksInPath().path
+  }
+
+  /// A store that a killed process leaves after so many commits, without the index of its log.
+  private func makeUnclosedStore(_ commits: UInt64 = 3, cutting count: Int = 0) throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    for number in 1...commits { try backend.commit([record("spot-\(number)", "\"\(number)\"", at: number)], at: number) }
+    var files = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
+    try backend.close()
+    files["spots.sqlite-wal"]?.removeLast(count)
+    try directory.replace(with: files)
+  }
+
+  // MARK: Looks
+
+  @Test(arguments: [0, 100]) func aLookAtAStoreThatWasKilledLeavesNoTrace(cutting count: Int) throws {
+    try makeUnclosedStore(cutting: count)
+    let before = try directory.contents()
+    let backend = SQLiteBackend(file: url)
+    let (report, contents) = try backend.openAll(StoreOptions(access: .readOnly))
+    #expect(contents.count == (count == 0 ? 3 : 2))
+    #expect(try directory.contents() == before, "while it is open")
+    #expect(try backend.foreignCommits(after: report.commit) == nil)
+    #expect(try backend.foreignCommits(after: Revision(1))?.records.isEmpty == false)
+    #expect(backend.verify().isSound)
+    try backend.close()
+    #expect(try directory.contents() == before)
+    #expect(try readBack(url).contents == contents)
+  }
+
+  @Test func aLookBesideAWriterSeesWhatItCommits() throws {
+    try makeUnclosedStore()
+    let reader = SQLiteBackend(file: url)
+    let report = try reader.openAll(StoreOptions(access: .readOnly)).report
+    let writer = SQLiteBackend(file: url)
+    _ = try writer.openAll()
+    try writer.commit([record("spot-4", "\"4\"", at: 4)], at: 4)
+    #expect(try reader.foreignCommits(after: report.commit)?.records.map(\.key.text) == ["spot-4"])
+    #expect(FileManager.default.fileExists(atPath: main + "-shm"))
+    // The writer's locks are as they were.
+    try writer.commit([record("spot-5", "\"5\"", at: 5)], at: 5)
+    try writer.close()
+    #expect(try reader.foreignCommits(after: Revision(4))?.commit == Revision(5))
+    try reader.close()
+    #expect(try readBack(url).contents.count == 5)
+  }
+
+  // MARK: A torn log on a full disk
+
+  @Test(arguments: [StoreOptions.Access.exclusive, .shared])
+  func aTornLogOnAFullDiskCanBeReadAndStaysAsItWas(_ access: StoreOptions.Access) throws {
+    try makeUnclosedStore(cutting: 100)
+    let before = try directory.contents()
+    // The copy of what is cut cannot be made.
+    let files = FullFileSystem()
+    let backend = SQLiteBackend(file: url, fileSystem: files)
+    let (report, contents) = try backend.openAll(StoreOptions(access: access))
+    #expect(contents.count == 2 && report.cutTail != nil)
+    #expect(code { _ = try backend.beginCommit(after: report.commit, .durable) } == .full)
+    #expect(code { try backend.commit([record("a", "1", at: 3)], at: 3) } == .full)
+    #expect(try directory.contents().filter { !$0.key.hasSuffix("-lock") } == before)
+    files.isFull = false
+    _ = try backend.beginCommit(after: report.commit, .durable)
+    try backend.commit([record("a", "1", at: 3)], at: 3)
+    try backend.close()
+    #expect(try directory.contents().keys.filter { $0.contains("-quarantine-") && !$0.hasSuffix("-due") }.count == 1)
+    #expect(try readBack(url).contents.count == 3)
+  }
+
+  // MARK: Reports of cuts
+
+  @Test func aCutIsReportedByTheOpenThatSucceeds() throws {
+    try makeUnclosedStore(cutting: 100)
+    let torn = try directory.contents()
+    let expected = try #require(try readBack(url).report.cutTail)
+    #expect(try readBack(url).report.cutTail == nil)
+    // Killed or failed after the log was folded: the log is gone, and the copy of it is there.
+    var files = try directory.contents()
+    let quarantine = try #require(files.keys.first { $0.contains("-quarantine-") })
+    files[quarantine + "-due"] = files.removeValue(forKey: quarantine)
+    try directory.replace(with: files)
+    let (report, contents) = try readBack(url)
+    #expect(report.cutTail?.quarantineFile == expected.quarantineFile && report.cutTail?.offset == expected.offset)
+    #expect(report.cutTail?.isAmbiguous == true && contents.count == 2)
+    #expect(try directory.contents().keys.sorted() == [quarantine, "spots.sqlite"].sorted())
+    #expect(try readBack(url).report.cutTail == nil)
+    // Failed before: it is found again in the log.
+    try directory.replace(with: torn)
+    FaultyFiles.set(.init(operation: .map, countdown: 1, result: SQLITE_IOERR | 19 << 8, lasts: true, errorNumber: EIO), at: main)
+    #expect(code { _ = try readBack(url) } == .inputOutput)
+    FaultyFiles.set(nil, at: main)
+    #expect(try readBack(url).report.cutTail == expected)
+    #expect(try readBack(url).report.cutTail == nil)
+  }
+
+  // MARK: Copies
+
+  @Test func theNextCopyToTheNameRemovesThoseThatWereCutShort() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    try backend.commit([record("a", "1", at: 1)], at: 1)
+    let cut = "copy.sqlite-copy-0123456789abcdef-tmp"
+    let others = ["copy.sqlite-tmp", "copy.sqlite-copy-0123-tmp", "copy.sqlite-new", "other.sqlite-copy-0123456789abcdef-tmp"]
+    for name in others + [cut, cut + "-journal"] { try Data("half".utf8).write(to: directory.file(name)) }
+    let live = "copy.sqlite-copy-00000000000000ff-tmp"
+    let file = try POSIXFileSystem().create(directory.url.path + "/" + live)
+    #if !canImport(Darwin)
+      try file.lock()
+    #endif
+    try backend.backup(to: directory.file("copy.sqlite"))
+    func left() throws -> [String] {
+      try directory.contents().keys.filter { !$0.hasPrefix("spots.sqlite") && $0 != live }.sorted()
+    }
+    #expect(try left() == (others + ["copy.sqlite"]).sorted())
+    #if !canImport(Darwin)
+      #expect(try directory.contents()[live] != nil)
+    #endif
+    try file.close()
+    // As long as a name can be.
+    let long = String(repeating: "n", count: 236) + ".sqlite"
+    try backend.backup(to: directory.file(long))
+    try backend.close()
+    for name in ["copy.sqlite", long] { #expect(try readBack(directory.file(name)).contents.count == 1) }
+  }
+}
+
+/// The real file system, where no file can be made while the disk is full.
+private final class FullFileSystem: FileSystem, @unchecked Sendable {
+  // Set between calls, by the thread that makes them.
+  var isFull = true
+  private let real = POSIXFileSystem()
+
+  func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? { try real.open(path, writable: writable) }
+  func create(_ path: String) throws(RepositoryError) -> any OpenFile {
+    if isFull { throw RepositoryError(.full, file: path) }
+    return try real.create(path)
+  }
+  func rename(_ path: String, to newPath: String) throws(RepositoryError) { try real.rename(path, to: newPath) }
+  func remove(_ path: String) throws(RepositoryError) { try real.remove(path) }
+  func createDirectory(_ path: String) throws(RepositoryError) { try real.createDirectory(path) }
+  func syncDirectory(_ path: String) throws(RepositoryError) { try real.syncDirectory(path) }
+  func entries(of directory: String) throws(RepositoryError) -> [String]? { try real.entries(of: directory) }
+  func lock(_ path: String) throws(RepositoryError) -> any HeldLock { try real.lock(path) }
+  func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
+    try real.lockShared(path, waiting: timeout)
+  }
+}
