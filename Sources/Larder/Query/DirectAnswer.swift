@@ -20,10 +20,10 @@ struct DirectAnswer: Sendable {
   /// How many records will be looked at, at most.
   let bound: Int
 
-  /// Fails when anything must be checked or built, or when it is many places or words that are asked for.
+  /// Fails when anything must be checked or built, when it is many places or words that are asked for, and for a strict query.
   /// - Throws: `.unsupported` when a needed index is not declared.
   init?(_ query: QueryShape, _ state: CollectionState) throws(RepositoryError) {
-    guard query.filterCount == 0, query.boxes.isEmpty, query.areas.count <= 1, query.near == nil || query.words == nil,
+    guard !query.isStrict, query.filterCount == 0, query.boxes.isEmpty, query.areas.count <= 1, query.near == nil || query.words == nil,
       let indexes = state.indexes.table, QueryPlanner.usable(query, indexes.shapes).allSatisfy({ indexes.bodies[$0].isBuilt })
     else { return nil }
     let choice = try QueryPlanner(query: query, indexes: indexes, recordCount: state.records.count).plan()

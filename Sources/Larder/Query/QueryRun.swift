@@ -9,8 +9,10 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   let residual: [Conjunct<Item>]
   private let tests: [Conjunct<Item>.Evaluation]
 
-  /// - Throws: `.unsupported` when an index that the query needs is not declared.
+  /// - Throws: `.unsupported` when an index that the query needs is not declared; `.decodingFailed` for a strict query and a record that does
+  ///   not decode.
   init(_ query: PreparedQuery<Item>, records: RecordMap, indexes: IndexSet<Item>) throws(RepositoryError) {
+    if query.shape.isStrict { try records.checkDecodable(indexes.coder) }
     let table = IndexTable(shapes: indexes.shapes, bodies: indexes.bodies, keys: indexes.coder.keys.order)
     let choice = try QueryPlanner(query: query.shape, indexes: table, recordCount: records.count).plan()
     self.query = query
