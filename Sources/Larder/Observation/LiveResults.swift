@@ -162,9 +162,10 @@ extension QueryRun {
   func liveMatch(_ slot: RecordSlot) throws(RepositoryError) -> QueryCandidate<Item>? {
     if query.shape.isStrict, let failure = slot.failure(indexes.coder) { throw failure }
     if query.isImpossible { return nil }
-    guard let item = indexes.item(slot) else { return nil }
+    guard let value = indexes.value(slot) else { return nil }
+    let item = value.item
     for conjunct in query.conjuncts where try !conjunct.evaluate(item) { return nil }
-    var candidate = QueryCandidate(slot: slot, item: item)
+    var candidate = QueryCandidate(slot: slot, value: value)
     if query.shape.isPlaced {
       guard try place(&candidate) else { return nil }
     }

@@ -27,12 +27,13 @@ struct RecordMap: Sendable {
     return base.slot(for: key)
   }
 
-  /// Puts a record in the place of its key.
-  mutating func upsert(_ slot: RecordSlot) {
-    if self[slot.key] == nil { count += 1 }
-    overlay[slot.key] = .some(slot)
+  /// Puts a record in the place of its key, and returns what was there.
+  @discardableResult mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
+    let old = overlay.updateValue(slot, forKey: slot.key) ?? base.slot(for: slot.key)
+    if old == nil { count += 1 }
     newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
     oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
+    return old
   }
 
   /// Takes the record of a key out, if there is one.
@@ -59,11 +60,22 @@ struct RecordMap: Sendable {
   /// Cost: linear, once.
   func index() { base.index() }
 
-  /// Visits all records, in no order.
-  func forEach(_ visit: (RecordSlot) -> Void) {
-    if overlay.isEmpty { return base.slots.forEach(visit) }
-    for slot in base.slots where overlay.index(forKey: slot.key) == nil { visit(slot) }
-    for case let slot? in overlay.values { visit(slot) }
+  /// Visits the records, in no order, until `body` returns `false`.
+  ///
+  /// Cost: linear; a look-up for each record that changed since the base was made.
+  func visit(_ body: (RecordSlot) -> Bool) {
+    for slot in unchanged() where !body(slot) { return }
+    for case let slot? in overlay.values where !body(slot) { return }
+  }
+
+  /// The records of the base that did not change since.
+  private func unchanged() -> [RecordSlot] {
+    if overlay.isEmpty { return base.slots }
+    var isChanged = [Bool](repeating: false, count: base.slots.count)
+    for key in overlay.keys {
+      if let position = base.position(of: key) { isChanged[position] = true }
+    }
+    return base.slots.indices.lazy.filter { !isChanged[$0] }.map { base.slots[$0] }
   }
 
   /// How many records ``forEachDoubtful(_:)`` visits, at most.
@@ -86,11 +98,14 @@ struct RecordMap: Sendable {
     return unchanged + overlay.values.compactMap { slot in slot.flatMap { $0.schemaVersion < version ? $0 : nil } }
   }
 
+  /// Whether ``ordered()`` has hardly anything to sort.
+  var isOrdered: Bool { base.isSorted && overlay.count <= base.slots.count / 16 }
+
   /// All records in the order of their keys.
   ///
   /// Cost: linear after opening a JSON file; sorting what changed since is extra.
   func ordered() -> [RecordSlot] {
-    let unchanged = overlay.isEmpty ? base.slots : base.slots.filter { overlay.index(forKey: $0.key) == nil }
+    let unchanged = unchanged()
     let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }
     guard !overlay.isEmpty else { return ordered }
     return Self.merge(ordered, overlay.values.compactMap { $0 }.sorted { $0.key < $1.key })
