@@ -9,6 +9,8 @@ struct RecordMap: Sendable {
   /// What changed since: a slot, or `nil` where a record of the base was deleted.
   private var overlay: TreeDictionary<RecordKey, RecordSlot?> = [:]
   private(set) var count: Int
+  /// Those of the overlay that may not decode.
+  private var doubtful = DoubtfulRecords.none
 
   init(_ slots: [RecordSlot] = []) {
     base = slots.isEmpty ? .empty : RecordBase(slots)
@@ -33,6 +35,7 @@ struct RecordMap: Sendable {
     if old == nil { count += 1 }
     newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
     oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
+    noteDoubt(slot.reading == .readable ? nil : slot, of: slot.key)
     return old
   }
 
@@ -40,11 +43,18 @@ struct RecordMap: Sendable {
   mutating func remove(_ key: RecordKey) {
     guard self[key] != nil else { return }
     count -= 1
+    noteDoubt(nil, of: key)
     if base.slot(for: key) == nil {
       overlay.removeValue(forKey: key)
     } else {
       overlay.updateValue(nil, forKey: key)
     }
+  }
+
+  private mutating func noteDoubt(_ slot: RecordSlot?, of key: RecordKey) {
+    if slot == nil, doubtful.count == 0 { return }
+    if !isKnownUniquelyReferenced(&doubtful) { doubtful = DoubtfulRecords(doubtful) }
+    doubtful.set(slot, for: key)
   }
 
   /// Makes a new base of everything once the changes outnumber it: look-ups in the base are faster, and each record is moved a constant
@@ -79,14 +89,14 @@ struct RecordMap: Sendable {
   }
 
   /// How many records ``forEachDoubtful(_:)`` visits, at most.
-  var doubtfulCount: Int { base.doubtfulCount + overlay.count }
+  var doubtfulCount: Int { base.doubtfulCount + doubtful.count }
 
-  /// Visits, in no order, the records that may not decode: those of the base that were not seen to, and what changed since.
+  /// Visits, in no order, the records that may not decode: those that were not seen to.
   ///
-  /// Cost: a look at each record of the base at the first call, then at those that were still in doubt.
+  /// Cost: a look at each record at the first call, then at those that were still in doubt and those that changed since.
   func forEachDoubtful(_ visit: (RecordSlot) -> Void) {
     for slot in base.unread() where overlay.index(forKey: slot.key) == nil { visit(slot) }
-    for case let slot? in overlay.values { visit(slot) }
+    for slot in doubtful.unread() { visit(slot) }
   }
 
   /// The records of an older schema version, in no order.

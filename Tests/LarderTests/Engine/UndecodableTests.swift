@@ -224,6 +224,37 @@ import Testing
     try await items.close()
   }
 
+  @Test func aCountInATransactionLooksOnlyAtWhatWasWrittenSince() async throws {
+    let backend = InMemoryBackend()
+    let items = try await LocalRepository<New>(backend: backend)
+    try await items.save(contentsOf: (0..<3_000).map { New(id: $0, text: "x") })
+    let doubts = try await items.transaction { transaction in
+      var doubts: [Int] = []
+      for id in 3_000..<3_020 {
+        try transaction.save(New(id: id, text: "y"), in: items)
+        #expect(try transaction.count(in: items) == id + 1)
+        doubts.append(try transaction.snapshot(of: items).records.doubtfulCount)
+      }
+      return doubts
+    }
+    // At first all; then what the last count has decoded, and the new one.
+    #expect(doubts.dropFirst().allSatisfy { $0 <= 2 }, "\(doubts)")
+    let before = items.snapshot
+    try await items.save(New(id: 1, text: "z"))
+    try await items.delete(2)
+    #expect(before.records.doubtfulCount <= 2)
+    #expect(try await items.count() == 3_019)
+    #expect(try before.count(Query()) == 3_020)
+    let alien = EncodedRecord(key: RecordKey("3"), schemaVersion: 1, value: Data(#"{"id":3}"#.utf8), decoded: nil)
+    try await items.queue.write(nil) { batch in try batch.upsert(alien, in: items.collection) }
+    for _ in 0..<3 { #expect(try await items.count() == 3_018) }
+    #expect(try before.count(Query()) == 3_020)
+    try await items.delete(3)
+    #expect(try await items.count() == 3_018)
+    #expect(items.snapshot.records.doubtfulCount == 0)
+    try await items.close()
+  }
+
   @Test func replacingAllIsAWitnessOfAProtocolOfTheCallers() async throws {
     let items = try await LocalRepository(inMemory: RepositorySchema<New>("items"))
     let store: any Replaceable<New> = items
