@@ -10,18 +10,24 @@ struct CollectionState: Sendable {
   }
 
   /// Puts a record in the place of its key, and returns what was there.
-  mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
-    let old = records[slot.key]
-    records.upsert(slot)
-    indexes.replace(old, with: slot)
+  /// - Parameter isContested: Becomes `true` if a unique index holds the values of the record for another one, too.
+  mutating func upsert(_ slot: RecordSlot, isContested: inout Bool) -> RecordSlot? {
+    let old = records.upsert(slot)
+    if indexes.replace(old, with: slot) { isContested = true }
     return old
+  }
+
+  /// Puts a record in the place of its key, whatever unique indexes say, and returns what was there.
+  mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
+    var isContested = false
+    return upsert(slot, isContested: &isContested)
   }
 
   /// Takes the record of a key out, and returns it.
   mutating func remove(_ key: RecordKey) -> RecordSlot? {
     guard let old = records[key] else { return nil }
     records.remove(key)
-    indexes.replace(old, with: nil)
+    _ = indexes.replace(old, with: nil)
     return old
   }
 
@@ -39,7 +45,8 @@ protocol CollectionIndexes: Sendable {
   /// What queries are planned with; `nil` when nothing was declared.
   var table: IndexTable? { get }
   /// Follows a change of one record.
-  mutating func replace(_ old: RecordSlot?, with new: RecordSlot?)
+  /// - Returns: Whether a unique index holds its new values for another record, too.
+  mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool
   /// Why a record may not be as it is now, when it was `old` before the write that is being staged.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError?
 }
@@ -50,6 +57,6 @@ struct NoIndexes: CollectionIndexes {
   var areUnique: Bool { false }
   var needsValues: Bool { false }
   var table: IndexTable? { nil }
-  mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) {}
+  mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool { false }
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? { nil }
 }

@@ -6,7 +6,7 @@ extension LocalRepository {
   /// Sees one committed state. The first query that needs an index waits until it is built; later ones never wait. What can look at many
   /// records runs away from the caller's actor.
   /// - Throws: `.unsupported` when the query cannot be evaluated (a needed index is not declared, a predicate overflows, a negative limit),
-  ///   with the reason; `.closed`.
+  ///   with the reason; `.decodingFailed` for a ``Query/strict()`` one while a record does not decode; `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
     try query.shape.check()
     if let answer = try DirectAnswer(query.shape, try queue.collectionState(collection)) {
@@ -142,7 +142,11 @@ extension LocalRepository {
         }
       }
       let missing = needed.filter { !indexes.isBuilt($0) }
-      if missing.isEmpty { return try QueryRun(query, records: state.records, indexes: indexes) }
+      if missing.isEmpty {
+        // What a strict query has to decode first is decoded away from the caller's actor.
+        if query.shape.isStrict { _ = await ParallelDecoding.undecodableCount(state.records, coder) }
+        return try QueryRun(query, records: state.records, indexes: indexes)
+      }
       for index in missing { await queue.buildIndex(index, of: collection, Item.self) }
     }
   }

@@ -1,8 +1,10 @@
+// References without arguments, such as `let read = repository.loadAll`, mean the calls without `strict:`, which are older and in the protocol.
 extension LocalRepository {
   /// All records, in the order of their keys' bytes; with `strict`, only if all of them decode.
   ///
   /// For who moves or replaces a store: without `strict` this is ``loadAll()``, which leaves out what does not decode.
   /// - Throws: `.decodingFailed` with the number of records that do not decode; `.closed`.
+  @_disfavoredOverload
   public nonisolated(nonsending) func loadAll(strict: Bool) async throws(RepositoryError) -> [Item] {
     guard strict else { return try await loadAll() }
     let records = try queue.records(of: collection)
@@ -13,18 +15,11 @@ extension LocalRepository {
 
   /// The records that meet the query, in its order; with `strict`, only if every record of the collection decodes.
   ///
-  /// Whether a record that does not decode would have met the query cannot be told. Cost: with `strict`, a decode of every record that was not
-  /// touched yet, and a look at each.
+  /// Short for ``fetch(_:)`` of ``Query/strict()``.
   /// - Throws: `.decodingFailed` with the number of records that do not decode; otherwise as ``fetch(_:)``.
+  @_disfavoredOverload
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init(), strict: Bool) async throws(RepositoryError) -> [Item] {
-    guard strict else { return try await fetch(query) }
-    return try await Self.strictResults(of: readyRun(PreparedQuery(query)))
-  }
-
-  @concurrent private nonisolated static func strictResults(of run: QueryRun<Item>) async throws(RepositoryError) -> [Item] {
-    await ParallelDecoding.touch(run.records, run.indexes.coder)
-    try run.records.checkDecodable(run.indexes.coder)
-    return try run.results().map { $0.item }
+    try await fetch(strict ? query.strict() : query)
   }
 }
 
@@ -32,6 +27,7 @@ extension RepositorySnapshot {
   /// All records, in the order of their keys' bytes; with `strict`, only if all of them decode.
   ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode, which ``undecodable`` lists.
+  @_disfavoredOverload
   public func loadAll(strict: Bool) throws(RepositoryError) -> [Item] {
     let items = loadAll()
     if strict, items.count < count { try records.checkDecodable(coder) }
@@ -50,5 +46,7 @@ extension Transaction {
 
 extension QueryShape {
   /// Whether every record meets the query, so that only its offset and limit bound the result.
-  var asksForAll: Bool { conditions.isEmpty && failure == nil && filterCount == 0 && areas.isEmpty && boxes.isEmpty && words == nil }
+  var asksForAll: Bool {
+    conditions.isEmpty && failure == nil && filterCount == 0 && areas.isEmpty && boxes.isEmpty && words == nil && !isStrict
+  }
 }

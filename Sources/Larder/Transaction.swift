@@ -48,7 +48,8 @@ public struct Transaction: ~Copyable {
   /// The records that meet the query, in its order, as the transaction sees them.
   ///
   /// Cost: as ``LocalRepository/fetch(_:)``, on the store's executor; an index that no query has needed yet is made here, for this once.
-  /// - Throws: `.unsupported` for a query that cannot be evaluated, or for a repository of another store.
+  /// - Throws: `.unsupported` for a query that cannot be evaluated, or for a repository of another store; `.decodingFailed` for a
+  ///   ``Query/strict()`` one while a record does not decode.
   public func fetch<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> [Item] {

@@ -44,6 +44,8 @@ func writing(spots: LocalRepository<Spot>, spot: Spot, imported: [Spot]) async t
 func moving(spots: LocalRepository<Spot>, to archive: LocalRepository<Spot>) async throws {
   let everything = try await spots.loadAll(strict: true)  // throws .decodingFailed if any record would be left out
   try await archive.save(contentsOf: everything)
+  let good = try await archive.count(Query().where(#Predicate { $0.rating >= 4 }).strict())  // so does every answer to a strict query
+  print("moved \(everything.count), of which \(good) are good")
 }
 
 func catching(spots: LocalRepository<Spot>, spot: Spot) async throws {

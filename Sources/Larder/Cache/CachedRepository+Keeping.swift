@@ -76,7 +76,7 @@ extension CachedRepository {
       }
       let record = try storage.coder.encode(entry, decoding: true)
       await prepareEviction()
-      let decoded = record.decoded as? CachedEntry<Key, Value> ?? entry
+      let decoded = (record.decoded as? DecodedValue<CachedEntry<Key, Value>>)?.item ?? entry
       let collection = storage.collection
       let kept: Kept? = try await storage.queue.write(nil) { [self] batch in
         // Looked at here, where writes have an order: the deletion of whoever dooms it comes after that, and so after this.

@@ -137,6 +137,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       }
       let missing = QueryPlanner.usable(prepared.shape, indexes.shapes).filter { !indexes.isBuilt($0) }
       if missing.isEmpty {
+        if prepared.shape.isStrict { _ = await ParallelDecoding.undecodableCount(state.records, indexes.coder) }
         let run = try QueryRun(prepared, records: state.records, indexes: indexes)
         if case .scan = run.choice.access { await ParallelDecoding.touch(run.records, indexes.coder) }
         return run
@@ -157,12 +158,14 @@ extension RecordSlot {
 extension QueryRun {
   /// The record as a match of the whole query, whatever an index could answer; `nil` when it is none.
   ///
-  /// - Throws: `.unsupported` when a predicate cannot be evaluated.
+  /// - Throws: `.unsupported` when a predicate cannot be evaluated; for a strict query, why the record does not decode.
   func liveMatch(_ slot: RecordSlot) throws(RepositoryError) -> QueryCandidate<Item>? {
+    if query.shape.isStrict, let failure = slot.failure(indexes.coder) { throw failure }
     if query.isImpossible { return nil }
-    guard let item = indexes.item(slot) else { return nil }
+    guard let value = indexes.value(slot) else { return nil }
+    let item = value.item
     for conjunct in query.conjuncts where try !conjunct.evaluate(item) { return nil }
-    var candidate = QueryCandidate(slot: slot, item: item)
+    var candidate = QueryCandidate(slot: slot, value: value)
     if query.shape.isPlaced {
       guard try place(&candidate) else { return nil }
     }

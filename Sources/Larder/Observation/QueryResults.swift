@@ -35,7 +35,8 @@ where Item.ID: Hashable & Codable & Sendable {
     /// The current result at the first call; then the newest one, as soon as it differs from what was given before.
     ///
     /// It is `nil` when the store was closed and the last difference was delivered, and when the task is cancelled.
-    /// - Throws: `.unsupported` when the query cannot be answered, with the reason; then the sequence is at its end.
+    /// - Throws: `.unsupported` when the query cannot be answered, with the reason; `.decodingFailed` as soon as a record does not decode, if
+    ///   the query is ``Query/strict()``; then the sequence is at its end.
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws(RepositoryError) -> [Item]? {
       try await results?.next()
     }

@@ -7,7 +7,7 @@ struct DirectAnswer: Sendable {
   private enum Source: Sendable {
     case nothing
     /// Parts of an ordered index, in the order of the query behind so many that are left out; or to be sorted by id.
-    case ordered(IndexWalk, [Range<Int>], AccessPath.OrderUse, skipped: Int)
+    case ordered(IndexWalk, [IndexWalk.Stretch], skipped: Int)
     case byID(IndexWalk, [Range<Int>])
     case near(GeoIndex, QueryShape.Area)
     case words(TextIndex, TextQuery)
@@ -20,10 +20,10 @@ struct DirectAnswer: Sendable {
   /// How many records will be looked at, at most.
   let bound: Int
 
-  /// Fails when anything must be checked or built, or when it is many places or words that are asked for.
+  /// Fails when anything must be checked or built, when it is many places or words that are asked for, and for a strict query.
   /// - Throws: `.unsupported` when a needed index is not declared.
   init?(_ query: QueryShape, _ state: CollectionState) throws(RepositoryError) {
-    guard query.filterCount == 0, query.boxes.isEmpty, query.areas.count <= 1, query.near == nil || query.words == nil,
+    guard !query.isStrict, query.filterCount == 0, query.boxes.isEmpty, query.areas.count <= 1, query.near == nil || query.words == nil,
       let indexes = state.indexes.table, QueryPlanner.usable(query, indexes.shapes).allSatisfy({ indexes.bodies[$0].isBuilt })
     else { return nil }
     let choice = try QueryPlanner(query: query, indexes: indexes, recordCount: state.records.count).plan()
@@ -37,8 +37,9 @@ struct DirectAnswer: Sendable {
       let walk = IndexWalk(tree: tree, columns: indexes.shapes[index].columns.count, keys: indexes.keys)
       if choice.givesOrder, let ranks = choice.ranks.first, choice.ranks.count == 1 {
         let (rest, inside) = walk.skipping(query.skipped, of: ranks, use)
-        source = .ordered(walk, [rest], use, skipped: inside)
-        bound = min(rest.count, query.maximum.map { $0.addingReportingOverflow(inside).overflow ? .max : $0 + inside } ?? .max)
+        source = .ordered(walk, rest, skipped: inside)
+        let reach = rest.reduce(0) { $0 + $1.ranks.count }
+        bound = min(reach, query.maximum.map { $0.addingReportingOverflow(inside).overflow ? .max : $0 + inside } ?? .max)
       } else if query.order.isEmpty {
         (source, bound) = (.byID(walk, choice.ranks), choice.reach)
       } else {
@@ -64,12 +65,12 @@ struct DirectAnswer: Sendable {
     switch source {
     case .nothing:
       return []
-    case .ordered(let walk, let ranks, let use, let inside):
+    case .ordered(let walk, let rest, let inside):
       guard maximum != 0 else { return [] }
       found.reserveCapacity(bound)
       var left = inside
-      for ranks in ranks {
-        let wantsMore = walk.visit(ranks, use, from: nil) { slot in
+      for stretch in rest {
+        let wantsMore = walk.visit(stretch.ranks, stretch.use, from: nil) { slot in
           if left > 0 {
             left -= 1
             return true

@@ -22,14 +22,20 @@ struct PreparedQuery<Item: Codable & Identifiable & Sendable>: Sendable where It
   var isImpossible: Bool { shape.isImpossible }
 }
 
-/// A record that a query is looking at.
+/// A record that a query is looking at; two references, whatever the record holds.
 struct QueryCandidate<Item: Sendable>: Sendable {
   let slot: RecordSlot
-  let item: Item
+  let value: DecodedValue<Item>
   /// Metres from the place of `near`.
   var distance: Double?
   /// How well it matches; more is better.
   var score: Double?
+
+  init(slot: RecordSlot, value: DecodedValue<Item>, distance: Double? = nil, score: Double? = nil) {
+    (self.slot, self.value, self.distance, self.score) = (slot, value, distance, score)
+  }
+
+  var item: Item { value.item }
 }
 
 /// The order of a query's results: total, because at last the id decides.

@@ -96,6 +96,14 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   /// Records come and go between two fetches: prefer ``LocalRepository/page(_:after:limit:)`` for paging.
   public func offset(_ count: Int) -> Self { changed { $0.skipped = count } }
 
+  /// Asks that no record be left out: every answer to this query throws `.decodingFailed` while a record of the collection does not decode.
+  ///
+  /// Without it, such records are in no result. Whether one would have met the query cannot be told, so any of them counts. The error says how
+  /// many there are and names their keys by their hashes; ``RepositorySnapshot/undecodable`` lists them. It holds for everything that takes a
+  /// query: of a repository, a snapshot and a transaction; live results and pages; a deletion, which then deletes nothing. Cost: a decode of
+  /// every record that was not touched yet, and a look at what was written since.
+  public func strict() -> Self { changed { $0.shape.isStrict = true } }
+
   func changed(_ change: (inout Self) -> Void) -> Self {
     var query = self
     change(&query)

@@ -9,8 +9,10 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   let residual: [Conjunct<Item>]
   private let tests: [Conjunct<Item>.Evaluation]
 
-  /// - Throws: `.unsupported` when an index that the query needs is not declared.
+  /// - Throws: `.unsupported` when an index that the query needs is not declared; `.decodingFailed` for a strict query and a record that does
+  ///   not decode.
   init(_ query: PreparedQuery<Item>, records: RecordMap, indexes: IndexSet<Item>) throws(RepositoryError) {
+    if query.shape.isStrict { try records.checkDecodable(indexes.coder) }
     let table = IndexTable(shapes: indexes.shapes, bodies: indexes.bodies, keys: indexes.coder.keys.order)
     let choice = try QueryPlanner(query: query.shape, indexes: table, recordCount: records.count).plan()
     self.query = query
@@ -29,14 +31,25 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
   }
 
   func results(after cursor: PageCursor?, examined: inout Int) throws(RepositoryError) -> [QueryCandidate<Item>] {
-    var found = ResultCollector(order: order, needed: query.needed, arrivesInOrder: choice.givesOrder)
+    let (rest, skipped) = cursor == nil ? skippedByRank : (nil, query.skipped)
+    let needed = query.maximum.map { $0.addingReportingOverflow(skipped).overflow ? .max : $0 + skipped }
+    var found = ResultCollector(order: order, needed: needed, arrivesInOrder: givesOrder)
     var seen = 0
-    try forEachMatch(from: cursor, examined: &seen) { (candidate) throws(RepositoryError) -> Bool in
+    try forEachMatch(from: cursor, rest, examined: &seen) { (candidate) throws(RepositoryError) -> Bool in
       if let cursor, try !cursor.isBefore(candidate, order) { return true }
       return found.add(candidate)
     }
     examined += seen
-    return found.finish(skipping: query.skipped)
+    return found.finish(skipping: skipped)
+  }
+
+  /// What is left of an ordered index behind the query's offset, where that can be told by rank, and how many are still to be left out.
+  private var skippedByRank: (rest: [IndexWalk.Stretch]?, inside: Int) {
+    guard query.skipped > 0, isPlain, choice.givesOrder, choice.ranks.count == 1, case .ordered(let index, _, let use) = choice.access,
+      let walk = indexWalk(index)
+    else { return (nil, query.skipped) }
+    let (rest, inside) = walk.skipping(query.skipped, of: choice.ranks[0], use)
+    return (rest, inside)
   }
 
   /// How many records meet the query, its offset and limit taken into account.
@@ -58,6 +71,15 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     return min(max(all - query.skipped, 0), query.maximum ?? .max)
   }
 
+  /// Whether records come in the order of the query.
+  ///
+  /// A scan gives them so where that costs nothing, or where a limit lets it end early; else the few that meet the query are sorted instead of
+  /// all.
+  var givesOrder: Bool {
+    if case .scan = choice.access { return choice.givesOrder && (records.isOrdered || query.maximum != nil) }
+    return choice.givesOrder
+  }
+
   /// Whether counting looks at no record.
   var isCounted: Bool {
     switch choice.access {
@@ -76,7 +98,8 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
 
   /// Visits the records that meet the query, as the access path gives them, until the body has enough.
   func forEachMatch(
-    from cursor: PageCursor?, examined: inout Int, _ body: (QueryCandidate<Item>) throws(RepositoryError) -> Bool
+    from cursor: PageCursor?, _ rest: [IndexWalk.Stretch]? = nil, examined: inout Int,
+    _ body: (QueryCandidate<Item>) throws(RepositoryError) -> Bool
   ) throws(RepositoryError) {
     var failure: RepositoryError?
     var count = 0
@@ -91,20 +114,29 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
         return false
       }
     }
-    walk(from: cursor, visit)
+    walk(from: cursor, rest, visit)
     examined += count
     if let failure { throw failure }
   }
 
-  private func walk(from cursor: PageCursor?, _ visit: (RecordSlot, Double?, Double?) -> Bool) {
+  private func indexWalk(_ index: Int) -> IndexWalk? {
+    indexes.tree(index).map { IndexWalk(tree: $0, columns: indexes.declarations[index].columns.count, keys: order.keys) }
+  }
+
+  private func walk(from cursor: PageCursor?, _ rest: [IndexWalk.Stretch]?, _ visit: (RecordSlot, Double?, Double?) -> Bool) {
     switch choice.access {
     case .nothing:
       return
-    case .scan:
+    case .scan where givesOrder:
       for slot in records.ordered() where !visit(slot, nil, nil) { return }
+    case .scan:
+      records.visit { visit($0, nil, nil) }
     case .ordered(let index, let spans, let use):
-      guard let tree = indexes.tree(index) else { return }
-      let walk = IndexWalk(tree: tree, columns: indexes.declarations[index].columns.count, keys: order.keys)
+      guard let walk = indexWalk(index) else { return }
+      if let rest {
+        for stretch in rest where !walk.visit(stretch.ranks, stretch.use, from: nil, { visit($0, nil, nil) }) { return }
+        return
+      }
       for (span, ranks) in zip(spans, choice.ranks) {
         let start = cursor.map { cursor in
           let values = cursor.values(after: span.prefix, query.order, indexes.declarations[index].columns)
@@ -128,13 +160,13 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
 
   /// The record as a candidate if it meets what the access path has not answered.
   private func match(_ slot: RecordSlot, _ distance: Double?, _ score: Double?) throws(RepositoryError) -> QueryCandidate<Item>? {
-    guard let item = indexes.item(slot) else { return nil }
-    for holds in tests where try !holds(item) { return nil }
-    var candidate = QueryCandidate(slot: slot, item: item, distance: distance, score: score)
+    guard let value = indexes.value(slot) else { return nil }
+    for holds in tests where try !holds(value.item) { return nil }
+    var candidate = QueryCandidate(slot: slot, value: value, distance: distance, score: score)
     if query.shape.isPlaced {
       guard try place(&candidate) else { return nil }
     }
-    for filter in query.filters where !filter(item) { return nil }
+    for filter in query.filters where !filter(value.item) { return nil }
     return candidate
   }
 

@@ -35,6 +35,8 @@ struct QueryShape: Sendable {
   var order: [OrderColumn] = []
   var maximum: Int?
   var skipped = 0
+  /// Whether a record of the collection that does not decode is an error, rather than left out.
+  var isStrict = false
 
   /// The place that gives order and distances.
   var near: Area? { areas.last }

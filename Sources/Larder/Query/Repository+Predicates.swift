@@ -1,17 +1,21 @@
 public import Foundation
 
+// References without arguments, such as `let read = repository.fetch`, mean the calls that take a query.
 extension Repository {
   /// The records for which the predicate holds, by id.
+  @_disfavoredOverload
   public func fetch(where predicate: Predicate<Item>) async throws(RepositoryError) -> [Item] {
     try await fetch(Query().where(predicate))
   }
 
   /// The first record by id for which the predicate holds, or `nil` when it holds for none.
+  @_disfavoredOverload
   public func first(where predicate: Predicate<Item>) async throws(RepositoryError) -> Item? {
     try await first(Query().where(predicate))
   }
 
   /// How many records the predicate holds for.
+  @_disfavoredOverload
   public func count(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
     try await count(Query().where(predicate))
   }
@@ -21,6 +25,7 @@ extension LocalRepository {
   /// The records for which the predicate holds, by id.
   ///
   /// - Throws: as ``fetch(_:)``.
+  @_disfavoredOverload
   public nonisolated(nonsending) func fetch(where predicate: Predicate<Item>) async throws(RepositoryError) -> [Item] {
     try await fetch(Query().where(predicate))
   }
@@ -28,6 +33,7 @@ extension LocalRepository {
   /// The first record by id for which the predicate holds, or `nil` when it holds for none.
   ///
   /// - Throws: as ``fetch(_:)``.
+  @_disfavoredOverload
   public nonisolated(nonsending) func first(where predicate: Predicate<Item>) async throws(RepositoryError) -> Item? {
     try await first(Query().where(predicate))
   }
@@ -36,6 +42,7 @@ extension LocalRepository {
   ///
   /// Cost: as ``count(_:)``.
   /// - Throws: as ``fetch(_:)``.
+  @_disfavoredOverload
   public nonisolated(nonsending) func count(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
     try await count(Query().where(predicate))
   }

@@ -4,7 +4,8 @@ extension RepositorySnapshot {
   /// An index is used that had been built when the snapshot was taken: open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``, or
   /// ask ``LocalRepository/fetch(_:)`` once before. Without it every record is looked at, and decoded at its first touch; an index of words
   /// is made for this call alone.
-  /// - Throws: `.unsupported` when the query cannot be evaluated, with the reason.
+  /// - Throws: `.unsupported` when the query cannot be evaluated, with the reason; `.decodingFailed` for a ``Query/strict()`` one while a
+  ///   record does not decode.
   public func fetch(_ query: Query<Item>) throws(RepositoryError) -> [Item] {
     try query.shape.check()
     if let answer = try DirectAnswer(query.shape, CollectionState(records, indexes: indexes)) { return try answer.items(coder) }

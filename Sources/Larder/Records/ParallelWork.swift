@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Foundation
 internal import Synchronization
 
 /// Blocking work on all cores, for threads that may block: the store's executor, or a queue of the system's.
@@ -17,6 +18,19 @@ enum ParallelWork {
   /// What the transform makes of each stretch of elements, in order; of none, nothing.
   static func mapChunks<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (ArraySlice<Element>) -> Output
+  ) -> [Output] { mapChunks(elements, of: chunk, transform) }
+
+  /// What the transform makes of a few large stretches of elements, in order: for work whose parts cost something to join.
+  static func mapParts<Element: Sendable, Output: Sendable>(
+    _ elements: [Element], _ transform: @Sendable (ArraySlice<Element>) -> Output
+  ) -> [Output] {
+    // Some more than there are cores, so that none is idle for long at the end.
+    let parts = 2 * max(1, ProcessInfo.processInfo.activeProcessorCount)
+    return mapChunks(elements, of: max(chunk, (elements.count + parts - 1) / parts), transform)
+  }
+
+  private static func mapChunks<Element: Sendable, Output: Sendable>(
+    _ elements: [Element], of chunk: Int, _ transform: @Sendable (ArraySlice<Element>) -> Output
   ) -> [Output] {
     guard elements.count > chunk else { return elements.isEmpty ? [] : [transform(elements[...])] }
     let parts = Mutex<[Int: Output]>([:])

@@ -40,10 +40,15 @@ final class RecordBase: Sendable {
   /// The slot of a key.
   ///
   /// Cost: one hash and, on average, less than two comparisons; before ``index()``, as many as halving takes.
-  func slot(for key: RecordKey) -> RecordSlot? {
+  func slot(for key: RecordKey) -> RecordSlot? { position(of: key).map { slots[$0] } }
+
+  /// The place of a key's slot in ``slots``.
+  ///
+  /// Cost: as ``slot(for:)``.
+  func position(of key: RecordKey) -> Int? {
     guard let table = table.withLock({ $0 }) else { return search(key) }
     let position = table[Self.probe(table, for: key, in: slots)]
-    return position == 0 ? nil : slots[Int(position - 1)]
+    return position == 0 ? nil : Int(position - 1)
   }
 
   /// How many slots ``unread()`` looks at, at most.
@@ -68,13 +73,13 @@ final class RecordBase: Sendable {
     table.withLock { $0 = positions }
   }
 
-  private func search(_ key: RecordKey) -> RecordSlot? {
+  private func search(_ key: RecordKey) -> Int? {
     var (low, high) = (0, slots.count)
     while low < high {
       let middle = (low + high) / 2
       if slots[middle].key < key { low = middle + 1 } else { high = middle }
     }
-    return low < slots.count && slots[low].key == key ? slots[low] : nil
+    return low < slots.count && slots[low].key == key ? low : nil
   }
 
   /// The table of the slots, and the slots without those that have another's key, which no backend of ours gives.

@@ -10,6 +10,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   private let decoder = JSONDecoder()
   private let hasTriedRoundTrip = Atomic(false)
   private let plan: MigrationPlan
+  private let valueType = ObjectIdentifier(DecodedValue<Item>.self)
   /// Why a value must not be saved, whatever it encodes to.
   private let refusal: (@Sendable (Item) -> RepositoryError?)?
 
@@ -39,14 +40,21 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
       throw RepositoryError(.encodingFailed, "the value does not encode as JSON", keyHash: key.hash, underlying: error)
     }
     let isUnusual = try RecordLimit.check(limits, key: key, encoded: value)
-    var decoded: Item?
+    var decoded: DecodedValue<Item>?
     if decoding || isUnusual || !hasTriedRoundTrip.load(ordering: .relaxed) {
       // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again. And a number that
       // is JSON and that no decoder takes.
-      decoded = try decode(value, key: key)
+      decoded = DecodedValue(try decode(value, key: key))
       hasTriedRoundTrip.store(true, ordering: .relaxed)
     }
     return EncodedRecord(key: key, schemaVersion: schemaVersion, value: value, decoded: decoded)
+  }
+
+  /// A value as one of the repository's type; `nil` for one that a repository of another type has decoded.
+  ///
+  /// Compares what is known, since to look up the type by its parameters takes longer than to test a record.
+  func typed(_ value: any DecodedRecord) -> DecodedValue<Item>? {
+    ObjectIdentifier(type(of: value)) == valueType ? unsafeDowncast(value, to: DecodedValue<Item>.self) : nil
   }
 
   /// The value of stored bytes, which must carry the id that its key says.
@@ -87,7 +95,7 @@ struct EncodedRecord: Sendable {
   let schemaVersion: Int
   let value: Data
   /// What ``value`` decodes to, where that was tried.
-  let decoded: (any Sendable)?
+  let decoded: (any DecodedRecord)?
 
   func slot(at revision: Revision, sameMeaning: ClosedRange<Revision>? = nil) -> RecordSlot {
     RecordSlot(key: key, revision: revision, sameMeaning: sameMeaning, schemaVersion: schemaVersion, value: value, decoded: decoded)

@@ -28,12 +28,20 @@ extension RecordMap {
     return (untouched, undecodable)
   }
 
-  /// - Throws: `.decodingFailed` with the number of records that do not decode.
+  /// - Throws: `.decodingFailed` with the number of records that do not decode, and the hashes of the keys of the first of them.
   func checkDecodable<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) {
-    let (count, first) = undecodable(coder)
-    guard let first else { return }
+    var failed: [RecordSlot] = []
+    forEachDoubtful { slot in if slot.failure(coder) != nil { failed.append(slot) } }
+    guard !failed.isEmpty else { return }
+    failed.sort { $0.key < $1.key }
+    let named = failed.prefix(Self.namedKeys).map { "\($0.key)" }.joined(separator: ", ")
+    let rest = failed.count > Self.namedKeys ? " and \(failed.count - Self.namedKeys) more" : ""
     throw RepositoryError(
-      .decodingFailed, "\(count) of \(self.count) records do not decode; `snapshot.undecodable` lists them", keyHash: first.keyHash,
-      underlying: first)
+      .decodingFailed,
+      "\(failed.count) of \(count) records do not decode: \(named)\(rest); they would be left out; `snapshot.undecodable` lists them",
+      keyHash: failed[0].key.hash, underlying: failed[0].failure(coder))
   }
+
+  /// How many keys an error names.
+  private static var namedKeys: Int { 8 }
 }

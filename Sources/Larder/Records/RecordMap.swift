@@ -9,6 +9,8 @@ struct RecordMap: Sendable {
   /// What changed since: a slot, or `nil` where a record of the base was deleted.
   private var overlay: TreeDictionary<RecordKey, RecordSlot?> = [:]
   private(set) var count: Int
+  /// Those of the overlay that may not decode.
+  private var doubtful = DoubtfulRecords.none
 
   init(_ slots: [RecordSlot] = []) {
     base = slots.isEmpty ? .empty : RecordBase(slots)
@@ -27,23 +29,32 @@ struct RecordMap: Sendable {
     return base.slot(for: key)
   }
 
-  /// Puts a record in the place of its key.
-  mutating func upsert(_ slot: RecordSlot) {
-    if self[slot.key] == nil { count += 1 }
-    overlay[slot.key] = .some(slot)
+  /// Puts a record in the place of its key, and returns what was there.
+  @discardableResult mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
+    let old = overlay.updateValue(slot, forKey: slot.key) ?? base.slot(for: slot.key)
+    if old == nil { count += 1 }
     newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
     oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
+    noteDoubt(slot.reading == .readable ? nil : slot, of: slot.key)
+    return old
   }
 
   /// Takes the record of a key out, if there is one.
   mutating func remove(_ key: RecordKey) {
     guard self[key] != nil else { return }
     count -= 1
+    noteDoubt(nil, of: key)
     if base.slot(for: key) == nil {
       overlay.removeValue(forKey: key)
     } else {
       overlay.updateValue(nil, forKey: key)
     }
+  }
+
+  private mutating func noteDoubt(_ slot: RecordSlot?, of key: RecordKey) {
+    if slot == nil, doubtful.count == 0 { return }
+    if !isKnownUniquelyReferenced(&doubtful) { doubtful = DoubtfulRecords(doubtful) }
+    doubtful.set(slot, for: key)
   }
 
   /// Makes a new base of everything once the changes outnumber it: look-ups in the base are faster, and each record is moved a constant
@@ -59,22 +70,33 @@ struct RecordMap: Sendable {
   /// Cost: linear, once.
   func index() { base.index() }
 
-  /// Visits all records, in no order.
-  func forEach(_ visit: (RecordSlot) -> Void) {
-    if overlay.isEmpty { return base.slots.forEach(visit) }
-    for slot in base.slots where overlay.index(forKey: slot.key) == nil { visit(slot) }
-    for case let slot? in overlay.values { visit(slot) }
+  /// Visits the records, in no order, until `body` returns `false`.
+  ///
+  /// Cost: linear; a look-up for each record that changed since the base was made.
+  func visit(_ body: (RecordSlot) -> Bool) {
+    for slot in unchanged() where !body(slot) { return }
+    for case let slot? in overlay.values where !body(slot) { return }
+  }
+
+  /// The records of the base that did not change since.
+  private func unchanged() -> [RecordSlot] {
+    if overlay.isEmpty { return base.slots }
+    var isChanged = [Bool](repeating: false, count: base.slots.count)
+    for key in overlay.keys {
+      if let position = base.position(of: key) { isChanged[position] = true }
+    }
+    return base.slots.indices.lazy.filter { !isChanged[$0] }.map { base.slots[$0] }
   }
 
   /// How many records ``forEachDoubtful(_:)`` visits, at most.
-  var doubtfulCount: Int { base.doubtfulCount + overlay.count }
+  var doubtfulCount: Int { base.doubtfulCount + doubtful.count }
 
-  /// Visits, in no order, the records that may not decode: those of the base that were not seen to, and what changed since.
+  /// Visits, in no order, the records that may not decode: those that were not seen to.
   ///
-  /// Cost: a look at each record of the base at the first call, then at those that were still in doubt.
+  /// Cost: a look at each record at the first call, then at those that were still in doubt and those that changed since.
   func forEachDoubtful(_ visit: (RecordSlot) -> Void) {
     for slot in base.unread() where overlay.index(forKey: slot.key) == nil { visit(slot) }
-    for case let slot? in overlay.values { visit(slot) }
+    for slot in doubtful.unread() { visit(slot) }
   }
 
   /// The records of an older schema version, in no order.
@@ -86,11 +108,14 @@ struct RecordMap: Sendable {
     return unchanged + overlay.values.compactMap { slot in slot.flatMap { $0.schemaVersion < version ? $0 : nil } }
   }
 
+  /// Whether ``ordered()`` has hardly anything to sort.
+  var isOrdered: Bool { base.isSorted && overlay.count <= base.slots.count / 16 }
+
   /// All records in the order of their keys.
   ///
   /// Cost: linear after opening a JSON file; sorting what changed since is extra.
   func ordered() -> [RecordSlot] {
-    let unchanged = overlay.isEmpty ? base.slots : base.slots.filter { overlay.index(forKey: $0.key) == nil }
+    let unchanged = unchanged()
     let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }
     guard !overlay.isEmpty else { return ordered }
     return Self.merge(ordered, overlay.values.compactMap { $0 }.sorted { $0.key < $1.key })

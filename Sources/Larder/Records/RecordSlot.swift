@@ -15,15 +15,15 @@ final class RecordSlot: Sendable {
 
   private enum Content: Sendable {
     case encoded(Data)
-    case decoded(any Sendable)
+    case decoded(any DecodedRecord)
     /// The value of an older version brought up, and the bytes that will be stored for it.
-    case migrated(any Sendable, Data)
+    case migrated(any DecodedRecord, Data)
     case undecodable(RepositoryError)
   }
 
   init(
     key: RecordKey, revision: Revision, sameMeaning: ClosedRange<Revision>? = nil, schemaVersion: Int, value: Data,
-    decoded: (any Sendable)? = nil
+    decoded: (any DecodedRecord)? = nil
   ) {
     self.key = key
     self.revision = revision
@@ -62,24 +62,28 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// The value, decoded at the first call.
+  /// A copy of the value, decoded at the first call.
+  /// - Throws: as ``decoded(_:)``.
+  func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item { try decoded(coder).item }
+
+  /// The value, decoded at the first call, to be looked at without copying it.
   /// - Throws: `.decodingFailed`, `.migrationFailed`, or `.tooLarge` for a record over a limit.
-  func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item {
+  func decoded<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     let content = content.withLock { $0 }
     switch content {
     case .decoded(let value), .migrated(let value, _):
-      guard let item = value as? Item else {
+      guard let item = coder.typed(value) else {
         throw RepositoryError(.decodingFailed, "the collection is read as another type", keyHash: key.hash)
       }
       return item
     case .undecodable(let error):
       throw error
     case .encoded where schemaVersion < coder.schemaVersion:
-      return try migrated(coder).item
+      return try migrated(coder).value
     case .encoded(let data):
       // Decoded outside the lock: two readers may both do it, and both get the same value.
       do throws(RepositoryError) {
-        let item = try coder.decode(data, key: key)
+        let item = DecodedValue(try coder.decode(data, key: key))
         self.content.withLock { $0 = .decoded(item) }
         return item
       } catch {
@@ -98,7 +102,7 @@ final class RecordSlot: Sendable {
     case .undecodable(let error): return error
     case .encoded:
       do throws(RepositoryError) {
-        let _: Item = try value(coder)
+        let _: DecodedValue<Item> = try decoded(coder)
         return nil
       } catch {
         return error
@@ -108,24 +112,25 @@ final class RecordSlot: Sendable {
 
   /// The value of an older version, brought up at the first call, and the bytes to store for it.
   /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit.
-  func migrated<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (item: Item, value: Data) {
+  func migrated<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (value: DecodedValue<Item>, data: Data) {
     let content = content.withLock { $0 }
     switch content {
     case .undecodable(let error): throw error
     case .migrated(let value, let data):
-      if let item = value as? Item { return (item, data) }
+      if let value = coder.typed(value) { return (value, data) }
       throw RepositoryError(.decodingFailed, "the collection is read as another type", keyHash: key.hash)
     case .decoded:
       throw RepositoryError(.unsupported, "the record was written by a repository of an older version that is open too", keyHash: key.hash)
     case .encoded(let data):
       do throws(RepositoryError) {
-        let result = try coder.migrate(data, key: key, from: schemaVersion)
+        let migrated = try coder.migrate(data, key: key, from: schemaVersion)
+        let result = (value: DecodedValue(migrated.item), data: migrated.value)
         // Two readers may both do it; the first result is what everybody sees and what is stored.
         let first: Content = self.content.withLock { content in
-          if case .encoded = content { content = .migrated(result.item, result.value) }
+          if case .encoded = content { content = .migrated(result.value, result.data) }
           return content
         }
-        if case .migrated(let value, let data) = first, let item = value as? Item { return (item, data) }
+        if case .migrated(let value, let data) = first, let value = coder.typed(value) { return (value, data) }
         return result
       } catch {
         self.content.withLock { if case .encoded = $0 { $0 = .undecodable(error) } }

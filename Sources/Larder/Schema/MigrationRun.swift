@@ -211,8 +211,8 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     var rewrites: [Rewrite] = []
     for slot in slots {
       do throws(RepositoryError) {
-        let (item, value) = try slot.migrated(coder)
-        let record = EncodedRecord(key: slot.key, schemaVersion: coder.schemaVersion, value: value, decoded: item)
+        let (value, data) = try slot.migrated(coder)
+        let record = EncodedRecord(key: slot.key, schemaVersion: coder.schemaVersion, value: data, decoded: value)
         rewrites.append(Rewrite(record: record, old: slot))
       } catch {
         note(error, slot)

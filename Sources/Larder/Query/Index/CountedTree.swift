@@ -39,6 +39,13 @@ struct CountedTree<Element: Comparable & Sendable>: Sendable {
     return true
   }
 
+  /// As ``insert(_:)``, and tells the elements just before it and just after it; for one search more.
+  mutating func insertBetween(_ element: Element) -> (before: Element?, after: Element?) {
+    let neighbours = root.neighbours(of: element)
+    insert(element)
+    return neighbours
+  }
+
   /// Takes the element that is equal to this one out.
   /// - Returns: Whether there was one.
   @discardableResult mutating func remove(_ element: Element) -> Bool {

@@ -166,6 +166,29 @@ extension CountedTreeNode {
 
   private func index(of element: Element) -> Int { index { !($0 < element) } }
 
+  /// The greatest element before another, and the least after it.
+  func neighbours(of element: Element) -> (before: Element?, after: Element?) {
+    var before: Element?
+    var after: Element?
+    var node = self
+    while true {
+      let index = node.index(of: element)
+      if index > 0 { before = node.elements[index - 1] }
+      let isHere = index < node.elements.count && !(element < node.elements[index])
+      let next = isHere ? index + 1 : index
+      if next < node.elements.count { after = node.elements[next] }
+      if node.children.isEmpty { return (before, after) }
+      if isHere {
+        // Around an element here lie the end of one child and the beginning of the next.
+        return (node.children[index].last ?? before, node.children[next].first ?? after)
+      }
+      node = node.children[index]
+    }
+  }
+
+  private var first: Element? { children.first?.first ?? elements.first }
+  private var last: Element? { children.last?.last ?? elements.last }
+
   func rank(whereFirst isAtOrAfter: (Element) -> Bool) -> Int {
     let index = index(whereFirst: isAtOrAfter)
     if children.isEmpty { return index }

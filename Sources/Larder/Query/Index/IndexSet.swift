@@ -40,22 +40,27 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
 
   // MARK: Following commits
 
-  mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) {
-    guard needsValues else { return }
+  mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool {
+    guard needsValues else { return false }
+    var isContested = false
     for index in bodies.indices {
       // Taken out of the array while it is changed, so that it has one owner and changes in place.
       var body = Body.absent
       swap(&body, &bodies[index])
-      change(&body, index, old, new)
+      if change(&body, index, old, new) { isContested = true }
       swap(&body, &bodies[index])
     }
+    return isContested
   }
 
-  private func change(_ body: inout Body, _ index: Int, _ old: RecordSlot?, _ new: RecordSlot?) {
+  /// Follows a change of one record in one index.
+  /// - Returns: Whether the index is unique and holds the new values for another record, too.
+  private func change(_ body: inout Body, _ index: Int, _ old: RecordSlot?, _ new: RecordSlot?) -> Bool {
     let declaration = declarations[index]
+    var isContested = false
     switch body {
     case .absent:
-      return
+      break
     case .building(var log):
       body = .absent
       log.append((old, new))
@@ -64,8 +69,17 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       body = .absent
       let (before, after) = (old.flatMap { entry(for: $0, index) }, new.flatMap { entry(for: $0, index) })
       // Where the values are the same, the new entry takes the place of the old one.
-      if let before, before != after { tree.remove(before) }
-      if let after { tree.insert(after) }
+      let isMoved = before != after
+      if let before, isMoved { tree.remove(before) }
+      if let after {
+        if declaration.isUnique, isMoved {
+          let (left, right) = tree.insertBetween(after)
+          // Entries with the same values lie side by side. Whoever came first was alone, so it is enough to look when the second one comes.
+          isContested = (left?.values == after.values || right?.values == after.values) && !after.values.contains(.null)
+        } else {
+          tree.insert(after)
+        }
+      }
       body = .ordered(tree)
     case .geo(var geo):
       body = .absent
@@ -86,18 +100,22 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       }
       body = .text(text)
     }
+    return isContested
   }
 
   // MARK: What an index reads of a record
 
   /// The value of a record, or `nil` when it does not decode, and then it is in no index.
-  func item(_ slot: RecordSlot) -> Item? {
-    do throws(RepositoryError) { return try slot.value(coder) } catch { return nil }  // listed by `undecodable`
+  func value(_ slot: RecordSlot) -> DecodedValue<Item>? {
+    do throws(RepositoryError) { return try slot.decoded(coder) } catch { return nil }  // listed by `undecodable`
   }
 
+  /// As ``value(_:)``, and copies it.
+  func item(_ slot: RecordSlot) -> Item? { value(slot)?.item }
+
   func entry(for slot: RecordSlot, _ index: Int) -> IndexEntry? {
-    item(slot).map { item in
-      IndexEntry(values: declarations[index].columns.map { $0.value(item) }, slot: slot, order: orders[index])
+    value(slot).map { value in
+      IndexEntry(values: declarations[index].columns.map { $0.value(value.item) }, slot: slot, order: orders[index])
     }
   }
 
@@ -122,7 +140,7 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
   mutating func finishBuilding(_ index: Int, _ made: Body) {
     guard case .building(let log) = bodies[index] else { return }
     var body = made
-    for (old, new) in log { change(&body, index, old, new) }
+    for (old, new) in log { _ = change(&body, index, old, new) }
     bodies[index] = body
   }
 
@@ -146,7 +164,7 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       }
       return .geo(GeoIndex(places.compactMap { $0 }, keys: coder.keys.order))
     case .fullText:
-      let portions = ParallelWork.mapChunks(slots) { part in
+      let portions = ParallelWork.mapParts(slots) { part in
         TextPortion(part.compactMap { slot in self.texts(of: slot, declaration).map { (slot, $0) } })
       }
       return .text(TextIndex(portions, keys: coder.keys.order))

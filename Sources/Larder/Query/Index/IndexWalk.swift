@@ -115,21 +115,30 @@ struct IndexWalk {
 }
 
 extension IndexWalk {
+  /// A piece of a walk: some ranks, and the order in which their entries come.
+  struct Stretch: Sendable {
+    let ranks: Range<Int>
+    let use: AccessPath.OrderUse
+
+    init(_ ranks: Range<Int>, _ use: AccessPath.OrderUse) { (self.ranks, self.use) = (ranks, use) }
+  }
+
   /// Leaves records out at the beginning of a part, in the order of a query, without visiting them: what is left of the part, and how many
-  /// of its first records are still to be left out, because only the walk knows the order within their group.
+  /// of its first records are still to be left out.
   ///
-  /// Cost: some searches.
-  func skipping(_ count: Int, of ranks: Range<Int>, _ use: AccessPath.OrderUse) -> (ranks: Range<Int>, inside: Int) {
-    guard case .groups(let grouped, let isReversed) = use, count > 0 else { return (ranks, count) }
-    guard count < ranks.count else { return (ranks.upperBound..<ranks.upperBound, 0) }
-    if !isReversed, grouped == columns { return (ranks.lowerBound + count..<ranks.upperBound, 0) }
+  /// None are where the index has just the columns of the query's groups: then a group lies in the order of the ids, and what is left of one
+  /// is walked from its rank. Of wider indexes only the walk knows the order within a group. Cost: some searches.
+  func skipping(_ count: Int, of ranks: Range<Int>, _ use: AccessPath.OrderUse) -> (rest: [Stretch], inside: Int) {
+    guard case .groups(let grouped, let isReversed) = use, count > 0 else { return ([Stretch(ranks, use)], count) }
+    guard count < ranks.count else { return ([], 0) }
+    if !isReversed, grouped == columns { return ([Stretch(ranks.lowerBound + count..<ranks.upperBound, use)], 0) }
     let place = isReversed ? ranks.upperBound - 1 - count : ranks.lowerBound + count
     let group = Array(tree.element(at: place).values.prefix(grouped))
-    if isReversed {
-      let end = min(ranks.upperBound, tree.rank { $0.compared(to: group) == .orderedDescending })
-      return (ranks.lowerBound..<end, count - (ranks.upperBound - end))
-    }
     let start = max(ranks.lowerBound, tree.rank { $0.compared(to: group) != .orderedAscending })
-    return (start..<ranks.upperBound, count - (start - ranks.lowerBound))
+    guard isReversed else { return ([Stretch(start..<ranks.upperBound, use)], count - (start - ranks.lowerBound)) }
+    let end = min(ranks.upperBound, tree.rank { $0.compared(to: group) == .orderedDescending })
+    let inside = count - (ranks.upperBound - end)
+    guard grouped == columns else { return ([Stretch(ranks.lowerBound..<end, use)], inside) }
+    return ([Stretch(start + inside..<end, .none), Stretch(ranks.lowerBound..<start, use)], 0)
   }
 }

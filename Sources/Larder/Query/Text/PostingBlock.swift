@@ -7,12 +7,12 @@ struct PostingBlock {
 
   /// Takes the records of a block that have at least the score `least` by what they start at and their first word.
   mutating func load(
-    _ block: [TextPosting], weight: Double, _ ranking: BM25, startingAt start: (UInt32) -> Double, atLeast least: Double
+    _ block: [TextPosting], weight: Double, _ ranking: BM25, startingAt whole: inout WholeWords, atLeast least: Double
   ) {
     postings.removeAll(keepingCapacity: true)
     scores.removeAll(keepingCapacity: true)
     for posting in block {
-      let score = start(posting.number) + ranking.score(weight: weight, frequency: posting.frequency, length: posting.length)
+      let score = whole.start(posting.number) + ranking.score(weight: weight, frequency: posting.frequency, length: posting.length)
       guard score >= least else { continue }
       postings.append(posting)
       scores.append(score)

@@ -4,13 +4,19 @@ enum PostingList {
   case tree(SummaryTree<TextPosting>)
   /// A common spelling and some rare ones: what these add, by number.
   case extended(SummaryTree<TextPosting>, extra: [TextPosting], count: Int)
-  /// By number: frequency and length, or zeros. For many spellings or common ones, made for one search.
-  case table(frequencies: [UInt32], lengths: [UInt32], count: Int)
+  /// By number: how often and of how many words, or zeros. For many spellings or common ones, made for one search.
+  case table([Tally], count: Int)
+
+  /// How often a word is in a record, beside the length of the record, which is asked for with it.
+  struct Tally {
+    var frequency: UInt32 = 0
+    var length: UInt32 = 0
+  }
 
   var count: Int {
     switch self {
     case .tree(let tree): tree.count
-    case .extended(_, _, let count), .table(_, _, let count): count
+    case .extended(_, _, let count), .table(_, let count): count
     }
   }
 
@@ -29,16 +35,22 @@ enum PostingList {
         rest = rest[end...]
       }
       if !rest.isEmpty { visit(Array(rest)) }
-    case .table(let frequencies, let lengths, _):
-      var block: [TextPosting] = []
-      for number in frequencies.indices where frequencies[number] > 0 {
-        block.append(TextPosting(number: UInt32(number), frequency: frequencies[number], length: lengths[number]))
-        if block.count == 128 {
-          visit(block)
-          block.removeAll(keepingCapacity: true)
+    case .table(let tallies, _):
+      for start in stride(from: 0, to: tallies.count, by: 256) {
+        let part = tallies[start..<min(start + 256, tallies.count)]
+        // Each is written, and stays if there is something: to jump over those without would be guessed wrong half of the time.
+        let block = [TextPosting](unsafeUninitializedCapacity: part.count) { block, count in
+          var filled = 0
+          for number in part.indices {
+            let tally = part[number]
+            block.initializeElement(
+              at: filled, to: TextPosting(number: UInt32(truncatingIfNeeded: number), frequency: tally.frequency, length: tally.length))
+            filled += tally.frequency == 0 ? 0 : 1
+          }
+          count = filled
         }
+        visit(block)
       }
-      visit(block)
     }
   }
 
@@ -89,30 +101,26 @@ enum PostingList {
   }
 
   private static func table(_ spellings: [SummaryTree<TextPosting>], numbers: Int) -> PostingList {
-    var frequencies = [UInt32](repeating: 0, count: numbers)
-    var lengths = frequencies
+    var tallies = [Tally](repeating: Tally(), count: numbers)
     var count = 0
-    frequencies.withUnsafeMutableBufferPointer { frequencies in
-      lengths.withUnsafeMutableBufferPointer { lengths in
-        for spelling in spellings {
-          spelling.forEachLeaf { leaf in
-            for posting in leaf {
-              let place = Int(posting.number)
-              count += frequencies[place] == 0 ? 1 : 0
-              frequencies[place] += posting.frequency
-              lengths[place] = posting.length
-            }
+    tallies.withUnsafeMutableBufferPointer { tallies in
+      for spelling in spellings {
+        spelling.forEachLeaf { leaf in
+          for posting in leaf {
+            let tally = tallies[Int(posting.number)]
+            count += tally.frequency == 0 ? 1 : 0
+            tallies[Int(posting.number)] = Tally(frequency: tally.frequency + posting.frequency, length: posting.length)
           }
         }
       }
     }
-    return .table(frequencies: frequencies, lengths: lengths, count: count)
+    return .table(tallies, count: count)
   }
 }
 
 /// Asks a list for the frequency in one record after the other, by ascending number.
 struct PostingCursor {
-  private let table: [UInt32]?
+  private let table: [PostingList.Tally]?
   private let extra: [TextPosting]
   private var next = 0
   private var cursor: SummaryTreeCursor<TextPosting>
@@ -122,13 +130,13 @@ struct PostingCursor {
       switch list {
       case .tree(let tree): (nil, [], SummaryTreeCursor(tree))
       case .extended(let tree, let extra, _): (nil, extra, SummaryTreeCursor(tree))
-      case .table(let frequencies, _, _): (frequencies, [], SummaryTreeCursor(SummaryTree()))
+      case .table(let tallies, _): (tallies, [], SummaryTreeCursor(SummaryTree()))
       }
   }
 
   /// How often the word is in a record; 0 if it is not.
   mutating func frequency(_ number: UInt32) -> UInt32 {
-    if let table { return table[Int(number)] }
+    if let table { return table[Int(number)].frequency }
     while next < extra.count, extra[next].number < number { next += 1 }
     let added = next < extra.count && extra[next].number == number ? extra[next].frequency : 0
     return cursor.move(to: number) ? added + cursor.current.frequency : added

@@ -26,17 +26,13 @@ extension TextIndex {
     let leadWeight = weights[order[0]]
     // More than all words together can add, so that no sum of them outweighs a prefix that is a word of its own.
     let bonus = order.reduce(1) { $0 + BM25.limit(weight: weights[$1]) }
-    var exact = query.prefixes.compactMap { terms.find($0)?.postings }.map { SummaryTreeCursor($0) }
-    let start = { (number: UInt32) in
-      var sum = 0.0
-      for index in exact.indices where exact[index].move(to: number) { sum += bonus }
-      return sum
-    }
+    var whole = WholeWords(query.prefixes.compactMap { terms.find($0)?.postings }, bonus: bonus, numbers: Int(nextNumber))
     if lists.count == 1 {
       lists[0].forEachBlock { postings in
         for posting in postings {
-          let score = ranking.score(weight: leadWeight, frequency: posting.frequency, length: posting.length)
-          best.offer(posting.number, score: start(posting.number) + score)
+          let score =
+            whole.start(posting.number) + ranking.score(weight: leadWeight, frequency: posting.frequency, length: posting.length)
+          if score >= best.worst { best.offer(posting.number, score: score) }
         }
       }
       return best.sorted()
@@ -49,7 +45,7 @@ extension TextIndex {
     }
     var block = PostingBlock()
     lists[order[0]].forEachBlock { postings in
-      block.load(postings, weight: leadWeight, ranking, startingAt: start, atLeast: best.least - rest)
+      block.load(postings, weight: leadWeight, ranking, startingAt: &whole, atLeast: best.least - rest)
       for index in others.indices {
         block.keep(&others[index].cursor, weight: others[index].weight, ranking, atLeast: best.least - others[index].rest)
       }
@@ -115,7 +111,7 @@ private struct BestMatches {
   /// A heap only if there is a limit, else all.
   private var heap = Heap<Candidate>()
   private var all: [Candidate] = []
-  private var worst = -Double.infinity
+  private(set) var worst = -Double.infinity
   private var worstRank = UInt64.max
 
   /// A score below which no record is taken, with room for the rounding of sums.

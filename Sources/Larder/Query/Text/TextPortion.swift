@@ -2,13 +2,16 @@
 struct TextPortion: Sendable {
   private(set) var slots: [RecordSlot] = []
   private(set) var lengths: [UInt32] = []
-  private(set) var terms: [Term: Int] = [:]
-  /// By the place of the term; numbers are places in `slots`.
+  /// The words, in order.
+  private(set) var terms: [Term] = []
+  /// The records of each of ``terms``; numbers are places in ``slots``.
   private(set) var postings: [[TextPosting]] = []
 
   /// Counts the words of records with their texts; records without a word are left out.
   init(_ records: some Sequence<(RecordSlot, [String])>) {
     var folding = TextFolding()
+    var known: [Term: Int] = [:]
+    var lists: [[TextPosting]] = []
     for (slot, texts) in records {
       let number = UInt32(slots.count)
       var length: UInt32 = 0
@@ -17,26 +20,30 @@ struct TextPortion: Sendable {
         folding.words(in: text) { term, _ in
           length += 1
           let place: Int
-          if let known = terms[term] {
-            place = known
+          if let found = known[term] {
+            place = found
           } else {
-            place = postings.count
-            terms[term] = place
-            postings.append([])
+            place = lists.count
+            known[term] = place
+            lists.append([])
           }
-          if let last = postings[place].indices.last, postings[place][last].number == number {
-            postings[place][last].frequency += 1
+          if let last = lists[place].indices.last, lists[place][last].number == number {
+            lists[place][last].frequency += 1
           } else {
-            postings[place].append(TextPosting(number: number, frequency: 1, length: 0))
+            lists[place].append(TextPosting(number: number, frequency: 1, length: 0))
             places.append(place)
           }
         }
       }
       guard length > 0 else { continue }
-      for place in places { postings[place][postings[place].count - 1].length = length }
+      for place in places { lists[place][lists[place].count - 1].length = length }
       slots.append(slot)
       lengths.append(length)
     }
+    // Here and not where portions are joined: here all cores sort.
+    let order = known.sorted { $0.key < $1.key }
+    terms = order.map(\.key)
+    postings = order.map { lists[$0.value] }
   }
 }
 
@@ -59,28 +66,46 @@ extension TextIndex {
     nextNumber = UInt32(slots.count)
     wordCount = lengths.reduce(0) { $0 + Int($1) }
 
-    var found: [(term: Term, portion: Int, place: Int)] = []
-    var starts: [UInt32] = []
-    for (index, portion) in portions.enumerated() {
-      starts.append(UInt32(portions[..<index].reduce(0) { $0 + $1.slots.count }))
-      for (term, place) in portion.terms { found.append((term, index, place)) }
-    }
-    found.sort { $0.term == $1.term ? $0.portion < $1.portion : $0.term < $1.term }
-    var entries: [TermEntry] = []
-    var start = 0
-    while start < found.count {
-      var end = start
-      var postings: [TextPosting] = []
-      while end < found.count, found[end].term == found[start].term {
-        let (_, portion, place) = found[end]
-        postings += portions[portion].postings[place].map { posting in
-          TextPosting(number: posting.number + starts[portion], frequency: posting.frequency, length: posting.length)
-        }
-        end += 1
+    let starts = portions.indices.map { index in UInt32(portions[..<index].reduce(0) { $0 + $1.slots.count }) }
+    terms = SummaryTree(sorted: ParallelWork.map(Self.merged(portions)) { $0.entry(portions, starts) })
+  }
+
+  /// The words of all portions in order, each with the places where it is.
+  private static func merged(_ portions: [TextPortion]) -> [JoinedTerm] {
+    var joined: [JoinedTerm] = []
+    var next = portions.map { _ in 0 }
+    while true {
+      var least: Term?
+      for (index, portion) in portions.enumerated() where next[index] < portion.terms.count {
+        let term = portion.terms[next[index]]
+        if least.map({ term < $0 }) ?? true { least = term }
       }
-      entries.append(TermEntry(term: found[start].term, postings: SummaryTree(sorted: postings)))
-      start = end
+      guard let least else { return joined }
+      var places: [(portion: Int, place: Int)] = []
+      for (index, portion) in portions.enumerated() where next[index] < portion.terms.count && portion.terms[next[index]] == least {
+        places.append((index, next[index]))
+        next[index] += 1
+      }
+      joined.append(JoinedTerm(term: least, places: places))
     }
-    terms = SummaryTree(sorted: entries)
+  }
+}
+
+/// A word with the places in some portions where its records are.
+private struct JoinedTerm: Sendable {
+  let term: Term
+  let places: [(portion: Int, place: Int)]
+
+  /// The word with its records; each portion's numbers begin at its start.
+  func entry(_ portions: [TextPortion], _ starts: [UInt32]) -> TermEntry {
+    var postings: [TextPosting] = []
+    postings.reserveCapacity(places.reduce(0) { $0 + portions[$1.portion].postings[$1.place].count })
+    for (portion, place) in places {
+      for posting in portions[portion].postings[place] {
+        postings.append(
+          TextPosting(number: posting.number + starts[portion], frequency: posting.frequency, length: posting.length))
+      }
+    }
+    return TermEntry(term: term, postings: SummaryTree(sorted: postings))
   }
 }

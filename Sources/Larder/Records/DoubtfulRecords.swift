@@ -1,0 +1,34 @@
+internal import HashTreeCollections
+internal import Synchronization
+
+/// The records that changed since a collection's base was made, and that were not seen to decode.
+///
+/// Copies of a ``RecordMap`` share one until they change. A record that is found to decode is taken out for all of them: it does so for good.
+final class DoubtfulRecords: Sendable {
+  private let slots: Mutex<TreeDictionary<RecordKey, RecordSlot>>
+
+  init() { slots = Mutex([:]) }
+
+  /// Makes a copy, for a map that is about to change.
+  init(_ other: DoubtfulRecords) { slots = Mutex(other.slots.withLock { $0 }) }
+
+  static let none = DoubtfulRecords()
+
+  var count: Int { slots.withLock { $0.count } }
+
+  /// Puts a record in the place of its key, or takes that out; for the only map that has this.
+  func set(_ slot: RecordSlot?, for key: RecordKey) { slots.withLock { $0[key] = slot } }
+
+  /// The records that nobody has touched yet, or that do not decode.
+  ///
+  /// Cost: a look at each of those that this has given the last time, and at those that came since.
+  func unread() -> [RecordSlot] {
+    let slots = slots.withLock { $0 }
+    let left = slots.filter { $0.value.reading != .readable }
+    if left.count < slots.count {
+      // Two readers may both do it: what is left out decodes, whoever is the last.
+      self.slots.withLock { if left.count < $0.count { $0 = left } }
+    }
+    return Array(left.values)
+  }
+}
