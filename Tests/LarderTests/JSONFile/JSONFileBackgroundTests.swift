@@ -60,17 +60,16 @@ import Testing
     try save(1, on: backend)
     try backend.checkpoint()
     try save(2, on: backend)
-    let old = files.newest(of: "/data/spots.json-tmp")
+    let old = try #require(files.newest(of: "/data/spots.json-tmp"))
     var first = try backend.beginCheckpoint()
     first?()
     first = nil
     let next = try #require(try backend.continueCheckpoint())
-    #expect(old() != nil)
+    #expect(!old.isFreed)
     next()
     // Nobody has let go of the work, which is what holds it. Another thread may be about to.
     let isFreed = DispatchSemaphore(value: 0)
-    files.whenFreed("/data/spots.json-tmp") { isFreed.signal() }
-    if old() != nil { #expect(isFreed.wait(timeout: .now() + 20) == .success) }
+    if old.listen({ isFreed.signal() }) { #expect(isFreed.wait(timeout: .now() + 20) == .success) }
     withExtendedLifetime(next) {}
     while let part = try backend.continueCheckpoint() { part() }
     try backend.close()
@@ -81,22 +80,13 @@ import Testing
 private final class CountingFileSystem: FileSystem {
   let real = SimulatedFileSystem()
   private let count = Mutex(0)
-  private let made = Mutex<[String: Weak]>([:])
-  fileprivate let freed = Mutex<[String: Listener]>([:])
-
-  struct Weak: Sendable { weak let file: CountingFile? }
-  struct Listener: Sendable { let call: @Sendable () -> Void }
+  private let made = Mutex<[String: FileEnd]>([:])
 
   var syncs: Int { count.withLock { $0 } }
   fileprivate func note() { count.withLock { $0 += 1 } }
 
-  /// The file that was made last under a name, as long as somebody has it.
-  func newest(of path: String) -> () -> (any OpenFile)? {
-    let weak = made.withLock { $0[path] }
-    return { weak?.file }
-  }
-
-  func whenFreed(_ path: String, _ body: @escaping @Sendable () -> Void) { freed.withLock { $0[path] = Listener(call: body) } }
+  /// The end of the file that was made last under a name.
+  func newest(of path: String) -> FileEnd? { made.withLock { $0[path] } }
 
   func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? {
     guard let file = try real.open(path, writable: writable) else { return nil }
@@ -105,7 +95,7 @@ private final class CountingFileSystem: FileSystem {
   func status(of path: String) throws(RepositoryError) -> FileStatus? { try real.status(of: path) }
   func create(_ path: String) throws(RepositoryError) -> any OpenFile {
     let file = CountingFile(try real.create(path), self)
-    made.withLock { $0[path] = Weak(file: file) }
+    made.withLock { $0[path] = file.end }
     return file
   }
   func rename(_ path: String, to newPath: String) throws(RepositoryError) { try real.rename(path, to: newPath) }
@@ -119,9 +109,38 @@ private final class CountingFileSystem: FileSystem {
   func lock(_ path: String) throws(RepositoryError) -> any HeldLock { try real.lock(path) }
 }
 
+/// Whether nobody has a file any more.
+private final class FileEnd: Sendable {
+  private struct Listener: Sendable { let call: @Sendable () -> Void }
+  private struct State: Sendable {
+    var isFreed = false
+    var listener: Listener?
+  }
+  private let state = Mutex(State())
+
+  var isFreed: Bool { state.withLock { $0.isFreed } }
+
+  /// Calls when the file is freed; `false` when it has been.
+  func listen(_ body: @escaping @Sendable () -> Void) -> Bool {
+    state.withLock { state in
+      if !state.isFreed { state.listener = Listener(call: body) }
+      return !state.isFreed
+    }
+  }
+
+  func note() {
+    let listener = state.withLock { state in
+      state.isFreed = true
+      return state.listener
+    }
+    listener?.call()
+  }
+}
+
 private final class CountingFile: OpenFile {
   private let real: any OpenFile
   private let files: CountingFileSystem
+  let end = FileEnd()
   var path: String { real.path }
 
   init(_ real: any OpenFile, _ files: CountingFileSystem) {
@@ -129,10 +148,7 @@ private final class CountingFile: OpenFile {
     self.files = files
   }
 
-  deinit {
-    let path = real.path
-    files.freed.withLock { $0[path] }?.call()
-  }
+  deinit { end.note() }
 
   func status() throws(RepositoryError) -> FileStatus { try real.status() }
   func lock() throws(RepositoryError) { try real.lock() }
