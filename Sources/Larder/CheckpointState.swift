@@ -16,7 +16,7 @@ struct CheckpointState: Sendable {
   /// How often in a row an automatic checkpoint has failed.
   var failureCount = 0
 
-  /// How long the idle timer runs, in seconds: twice as long after each failure, up to 64 times.
+  /// Returns how long the idle timer runs, in seconds: twice as long after each failure, up to 64 times.
   func pause(_ idle: Duration) -> Double {
     failureCount == 0 ? idle.timeInterval : max(idle.timeInterval, 0.05) * Double(1 << min(failureCount, 6))
   }

@@ -40,7 +40,7 @@ protocol CollectionIndexes: Sendable {
   var table: IndexTable? { get }
   /// Follows a change of one record.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?)
-  /// Why a record may not be as it is now, when it was `old` before the write that is being staged.
+  /// Returns why a record may not be as it is now, when it was `old` before the write that is being staged.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError?
 }
 

@@ -78,7 +78,7 @@ final class SQLiteWriter {
     }
   }
 
-  /// How a batch is committed.
+  /// Returns how a batch is committed.
   ///
   /// The first buffered commit after a checkpoint is synced all the same: it says, durably, that later ones may be missing. The mark stays for
   /// as long as any process has the store open, so a row that is behind others' commits errs on the safe side.

@@ -112,7 +112,7 @@ public final class FaultInjectingBackend: StorageBackend {
 
   // MARK: What happened
 
-  /// How often a call was begun, failed and stopped ones included.
+  /// Returns how often a call was begun, failed and stopped ones included.
   public func calls(_ operation: Operation) -> Int { state.withLock { $0.calls[operation, default: 0] } }
 
   /// The batches that the inner backend has committed, in their order; those that then failed ``Moment/after`` included.

@@ -108,7 +108,7 @@ extension CachedRepository {
     }
   }
 
-  /// Which version of a key there is now; asked with the state locked.
+  /// Returns which version of a key there is now; asked with the state locked.
   nonisolated func version(_ key: Key, _ recordKey: RecordKey?, _ state: borrowing CacheState<Key, Value>) -> EntryVersion {
     if let unsaved = state.unsaved[key] { return .unsaved(unsaved.serial) }
     guard let recordKey else { return .none }

@@ -14,7 +14,7 @@ public protocol FileSystem: Sendable {
   /// Never waits, whatever stands there.
   /// - Throws: `.unsupported` for anything but a plain file.
   func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)?
-  /// What stands at a path, without opening it and without following a link; `nil` when nothing does.
+  /// Returns what stands at a path, without opening it and without following a link; `nil` when nothing does.
   ///
   /// By default the file is opened for it.
   func status(of path: String) throws(RepositoryError) -> FileStatus?
@@ -60,7 +60,7 @@ extension FileSystem {
 public protocol OpenFile: AnyObject, Sendable {
   /// The path it was opened at.
   var path: String { get }
-  /// What the file system says of the file now, whatever name it has by now; without an identity by default.
+  /// Returns what the file system says of the file now, whatever name it has by now; without an identity by default.
   func status() throws(RepositoryError) -> FileStatus
   /// Locks the file itself, whatever its names, until it is closed; never waits. By default nothing is locked.
   ///

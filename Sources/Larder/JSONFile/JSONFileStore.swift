@@ -200,7 +200,7 @@ final class JSONFileStore {
     }
   }
 
-  /// What the format cannot hold.
+  /// Refuses what the format cannot hold.
   private func check(_ batch: WriteBatch) throws(RepositoryError) {
     var size = 0
     for record in batch.records {

@@ -137,7 +137,7 @@ struct SimulatedDisk: Sendable {
 
   static func join(_ directory: String, _ name: String) -> String { directory == "/" ? "/" + name : directory + "/" + name }
 
-  /// What stands at a path; `nil` when nothing does.
+  /// Returns what stands at a path; `nil` when nothing does.
   /// - Throws: `.inputOutput` when the path leads through a file.
   func entry(at path: String) throws(RepositoryError) -> Entry? {
     if directories[path] != nil { return .directory }

@@ -78,7 +78,7 @@ public enum RateWindow: Hashable, Sendable {
     }
   }
 
-  /// When the window that an instant lies in is over.
+  /// Returns when the window that an instant lies in is over.
   public func end(after instant: Date) -> Date {
     let length: Double =
       switch self {
