@@ -15,6 +15,8 @@ struct CheckpointState: Sendable {
   var retryFrom: UInt64 = 0
   /// How often in a row an automatic checkpoint has failed.
   var failureCount = 0
+  /// Whether the last commit of a value has found the disk full.
+  var isDiskFull = false
 
   /// Returns how long the idle timer runs, in seconds: twice as long after each failure, up to 64 times.
   func pause(_ idle: Duration) -> Double {

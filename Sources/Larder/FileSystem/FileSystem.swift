@@ -78,6 +78,10 @@ public protocol OpenFile: AnyObject, Sendable {
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data
   /// Writes all the bytes at an offset, growing the file where needed.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError)
+  /// Gives the space behind an offset back. By default nothing is done, and the space stays in use.
+  ///
+  /// A power cut may bring the old size back, with the bytes that were there; they are zero bytes wherever a format uses this.
+  func cut(to size: Int) throws(RepositoryError)
   /// Makes contents and size survive power loss. After a failure the contents are unknown: a second call proves nothing.
   func sync() throws(RepositoryError)
   /// Closes the file; later calls fail. The second call does nothing.
@@ -87,6 +91,8 @@ public protocol OpenFile: AnyObject, Sendable {
 extension OpenFile {
   /// Tells size and mode: a file system of one's own need not tell files apart.
   public func status() throws(RepositoryError) -> FileStatus { FileStatus(identity: nil, size: try size(), mode: try mode()) }
+  /// Leaves the size as it is.
+  public func cut(to size: Int) throws(RepositoryError) {}
   /// Locks nothing.
   public func lock() throws(RepositoryError) {}
   /// Does nothing.

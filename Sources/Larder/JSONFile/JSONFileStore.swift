@@ -45,18 +45,28 @@ final class JSONFileStore {
   deinit { release() }
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
-    try checkHealth()
-    guard batch.commits.lowerBound == commit + 1, batch.commits.upperBound < .max else {
-      throw .notConsecutive(batch, after: Revision(commit), file: paths.snapshot)
-    }
-    try check(batch)
-    try checkFiles()
+    try checkUse(of: batch)
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
       try journal?.append(batch)
     } catch {
       throw noted(error)
     }
+    note(batch)
+  }
+
+  /// Makes sure that a batch can be committed.
+  func checkUse(of batch: WriteBatch) throws(RepositoryError) {
+    try checkHealth()
+    guard batch.commits.lowerBound == commit + 1, batch.commits.upperBound < .max else {
+      throw .notConsecutive(batch, after: Revision(commit), file: paths.snapshot)
+    }
+    try check(batch)
+    try checkFiles()
+  }
+
+  /// Takes over what a batch has changed.
+  func note(_ batch: WriteBatch) {
     for record in batch.records { changes[record.address] = record }
     if oldestChange == nil { oldestChange = .now }
     commit = batch.commits.upperBound
