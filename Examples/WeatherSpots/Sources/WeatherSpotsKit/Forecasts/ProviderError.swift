@@ -48,8 +48,8 @@ public enum ProviderError: RemoteSourceError, Hashable {
     }
   }
 
-  /// Whether the failure shows that the host is in trouble: not where it was not asked.
-  public var countsAgainstBreaker: Bool { if case .notAsked = self { false } else { isTransient } }
+  /// Whether the failure shows that the host is in trouble: not where nothing was learnt of it, as it was not asked.
+  public var countsAgainstBreaker: Bool { isTransient && !teachesNothing }
 
   /// The same error, with the wait until the window ends where the service did not say how long to wait.
   func waitingUntilWindowEnds(at now: Date) -> ProviderError {
