@@ -119,8 +119,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
 
   /// Removes everything, and keeps out what is being fetched.
   ///
-  /// Works on a full disk too, in the space that a store keeps for it (the journal of a JSON file some 16 KiB, SQLite 256 KiB), and gives back what
-  /// the entries have taken, unless the store is shared with other processes.
+  /// Works on a full disk too, in the space that a store keeps for it (the journal of a JSON file some 16 KiB, SQLite 256 KiB), unless it is shared
+  /// with other processes; a JSON file gives back what the entries have taken.
   /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; what there was is then still there, also what only
   ///   memory has.
   public nonisolated(nonsending) func removeAll() async throws {
