@@ -15,8 +15,10 @@ struct CheckpointState: Sendable {
   var retryFrom: UInt64 = 0
   /// How often in a row an automatic checkpoint has failed.
   var failureCount = 0
+  /// Whether the last commit of a value has found the disk full.
+  var isDiskFull = false
 
-  /// How long the idle timer runs, in seconds: twice as long after each failure, up to 64 times.
+  /// Returns how long the idle timer runs, in seconds: twice as long after each failure, up to 64 times.
   func pause(_ idle: Duration) -> Double {
     failureCount == 0 ? idle.timeInterval : max(idle.timeInterval, 0.05) * Double(1 << min(failureCount, 6))
   }

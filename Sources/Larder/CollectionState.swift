@@ -47,7 +47,7 @@ protocol CollectionIndexes: Sendable {
   /// Follows a change of one record.
   /// - Returns: Whether a unique index holds its new values for another record, too.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool
-  /// Why a record may not be as it is now, when it was `old` before the write that is being staged.
+  /// Returns why a record may not be as it is now, when it was `old` before the write that is being staged.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError?
 }
 

@@ -9,6 +9,8 @@ struct WriteSize: Sendable, Equatable {
   static let group = WriteSize(bytes: 64 << 20, records: 65_536)
   /// The size of a write that is known only when it was staged, such as a transaction.
   static let unknown = WriteSize(bytes: 0, records: 1)
+  /// The size of a write that is committed by itself, so that others that fail do not fail it.
+  static let alone = group
 
   var bytes = 0
   var records = 0
@@ -97,7 +99,7 @@ extension CommitQueue {
       return nil
     }
     do throws(RepositoryError) {
-      try backend.commit(part.batch.writeBatch(part.writes.contains { $0.durability == .durable } ? .durable : .buffered))
+      try commit(part.batch.writeBatch(part.writes.contains { $0.durability == .durable } ? .durable : .buffered))
       hub.note(part.batch.changes)
       publish(part.batch.applied(to: self.state))
       checkpoints.withLock { $0.lastWrite = .now }
@@ -105,6 +107,24 @@ extension CommitQueue {
     } catch {
       notePoison(error)
       return error
+    }
+  }
+
+  /// Makes a batch durable, in the way of a full disk if it only deletes and the disk was found full.
+  private func commit(_ batch: WriteBatch) throws(RepositoryError) {
+    let isDeletion = options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
+    do throws(RepositoryError) {
+      if isDeletion, checkpoints.withLock({ $0.isDiskFull }) { return try backend.commitOnFullDisk(batch) }
+      try backend.commit(batch)
+      if !isDeletion { checkpoints.withLock { $0.isDiskFull = false } }
+    } catch {
+      guard error.code == .full else { throw error }
+      let wasFull = checkpoints.withLock { state in
+        defer { state.isDiskFull = true }
+        return state.isDiskFull
+      }
+      guard isDeletion, !wasFull else { throw error }
+      try backend.commitOnFullDisk(batch)
     }
   }
 }

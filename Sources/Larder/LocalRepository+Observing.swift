@@ -1,5 +1,5 @@
 extension LocalRepository {
-  /// What is committed to this repository from now on, or from a revision on: change set by change set, in the order of commits.
+  /// Returns what is committed to this repository from now on, or from a revision on: change set by change set, in the order of commits.
   ///
   /// ```swift
   /// for try await set in spots.changes() {

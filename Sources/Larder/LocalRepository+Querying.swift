@@ -22,7 +22,7 @@ extension LocalRepository {
     try await fetch(query.limit(Swift.min(query.maximum ?? 1, 1))).first
   }
 
-  /// How many records meet the query: as many as ``fetch(_:)`` would give.
+  /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
   ///
   /// Cost: two searches where an index answers the whole query. For all records, a decode of those that were not touched yet, since one that
   /// does not decode is not counted, and a look at each of them the first time; later, at what was written since.
@@ -70,7 +70,7 @@ extension LocalRepository {
     }
   }
 
-  /// How many of the records that meet the query have each value of a property; all NaN count as one value.
+  /// Returns how many of the records that meet the query have each value of a property; all NaN count as one value.
   ///
   /// Cost: a few searches for each different value where an index begins with the property and the query asks for all; otherwise as
   /// ``fetch(_:)``.
@@ -83,7 +83,7 @@ extension LocalRepository {
     }
   }
 
-  /// How the query would be answered now: which index, what is checked record by record, and how many records that concerns.
+  /// Returns how the query would be answered now: which index, what is checked record by record, and how many records that concerns.
   ///
   /// A diagnostic: it makes an index for itself that no query has needed yet, and runs the query to count, unless it would look at more
   /// than 10,000 records. A query that cannot be answered has a plan that says why.

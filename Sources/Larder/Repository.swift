@@ -13,7 +13,7 @@ public protocol Repository<Item>: Sendable {
   func fetch(_ query: Query<Item>) async throws(RepositoryError) -> [Item]
   /// The first record that meets the query, or `nil` when none does.
   func first(_ query: Query<Item>) async throws(RepositoryError) -> Item?
-  /// How many records meet the query.
+  /// Returns how many records meet the query.
   func count(_ query: Query<Item>) async throws(RepositoryError) -> Int
   /// Inserts the record, or replaces the one with its id; returns when it is stored.
   @discardableResult func save(_ item: Item) async throws(RepositoryError) -> Revision
@@ -22,7 +22,7 @@ public protocol Repository<Item>: Sendable {
 }
 
 extension Repository {
-  /// How many records there are.
+  /// Returns how many records there are.
   public func count() async throws(RepositoryError) -> Int { try await count(Query()) }
 }
 

@@ -30,7 +30,7 @@ public struct Transaction: ~Copyable {
     try snapshot(of: repository).loadAll()
   }
 
-  /// How many records decode, as the transaction sees it: as many as ``loadAll(in:)`` gives.
+  /// Returns how many records decode, as the transaction sees it: as many as ``loadAll(in:)`` gives.
   ///
   /// - Throws: `.unsupported` for a repository of another store. Cost: as ``LocalRepository/count(_:)``, on the store's executor.
   public func count<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> Int {
@@ -65,7 +65,7 @@ public struct Transaction: ~Copyable {
     try run(query.limit(min(query.maximum ?? 1, 1)), in: repository).results().first?.item
   }
 
-  /// How many records meet the query, as the transaction sees them: as many as ``fetch(_:in:)`` would give.
+  /// Returns how many records meet the query, as the transaction sees them: as many as ``fetch(_:in:)`` would give.
   ///
   /// - Throws: as ``fetch(_:in:)``.
   public func count<Item>(

@@ -67,11 +67,22 @@ public final class SQLiteBackend: StorageBackend {
   }
 
   /// Writes the batch in one transaction.
+  ///
+  /// Of the disk it leaves 256 KiB free (and one 500th of the file's size), unless the store is shared: what it takes to clear a store that has
+  /// filled it.
   /// - Throws: `.full`, `.inputOutput`, `.locked` when a foreign program holds the database or has committed to it since it was opened,
   ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`,
   ///   `.unsupported` or `.corrupted`, each with nothing of the batch kept; `.outcomeUnknown` when COMMIT met an I/O error; `.poisoned` after that.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.write(batch) }
+  }
+
+  /// Writes deletions in the space that commits of values leave free for them, without tombstones where these would be more than the limit, and makes
+  /// the file as small as what is left, if that has room; see `StorageBackend.commitOnFullDisk(_:)`.
+  ///
+  /// - Throws: as ``commit(_:)``; `.full` when another program has taken that space too.
+  public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
+    try store.withLock { store throws(RepositoryError) in try store.writeOnFullDisk(batch) }
   }
 
   /// Takes SQLite's write lock, and reads what others have committed since; see `StorageBackend.beginCommit(after:_:)`.

@@ -23,7 +23,7 @@ final class SQLiteBeside {
     }
   }
 
-  /// What was committed after a revision; `nil` when nothing was.
+  /// Returns what was committed after a revision; `nil` when nothing was.
   ///
   /// Opens the file only when it or its log has changed since the last look.
   func commits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {

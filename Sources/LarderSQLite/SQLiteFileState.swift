@@ -73,7 +73,7 @@ private enum SQLiteClock {
   /// seconds on some.
   static func isSettled(_ change: Int64, _ now: Int64) -> Bool { change <= now && now - change > 3_000_000_000 }
 
-  /// When the bytes of a file last changed.
+  /// Returns when the bytes of a file last changed.
   static func contentChange(of status: stat) -> Int64 {
     #if canImport(Darwin)
       nanoseconds(status.st_mtimespec)
@@ -82,7 +82,7 @@ private enum SQLiteClock {
     #endif
   }
 
-  /// When a file itself last changed, which nobody can set.
+  /// Returns when a file itself last changed, which nobody can set.
   static func entryChange(of status: stat) -> Int64 {
     #if canImport(Darwin)
       nanoseconds(status.st_ctimespec)

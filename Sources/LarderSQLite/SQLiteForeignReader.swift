@@ -22,7 +22,7 @@ final class SQLiteForeignReader {
     self.usesIndexes = usesIndexes
   }
 
-  /// What the collections are now; `nil` when they are as at the last call.
+  /// Returns what the collections are now; `nil` when they are as at the last call.
   func newCollections() throws(RepositoryError) -> [String]? {
     let number = try statement("PRAGMA schema_version").number()
     guard number != schemaNumber else { return nil }
@@ -127,7 +127,7 @@ final class SQLiteForeignReader {
     guard isSame else { throw connection.damagedIndex(table) }
   }
 
-  /// Where all records are.
+  /// Returns where all records are.
   private func addresses() throws(RepositoryError) -> Set<RecordAddress> {
     var addresses: Set<RecordAddress> = []
     for name in collections {

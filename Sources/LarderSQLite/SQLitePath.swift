@@ -160,7 +160,7 @@ struct SQLitePath {
       file: rollbackJournal)
   }
 
-  /// What there is at a path, itself and not what a link leads to; `nil` when there is nothing.
+  /// Returns what there is at a path, itself and not what a link leads to; `nil` when there is nothing.
   static func status(of path: String) throws(RepositoryError) -> stat? {
     var status = stat()
     guard lstat(path, &status) != 0 else { return status }

@@ -61,7 +61,7 @@ extension SQLiteWriter {
     foldedNames = try Self.objectNames(on: connection)
   }
 
-  /// What others have committed after a revision; `nil` when nothing was.
+  /// Returns what others have committed after a revision; `nil` when nothing was.
   func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try checkUse()
     guard let sharing else { return nil }

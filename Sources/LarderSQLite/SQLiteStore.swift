@@ -102,6 +102,10 @@ final class SQLiteStore {
 
   func write(_ batch: WriteBatch) throws(RepositoryError) { try writerOrRefusal().write(batch) }
 
+  func writeOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
+    try writerOrRefusal().writeOnFullDisk(batch, keeping: options.limits.tombstones)
+  }
+
   func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
     try writerOrRefusal().beginCommit(after: revision, durability)
   }

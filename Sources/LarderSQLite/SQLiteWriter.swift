@@ -25,7 +25,7 @@ final class SQLiteWriter {
   let begin: SQLiteStatement
   private let commit: SQLiteStatement
   private let updateRow: SQLiteStatement
-  private let tombstones: SQLiteTombstones
+  let tombstones: SQLiteTombstones
   /// SQLite's count of the commits of others, and what it was when the row was last compared.
   private let dataVersion: SQLiteStatement
   private var knownVersion: Int64?
@@ -65,6 +65,7 @@ final class SQLiteWriter {
     if sharing == nil { try checkOrder(batch, after: row) }
     try transaction(durability(of: batch.durability)) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
+      try self.checkSpace(for: batch)
       for record in batch.records { try self.apply(record, to: &next) }
       next.commit = batch.commits.upperBound
       if batch.durability == .buffered { next.isBuffered = true }
@@ -72,13 +73,13 @@ final class SQLiteWriter {
     if connection.logPageCount >= Self.checkpointPages { checkpointInPassing() }
   }
 
-  private func checkOrder(_ batch: WriteBatch, after row: SQLiteStoreRow) throws(RepositoryError) {
+  func checkOrder(_ batch: WriteBatch, after row: SQLiteStoreRow) throws(RepositoryError) {
     guard batch.commits.lowerBound == row.commit + 1, batch.commits.upperBound <= UInt64(Int64.max) else {
       throw RepositoryError(.unsupported, "the batch does not start one above the newest commit", file: connection.path)
     }
   }
 
-  /// How a batch is committed.
+  /// Returns how a batch is committed.
   ///
   /// The first buffered commit after a checkpoint is synced all the same: it says, durably, that later ones may be missing. The mark stays for
   /// as long as any process has the store open, so a row that is behind others' commits errs on the safe side.
@@ -104,6 +105,7 @@ final class SQLiteWriter {
       try transaction(.durable) { next throws(RepositoryError) in try self.prune(keeping: tombstoneLimit, &next) }
     }
     do {
+      try checkSpaceToFold()
       try checkpointTruncating()
     } catch {
       // A reader that is still busy keeps part of the log in use; nothing is lost, and the next checkpoint goes on.
@@ -141,7 +143,7 @@ final class SQLiteWriter {
   }
 
   /// Remembers a failure after which the state of the disk is not known.
-  private func poisoned(by error: RepositoryError) -> RepositoryError {
+  func poisoned(by error: RepositoryError) -> RepositoryError {
     if error.code == .outcomeUnknown { poison = error }
     return error
   }
@@ -150,7 +152,10 @@ final class SQLiteWriter {
   ///
   /// Only a failed sync matters: it shows in the next call.
   private func checkpointInPassing() {
-    do { try connection.checkpoint(truncating: false) } catch { _ = poisoned(by: error) }
+    do {
+      try checkSpaceToFold()
+      try connection.checkpoint(truncating: false)
+    } catch { _ = poisoned(by: error) }
   }
 
   /// Beside others it waits for them no longer than they would notice.
@@ -161,7 +166,7 @@ final class SQLiteWriter {
 
   // MARK: Transactions
 
-  private func transaction(
+  func transaction(
     _ durability: Durability, _ body: (inout SQLiteStoreRow) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
     if !connection.isInTransaction { try beginTransaction(durability) }
@@ -259,7 +264,7 @@ final class SQLiteWriter {
   }
 
   /// The table of a collection, created by its first record.
-  private func table(_ name: String) throws(RepositoryError) -> SQLiteTable {
+  func table(_ name: String) throws(RepositoryError) -> SQLiteTable {
     if let table = tables[name] { return table }
     if !collections.contains(name) {
       guard SQLiteLayout.isCollectionName(name), !foldedNames.contains(SQLiteLayout.folded(name)) else { throw unusable(name) }

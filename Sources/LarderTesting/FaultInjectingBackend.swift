@@ -112,7 +112,7 @@ public final class FaultInjectingBackend: StorageBackend {
 
   // MARK: What happened
 
-  /// How often a call was begun, failed and stopped ones included.
+  /// Returns how often a call was begun, failed and stopped ones included.
   public func calls(_ operation: Operation) -> Int { state.withLock { $0.calls[operation, default: 0] } }
 
   /// The batches that the inner backend has committed, in their order; those that then failed ``Moment/after`` included.
@@ -144,6 +144,17 @@ public final class FaultInjectingBackend: StorageBackend {
 
   /// Commits to the inner backend and records the batch, once the gate and the faults let it.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
+    try commit(batch) { batch throws(RepositoryError) in try inner.commit(batch) }
+  }
+
+  /// The same for deletions on a full disk, which count as commits: after a commit that failed with `.full` this is the next one.
+  public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
+    try commit(batch) { batch throws(RepositoryError) in try inner.commitOnFullDisk(batch) }
+  }
+
+  private func commit(
+    _ batch: WriteBatch, _ body: (WriteBatch) throws(RepositoryError) -> Void
+  ) throws(RepositoryError) {
     let failure: RepositoryError?
     do throws(RepositoryError) {
       failure = try begin(.commit)
@@ -151,7 +162,7 @@ public final class FaultInjectingBackend: StorageBackend {
       inner.cancelCommit()
       throw error
     }
-    try inner.commit(batch)
+    try body(batch)
     state.withLock { $0.batches.append(batch) }
     if let failure { throw failure }
   }

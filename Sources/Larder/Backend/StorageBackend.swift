@@ -44,6 +44,13 @@ public protocol StorageBackend: Sendable {
   ///   cannot keep.
   func commit(_ batch: WriteBatch) throws(RepositoryError)
 
+  /// Commits a batch of deletions on a disk that is full, and gives back to the system what they free.
+  ///
+  /// Called in the place of ``commit(_:)`` with a batch that only deletes, once a commit has thrown `.full`. May rewrite what is left of the store,
+  /// and promises the same: all of the batch or none, durably, also when it is cut short. By default an ordinary commit.
+  /// - Throws: as ``commit(_:)``; `.full` when there is not even the little space that this takes.
+  func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError)
+
   /// Begins a commit of a store that is open `.shared`: keeps all others from committing, and tells what they committed since a revision.
   ///
   /// Called before every `commit` of such a store, and only of such a store. The writes are staged against what is told here, so nobody may
@@ -137,6 +144,9 @@ extension StorageBackend {
       throw error
     }
   }
+
+  /// Makes an ordinary commit.
+  public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) { try commit(batch) }
 
   /// Whether others may commit: yes, to be safe.
   public var hasOtherWriters: Bool { true }

@@ -51,7 +51,7 @@ struct BlobOpening {
     return (try await openIndex(), damage, aside)
   }
 
-  /// Why an entry cannot be read, if there is one.
+  /// Returns why an entry cannot be read, if there is one.
   private func undecodable(in index: LocalRepository<BlobEntry>) async -> RepositoryError? {
     await index.queue.executor.run { index.snapshot.undecodable.first?.error }
   }

@@ -159,7 +159,7 @@ extension BlobStore {
     for id in memory.withLock({ $0.takeUsed() }) { use(id) }
   }
 
-  /// What is to be noted in the index beside another change: not much, so that the change stays quick.
+  /// Returns what is to be noted in the index beside another change: not much, so that the change stays quick.
   private func takeTouched(except excluded: Set<String>, limit: Int = 256) -> [(id: String, use: UInt64)] {
     let ids = Array(touched.keys.lazy.filter { !excluded.contains($0) }.prefix(limit))
     return ids.compactMap { id in touched.remove(id).map { (id, $0) } }

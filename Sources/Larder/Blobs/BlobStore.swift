@@ -153,7 +153,7 @@ public actor BlobStore {
     memory.withLock { $0.use(id) }.map { Blob(data: $0.data, storedAt: $0.storedAt, origin: .memory) }
   }
 
-  /// What is known of a blob without reading it; `nil` when there is none.
+  /// Returns what is known of a blob without reading it; `nil` when there is none.
   ///
   /// - Throws: `.invalidKey`.
   public nonisolated func info(for key: String) throws(RepositoryError) -> BlobInfo? {

@@ -15,3 +15,13 @@ public enum CacheError: Error, Hashable, Sendable {
   /// The source answered "not modified" although it was given no validator.
   case nothingToRevalidate
 }
+
+extension CacheError {
+  /// Whether the limits of a host have kept a request from being made.
+  var isOfLimits: Bool {
+    switch self {
+    case .circuitOpen, .quotaExceeded: true
+    case .absent, .notCached, .timedOut, .nothingToRevalidate: false
+    }
+  }
+}

@@ -5,6 +5,9 @@ struct CacheStart: Sendable {
   let wall: Date
   let uptime: Duration
   let revision: Revision
+
+  /// What the wall clock would have said when the monotonic one began.
+  var origin: Date { wall.addingTimeInterval(-uptime.inSeconds) }
 }
 
 /// What a cache knows beside its entries.

@@ -85,7 +85,7 @@ extension CachedRepository {
     return cached
   }
 
-  /// What is stored and usable at this moment, marked with why it is not newer.
+  /// Returns what is stored and usable at this moment, marked with why it is not newer.
   private nonisolated func usable(_ key: Key, _ error: any Error) -> Cached<Value>? {
     guard let found = look(key).found, found.isUsable else { return nil }
     return serve(found, error)

@@ -141,6 +141,7 @@ extension CachedRepository {
     let base = look(key).found?.entry
     let validator = base?.value == nil ? nil : base?.validator
     var attempt = 1
+    var answered: (any Error)?
     while true {
       try Task.checkCancellation()
       state.withLock { $0.statistics.fetches += 1 }
@@ -151,9 +152,14 @@ extension CachedRepository {
         guard state.withLock({ $0.flights[id]?.isWanted ?? false }) else { throw CancellationError() }
         return try await Task { [self] in try await keep(answer, of: key, base: validator == nil ? nil : base, token) }.value
       } catch {
-        guard !Task.isCancelled else { throw CancellationError() }
+        // Nobody waited any more; if somebody does again, its failure is one like any other.
+        let isGivenUp = Task.isCancelled && (error is CancellationError || !state.withLock { $0.flights[id]?.isWanted ?? false })
+        guard !isGivenUp else { throw CancellationError() }
         state.withLock { $0.statistics.fetchErrors += 1 }
-        guard let delay = retry.delay(after: attempt, ErrorTraits(error), random: random()) else { throw error }
+        // That a limit did not let another attempt through says less than what came of the one before.
+        if let answered, (error as? CacheError)?.isOfLimits == true { throw answered }
+        guard !Task.isCancelled, let delay = retry.delay(after: attempt, ErrorTraits(error), random: random()) else { throw error }
+        answered = error
         try await clock.sleep(for: delay)
         attempt += 1
       }

@@ -32,7 +32,7 @@ extension CachedRepository {
     return FoundEntry(entry: stored, version: version, age: clock.uptime - uptime, origin: .remote)
   }
 
-  /// How long a value that comes now is fresh: as its provider says, else as the policy does, shortened by jitter.
+  /// Returns how long a value that comes now is fresh: as its provider says, else as the policy does, shortened by jitter.
   private nonisolated func freshLifetime(_ freshUntil: Date?) -> Duration {
     guard let lifetime = freshUntil?.timeIntervalSince(clock.now), !lifetime.isNaN else {
       return freshness.fresh * (1 - freshness.jitter * random())

@@ -67,10 +67,8 @@ extension CachedRepository {
       )
       return FoundEntry(entry: entry, version: .stored(revision), age: age, origin: known.wasAnswered ? .memory : .disk)
     }
-    // Of an earlier run: what the wall clock said when this cache was made counts, since it may have been set after that. Of another
-    // process, later: what it says now.
-    let present =
-      revision <= start.revision ? start.wall.addingTimeInterval((uptime - start.uptime).inSeconds) : clock.now
+    // Of an earlier run, another process or another cache: what the wall clock said when it arrived counts, since it may have been set after that.
+    let present = arrivals.present(for: revision, at: uptime)
     let age = entry.age(at: present)
     know(KnownEntry(entry, recordKey, revision, age: age, uptime: uptime, wasAnswered: false, isMeasured: false), of: entry.key)
     if entry.needsFutureNote(at: present) { noteFuture(entry, revision, recordKey, present) }
@@ -108,7 +106,7 @@ extension CachedRepository {
     }
   }
 
-  /// Which version of a key there is now; asked with the state locked.
+  /// Returns which version of a key there is now; asked with the state locked.
   nonisolated func version(_ key: Key, _ recordKey: RecordKey?, _ state: borrowing CacheState<Key, Value>) -> EntryVersion {
     if let unsaved = state.unsaved[key] { return .unsaved(unsaved.serial) }
     guard let recordKey else { return .none }

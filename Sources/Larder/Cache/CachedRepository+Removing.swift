@@ -37,7 +37,8 @@ extension CachedRepository {
   /// Commits deletions, and returns a revision that what is stored later has at least, and what was stored before has not.
   private nonisolated(nonsending) func write(_ deletions: @escaping @Sendable (inout StagedBatch) throws -> Void) async throws -> Revision {
     do {
-      return try await storage.queue.write(nil) { batch in
+      // By itself: together with an entry that a full disk refuses it would be refused too.
+      return try await storage.queue.write(nil, size: .alone) { batch in
         try deletions(&batch)
         return batch.revision
       }

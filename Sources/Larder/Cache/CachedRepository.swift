@@ -18,8 +18,9 @@ internal import Synchronization
 /// which is cancelled when the last of them is. What was fetched is stored and read back before anybody gets it. A storage that fails, as on a
 /// full disk, fails no call: the value is served, kept in memory for a while, and the error counted in ``statistics``.
 ///
-/// Age is counted by the monotonic clock in this process, and by the wall clock across restarts. So setting the clock neither empties the
-/// cache nor keeps anything fresh; an entry from the future is stale, and expires.
+/// Age is counted by the monotonic clock in this process, and by the wall clock across restarts and between processes. So setting the clock
+/// neither empties the cache nor keeps anything fresh; an entry from the future is stale, and expires. Of what another cache over the same
+/// storage has stored, the wall clock is asked once, when it arrives.
 ///
 /// Answers from storage do not leave the caller's actor. Give each cache a repository of its own.
 public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable & Sendable> {
@@ -36,6 +37,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   nonisolated let state = Mutex(CacheState<Key, Value>())
   /// Hears what is committed, for the readers of `updates`.
   nonisolated let announcements = KeyAnnouncements()
+  /// Dates what is committed by others than this cache.
+  nonisolated let arrivals: ArrivalClock
 
   /// Makes a cache of a source over a repository.
   ///
@@ -67,14 +70,16 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     self.source = source
     self.random = random
     start = CacheStart(wall: clock.now, uptime: clock.uptime, revision: storage.snapshot.revision)
+    arrivals = ArrivalClock(start, clock: clock)
     storage.queue.hub.register(announcements, for: storage.collection)
+    storage.queue.hub.register(arrivals, for: storage.collection)
   }
 
   /// The value of a key, from storage or from the source as the policy says.
   ///
   /// Cost of an answer from storage: two look-ups and a reading of the clock.
-  /// - Throws: what the source throws after its retries; ``CacheError``; `CancellationError` when the task is cancelled, which leaves other
-  ///   callers of the key alone.
+  /// - Throws: what the source throws after its retries, or before one that ``HostLimits`` do not let through; ``CacheError``;
+  ///   `CancellationError` when the task is cancelled, which leaves other callers of the key alone.
   public nonisolated(nonsending) func value(for key: Key, policy: FetchPolicy = .cacheFirst) async throws -> Cached<Value> {
     if let cached = hit(key, policy) { return cached }
     return try await answer(key, policy)
@@ -114,6 +119,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
 
   /// Removes everything, and keeps out what is being fetched.
   ///
+  /// Works on a full disk too, in the space that a store keeps for it (the journal of a JSON file some 16 KiB, SQLite 256 KiB), unless it is shared
+  /// with other processes; a JSON file gives back what the entries have taken.
   /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; what there was is then still there, also what only
   ///   memory has.
   public nonisolated(nonsending) func removeAll() async throws {

@@ -28,7 +28,7 @@ extension CachedEntry {
   var freshLifetime: Duration { Duration(bounding: freshUntil.timeIntervalSince(fetchedAt)) }
   var usableLifetime: Duration { Duration(bounding: usableUntil.timeIntervalSince(fetchedAt)) }
 
-  /// How old the entry is at a moment of the wall clock; an entry from the future is as old as the end of its fresh window.
+  /// Returns how old the entry is at a moment of the wall clock; an entry from the future is as old as the end of its fresh window.
   ///
   /// From when that was noticed it ages on, or it would live for as long as the clock was set back. If the clock is set right again, its true
   /// age counts, but fresh it is no more: somebody has been changing the clock.

@@ -49,14 +49,14 @@ final class KnownEntry<Value: Sendable>: Sendable {
     answered = Atomic(other.wasAnswered)
   }
 
-  /// What is known of the record of a revision: this one, or one whose place is being taken.
+  /// Returns what is known of the record of a revision: this one, or one whose place is being taken.
   func at(_ revision: Revision) -> KnownEntry? { revision == self.revision ? self : previous?.at(revision) }
 
   /// Whether this process has fetched it or answered with it.
   var wasAnswered: Bool { answered.load(ordering: .relaxed) }
   func noteAnswer() { answered.store(true, ordering: .relaxed) }
 
-  /// How old the entry is at a moment of the monotonic clock.
+  /// Returns how old the entry is at a moment of the monotonic clock.
   func age(at uptime: Duration) -> Duration { age + (uptime - self.uptime) }
 }
 

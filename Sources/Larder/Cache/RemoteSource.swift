@@ -48,7 +48,8 @@ public protocol RemoteSourceError: Error {
   var isTransient: Bool { get }
   /// How long the provider asks to wait, as HTTP's `Retry-After`; `nil` by default. It counts as zero below that, and as a hundred years above.
   var retryAfter: Duration? { get }
-  /// Whether the failure shows that the host is in trouble; as ``isTransient`` by default.
+  /// Whether the failure shows that the host is in trouble; as ``isTransient`` by default. One that does not count says nothing of the host,
+  /// neither that it fails nor that it works.
   var countsAgainstBreaker: Bool { get }
 }
 

@@ -26,7 +26,7 @@ public struct RetryPolicy: Hashable, Sendable {
 }
 
 extension RetryPolicy {
-  /// How long to wait after an attempt has failed, or `nil` when it was the last.
+  /// Returns how long to wait after an attempt has failed, or `nil` when it was the last.
   ///
   /// - Parameters:
   ///   - attempt: The number of the attempt that failed, from 1.

@@ -14,7 +14,7 @@ public protocol FileSystem: Sendable {
   /// Never waits, whatever stands there.
   /// - Throws: `.unsupported` for anything but a plain file.
   func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)?
-  /// What stands at a path, without opening it and without following a link; `nil` when nothing does.
+  /// Returns what stands at a path, without opening it and without following a link; `nil` when nothing does.
   ///
   /// By default the file is opened for it.
   func status(of path: String) throws(RepositoryError) -> FileStatus?
@@ -60,7 +60,7 @@ extension FileSystem {
 public protocol OpenFile: AnyObject, Sendable {
   /// The path it was opened at.
   var path: String { get }
-  /// What the file system says of the file now, whatever name it has by now; without an identity by default.
+  /// Returns what the file system says of the file now, whatever name it has by now; without an identity by default.
   func status() throws(RepositoryError) -> FileStatus
   /// Locks the file itself, whatever its names, until it is closed; never waits. By default nothing is locked.
   ///
@@ -78,6 +78,10 @@ public protocol OpenFile: AnyObject, Sendable {
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data
   /// Writes all the bytes at an offset, growing the file where needed.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError)
+  /// Gives the space behind an offset back. By default nothing is done, and the space stays in use.
+  ///
+  /// A power cut may bring the old size back, with the bytes that were there; they are zero bytes wherever a format uses this.
+  func cut(to size: Int) throws(RepositoryError)
   /// Makes contents and size survive power loss. After a failure the contents are unknown: a second call proves nothing.
   func sync() throws(RepositoryError)
   /// Closes the file; later calls fail. The second call does nothing.
@@ -87,6 +91,8 @@ public protocol OpenFile: AnyObject, Sendable {
 extension OpenFile {
   /// Tells size and mode: a file system of one's own need not tell files apart.
   public func status() throws(RepositoryError) -> FileStatus { FileStatus(identity: nil, size: try size(), mode: try mode()) }
+  /// Leaves the size as it is.
+  public func cut(to size: Int) throws(RepositoryError) {}
   /// Locks nothing.
   public func lock() throws(RepositoryError) {}
   /// Does nothing.

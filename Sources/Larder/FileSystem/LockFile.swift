@@ -55,7 +55,7 @@ enum LockFile {
   /// Gives the lock up before its descriptor is closed: a program that is being started may hold a copy of the descriptor for a moment.
   static func unlock(_ descriptor: Int32) { _ = flock(descriptor, LOCK_UN) }
 
-  /// What the name stands for now; `nil` when it is gone.
+  /// Returns what the name stands for now; `nil` when it is gone.
   static func identity(ofEntry path: String) throws(RepositoryError) -> FileIdentity? {
     var status = stat()
     switch SystemCall.uninterrupted({ Int(lstat(path, &status)) }) {

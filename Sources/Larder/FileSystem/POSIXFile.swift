@@ -75,6 +75,17 @@ final class POSIXFile: OpenFile {
     }
   }
 
+  func cut(to size: Int) throws(RepositoryError) {
+    try withState("ftruncate") { (state, descriptor) throws(RepositoryError) in
+      guard size >= 0 else { throw .system("ftruncate", EINVAL, file: path) }
+      guard size < Int(try Self.status(of: descriptor, path).st_size) else { return }
+      if case .failed(let number) = SystemCall.uninterrupted({ Int(ftruncate(descriptor, off_t(size))) }) {
+        throw .system("ftruncate", number, file: path)
+      }
+      state.metadataChanged = true
+    }
+  }
+
   func sync() throws(RepositoryError) {
     try withState("fsync") { (state, descriptor) throws(RepositoryError) in
       let (call, outcome) = DurableSync.file(descriptor, metadata: state.metadataChanged)

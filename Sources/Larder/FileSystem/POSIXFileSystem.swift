@@ -36,7 +36,7 @@ public struct POSIXFileSystem: FileSystem {
     }
   }
 
-  /// What stands at a path, by `lstat`; `nil` when nothing does.
+  /// Returns what stands at a path, by `lstat`; `nil` when nothing does.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     try Self.check(path)
     var status = stat()

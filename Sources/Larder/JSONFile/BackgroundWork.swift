@@ -35,7 +35,7 @@ final class BackgroundWork<Output: Sendable>: Sendable {
   /// Whether it has ended: looked up without waiting.
   var isDone: Bool { outcome.withLockIfAvailable { $0 != nil } ?? false }
 
-  /// What the work has made.
+  /// Returns what the work has made.
   /// - Throws: What it threw; `.cancelled` when it was not done.
   func result() throws(RepositoryError) -> Output {
     guard let outcome = outcome.withLock({ $0 }) else { throw RepositoryError(.cancelled, "the checkpoint was not done") }

@@ -123,7 +123,7 @@ struct JSONFileOpening {
     return data
   }
 
-  /// What recovery will cut.
+  /// Returns what recovery will cut.
   private func cut(of contents: JournalReader.Contents) -> OpenReport.CutTail? {
     guard case .torn(let end, let isAmbiguous) = contents.tail else { return nil }
     return .init(

@@ -45,10 +45,10 @@ struct JSONFilePaths: Sendable {
     (directory == "/" ? "" : directory) + "/\(quarantineStem)-quarantine-\(generation)-\(offset)"
   }
 
-  /// Where a file is written before it is renamed into place.
+  /// Returns where a file is written before it is renamed into place.
   static func temporary(for path: String) -> String { path + "-tmp" }
 
-  /// Where a copy is written before it gets this name: a name of its own, for another file may have the usual one.
+  /// Returns where a copy is written before it gets this name: a name of its own, for another file may have the usual one.
   static func copy(for path: String) -> String { path + "-copy-\(Hexadecimal.string(UInt64.random(in: .min ... .max)))-tmp" }
 
   /// Whether a name in this directory is one that ``copy(for:)`` has made for the main file.

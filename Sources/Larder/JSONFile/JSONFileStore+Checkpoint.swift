@@ -126,3 +126,73 @@ extension JSONFileStore {
     (journal, unusedJournal) = (new, nil)
   }
 }
+
+// MARK: A full disk
+
+extension JSONFileStore {
+  /// Commits deletions on a full disk, and makes the files smaller by what was deleted.
+  ///
+  /// The states on the way recover to what was there before or after the batch: the journal with the batch; then the new snapshot, which has the batch too.
+  func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
+    try checkUse(of: batch)
+    giveUpFolding()
+    var isAppended = false
+    if journal != nil {
+      do throws(RepositoryError) {
+        try journal?.append(batch)
+        isAppended = true
+      } catch {
+        guard error.code == .full else { throw noted(error) }
+      }
+    }
+    if isAppended { note(batch) }
+    do throws(RepositoryError) {
+      try replaceMain(with: isAppended ? nil : batch)
+    } catch {
+      // What was appended is committed, whatever prevents the files from becoming smaller.
+      guard isAppended, error.code != .outcomeUnknown else { throw error }
+    }
+  }
+
+  /// Puts a snapshot of everything in the place of the old one, in the space that the journal has allocated ahead, and removes the journal.
+  ///
+  /// - Parameter batch: Deletions that the journal does not have.
+  /// - Throws: `.full` with nothing done but that the journal has no space ahead any more; `.outcomeUnknown`.
+  private func replaceMain(with batch: WriteBatch?) throws(RepositoryError) {
+    do throws(RepositoryError) { try journal?.cutGrowth() } catch { throw noted(error) }
+    var draft = draft()
+    if let batch {
+      for record in batch.records { draft.changes[record.address] = record }
+      draft.commit = batch.commits.upperBound
+    }
+    let next = try draft.write()
+    do throws(RepositoryError) {
+      try renameMain()
+    } catch {
+      draft.discard(next.file)
+      throw error
+    }
+    let old = main
+    if let batch { note(batch) }
+    changes = [:]
+    do throws(RepositoryError) {
+      try install(next)
+    } catch {
+      // Whether the batch is there after a power cut, only that tells.
+      throw noted(RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error))
+    }
+    // Now, and not when nobody holds it any more: its space is wanted.
+    do throws(RepositoryError) { try old.file.close() } catch {}
+    removeJournal()
+  }
+
+  /// Removes a journal that the snapshot has everything of; the next commit makes another.
+  private func removeJournal() {
+    guard let old = journal else { return }
+    (journal, unusedJournal) = (nil, old.identity)
+    do throws(RepositoryError) {
+      try old.close()
+      try fileSystem.remove(paths.journal)
+    } catch {}  // what is left of it adds nothing to the snapshot
+  }
+}

@@ -47,12 +47,7 @@ final class JSONFileStore {
   deinit { release() }
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
-    try checkHealth()
-    guard batch.commits.lowerBound == commit + 1, batch.commits.upperBound < .max else {
-      throw .notConsecutive(batch, after: Revision(commit), file: paths.snapshot)
-    }
-    try check(batch)
-    try checkFiles()
+    try checkUse(of: batch)
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
       if batch.durability == .durable { try syncJournalName() }
@@ -60,6 +55,21 @@ final class JSONFileStore {
     } catch {
       throw noted(error)
     }
+    note(batch)
+  }
+
+  /// Makes sure that a batch can be committed.
+  func checkUse(of batch: WriteBatch) throws(RepositoryError) {
+    try checkHealth()
+    guard batch.commits.lowerBound == commit + 1, batch.commits.upperBound < .max else {
+      throw .notConsecutive(batch, after: Revision(commit), file: paths.snapshot)
+    }
+    try check(batch)
+    try checkFiles()
+  }
+
+  /// Takes over what a batch has changed.
+  func note(_ batch: WriteBatch) {
     for record in batch.records { changes[record.address] = record }
     if oldestChange == nil { oldestChange = .now }
     commit = batch.commits.upperBound
@@ -234,7 +244,7 @@ final class JSONFileStore {
     }
   }
 
-  /// What the format cannot hold.
+  /// Refuses what the format cannot hold.
   private func check(_ batch: WriteBatch) throws(RepositoryError) {
     var size = 0
     for record in batch.records {

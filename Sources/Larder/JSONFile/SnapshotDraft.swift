@@ -5,8 +5,8 @@ struct SnapshotDraft: Sendable {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let main: MainFile
-  let changes: [RecordAddress: StoredRecord]
-  let commit: UInt64
+  var changes: [RecordAddress: StoredRecord]
+  var commit: UInt64
   /// The salt of the journal that is folded.
   let journalSalt: UInt32?
   let options: StoreOptions

@@ -62,7 +62,7 @@ struct SnapshotFold: Sendable {
     }
   }
 
-  /// How many lines there will be, from reading the old snapshot whole and comparing every checksum.
+  /// Returns how many lines there will be, from reading the old snapshot whole and comparing every checksum.
   func countLines() throws(RepositoryError) -> Int {
     var (lines, changed) = (0, 0)
     try merge { _, _ in

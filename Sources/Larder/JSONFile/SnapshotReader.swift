@@ -86,7 +86,8 @@ struct SnapshotReader {
     return salt
   }
 
-  /// What a file is that does not begin as a store does: a damaged one if most of its first bytes agree or all are zero, else somebody else's.
+  /// Returns what a file is that does not begin as a store does: a damaged one if most of its first bytes agree or all are zero, else somebody
+  /// else's.
   private func withoutOpening(_ cursor: ByteCursor) -> RepositoryError {
     let opening = UnsafeBufferPointer(start: SnapshotFormat.opening.utf8Start, count: SnapshotFormat.opening.utf8CodeUnitCount)
     let head = cursor.bytes.prefix(opening.count)

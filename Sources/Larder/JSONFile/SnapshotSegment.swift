@@ -33,7 +33,7 @@ struct SnapshotSegment {
     return results.withLock { $0.compactMap(\.self) }
   }
 
-  /// Where the segments begin: at the cursor, and behind the line feeds that come next after equal shares.
+  /// Returns where the segments begin: at the cursor, and behind the line feeds that come next after equal shares.
   private static func starts(in cursor: ByteCursor) -> [Int] {
     let bytes = cursor.bytes
     let cores = min(ProcessInfo.processInfo.activeProcessorCount, (bytes.count - cursor.offset) / size)
@@ -133,7 +133,7 @@ struct SnapshotSegment {
     return SnapshotReader.Line(record: record, text: start..<cursor.offset, checksum: checksum)
   }
 
-  /// Where the value ends that starts here: before the brace that ends the line, and its comma if it has one.
+  /// Returns where the value ends that starts here: before the brace that ends the line, and its comma if it has one.
   private func endOfValue(_ cursor: ByteCursor) throws(RepositoryError) -> Int {
     guard let base = cursor.bytes.baseAddress,
       let lineFeed = memchr(base + cursor.offset, 0x0A, cursor.bytes.count - cursor.offset)

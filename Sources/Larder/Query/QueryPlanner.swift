@@ -178,7 +178,7 @@ struct QueryPlanner {
     var ranges: [(conjunct: Int, lower: Bound?, upper: Bound?, orNotANumber: Bool)] = []
   }
 
-  /// What the conjuncts ask of one property.
+  /// Returns what the conjuncts ask of one property.
   private func constraints(on keyPath: AnyKeyPath) -> Asked {
     var asked = Asked()
     for (position, conjunct) in query.conditions.enumerated() where conjunct.constraint.path.map({ areSame($0, keyPath) }) ?? false {

@@ -15,7 +15,7 @@ extension QueryRun {
     }
   }
 
-  /// How many results have each value of a property.
+  /// Returns how many results have each value of a property.
   func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable
   ) throws(RepositoryError) -> [Value: Int] {

@@ -52,7 +52,7 @@ struct QueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID
     return (rest, inside)
   }
 
-  /// How many records meet the query, its offset and limit taken into account.
+  /// Returns how many records meet the query, its offset and limit taken into account.
   func count() throws(RepositoryError) -> Int {
     let all: Int
     if case .ordered = choice.access, isPlain {

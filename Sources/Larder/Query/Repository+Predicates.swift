@@ -14,7 +14,7 @@ extension Repository {
     try await first(Query().where(predicate))
   }
 
-  /// How many records the predicate holds for.
+  /// Returns how many records the predicate holds for.
   @_disfavoredOverload
   public func count(where predicate: Predicate<Item>) async throws(RepositoryError) -> Int {
     try await count(Query().where(predicate))
@@ -38,7 +38,7 @@ extension LocalRepository {
     try await first(Query().where(predicate))
   }
 
-  /// How many records the predicate holds for.
+  /// Returns how many records the predicate holds for.
   ///
   /// Cost: as ``count(_:)``.
   /// - Throws: as ``fetch(_:)``.

@@ -20,7 +20,7 @@ extension RepositorySnapshot {
     try fetch(query.limit(min(query.maximum ?? 1, 1))).first
   }
 
-  /// How many records meet the query: as many as ``fetch(_:)`` would give.
+  /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
   ///
   /// Cost: two searches where an index answers the whole query; for all records, a decode of those that were not touched yet, on the calling
   /// thread; otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` counts what is stored, for nothing.

@@ -8,7 +8,7 @@ enum Hexadecimal {
     return String(repeating: "0", count: Number.bitWidth / 4 - digits.count) + digits
   }
 
-  /// What `uuidString` is, in a tenth of the time: the key of a look-up is made with it.
+  /// Returns what `uuidString` is, in a tenth of the time: the key of a look-up is made with it.
   static func string(_ id: UUID) -> String {
     String(unsafeUninitializedCapacity: 36) { text in
       var position = 0

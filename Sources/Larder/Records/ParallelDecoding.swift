@@ -24,7 +24,7 @@ enum ParallelDecoding {
     await touch(untouched, coder)
   }
 
-  /// How many records do not decode: counted here when few are left to look at, away from the caller's actor when many are.
+  /// Returns how many records do not decode: counted here when few are left to look at, away from the caller's actor when many are.
   nonisolated(nonsending) static func undecodableCount<Item>(_ records: RecordMap, _ coder: RecordCoder<Item>) async -> Int {
     if records.doubtfulCount <= 8 * chunk, records.tally.untouched <= chunk { return records.undecodable(coder).count }
     return await undecodableCountElsewhere(records, coder)

@@ -7,7 +7,7 @@ enum ParallelWork {
   /// How many elements one piece of work takes.
   private static let chunk = 1_024
 
-  /// What the transform makes of each element, in order.
+  /// Returns what the transform makes of each element, in order.
   static func map<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (Element) -> Output
   ) -> [Output] {
@@ -15,7 +15,7 @@ enum ParallelWork {
     return parts.count == 1 ? parts[0] : Array(parts.joined())
   }
 
-  /// What the transform makes of each stretch of elements, in order; of none, nothing.
+  /// Returns what the transform makes of each stretch of elements, in order; of none, nothing.
   static func mapChunks<Element: Sendable, Output: Sendable>(
     _ elements: [Element], _ transform: @Sendable (ArraySlice<Element>) -> Output
   ) -> [Output] { mapChunks(elements, of: chunk, transform) }

@@ -123,7 +123,7 @@ enum RecordLimit {
     RepositoryError(.tooLarge, "the record nests deeper than \(limits.jsonDepth)", keyHash: key.hash)
   }
 
-  /// What is over a limit in a record that is read; whether it is JSON is seen when it is decoded.
+  /// Returns what is over a limit in a record that is read; whether it is JSON is seen when it is decoded.
   static func violation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
     if let error = sizeViolation(of: limits, key: key, value: value) { return error }
     return JSONDepth.exceeds(limits.jsonDepth, in: value) ? tooDeep(limits, key) : nil

@@ -1,5 +1,5 @@
 extension RecordMap {
-  /// How many records do not decode, with the error of one of them; the others are decoded by this.
+  /// Returns how many records do not decode, with the error of one of them; the others are decoded by this.
   ///
   /// Cost: linear the first time, without decoding again what was touched before; then a look at what changed and at what did not decode.
   func undecodable<Item>(_ coder: RecordCoder<Item>) -> (count: Int, first: RepositoryError?) {

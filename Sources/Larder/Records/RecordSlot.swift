@@ -93,7 +93,7 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// Why the record does not decode; `nil` when it does.
+  /// Returns why the record does not decode; `nil` when it does.
   ///
   /// Decodes it at the first call, and casts nothing afterwards.
   func failure<Item>(_ coder: RecordCoder<Item>) -> RepositoryError? {

@@ -57,6 +57,7 @@ extension SQLiteOpening {
     try renewLog()
     try connection.execute("ROLLBACK")
     do throws(RepositoryError) {
+      try SQLiteSpace(connection).checkFold(of: path.main)
       try connection.checkpoint(truncating: true)
     } catch {
       // A program that reads, or a full disk: the log is whole on the disk, and commits may follow it.

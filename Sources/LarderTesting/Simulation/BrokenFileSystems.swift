@@ -24,7 +24,7 @@ public struct DirectorySyncIgnoring: FileSystem {
   public func createDirectory(_ path: String) throws(RepositoryError) { try base.createDirectory(path) }
   /// The names in a directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? { try base.entries(of: directory) }
-  /// What stands at a path.
+  /// Returns what stands at a path.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? { try base.status(of: path) }
   /// Takes a lock.
   public func lock(_ path: String) throws(RepositoryError) -> any HeldLock { try base.lock(path) }
@@ -67,7 +67,7 @@ public struct RenameBeforeSync: FileSystem {
   public func syncDirectory(_ path: String) throws(RepositoryError) { try base.syncDirectory(path) }
   /// The names in a directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? { try base.entries(of: directory) }
-  /// What stands at a path.
+  /// Returns what stands at a path.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? { try base.status(of: path) }
   /// Takes a lock.
   public func lock(_ path: String) throws(RepositoryError) -> any HeldLock { try base.lock(path) }

@@ -12,6 +12,8 @@ struct SimulatedDisk: Sendable {
     case data(offset: Int, bytes: [UInt8])
     /// The file became longer; what is not written in it reads as zero.
     case growth(to: Int)
+    /// The file became shorter.
+    case cut(to: Int)
     case mode(UInt16)
   }
 
@@ -49,6 +51,7 @@ struct SimulatedDisk: Sendable {
     mutating func apply(_ change: FileChange) {
       switch change {
       case .growth(let size): grow(to: size)
+      case .cut(let size): bytes.removeLast(max(bytes.count - size, 0))
       case .mode(let mode): self.mode = mode
       case .data(let offset, let data): data.withUnsafeBytes { write($0, at: offset) }
       }
@@ -137,7 +140,7 @@ struct SimulatedDisk: Sendable {
 
   static func join(_ directory: String, _ name: String) -> String { directory == "/" ? "/" + name : directory + "/" + name }
 
-  /// What stands at a path; `nil` when nothing does.
+  /// Returns what stands at a path; `nil` when nothing does.
   /// - Throws: `.inputOutput` when the path leads through a file.
   func entry(at path: String) throws(RepositoryError) -> Entry? {
     if directories[path] != nil { return .directory }
@@ -178,6 +181,10 @@ struct SimulatedDisk: Sendable {
       count = bytes.count
     }
     files[number]?.record(.data(offset: offset, bytes: copy))
+  }
+
+  mutating func cut(_ number: Int, to size: Int) {
+    if let old = files[number]?.current.bytes.count, size < old { files[number]?.record(.cut(to: size)) }
   }
 
   mutating func setMode(_ mode: UInt16, of number: Int) { files[number]?.record(.mode(mode)) }

@@ -66,6 +66,12 @@ final class SimulatedFile: OpenFile {
     try system.write(bytes, at: offset, to: number, path)
   }
 
+  func cut(to size: Int) throws(RepositoryError) {
+    try checkOpen("ftruncate")
+    if !isWritable || size < 0 { throw .simulated("ftruncate", EINVAL, path) }
+    try system.changing("ftruncate", path) { [number] (disk) in disk.cut(number, to: size) }
+  }
+
   func sync() throws(RepositoryError) {
     try checkOpen("fsync")
     try system.changing("fsync", path, failing: { [number] in $0.sync(number, fails: true) }) { [number] (disk) in disk.sync(number) }

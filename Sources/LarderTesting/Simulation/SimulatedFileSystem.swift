@@ -55,7 +55,7 @@ public final class SimulatedFileSystem: FileSystem {
   /// Plans faults, in place of those planned before.
   public func fail(_ plans: FaultPlan...) { state.withLock { $0.faults = plans } }
 
-  /// What a crash at this moment can leave, as new file systems; see ``CrashImages``.
+  /// Returns what a crash at this moment can leave, as new file systems; see ``CrashImages``.
   ///
   /// - Parameters:
   ///   - kind: What happens to the machine: power loss by default.
@@ -125,7 +125,7 @@ public final class SimulatedFileSystem: FileSystem {
     return number.map { SimulatedFile(path: path, number: $0, isWritable: writable, system: self) }
   }
 
-  /// What stands at a path, `nil` when nothing does; the inode of a file is its number.
+  /// Returns what stands at a path, `nil` when nothing does; the inode of a file is its number.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     switch try reading("lstat", path, { (disk) throws(RepositoryError) in try disk.entry(at: path) }) {
     case .file(let number): try status(of: number, path)

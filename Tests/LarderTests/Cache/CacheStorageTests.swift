@@ -277,6 +277,9 @@ struct CacheStorageTests {
     world.disk.fail(.commit, with: RepositoryError(.full))
     _ = try await world.cache.value(for: "bb")
     _ = try await world.cache.value(for: "ccc")
+    // As an ordinary commit and in the space that is kept for it; the second time at once in the latter.
+    for call in 1...2 { world.disk.fail(.commit, call: call, with: RepositoryError(.full)) }
+    #expect(await code { try await world.cache.removeAll() } == .full)
     world.disk.fail(.commit, with: RepositoryError(.full))
     #expect(await code { try await world.cache.removeAll() } == .full)
     #expect(try await world.cache.value(for: "a", policy: .cacheOnly).value == 7)
@@ -286,6 +289,27 @@ struct CacheStorageTests {
     for key in ["a", "bb", "ccc"] {
       #expect(await failure { try await world.cache.value(for: key, policy: .cacheOnly) } as? CacheError == .notCached)
     }
+  }
+
+  @Test func aCacheThatHasFilledTheDiskCanBeCleared() async throws {
+    let world = try await CacheWorld()
+    for key in ["a", "bb"] { _ = try await world.cache.value(for: key) }
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    try await world.cache.removeAll()
+    #expect(try await world.storage.count() == 0)
+    // What comes meanwhile and is refused does not take the deletion with it.
+    _ = try await world.cache.value(for: "a")
+    world.disk.hold(.commit)
+    let first = Task { try await world.cache.value(for: "bb", policy: .networkOnly).value }
+    await world.disk.waitUntilHeld(.commit)
+    let removal = Task { try await world.cache.removeAll() }
+    let second = Task { try await world.cache.value(for: "ccc", policy: .networkOnly).value }
+    try await until { world.storage.queue.waitingWriteCount == 2 }
+    world.disk.release(.commit)
+    _ = try await (first.value, second.value)
+    try await removal.value
+    #expect(world.disk.batches.count >= 4)
+    #expect(world.disk.batches.allSatisfy { batch in Set(batch.records.map { $0.value == nil }).count == 1 })
   }
 
   @Test func aCacheKeepsNoTombstones() async throws {

@@ -179,12 +179,31 @@ struct FreshnessTests {
     _ = try await world.cache.value(for: "a")
     world.clock.advance(by: .seconds(60))
     world.clock.setWall(by: Self.year)
-    world.disk.fail(.commit, with: RepositoryError(.full))
+    for call in 1...2 { world.disk.fail(.commit, call: call, with: RepositoryError(.full)) }
     #expect(await code { try await world.cache.invalidate("a") } == .full)
     #expect(try await world.cache.value(for: "a", policy: .cacheOnly).age == .seconds(60))
     world.disk.fail(.commit, with: RepositoryError(.full))
     #expect(await code { try await world.cache.removeAll() } == .full)
     #expect(try await world.cache.value(for: "a", policy: .cacheOnly).age == .seconds(60))
+  }
+
+  @Test(arguments: [31_536_000.0, -31_536_000])
+  func whatAnotherCacheOfThisProcessStoresAgesByTheMonotonicClock(_ jump: TimeInterval) async throws {
+    let world = try await CacheWorld()
+    let other = world.restarted(clock: world.clock)
+    _ = try await world.cache.value(for: "a")
+    // As soon as its commit is told of, the other cache knows when it came.
+    try await until { other.arrivals.heard == world.storage.snapshot.revision }
+    world.clock.advance(by: .seconds(60))
+    world.clock.setWall(by: jump)
+    #expect(try await other.value(for: "a", policy: .cacheOnly).age == .seconds(60))
+    // And what comes after the clock was set is as old as it says since.
+    _ = try await world.cache.value(for: "b")
+    try await until { other.arrivals.heard == world.storage.snapshot.revision }
+    world.clock.advance(by: .seconds(30))
+    world.clock.setWall(by: -jump)
+    #expect(try await other.value(for: "b", policy: .cacheOnly).age == .seconds(30))
+    #expect(try await other.value(for: "a", policy: .cacheOnly).age == .seconds(90))
   }
 
   @Test func anEntryThatIsWrittenAgainGoesOnAgingHere() async throws {

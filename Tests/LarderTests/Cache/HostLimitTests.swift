@@ -246,6 +246,28 @@ struct HostLimitTests {
     #expect(breaker.phase == .closed)
   }
 
+  @Test func anErrorThatDoesNotCountTeachesNothing() async throws {
+    let clock = ManualClock()
+    let breaker = CircuitBreaker(failureLimit: 2, clock: clock)
+    let refusal = Trouble(isTransient: false)
+    // No success, so the failures around it are in a row.
+    _ = await failure { try await breaker.run { throw Trouble() } }
+    _ = await failure { try await breaker.run { throw refusal } }
+    _ = await failure { try await breaker.run { throw Trouble() } }
+    #expect(breaker.phase == .open(until: clock.now + 30))
+    clock.advance(by: .seconds(30))
+    // No success and no failure of a probe either: each of these is the probe.
+    for _ in 0..<3 {
+      #expect(await failure { try await breaker.run { throw refusal } } as? Trouble == refusal)
+      #expect(breaker.phase == .halfOpen)
+    }
+    _ = await failure { try await breaker.run { throw Trouble() } }
+    #expect(breaker.phase == .open(until: clock.now + 60))
+    clock.advance(by: .seconds(60))
+    try await breaker.run {}
+    #expect(breaker.phase == .closed)
+  }
+
   @Test func aCancelledProbeLeavesTheNextOneToProbe() async throws {
     let clock = ManualClock()
     let breaker = CircuitBreaker(failureLimit: 1, clock: clock)

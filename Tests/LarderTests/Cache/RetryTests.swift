@@ -1,3 +1,4 @@
+import Foundation
 import LarderTesting
 import Testing
 
@@ -29,6 +30,20 @@ struct RetryTests {
     // With a delay of zero nothing sleeps.
     #expect(await failure { try await world.cache.value(for: "a") } is Trouble)
     #expect(world.source.callCount == 3)
+  }
+
+  @Test func whatTheSourceSaidIsToldAndNotThatALimitKeptItFromBeingAskedAgain() async throws {
+    let clock = ManualClock()
+    let limits = HostLimits(breaker: CircuitBreaker(failureLimit: 2, clock: clock))
+    let source = ScriptedSource<String, Int> { _, _ in throw Trouble(name: "answer") }
+    let cache = Cache(
+      storage: try await LocalRepository(inMemory: .init()), freshness: CacheWorld.freshness, eviction: .none,
+      retry: RetryPolicy(attempts: 3),
+      clock: clock, source: source.limited(by: limits), random: { 0 })
+    #expect(await failure { try await cache.value(for: "a") } as? Trouble == Trouble(name: "answer"))
+    #expect(source.callCount == 2)
+    // Who comes now has heard nothing else.
+    #expect(await failure { try await cache.value(for: "b") } as? CacheError == .circuitOpen(until: clock.now + 30))
   }
 
   @Test func aPermanentErrorIsNotTriedAgain() async throws {

@@ -287,6 +287,30 @@ struct SingleFlightTests {
     #expect(source.callCount == 3)
   }
 
+  @Test func aCancelledFetchThatIsWantedAgainAndFailsIsNoted() async throws {
+    let gate = ConcurrencyLimit(1)
+    try await gate.acquire()
+    let source = ScriptedSource<String, Int> { _, _ in
+      await Task { try? await gate.acquire() }.value
+      gate.release()
+      throw Trouble()
+    }
+    let cache = Cache(
+      storage: try await LocalRepository(inMemory: .init()), freshness: CacheWorld.freshness, retry: .never, clock: ManualClock(),
+      source: source)
+    for number in 0..<2 {
+      let task = Task { try await cache.value(for: "four").value }
+      await source.waitForCalls(number + 1)
+      task.cancel()
+      _ = await failure { try await task.value }
+    }
+    cache.refresh("four", cache.look("four"))
+    gate.release()
+    try await until { cache.state.withLock { $0.flights.isEmpty } }
+    #expect(source.callCount == 2 && cache.statistics.fetchErrors == 1)
+    #expect(!cache.mayRefresh("four"))
+  }
+
   @Test func aCancelledFetchThatIsWantedInTheBackgroundIsKept() async throws {
     let (source, gate) = try await deaf()
     let cache = Cache(

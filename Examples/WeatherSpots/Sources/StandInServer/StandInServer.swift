@@ -35,7 +35,7 @@ public final class StandInServer: Sendable {
   /// How many requests came in.
   public var requestCount: Int { state.withLock { $0.requests.count } }
 
-  /// How many requests came in for a path such as `/v1/forecast`.
+  /// Returns how many requests came in for a path such as `/v1/forecast`.
   public func requestCount(_ path: String) -> Int { state.withLock { $0.requests.count { $0 == path } } }
 
   /// How many requests were under way at the same time at most.

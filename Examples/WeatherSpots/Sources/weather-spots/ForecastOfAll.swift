@@ -13,14 +13,14 @@ struct ForecastOfAll {
   let limit: Int?
   let isDryRun: Bool
 
-  /// How many spots are worked on at a time: as many as four calls hold; requests have a limit of their own.
+  /// The number of spots that are worked on at a time: as many as four calls hold; requests have a limit of their own.
   static let width = 4 * GatheringProvider.placesPerCall
-  /// How many spots may be begun behind the first whose line is not written yet: so many lines wait for a slow one at most.
+  /// The number of spots that may be begun behind the first whose line is not written yet: so many lines wait for a slow one at most.
   static let window = 2 * width
 
   private enum Line: Sendable {
     case report(ForecastReport, SpotWeather, isStored: Bool)
-    case failure(String, WeatherProblem)
+    case failure(NoForecastReport, WeatherProblem)
   }
 
   func run(_ storage: SpotStore) async throws {
@@ -37,7 +37,7 @@ struct ForecastOfAll {
     if estimate.seconds >= 30 { note(estimate.words) }
     let width = min(30, spots.map(\.name.count).max() ?? 0)
     var bar = ProgressBar("Forecasts")
-    var (failed, stale, unstored): ([String], [ForecastReport], Int) = ([], [], 0)
+    var (failed, stale, unstored): ([String], [WeatherProblem?], Int) = ([], [], 0)
     var (stored, withoutSea): ([(Spot, LocalDay, Date)], [WeatherProblem]) = ([], [])
     var (begun, written) = (0, 0)
     var done: [Int: Line] = [:]
@@ -58,14 +58,14 @@ struct ForecastOfAll {
           try write(line, width)
           switch line {
           case .report(let report, let weather, let isStored):
-            if report.stale { stale.append(report) }
+            if report.stale { stale.append(weather.hourly.problem) }
             if isStored, let hours = weather.hourly.cached {
               stored.append((weather.spot, weather.day, hours.fetchedAt))
             } else {
               unstored += 1
             }
             if case .unavailable(let problem) = weather.marine { withoutSea.append(problem) }
-          case .failure(let name, let problem): failed.append("\n  \(name): \(problem)")
+          case .failure(let report, let problem): failed.append("\n  \(report.spot): \(problem)")
           }
           written += 1
         }
@@ -74,7 +74,7 @@ struct ForecastOfAll {
     }
     bar.finish()
     if policy != .cacheOnly { try await tellWhatIsNotKept(stored, unstored, of: spots.count) }
-    if let problem = withoutSea.first { note("\(withoutSea.count) of \(spots.count) forecasts are without the sea: \(problem)") }
+    if let problem = withoutSea.mostTelling { note("\(withoutSea.count) of \(spots.count) forecasts are without the sea: \(problem)") }
     try end(failed, stale, of: spots.count)
   }
 
@@ -88,8 +88,8 @@ struct ForecastOfAll {
   private func line(_ spot: Spot) async throws -> Line {
     let forecast = try await weather.forecast(for: spot, on: day, policy: policy)
     guard let report = ForecastReport(forecast) else {
-      return .failure(
-        spot.name, forecast.hourly.problem ?? WeatherProblem(Failure(noForecast: forecast).message, "no forecast", isTransient: false))
+      let problem = forecast.hourly.problem ?? WeatherProblem(Failure(noForecast: forecast).message, "no forecast", isTransient: false)
+      return .failure(NoForecastReport(forecast, provider: weather.provider.name, problem), problem)
     }
     return .report(report, forecast, isStored: await weather.isStored(forecast))
   }
@@ -97,17 +97,17 @@ struct ForecastOfAll {
   private func write(_ line: Line, _ width: Int) throws {
     switch line {
     case .report(let report, let weather, _): json ? try writeJSON(report) : try writeTable(weather.line(nameColumns: width, style) + "\n")
-    case .failure(let name, let problem):
+    case .failure(let report, _):
       if json {
-        try writeJSON(["spot": name, "problem": problem.description])
+        try writeJSON(report)
       } else {
-        try writeTable("\(name.withoutControls.padded(toColumns: width))  no forecast\n")
+        try writeTable("\(report.spot.withoutControls.padded(toColumns: width))  no forecast\n")
       }
     }
   }
 
-  private func end(_ failed: [String], _ stale: [ForecastReport], of count: Int) throws {
-    if let reason = stale.compactMap(\.problem).first {
+  private func end(_ failed: [String], _ stale: [WeatherProblem?], of count: Int) throws {
+    if let reason = stale.compactMap({ $0 }).mostTelling {
       note("\(stale.count) of \(count) forecasts are only the last known ones: \(reason)")
     } else if !stale.isEmpty {
       note("\(stale.count) of \(count) forecasts are only the last known ones")
@@ -118,8 +118,13 @@ struct ForecastOfAll {
   }
 }
 
+extension [WeatherProblem] {
+  /// The first that came of asking; where nobody was asked, the first reason for that.
+  fileprivate var mostTelling: WeatherProblem? { first(where: \.isOfAnswer) ?? first }
+}
+
 extension ForecastEstimate {
-  /// What it would take, in one sentence.
+  /// The cost of fetching, in one sentence.
   fileprivate var words: String {
     let time = seconds < 60 ? "\(seconds) s" : seconds < 7200 ? "\((seconds + 59) / 60) min" : "\((seconds + 3599) / 3600) h"
     return "\(counted(spots, "spot")), \(toFetch) to fetch with about \(counted(calls, "request")): about \(time)."

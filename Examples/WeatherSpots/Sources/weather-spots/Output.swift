@@ -7,7 +7,8 @@ enum Output {
   /// Whether only ASCII is written, as `--plain` wants.
   static let isPlain = Mutex(false)
 
-  /// How wide a line may be: as `COLUMNS` says, or else the terminal that a file descriptor is; `nil` where there is no end to it, as in a pipe.
+  /// Returns how wide a line may be: as `COLUMNS` says, or else the terminal that a file descriptor is; `nil` where there is no end to it, as in
+  /// a pipe.
   static func columns(_ descriptor: Int32 = STDOUT_FILENO) -> Int? {
     var size = winsize()
     let asked = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }.flatMap { (1...10_000).contains($0) ? $0 : nil }

@@ -123,7 +123,7 @@ struct ProviderOptions: ParsableArguments {
     return { clock.now }
   }
 
-  /// Who is asked.
+  /// Returns who is asked.
   ///
   /// - Parameter hosts: What is known of the hosts; `nil` only to find out whether a provider can be made.
   func makeProvider(_ hosts: HostStates?) throws -> any ForecastProvider { LoggedProvider(try unloggedProvider(hosts)) }

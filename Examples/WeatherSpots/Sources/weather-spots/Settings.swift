@@ -35,7 +35,7 @@ struct Settings {
       }
     }
 
-    /// What is wrong with a value, if something is.
+    /// Returns what is wrong with a value, if something is.
     func problem(_ value: String) -> String? {
       switch self {
       case .provider:

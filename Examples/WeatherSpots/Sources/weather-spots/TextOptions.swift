@@ -11,6 +11,6 @@ struct TextOptions: ParsableArguments {
     if plain { Output.isPlain.withLock { $0 = true } }
   }
 
-  /// How standard output is written.
+  /// Returns how standard output is written.
   func style(units: UnitSystem = .metric) -> CardStyle { .ofStandardOutput(isPlain: plain, units: units) }
 }

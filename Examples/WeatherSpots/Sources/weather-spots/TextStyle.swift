@@ -26,7 +26,7 @@ enum TextStyle {
 }
 
 extension CardStyle {
-  /// What standard output can show.
+  /// Returns what standard output can show.
   ///
   /// Colors only on a terminal that has them, and not where NO_COLOR or the user asks for plain text. As wide as `COLUMNS` says, or else
   /// the terminal, or else 80 columns.

@@ -113,11 +113,52 @@ import Testing
       environment: .inherit.updating(["XDG_CONFIG_HOME": "/nonexistent"]), output: .string(limit: 1 << 20), error: .string(limit: 1 << 20))
     #expect(result.standardOutput.split(separator: "\n").count == 5 && !result.standardOutput.contains("no forecast"))
     let count = try #require(
-      result.standardError.firstMatch(of: /weather-spots: ([1-5]) of 5 forecasts could not be stored: the [a-z]+ [a-z ]+\n/)
-        .flatMap { Int($0.1) })
+      result.standardError.firstMatch(
+        of: /weather-spots: ([1-5]) of 5 forecasts could not be stored: (?:the disk is full|the store cannot be written)\n/
+      )
+      .flatMap { Int($0.1) })
     await server.stop()
     let there = try await all(api, ["--policy", "cache-only"])
     #expect(there.output.matches(of: /no forecast/).count <= count, "\(result.standardError)\(there.testDescription)")
+  }
+
+  @Test func aFailedLineHasTheKeysOfOneThatSucceeded() async throws {
+    try await importSpots(3)
+    let api = try await server.start()
+    server.fail(Failure(.html, path: "forecast", latitude: "11.5"))
+    let run = try await all(api, ["--json"])
+    #expect(run.code == 69)
+    let lines = try run.output.split(separator: "\n").map { line in
+      try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+    }
+    #expect(lines.map { $0["spot"] as? String } == ["Spot 10", "Spot 11", "Spot 12"])
+    #expect(Set(lines[1].keys) == Set(lines[0].keys) && Set(lines[1].keys) == Set(lines[2].keys))
+    #expect(lines[1]["noon"] is NSNull && lines[1]["fetched_at"] is NSNull && lines[1]["latitude"] as? Double == 11.5)
+    #expect(lines[1]["problem"] as? String == "the weather service failed (status 502)" && lines[0]["problem"] is NSNull)
+    await server.stop()
+  }
+
+  /// The width of the bar, in columns, that a terminal shows at most while forecasts are fetched.
+  @Test(arguments: [("40", 40), ("80", 80), ("20", 20)]) func theProgressBarKeepsToTheWidth(_ columns: String, _ width: Int) async throws {
+    try await importSpots(60)
+    let api = try await server.start()
+    server.fail(Failure(.delay(.milliseconds(300))))
+    let terminal = try Terminal()
+    async let read = terminal.read(until: "\u{1B}[K")
+    let result = try await Subprocess.run(
+      .path(FilePath(buildDirectory.appending(path: "weather-spots").path)),
+      arguments: Arguments([
+        "forecast", "--all", "--store", store, "--api", api.absoluteString, "--now", "2026-11-21T09:00:00Z", "--timeout", "300",
+      ]),
+      environment: .inherit.updating(["COLUMNS": columns, "XDG_CONFIG_HOME": "/nonexistent"]), input: .none, output: .discarded,
+      error: .fileDescriptor(terminal.programSide, closeAfterSpawningProcess: true))
+    #expect(result.terminationStatus == .exited(0))
+    let bars = try await read.split(separator: "\r").filter { $0.contains("%") }
+    #expect(!bars.isEmpty)
+    // The last column stays free, or some terminals begin a new line.
+    for bar in bars { #expect(bar.count < width, "\(bar)") }
+    if width >= 40 { #expect(bars.allSatisfy { $0.hasPrefix("Forecasts [") }) }
+    await server.stop()
   }
 
   @Test func whatFailsIsListedAtTheEndAndTheRestIsThere() async throws {

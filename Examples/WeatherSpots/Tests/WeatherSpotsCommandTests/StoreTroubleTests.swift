@@ -74,6 +74,26 @@ import WeatherSpotsKit
     #expect(try Data(contentsOf: url) == bytes)
   }
 
+  @Test func whatWasNotWholeIsKeptAndTheNoteNamesTheFile() async throws {
+    let (whole, torn) = (workspace.path("whole.json"), workspace.path("torn.json"))
+    let mine = try await SpotStore(file: URL(filePath: whole))
+    try await mine.spots.save(Spot(name: "A", latitude: 1, longitude: 2, timezone: "GMT"))
+    // As a program leaves it that is killed while it writes the next one.
+    try FileManager.default.copyItem(atPath: whole, toPath: torn)
+    var journal = try Data(contentsOf: URL(filePath: whole + "-journal"))
+    try await mine.store.close()
+    let end = try #require(journal.lastIndex { $0 != 0 }) + 1
+    journal.replaceSubrange((end + 8)..<(end + 28), with: Data(repeating: 0xEE, count: 20))
+    try journal.write(to: URL(filePath: torn + "-journal"))  // the damage
+    let run = try await weatherSpots(["list", "--store", torn])
+    #expect(run.code == 0 && run.output == "A    1.0000     2.0000  GMT\n")
+    let note = "weather-spots: the last write to the store was not whole and was taken back; its bytes are in "
+    #expect(run.errors.hasPrefix(note) && run.errors.hasSuffix("\n"), "\(run.errors)")
+    let kept = run.errors.dropFirst(note.count).dropLast()
+    let bytes = try Data(contentsOf: URL(filePath: String(kept)))
+    #expect(kept.hasPrefix(torn) && bytes.range(of: Data(repeating: 0xEE, count: 20)) != nil)
+  }
+
   @Test(arguments: SpotCommandsTests.stores) func aFileOfAnotherProgramIsRefusedAndLeftAsItIs(_ name: String) async throws {
     let store = try workspace.file(name, "{\"hello\":\"world\"}\n")
     let run = try await weatherSpots(["add", "A", "1", "2", "--zone", "GMT", "--store", store])

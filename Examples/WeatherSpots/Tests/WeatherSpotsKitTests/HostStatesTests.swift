@@ -75,7 +75,7 @@ import Testing
     let limits = HostLimits(breaker: CircuitBreaker(failureLimit: 1, clock: clock))
     func fail(_ error: ProviderError) async -> (any Error)? {
       do {
-        try await limits.learning { throw error }
+        try await limits.run { throw error }
         return nil
       } catch { return error }
     }

@@ -48,12 +48,12 @@ extension CachedRepository {
     }
     entries.sort { $0.entry.fetchedAt < $1.entry.fetchedAt }
     let secondReading = entries.last { $0.slot.revision <= start.revision }?.entry.fetchedAt
-    let present = start.wall.addingTimeInterval((uptime - start.uptime).inSeconds)
     state.withLock { state in
       var index = EvictionIndex<Key>()
       for (entry, slot) in entries {
         let known = state.known[entry.key]?.at(slot.revision)
-        let expiry = uptime + entry.usableLifetime - (known?.age(at: uptime) ?? entry.age(at: present))
+        let expiry =
+          uptime + entry.usableLifetime - (known?.age(at: uptime) ?? entry.age(at: arrivals.present(for: slot.revision, at: uptime)))
         let isMeasured = known?.isMeasured == true || secondReading.map { entry.usableUntil <= $0 } == true
         let seen = slot.revision <= start.revision ? start.uptime : uptime
         let item = EvictionIndex<Key>.Item(

@@ -5,7 +5,9 @@ internal import Synchronization
 ///
 /// While it is open, requests fail at once with ``CacheError/circuitOpen(until:)``. After the cool-down one request goes through as a probe:
 /// if it succeeds the breaker closes, if it fails it opens for twice as long. A probe that has not ended within the cool-down, and 30 seconds,
-/// counts no more, and the next request is the probe. Share one among everything that talks to one host.
+/// counts no more, and the next request is the probe. A request that is cancelled, or ends with an error that does not count, teaches nothing:
+/// it neither opens nor closes the breaker, and after such a probe the next request is the probe. Share one among everything that talks to one
+/// host.
 public final class CircuitBreaker: Sendable {
   /// What a breaker lets through.
   public enum Phase: Hashable, Sendable {
@@ -111,15 +113,15 @@ public final class CircuitBreaker: Sendable {
   func note(_ admission: Admission, _ error: (any Error)?) {
     let uptime = clock.uptime
     let traits = error.map(ErrorTraits.init)
-    let wasCancelled = error is CancellationError || (error != nil && Task.isCancelled)
+    let isCancelled = Task.isCancelled
     state.withLock { state in
       guard admission.generation == state.generation else { return }
-      if wasCancelled {
+      guard let traits else { return close(&state) }
+      guard traits.countsAgainstBreaker, !isCancelled else {
         // Nothing was learnt: the next request is the probe.
         if case .probing = state.mode { state.mode = .open(until: uptime) }
         return
       }
-      guard let traits, traits.countsAgainstBreaker else { return close(&state) }
       let wanted = traits.retryAfter ?? .zero
       switch state.mode {
       case .closed(let failures):

@@ -142,7 +142,7 @@ struct JournalReader {
 
   // MARK: The tail
 
-  /// What follows the last whole frame.
+  /// Returns what follows the last whole frame.
   private func classifyTail(
     from offset: Int, after lastCommit: UInt64, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader
   ) throws(RepositoryError) -> Tail {

@@ -59,13 +59,16 @@ struct JournalWriter {
     self.durableThrough = durableThrough ?? contents.lastCommit
   }
 
+  /// How much of the allocated space only deletions may use, in bytes, so that a store that has filled the disk can be cleared: a quarter of a chunk.
+  private var reserve: Int { chunk / 4 }
+
   /// Appends a batch.
   ///
   /// - Throws: `.full` or `.inputOutput` when nothing of the batch is kept; `.outcomeUnknown` when a sync failed, or when a broken write
   ///   could not be taken back: nothing may be appended any more.
   mutating func append(_ batch: WriteBatch) throws(RepositoryError) {
     let frame = JournalFrame.bytes(batch, durableThrough: durableThrough, seed: seed)
-    let size = end + frame.count + JournalFormat.terminatorSize
+    let size = end + frame.count + JournalFormat.terminatorSize + (batch.records.contains { $0.value != nil } ? reserve : 0)
     try takeGrowth(isNeeded: size > allocated)
     if size > allocated { try allocate(size) }
     do throws(RepositoryError) {
@@ -123,6 +126,8 @@ struct JournalWriter {
     do throws(RepositoryError) {
       try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: allocated) }
     } catch {
+      // What was written of them takes the last space of a full disk from everybody; if it stays, it is overwritten by the next attempt.
+      do throws(RepositoryError) { try file.cut(to: allocated) } catch {}
       throw error.naming(name)
     }
     do throws(RepositoryError) {
@@ -133,6 +138,17 @@ struct JournalWriter {
     durableThrough = lastCommit
     allocated = target
     hasGrowthFailed = false
+  }
+
+  /// Gives the zero bytes behind the last frame back to the system, all but those that must be there; the next commit allocates new ones.
+  ///
+  /// - Throws: `.outcomeUnknown` when growing ahead has failed to sync; `.inputOutput`.
+  mutating func cutGrowth() throws(RepositoryError) {
+    try takeGrowth(isNeeded: true)
+    let block = min(chunk, 4096)
+    let size = (end + JournalFormat.terminatorSize + block - 1) / block * block
+    do throws(RepositoryError) { try file.cut(to: size) } catch { throw error.naming(name) }
+    allocated = min(allocated, size)
   }
 
   /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle, and syncs them.

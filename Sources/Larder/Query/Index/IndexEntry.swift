@@ -29,7 +29,7 @@ struct IndexEntry: Sendable {
     }
   }
 
-  /// Where this entry stands, in the order of the index, against the group of entries whose values begin with a prefix.
+  /// Returns where this entry stands, in the order of the index, against the group of entries whose values begin with a prefix.
   ///
   /// A monotone predicate for each bound of a range: `!= .orderedAscending` finds the start of the group, `== .orderedDescending` its end.
   func compared(to prefix: [IndexValue]) -> ComparisonResult {

@@ -9,7 +9,7 @@ final class RawIndexValues: Sendable {
   private let isOwnSeen = Atomic(false)
   private static let types = Mutex<[ObjectIdentifier: RawIndexValues]>([:])
 
-  /// What is known of a type, or of the one that an optional wraps; `nil` when it has no raw value, or does not say that it is exact.
+  /// Returns what is known of a type, or of the one that an optional wraps; `nil` when it has no raw value, or does not say that it is exact.
   static func of<Value: IndexableValue>(_ type: Value.Type) -> RawIndexValues? {
     let wrapped: Any.Type = (type as? any OptionalType.Type)?.wrapped ?? type
     guard wrapped is any RawRepresentable.Type, type.hasExactIndexValues else { return nil }

@@ -25,7 +25,7 @@ struct Scope<Environment>: Sendable {
     return Scope<Nested<Environment, Element>>(slots: outer + [own])
   }
 
-  /// Where a variable lies.
+  /// Returns where a variable lies.
   func place<Value>(of variable: PredicateExpressions.Variable<Value>) throws(RepositoryError) -> Place<Environment, Value> {
     for slot in slots where slot.id == variable.key {
       if let slot = slot as? Slot<Environment, Value> { return slot.place }

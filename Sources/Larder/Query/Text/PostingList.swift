@@ -134,7 +134,7 @@ struct PostingCursor {
       }
   }
 
-  /// How often the word is in a record; 0 if it is not.
+  /// Returns how often the word is in a record; 0 if it is not.
   mutating func frequency(_ number: UInt32) -> UInt32 {
     if let table { return table[Int(number)].frequency }
     while next < extra.count, extra[next].number < number { next += 1 }

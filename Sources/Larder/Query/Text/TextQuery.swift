@@ -74,7 +74,7 @@ struct BM25: Sendable {
     log1p((records - Double(matches) + 0.5) / (Double(matches) + 0.5))
   }
 
-  /// What a length adds to the denominator of each word.
+  /// Returns what a length adds to the denominator of each word.
   private func norm(length: UInt32) -> Double {
     length < 256 ? norms[Int(length)] : Self.norm(length: length, average: averageLength)
   }
@@ -83,10 +83,10 @@ struct BM25: Sendable {
     k1 * (1 - b + b * Double(length) / average)
   }
 
-  /// What a word never adds more than.
+  /// Returns what a word never adds more than.
   static func limit(weight: Double) -> Double { weight * (k1 + 1) }
 
-  /// What a word adds to the score of a record.
+  /// Returns what a word adds to the score of a record.
   func score(weight: Double, frequency: UInt32, length: UInt32) -> Double {
     weight * (Double(frequency) * (Self.k1 + 1)) / (Double(frequency) + norm(length: length))
   }

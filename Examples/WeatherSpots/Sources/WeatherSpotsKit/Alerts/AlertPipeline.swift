@@ -74,7 +74,7 @@ public actor AlertPipeline {
     return report
   }
 
-  /// How long until the clusters' turn, or a notice's; at least a second.
+  /// Returns how long until the clusters' turn, or a notice's; at least a second.
   public func timeUntilNextRound() async throws -> Duration {
     let now = clock.now
     var next = Date(timeIntervalSince1970: (span(of: now) + 1) * (schedule.every / .seconds(1)))

@@ -26,7 +26,7 @@ public struct AlertQueue: Sendable {
     ledger = try await store.repository(CallLedger.schema)
   }
 
-  /// How many calls were made on the day of an instant.
+  /// Returns how many calls were made on the day of an instant.
   func calls(onDayOf now: Date) async throws -> Int { try await ledger.find(by: CallLedger.day(now))?.calls ?? 0 }
 
   /// Notes that the provider is asked for a cluster; durable before it is.
@@ -171,7 +171,7 @@ public struct AlertQueue: Sendable {
 }
 
 extension AlertNotice {
-  /// What was said is not kept longer than it is needed; that it was said is.
+  /// Notes what became of it, and drops what was said, which is not needed any more; that it was said is kept.
   mutating func settle(_ state: State, at now: Date) {
     self.state = state
     settledAt = now

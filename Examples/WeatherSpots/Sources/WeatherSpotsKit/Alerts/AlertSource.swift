@@ -39,7 +39,7 @@ public struct ProviderAlerts: AlertSource {
       provider: provider.name, cluster.center, timezone: cluster.timezone, country: provider.needsCountry ? cluster.id.country : "")
     let request = ProviderRequest(place, from: LocalDay(containing: clock.now, in: place.zone), days: 1, [.alerts])
     let provider = provider
-    return try await limits.of(service).learning(weight: provider.weight(of: request)) {
+    return try await limits.of(service).run(weight: provider.weight(of: request)) {
       switch await provider.fetch(request).alerts {
       case .success(.here(let answer, _)): return .alerts(answer.alerts)
       case .success(.nowhere), .failure(.unsupported), .failure(.noCoverage): return .notOffered

@@ -31,7 +31,7 @@ struct Samples {
     return least...max(least, greatest(1))
   }
 
-  /// Where a quantity with one peak is highest, to a tenth of a second.
+  /// Returns where a quantity with one peak is highest, to a tenth of a second.
   static func maximum(from start: Double, to end: Double, of quantity: (Double) -> Double) -> Double {
     var (low, high) = (start, end)
     while high - low > 0.1 {

@@ -32,7 +32,7 @@ public struct MoonDay: Hashable, Sendable {
 
   init(_ sky: Sky, sampledAt noon: Date) {
     func body(_ seconds: Double) -> SIMD3<Double> { sky.ephemeris.moonFixedToEarth(at: seconds) }
-    /// How far the upper limb is above the horizon, as seen through the air.
+    /// Returns how far the upper limb is above the horizon, as seen through the air.
     func limb(_ seconds: Double) -> Double {
       let center = sky.observer.altitude(of: body(seconds))
       return center.degrees + asin(Self.radius / center.kilometers).degrees + Self.refraction

@@ -17,14 +17,14 @@ struct Observer {
     self.longitude = longitude
   }
 
-  /// How high a body stands and how far away, in degrees and kilometres, with parallax and without refraction.
+  /// Returns how high a body stands and how far away, in degrees and kilometres, with parallax and without refraction.
   func altitude(of body: SIMD3<Double>) -> (degrees: Double, kilometers: Double) {
     let line = body - place
     let distance = line.length
     return (asin(min(1, max(-1, (line * zenith).sum() / distance))).degrees, distance)
   }
 
-  /// How far a body is past the upper meridian, in degrees, -180 ..< 180.
+  /// Returns how far a body is past the upper meridian, in degrees, -180 ..< 180.
   ///
   /// Parallax does not change when it is 0 or 180.
   func hourAngle(of body: SIMD3<Double>) -> Double {

@@ -54,7 +54,7 @@ public struct CSVReader: Sequence, IteratorProtocol {
     return .success(Record(fields: fields, line: line, start: start, offsets: offsets))
   }
 
-  /// What to report about a field of a record; an index past the last field means the end of the record.
+  /// Returns what to report about a field of a record; an index past the last field means the end of the record.
   public func problem(in record: Record, field: Int, _ reason: String) -> RowProblem {
     let offset = record.offsets.indices.contains(field) ? record.offsets[field] : record.offsets.last ?? record.start
     return problem(at: offset, from: record.start, line: record.line, reason)

@@ -1,10 +1,10 @@
 import Foundation
 
 extension Astronomy {
-  /// When the Sun rises and sets, in the order of the day.
+  /// Returns when the Sun rises and sets, in the order of the day.
   public func sunParts(_ style: CardStyle) -> [String] { events(sun.state, sun.rises, sun.sets, style) }
 
-  /// When the Moon rises and sets, in the order of the day, and its phase.
+  /// Returns when the Moon rises and sets, in the order of the day, and its phase.
   public func moonParts(_ style: CardStyle) -> [String] {
     let symbol = style.isPlain ? "" : moon.phase.symbol(isSouthern: coordinate.latitude < 0) + " "
     let lit = "\((moon.illuminatedFraction * 100).text(decimals: 0)) % lit"

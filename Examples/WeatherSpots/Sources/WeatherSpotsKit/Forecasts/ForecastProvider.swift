@@ -15,13 +15,13 @@ public protocol ForecastProvider: Sendable {
   /// Whether it must be told the country of a place.
   var needsCountry: Bool { get }
 
-  /// What it has for a place; asked before anything is promised.
+  /// Returns what it has for a place; asked before anything is promised.
   func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset>
   /// The service that has a kind of data, or `nil` if this provider has none of that kind.
   ///
   /// One request can ask for all kinds of one service, and one that fails says nothing of another.
   func service(of dataset: WeatherDataset) -> String?
-  /// What a request costs of the provider's quota.
+  /// Returns what a request costs of the provider's quota.
   func weight(of request: ProviderRequest) -> Double
   /// Asks for the kinds of data of a request.
   ///

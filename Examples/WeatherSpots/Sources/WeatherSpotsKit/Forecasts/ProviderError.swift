@@ -48,8 +48,8 @@ public enum ProviderError: RemoteSourceError, Hashable {
     }
   }
 
-  /// Whether the failure shows that the host is in trouble: not where it was not asked.
-  public var countsAgainstBreaker: Bool { if case .notAsked = self { false } else { isTransient } }
+  /// Whether the failure shows that the host is in trouble: not where nothing was learnt of it, as it was not asked.
+  public var countsAgainstBreaker: Bool { isTransient && !teachesNothing }
 
   /// The same error, with the wait until the window ends where the service did not say how long to wait.
   func waitingUntilWindowEnds(at now: Date) -> ProviderError {
@@ -78,7 +78,7 @@ public enum RateWindow: Hashable, Sendable {
     }
   }
 
-  /// When the window that an instant lies in is over.
+  /// Returns when the window that an instant lies in is over.
   public func end(after instant: Date) -> Date {
     let length: Double =
       switch self {

@@ -96,12 +96,12 @@ public struct Geocoding: Sendable {
       storage: try await storage.store.repository(RepositorySchema("geocoding")),
       freshness: FreshnessPolicy(fresh: .hours(30 * 24), usable: .hours(365 * 24), negative: .hours(24)),
       eviction: EvictionPolicy(countLimit: 1000), retry: retry, clock: clock,
-      source: LearningSource(source: source, limits: limits.of("geocoding")))
+      source: source.limited(by: limits.of("geocoding")))
     let zoneSource = ZoneSource(servers: servers, transport: transport, timeout: timeout, hosts: hosts)
     zones = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("timezones")),
       freshness: FreshnessPolicy(fresh: .hours(365 * 24), usable: .hours(10 * 365 * 24)), eviction: EvictionPolicy(countLimit: 1000),
-      retry: retry, clock: clock, source: LearningSource(source: zoneSource, limits: limits.of("forecast")))
+      retry: retry, clock: clock, source: zoneSource.limited(by: limits.of("forecast")))
   }
 
   /// The places that a name finds, the most likely first; fresh for thirty days.

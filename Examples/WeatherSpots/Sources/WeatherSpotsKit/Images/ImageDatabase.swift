@@ -65,12 +65,12 @@ public import Larder
     await fetcher().0.images(from: urls)
   }
 
-  /// What is on disk, by the URL it is kept under.
+  /// Returns what is on disk, by the URL it is kept under.
   ///
   /// - Throws: As ``setUp(directory:limits:fetching:transport:)``.
   public func contents() async throws(RepositoryError) -> [BlobInfo] { try await opened().store.contents }
 
-  /// How much is kept.
+  /// Returns how much is kept.
   ///
   /// - Throws: As ``setUp(directory:limits:fetching:transport:)``.
   public func usage() async throws(RepositoryError) -> BlobStore.Usage { try await opened().store.usage }
@@ -108,7 +108,7 @@ public import Larder
 
   private var current: Setting { setting ?? Setting(directory: Self.defaultDirectory) }
 
-  /// What is open, opened if need be; those who come meanwhile wait for the same opening.
+  /// Returns what is open, opened if need be; those who come meanwhile wait for the same opening.
   private func opened() async throws(RepositoryError) -> Opened {
     if let opening { return try await opening.value.get() }
     let setting = current

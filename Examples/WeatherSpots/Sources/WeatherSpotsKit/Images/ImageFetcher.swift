@@ -80,7 +80,7 @@ public final class ImageFetcher: Sendable {
     flights.forgetAll()
   }
 
-  /// What an image is kept under: its URL without the part behind "#", which servers never see.
+  /// Returns what an image is kept under: its URL without the part behind "#", which servers never see.
   ///
   /// - Returns: `nil` when this is not a URL of http or https with a host.
   public static func key(of url: URL) -> String? {

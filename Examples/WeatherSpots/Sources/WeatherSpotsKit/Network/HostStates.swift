@@ -191,6 +191,7 @@ extension ProviderError {
 extension WeatherProblem {
   /// The same, with the time before which nobody is asked again.
   func until(_ date: Date) -> WeatherProblem {
-    WeatherProblem("\(description); not asked again before \(date.formatted(.iso8601))", summary, isTransient: isTransient)
+    WeatherProblem(
+      "\(description); not asked again before \(date.formatted(.iso8601))", summary, isTransient: isTransient, isOfAnswer: isOfAnswer)
   }
 }

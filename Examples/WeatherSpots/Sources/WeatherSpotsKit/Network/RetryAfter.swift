@@ -2,7 +2,7 @@ import Foundation
 
 /// The header Retry-After: a number of seconds, or a date of HTTP.
 enum RetryAfter {
-  /// How long to wait, at most a day; `nil` for anything else.
+  /// Returns how long to wait, at most a day; `nil` for anything else.
   static func wait(_ text: String, at now: Date) -> Duration? {
     let text = text.trimmingCharacters(in: .whitespaces)
     let bytes = Array(text.utf8)

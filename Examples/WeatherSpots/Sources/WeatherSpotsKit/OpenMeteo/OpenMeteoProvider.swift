@@ -146,7 +146,7 @@ public struct OpenMeteoProvider: ForecastProvider {
     return answers
   }
 
-  /// Why the rest is not asked: the service wants time, or has failed for three in a row.
+  /// Returns why the rest is not asked: the service wants time, or has failed for three in a row.
   private func outage(_ answers: [ProviderAnswer]) -> ProviderError? {
     guard let last = answers.last?.failureOfAll, last.isTransient else { return nil }
     let isDown = answers.count >= 3 && answers.suffix(3).allSatisfy { $0.failureOfAll?.isTransient == true }

@@ -21,7 +21,7 @@ public struct RecordedProvider: ForecastProvider {
   public var attribution: [String] { provider.attribution }
   /// No.
   public var needsCountry: Bool { false }
-  /// What was recorded.
+  /// Returns what was recorded.
   public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> {
     try await provider.availability(at: place)
   }

@@ -48,7 +48,7 @@ struct Words: Sendable {
     return [waves(sea), swell, water(sea)].compactMap { $0 }
   }
 
-  /// What a reading says, with its age where it is old, or why it says nothing.
+  /// Returns what a reading says, with its age where it is old, or why it says nothing.
   func parts<Value>(_ reading: Reading<Value>, _ words: (Value) -> [String]) -> [String] {
     switch reading {
     case .available(let cached):
@@ -107,7 +107,7 @@ extension LocalDay {
 }
 
 extension ForecastReport {
-  /// How old something is.
+  /// Returns how old something is.
   static func words(forAge seconds: Int) -> String {
     switch seconds {
     case ..<0: "from the future: was the clock set back?"

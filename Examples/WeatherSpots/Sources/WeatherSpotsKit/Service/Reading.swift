@@ -39,16 +39,23 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
   public let summary: String
   /// Whether the data may be there later without anything being changed here.
   public let isTransient: Bool
+  /// `nil` unless nobody was asked, which older versions do not know.
+  private let notAsked: Bool?
+
+  /// Whether this is what came of asking, and not why nobody was asked.
+  public var isOfAnswer: Bool { notAsked != true }
 
   /// Says what an error means for a reader.
   public init(_ error: any Error) {
     switch error {
     case let problem as WeatherProblem: self = problem
-    case let error as ProviderError: self.init(error.description, error.summary, isTransient: error.isTransient)
+    case let error as ProviderError:
+      self.init(error.description, error.summary, isTransient: error.isTransient, isOfAnswer: !error.teachesNothing)
     case CacheError.circuitOpen(let until):
-      self.init("the weather service failed several times and is asked again \(Self.time(until))", "server failed")
+      self.init(
+        "the weather service failed several times and is asked again \(Self.time(until))", "server failed", isOfAnswer: false)
     case CacheError.quotaExceeded(let until):
-      self.init("the own limit of requests is reached until \(Self.time(until))", "own limit reached")
+      self.init("the own limit of requests is reached until \(Self.time(until))", "own limit reached", isOfAnswer: false)
     case CacheError.timedOut(let limit): self.init("no answer within \((limit / .seconds(1)).text(decimals: 1)) s", "server too slow")
     case CacheError.notCached: self = .notStored
     case is CancellationError: self.init("cancelled", "cancelled")
@@ -58,13 +65,15 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
   }
 
   /// Nothing that may be shown is stored, and the caller has wanted nobody asked.
-  public static let notStored = WeatherProblem("nothing is stored, and nobody was asked", "not stored", isTransient: false)
+  public static let notStored = WeatherProblem(
+    "nothing is stored, and nobody was asked", "not stored", isTransient: false, isOfAnswer: false)
 
   /// Says something in words of one line.
-  public init(_ description: String, _ summary: String, isTransient: Bool = true) {
+  public init(_ description: String, _ summary: String, isTransient: Bool = true, isOfAnswer: Bool = true) {
     self.description = description
     self.summary = summary
     self.isTransient = isTransient
+    notAsked = isOfAnswer ? nil : true
   }
 
   private static func time(_ date: Date) -> String { date.formatted(.iso8601) }

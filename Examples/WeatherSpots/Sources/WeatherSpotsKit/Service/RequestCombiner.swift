@@ -67,7 +67,7 @@ actor RequestCombiner {
   /// Asks the provider within the limits of its service; a request that failed altogether is an error, which the limits learn from.
   private nonisolated func ask(_ request: ProviderRequest) async throws -> ProviderAnswer {
     let service = request.datasets.first.flatMap(provider.service(of:)) ?? ""
-    return try await limits(service).learning(weight: provider.weight(of: request)) {
+    return try await limits(service).run(weight: provider.weight(of: request)) {
       let answer = await provider.fetch(request)
       if let failure = answer.failureOfAll {
         if case .network(.cancelled) = failure { throw CancellationError() }

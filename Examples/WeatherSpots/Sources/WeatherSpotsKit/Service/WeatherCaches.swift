@@ -21,7 +21,7 @@ struct WeatherCaches: Sendable {
     static let alerts = FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))
   }
 
-  /// How many entries are kept of each kind: those of today and of yesterday of every spot, and some of other points.
+  /// Returns how many entries are kept of each kind: those of today and of yesterday of every spot, and some of other points.
   static func capacity(spots: Int) -> Int { 500 + 2 * spots }
 
   /// - Parameter capacity: How many entries are kept of each kind.

@@ -2,7 +2,8 @@ public import Foundation
 import Larder
 
 extension WeatherService {
-  /// What is there: a reading, or, where it has nothing, the newest stored answer that has the asked day, with the reason why it is not newer.
+  /// Returns what is there: a reading, or, where it has nothing, the newest stored answer that has the asked day, with the reason why it is
+  /// not newer.
   ///
   /// Answers are stored by their first day and their span. Whoever asked yesterday for a week, or for ten days just now, has today's rows.
   /// - Parameter has: Whether an answer has rows of the asked day.
@@ -32,7 +33,7 @@ extension WeatherService {
     return newest
   }
 
-  /// What is shown at once while it is refreshed: after midnight, yesterday's answer has today's rows and nothing is stored of today's own.
+  /// Returns what is shown at once while it is refreshed: after midnight, yesterday's answer has today's rows and nothing is stored of today's own.
   private func storedAtOnce<Value>(
     _ cache: CachedRepository<PlaceDays, Value>, _ question: Question, has: (Value) -> Bool
   ) async throws -> Reading<Value>? {
@@ -66,7 +67,7 @@ extension WeatherService {
 }
 
 extension WeatherService {
-  /// How old the newest stored hours of a spot's day are, though they may be too old to be shown; `nil` when there are none.
+  /// Returns how old the newest stored hours of a spot's day are, though they may be too old to be shown; `nil` when there are none.
   public func ageOfStored(for spot: Spot, on day: LocalDay) async -> Duration? {
     await fetchedAt(day, at: place(spot)).map { .seconds(clock.now.timeIntervalSince($0)) }
   }

@@ -116,7 +116,7 @@ public struct WeatherService: Sendable {
   /// Returns when what ``FetchPolicy/staleWhileRevalidate`` began in the background is done.
   public func settled() async { await background.finish() }
 
-  /// What the provider has for a spot; asked of it once a day where it has to be asked.
+  /// Returns what the provider has for a spot; asked of it once a day where it has to be asked.
   ///
   /// - Throws: What asking throws when nothing is known.
   public func availability(for spot: Spot, policy: FetchPolicy = .cacheFirst) async throws -> Set<WeatherDataset> {
@@ -129,7 +129,7 @@ public struct WeatherService: Sendable {
     Place(provider: storageName, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
   }
 
-  /// Where what is stored of a spot is: under the server that would be asked, or, when nobody is and that has nothing, under the server whose
+  /// Returns where what is stored of a spot is: under the server that would be asked, or, when nobody is and that has nothing, under the server whose
   /// forecast is the newest.
   private func storedPlace(_ spot: Spot, _ day: LocalDay) async -> Place {
     let own = place(spot)
@@ -143,7 +143,7 @@ public struct WeatherService: Sendable {
     return place
   }
 
-  /// When the newest stored hours of a day were fetched, however old they are; `nil` when there are none.
+  /// Returns when the newest stored hours of a day were fetched, however old they are; `nil` when there are none.
   func fetchedAt(_ day: LocalDay, at place: Place) async -> Date? {
     var newest: Date?
     for back in 0..<PlaceDays.spans.all {
@@ -292,6 +292,6 @@ private struct AvailabilitySource: RemoteSource {
   let limits: ProviderLimits
 
   func fetch(_ place: Place, validator: String?) async throws -> Fetched<Set<WeatherDataset>> {
-    .value(try await limits.of("availability").learning { try await provider.availability(at: place) })
+    .value(try await limits.of("availability").run { try await provider.availability(at: place) })
   }
 }

@@ -30,7 +30,7 @@ struct WeatherSources: Sendable {
     } catch {}  // see above
   }
 
-  /// What data of other servers are kept under, that were asked as a provider is.
+  /// Returns what data of other servers are kept under, that were asked as a provider is.
   func names(of provider: String) async -> [String] {
     do { return try await storage.loadAll().filter { $0.provider == provider }.map(\.id).sorted() } catch { return [] }
   }

@@ -35,7 +35,7 @@ public enum NearNames {
     return (0...(text.count - part.count)).contains { text[$0..<($0 + part.count)].elementsEqual(part) }
   }
 
-  /// How many letters have to be put in, taken out, changed, or swapped with the next one.
+  /// Returns how many letters have to be put in, taken out, changed, or swapped with the next one.
   private static func changes(from first: [Character], to second: [Character]) -> Int {
     var (before, last) = ([Int](), Array(0...second.count))
     for (i, letter) in first.enumerated() {

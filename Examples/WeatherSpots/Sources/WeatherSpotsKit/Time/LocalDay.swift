@@ -48,7 +48,7 @@ public struct LocalDay: Hashable, Comparable, Sendable, Codable, CustomStringCon
     LocalDay(containing: noon(in: .gmt) + Double(days) * 86400, in: .gmt)
   }
 
-  /// How many days later another day is; negative for an earlier one.
+  /// Returns how many days later another day is; negative for an earlier one.
   public func days(until other: LocalDay) -> Int {
     Int((other.noon(in: .gmt).timeIntervalSince(noon(in: .gmt)) / 86400).rounded())
   }

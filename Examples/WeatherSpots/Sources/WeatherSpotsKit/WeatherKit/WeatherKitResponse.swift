@@ -33,7 +33,7 @@ struct WeatherKitResponse: Decodable {
     weatherAlerts = dataSet(.weatherAlerts)
   }
 
-  /// What a data set lacks, such as "forecastHourly.hours[3].forecastStart is missing"; nothing of what it has.
+  /// Returns what a data set lacks, such as "forecastHourly.hours[3].forecastStart is missing"; nothing of what it has.
   private static func words(_ error: any Error) -> String {
     func name(_ path: [any CodingKey]) -> String {
       path.reduce("") { $0 + ($1.intValue.map { "[\($0)]" } ?? ($0.isEmpty ? "" : ".") + $1.stringValue) }
@@ -147,7 +147,7 @@ struct WeatherKitResponse: Decodable {
     }
   }
 
-  /// What a status other than 200 means.
+  /// Returns what a status other than 200 means.
   static func error(_ response: TransportResponse, at now: Date) -> ProviderError {
     let body: ErrorBody?
     do { body = try JSONDecoder().decode(ErrorBody.self, from: response.body) } catch { body = nil }

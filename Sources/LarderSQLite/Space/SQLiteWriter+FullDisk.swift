@@ -1,0 +1,89 @@
+internal import Larder
+
+extension SQLiteWriter {
+  /// Throws `.full` for values that would take the space which is kept for clearing the store.
+  ///
+  /// Not beside others, who do not keep it.
+  func checkSpace(for batch: WriteBatch) throws(RepositoryError) {
+    guard sharing == nil, batch.records.contains(where: { $0.value != nil }) else { return }
+    // Each record may change some pages beside those that its value takes.
+    let bytes = batch.records.reduce(0) { $0 + $1.key.byteCount + ($1.value?.count ?? 0) }
+    let needed = bytes + bytes / 8 + min(batch.records.count, 64) * 8192
+    if SQLiteSpace.isPlentiful(for: needed, beside: connection.path) { return }
+    try SQLiteSpace(connection).check(needed, of: connection.path)
+  }
+
+  /// Throws `.full` where folding the log would take that space.
+  func checkSpaceToFold() throws(RepositoryError) {
+    guard sharing == nil else { return }
+    try SQLiteSpace(connection).checkFold(of: connection.path)
+  }
+
+  /// Commits deletions, and makes the file smaller by what was deleted.
+  ///
+  /// - Parameter tombstoneLimit: How many tombstones there may be; where a batch makes more, none are written, and the older ones forgotten.
+  func writeOnFullDisk(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
+    do throws(RepositoryError) {
+      try write(batch)
+    } catch {
+      guard error.code == .full, sharing == nil else { throw error }
+      try transaction(.durable) { next throws(RepositoryError) in
+        try self.checkOrder(batch, after: next)
+        try self.clear(batch, keeping: tombstoneLimit, &next)
+        next.commit = batch.commits.upperBound
+      }
+    }
+    if sharing == nil { compact() }
+  }
+
+  /// Deletes records; those of a whole collection at once, which changes no page of theirs.
+  private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
+    let forgets = batch.records.count > tombstoneLimit
+    var deleted: [String: [RecordKey: Int64]] = [:]
+    for record in batch.records {
+      if collections.contains(record.collection), let crc = try table(record.collection).checksum(of: record.key) {
+        deleted[record.collection, default: [:]][record.key] = crc
+      }
+      if !forgets { try bury(record, &next) }
+    }
+    for (collection, records) in deleted {
+      for crc in records.values { next.subtract(crc) }
+      next.records -= records.count
+      let name = SQLiteLayout.quoted(collection)
+      if try connection.prepare("SELECT count(*) FROM \(name)").number() == Int64(records.count) {
+        try connection.execute("DELETE FROM \(name)")
+      } else {
+        let table = try table(collection)
+        for key in records.keys { try table.delete(key) }
+      }
+    }
+    guard forgets else { return }
+    let all = try connection.prepare("SELECT crc FROM \(SQLiteLayout.tombstones)")
+    while try all.step() { next.subtract(try all.integer(0)) }
+    try all.reset()
+    try connection.execute("DELETE FROM \(SQLiteLayout.tombstones)")
+    next.tombstones = 0
+    next.tombstonesSince = batch.commits.upperBound
+  }
+
+  /// Writes the tombstone of a record.
+  private func bury(_ record: StoredRecord, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
+    if let old = try tombstones.checksum(of: record.address) { next.subtract(old) } else { next.tombstones += 1 }
+    try tombstones.upsert(record, Int64(record.checksum))
+    next.add(Int64(record.checksum))
+  }
+
+  /// Writes what is left anew, if that has room, and gives the rest of file and log back.
+  ///
+  /// What was deleted is committed: a failure costs nobody anything but the space. Only a failed sync matters, and shows in the next call.
+  private func compact() {
+    do {
+      let used = try (connection.prepare("PRAGMA page_count").number() ?? 0) - (connection.prepare("PRAGMA freelist_count").number() ?? 0)
+      // Each page in the log, with its header.
+      guard try SQLiteSpace(connection).hasRoom(for: Int(clamping: used) * (4096 + 24)) else { return }
+      try connection.withAttachment { () throws(RepositoryError) in try connection.execute("VACUUM") }
+      try checkSpaceToFold()
+      try connection.checkpoint(truncating: true)
+    } catch { _ = poisoned(by: error) }
+  }
+}

@@ -1,0 +1,120 @@
+import Foundation
+import Larder
+import LarderTesting
+import Testing
+
+/// A JSON store that has filled its disk can be cleared, and never loses what it has acknowledged by that.
+@Suite(.timeLimit(.minutes(10)))
+struct JSONFileFullDiskTests {
+  private let file = URL(fileURLWithPath: "/data/cache.json")
+
+  private func backend(_ files: any FileSystem) -> JSONFileBackend { JSONFileBackend(file: file, fileSystem: files) }
+
+  private func batch(_ commit: UInt64, _ values: [(Int, String?)]) -> WriteBatch {
+    let records = values.map { number, value in
+      StoredRecord(
+        collection: "entries", key: RecordKey("key \(number)"), revision: Revision(commit), schemaVersion: 1,
+        value: value.map { Data("\"\($0)\"".utf8) })
+    }
+    return WriteBatch(records: records, commits: commit...commit)
+  }
+
+  private let value = String(repeating: "x", count: 3_000)
+
+  /// Saves values until the disk is full; returns the newest commit.
+  private func fill(_ backend: JSONFileBackend, from first: UInt64 = 1) throws -> UInt64 {
+    for commit in first..<10_000 {
+      do { try backend.commit(batch(commit, [(Int(commit), value)])) } catch let error as RepositoryError {
+        guard error.code == .full else { throw error }
+        return commit - 1
+      }
+    }
+    return 0
+  }
+
+  private func records(_ files: any FileSystem) throws -> (commit: UInt64, keys: Set<String>) {
+    var keys: Set<String> = []
+    let report = try backend(files).open(StoreOptions(access: .readOnly)) { if $0.value != nil { keys.insert("\($0.key)") } }
+    return (report.commit.number, keys)
+  }
+
+  /// Full to the last block, or nearly; with a document beside the journal or without.
+  @Test(arguments: [17, 18, 20, 33, 49], [false, true])
+  func aStoreThatHasFilledTheDiskCanBeCleared(_ blocks: Int, _ isFolded: Bool) throws {
+    // While a document is made, it and its journal are there twice.
+    let blocks = isFolded ? blocks + 22 : blocks
+    for limit in [0, 10_000] {
+      let disk = SmallDisk(SimulatedFileSystem(), directory: "/data", blocks: blocks)
+      let backend = backend(disk)
+      _ = try backend.openAndRecover(StoreOptions(limits: .init(tombstones: limit))) { _ in }
+      var last: UInt64 = 0
+      if isFolded {
+        for commit in 1...5 { try backend.commit(batch(UInt64(commit), [(commit, value)])) }
+        try backend.checkpoint()
+        last = 5
+      }
+      last = try fill(backend, from: last + 1)
+      #expect(last > 3)
+      let deletions = batch(last + 1, (1...Int(last)).map { ($0, nil) })
+      try backend.commitOnFullDisk(deletions)
+      let free = try disk.free
+      #expect(free > blocks - 5, "\(free) of \(blocks) are free")
+      #expect(backend.verify().isSound)
+      // It goes on.
+      let again = try fill(backend, from: last + 2)
+      #expect(again > last + 10)
+      backend.abandon()
+      let found = try records(disk)
+      #expect(found.commit == again && found.keys.count == Int(again - last - 1))
+    }
+  }
+
+  @Test func deletingLittleOfMuchNeedsNoRoomForTheRest() throws {
+    let disk = SmallDisk(SimulatedFileSystem(), directory: "/data", blocks: 60)
+    let backend = backend(disk)
+    _ = try backend.openAndRecover(StoreOptions()) { _ in }
+    let last = try fill(backend)
+    for offset in 1...5 { try backend.commitOnFullDisk(batch(last + UInt64(offset), [(offset, nil)])) }
+    #expect(backend.verify().isSound)
+    backend.abandon()
+    let found = try records(disk)
+    #expect(found.commit == last + 5 && found.keys.count == Int(last) - 5)
+  }
+
+  /// Where the deletions have room in the journal, and where they have none.
+  @Test(arguments: [10, 1_600]) func aCrashInTheMiddleOfClearingLeavesAllOrNothing(_ keyLength: Int) throws {
+    struct Broken: Error { let text: String }
+    func batch(_ commit: UInt64, _ numbers: ClosedRange<Int>, _ value: String?) -> WriteBatch {
+      let records = numbers.map { number in
+        StoredRecord(
+          collection: "entries", key: RecordKey(String(repeating: "k", count: keyLength) + "\(number)"), revision: Revision(commit),
+          schemaVersion: 1, value: value.map { Data("\"\($0)\"".utf8) })
+      }
+      return WriteBatch(records: records, commits: commit...commit)
+    }
+    let file = file
+    let result = try CrashExplorer(seed: 1, imagesPerPoint: 50).explore { files, acknowledge in
+      // The document, and one piece of the journal.
+      let disk = SmallDisk(files, directory: "/data", blocks: 5)
+      let backend = JSONFileBackend(file: file, fileSystem: disk, tuning: .init(journalChunk: 16_384))
+      _ = try backend.openAndRecover(StoreOptions(limits: .init(tombstones: 0))) { _ in }
+      for commit in 1...3 {
+        try backend.commit(batch(UInt64(commit), commit...commit, String(repeating: "y", count: 2_200)))
+        acknowledge(commit)
+      }
+      try backend.commitOnFullDisk(batch(4, 1...3, nil))
+      acknowledge(4)
+      guard try disk.free == 4 else { throw Broken(text: "\(try disk.free) blocks are free") }
+      backend.abandon()
+    } check: { image, acknowledged in
+      let backend = JSONFileBackend(file: file, fileSystem: image.fileSystem)
+      var count = 0
+      let report = try backend.openAndRecover(StoreOptions()) { if $0.value != nil { count += 1 } }
+      let (commit, least) = (Int(report.commit.number), acknowledged.max() ?? 0)
+      guard commit >= least else { throw Broken(text: "commit \(commit) after \(least)") }
+      guard count == (commit == 4 ? 0 : commit) else { throw Broken(text: "\(count) records at commit \(commit)") }
+      backend.abandon()
+    }
+    #expect(result.images > 0)
+  }
+}
