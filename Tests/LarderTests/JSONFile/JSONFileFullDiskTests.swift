@@ -24,7 +24,7 @@ struct JSONFileFullDiskTests {
   /// Saves values until the disk is full; returns the newest commit.
   private func fill(_ backend: JSONFileBackend, from first: UInt64 = 1) throws -> UInt64 {
     for commit in first..<10_000 {
-      do { try backend.commit(batch(commit, [(Int(commit), value)])) } catch let error as RepositoryError {
+      do throws(RepositoryError) { try backend.commit(batch(commit, [(Int(commit), value)])) } catch {
         guard error.code == .full else { throw error }
         return commit - 1
       }
