@@ -44,6 +44,8 @@ public final class FaultInjectingBackend: StorageBackend {
     var faults: [Operation: [Fault]] = [:]
     var gates: [Operation: Gate] = [:]
     var batches: [WriteBatch] = []
+    /// The fault that a batch of deletions has met, so that its second attempt meets it too.
+    var refusal: RepositoryError?
     var wantsCheckpoint: Bool?
   }
 
@@ -144,21 +146,35 @@ public final class FaultInjectingBackend: StorageBackend {
 
   /// Commits to the inner backend and records the batch, once the gate and the faults let it.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
-    try commit(batch) { batch throws(RepositoryError) in try inner.commit(batch) }
+    state.withLock { $0.refusal = nil }
+    try commit(batch, keepsRefusal: batch.records.allSatisfy { $0.value == nil }) { batch throws(RepositoryError) in
+      try inner.commit(batch)
+    }
   }
 
-  /// The same for deletions on a full disk, which count as commits: after a commit that failed with `.full` this is the next one.
+  /// Commits deletions on a full disk.
+  ///
+  /// The second attempt at a batch that a fault has failed is a part of the same commit: it fails likewise, and is not counted.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
-    try commit(batch) { batch throws(RepositoryError) in try inner.commitOnFullDisk(batch) }
+    if let refusal = takeRefusal() { throw refusal }
+    try commit(batch, keepsRefusal: false) { batch throws(RepositoryError) in try inner.commitOnFullDisk(batch) }
+  }
+
+  private func takeRefusal() -> RepositoryError? {
+    state.withLock { state in
+      defer { state.refusal = nil }
+      return state.refusal
+    }
   }
 
   private func commit(
-    _ batch: WriteBatch, _ body: (WriteBatch) throws(RepositoryError) -> Void
+    _ batch: WriteBatch, keepsRefusal: Bool, _ body: (WriteBatch) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
     let failure: RepositoryError?
     do throws(RepositoryError) {
       failure = try begin(.commit)
     } catch {
+      if keepsRefusal, error.code == .full { state.withLock { $0.refusal = error } }
       inner.cancelCommit()
       throw error
     }

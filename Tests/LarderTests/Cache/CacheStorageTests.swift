@@ -277,8 +277,7 @@ struct CacheStorageTests {
     world.disk.fail(.commit, with: RepositoryError(.full))
     _ = try await world.cache.value(for: "bb")
     _ = try await world.cache.value(for: "ccc")
-    // As an ordinary commit and in the space that is kept for it; the second time at once in the latter.
-    for call in 1...2 { world.disk.fail(.commit, call: call, with: RepositoryError(.full)) }
+    world.disk.fail(.commit, with: RepositoryError(.full))
     #expect(await code { try await world.cache.removeAll() } == .full)
     world.disk.fail(.commit, with: RepositoryError(.full))
     #expect(await code { try await world.cache.removeAll() } == .full)
@@ -295,6 +294,7 @@ struct CacheStorageTests {
     let world = try await CacheWorld()
     for key in ["a", "bb"] { _ = try await world.cache.value(for: key) }
     world.disk.fail(.commit, with: RepositoryError(.full))
+    _ = try await world.cache.value(for: "ccc")
     try await world.cache.removeAll()
     #expect(try await world.storage.count() == 0)
     // What comes meanwhile and is refused does not take the deletion with it.

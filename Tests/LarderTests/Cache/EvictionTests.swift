@@ -122,7 +122,7 @@ struct EvictionTests {
   @Test func anInvalidationThatFailsLeavesTheEntryAndItsPlace() async throws {
     let world = try await CacheWorld(eviction: EvictionPolicy(countLimit: 2))
     for key in ["a", "b"] { _ = try await world.cache.value(for: key) }
-    for call in 1...2 { world.disk.fail(.commit, call: call, with: RepositoryError(.full)) }
+    world.disk.fail(.commit, with: RepositoryError(.full))
     #expect(await code { try await world.cache.invalidate("a") } == .full)
     #expect(try await world.cache.value(for: "a", policy: .cacheOnly).value == 1)
     _ = try await world.cache.value(for: "c")

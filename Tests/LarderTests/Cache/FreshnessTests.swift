@@ -179,7 +179,7 @@ struct FreshnessTests {
     _ = try await world.cache.value(for: "a")
     world.clock.advance(by: .seconds(60))
     world.clock.setWall(by: Self.year)
-    for call in 1...2 { world.disk.fail(.commit, call: call, with: RepositoryError(.full)) }
+    world.disk.fail(.commit, with: RepositoryError(.full))
     #expect(await code { try await world.cache.invalidate("a") } == .full)
     #expect(try await world.cache.value(for: "a", policy: .cacheOnly).age == .seconds(60))
     world.disk.fail(.commit, with: RepositoryError(.full))
