@@ -114,9 +114,9 @@ extension CommitQueue {
   private func commit(_ batch: WriteBatch) throws(RepositoryError) {
     let isDeletion = options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
     do throws(RepositoryError) {
-      if isDeletion, checkpoints.withLock({ $0.isDiskFull }) { return try backend.commitOnFullDisk(batch) }
-      try backend.commit(batch)
-      if !isDeletion { checkpoints.withLock { $0.isDiskFull = false } }
+      if isDeletion, checkpoints.withLock({ $0.isDiskFull }) { try backend.commitOnFullDisk(batch) } else { try backend.commit(batch) }
+      // Making the files smaller rewrites them: the next deletion does so only if it meets a full disk itself.
+      checkpoints.withLock { $0.isDiskFull = false }
     } catch {
       guard error.code == .full else { throw error }
       let wasFull = checkpoints.withLock { state in
@@ -125,6 +125,7 @@ extension CommitQueue {
       }
       guard isDeletion, !wasFull else { throw error }
       try backend.commitOnFullDisk(batch)
+      checkpoints.withLock { $0.isDiskFull = false }
     }
   }
 }

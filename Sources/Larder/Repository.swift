@@ -26,14 +26,16 @@ extension Repository {
   public func count() async throws(RepositoryError) -> Int { try await count(Query()) }
 }
 
+// These are `@concurrent`, because Swift 6.3.1 forgets to come back to the caller's actor when a function that stays on it forwards an error of one
+// that does not.
 extension LocalRepository: Repository {
   /// Inserts the record, or replaces the one with its id.
-  @discardableResult public nonisolated func save(_ item: Item) async throws(RepositoryError) -> Revision {
+  @concurrent @discardableResult public nonisolated func save(_ item: Item) async throws(RepositoryError) -> Revision {
     try await save(item, ifRevision: nil, durability: nil)
   }
 
   /// Deletes the record with this id, if there is one.
-  @discardableResult public nonisolated func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool {
+  @concurrent @discardableResult public nonisolated func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool {
     try await delete(id, ifRevision: nil, durability: nil)
   }
 }

@@ -32,6 +32,14 @@ final class BackgroundWork<Output: Sendable>: Sendable {
     }
   }
 
+  /// Why it has failed, if it has.
+  var failure: RepositoryError? {
+    outcome.withLock { outcome in
+      guard case .failure(let error) = outcome else { return nil }
+      return error
+    }
+  }
+
   /// Whether it has ended: looked up without waiting.
   var isDone: Bool { outcome.withLockIfAvailable { $0 != nil } ?? false }
 

@@ -85,6 +85,13 @@ struct JSONFileRecovery {
     var cut = cut
     do throws(RepositoryError) {
       guard !cut.quarantineFile.isEmpty, try fileSystem.status(of: unreported) != nil else { return cut }
+      // The journal may have been torn at the same place before; those bytes are kept too.
+      let name = cut.quarantineFile
+      var number = 2
+      while try fileSystem.status(of: cut.quarantineFile) != nil, number < 1000 {
+        cut.quarantineFile = "\(name)-\(number)"
+        number += 1
+      }
       try fileSystem.rename(unreported, to: cut.quarantineFile)
       try fileSystem.syncDirectory(paths.directory)
     } catch {

@@ -11,8 +11,8 @@ struct FoldInProgress: Sendable {
   enum Part: Sendable {
     case snapshot(BackgroundWork<MainFile>, SnapshotDraft)
     case journal(BackgroundWork<CarriedJournal>, JournalCarrier)
-    /// Makes the name of the new journal durable.
-    case name(BackgroundWork<Void>)
+    /// Makes the name of the new journal durable, which takes the place of another one.
+    case name(BackgroundWork<Void>, JournalWriter)
   }
   let part: Part
   /// Where the frames begin in the journal that the new snapshot does not have.
@@ -97,20 +97,16 @@ extension JSONFileStore {
         giveUpFolding()
         throw noted(error)
       }
-    case .name(let work):
-      self.folding = nil
-      // A commit that is durable may have seen to it already.
-      if isJournalDurable { return nil }
-      try checkHealth()
-      work.run()
+    case .name:
       do throws(RepositoryError) {
-        try work.result()
+        try checkHealth()
+        try syncJournalName()
       } catch {
         // A crash may bring the old journal back, without what was appended to the new one.
-        throw noted(
-          RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error))
+        giveUpFolding()
+        throw noted(error)
       }
-      isJournalDurable = true
+      self.folding = nil
       return nil
     }
   }
@@ -179,13 +175,13 @@ extension JSONFileStore {
     try fileSystem.rename(JSONFilePaths.temporary(for: paths.journal), to: paths.journal)
     (journal, isJournalDurable) = (new, false)
     let (fileSystem, directory) = (fileSystem, paths.directory)
-    let work = BackgroundWork<Void> { _ throws(RepositoryError) in
-      try fileSystem.syncDirectory(directory)
+    let work = BackgroundWork<Void> { _ throws(RepositoryError) in try fileSystem.syncDirectory(directory) }
+    folding = FoldInProgress(part: .name(work, old), mark: carried.sourceEnd)
+    return {
+      work.run()
       // What was in it is in the new one; it is closed when it is released, at the latest. A large file takes a while to be freed.
       do throws(RepositoryError) { try old.close() } catch {}
     }
-    folding = FoldInProgress(part: .name(work), mark: carried.sourceEnd)
-    return { work.run() }
   }
 
   /// Gives up a checkpoint that goes on beside commits, and waits until nothing is done for it any more.
@@ -199,9 +195,12 @@ extension JSONFileStore {
       if work.giveUp() != nil { isMainDurable = true }
       // The old journal has everything; a temporary file that stays is removed by the next open.
       do throws(RepositoryError) { try fileSystem.remove(JSONFilePaths.temporary(for: paths.journal)) } catch {}
-    case .name(let work):
-      // The next commit that is durable makes it so.
-      _ = work.giveUp()
+    case .name(let work, let old):
+      // What is under way for the old journal must not meet a later one that has its name and number.
+      old.stopGrowing()
+      if work.giveUp() != nil { isJournalDurable = true }
+      // If it was not done, the next commit that is durable makes it so; if it failed, no later sync says more.
+      if let error = work.failure, !isJournalDurable, !error.isOfOpening { _ = noted(unsynced(error)) }
     }
   }
 }

@@ -52,6 +52,7 @@ extension JSONFileStore {
   /// The old journal stays, and adds nothing to it.
   func replaceMain() throws(RepositoryError) {
     giveUpFolding()
+    try checkHealth()
     let draft = draft()
     let next = try draft.write()
     do throws(RepositoryError) {
@@ -136,9 +137,11 @@ extension JSONFileStore {
   func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse(of: batch)
     giveUpFolding()
+    try checkHealth()
     var isAppended = false
     if journal != nil {
       do throws(RepositoryError) {
+        if batch.durability == .durable { try syncJournalName() }
         try journal?.append(batch)
         isAppended = true
       } catch {
@@ -161,6 +164,8 @@ extension JSONFileStore {
   private func replaceMain(with batch: WriteBatch?) throws(RepositoryError) {
     do throws(RepositoryError) { try journal?.cutGrowth() } catch { throw noted(error) }
     var draft = draft()
+    // A copy of the old one would take the space that is wanted.
+    draft.options.keepsPreviousSnapshot = false
     if let batch {
       for record in batch.records { draft.changes[record.address] = record }
       draft.commit = batch.commits.upperBound

@@ -199,15 +199,30 @@ final class JSONFileStore {
   // MARK: -
 
   /// Makes sure that what is synced is found again: a power cut could bring the journal before this one back.
-  /// - Throws: `.outcomeUnknown`.
+  ///
+  /// Waits for the checkpoint that sees to it, if one does: after a sync that failed, a second one that succeeds says nothing.
+  /// - Throws: `.outcomeUnknown`; something else when the directory could not be opened, which says nothing of the name.
   func syncJournalName() throws(RepositoryError) {
     if isJournalDurable { return }
     do throws(RepositoryError) {
+      if case .name(let work, _) = folding?.part {
+        work.run()
+        if work.failure?.isOfOpening != true {
+          try work.result()
+          isJournalDurable = true
+          return
+        }
+      }
       try fileSystem.syncDirectory(paths.directory)
     } catch {
-      throw RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error)
+      throw error.isOfOpening ? error : unsynced(error)
     }
     isJournalDurable = true
+  }
+
+  /// The error for a directory whose sync has failed.
+  func unsynced(_ error: RepositoryError) -> RepositoryError {
+    RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error)
   }
 
   func checkHealth() throws(RepositoryError) {

@@ -9,7 +9,7 @@ struct SnapshotDraft: Sendable {
   var commit: UInt64
   /// The salt of the journal that is folded.
   let journalSalt: UInt32?
-  let options: StoreOptions
+  var options: StoreOptions
   let comparesChecksums: Bool
 
   var fold: SnapshotFold {
@@ -59,7 +59,21 @@ struct SnapshotDraft: Sendable {
     let temporary = JSONFilePaths.temporary(for: paths.previous)
     try fileSystem.remove(temporary)
     let file = try fileSystem.create(temporary)
-    if let owner = main.owner { try file.setOwner(owner) }
+    do throws(RepositoryError) {
+      if let owner = main.owner { try file.setOwner(owner) }
+      try copyMain(to: file, work)
+      try file.sync()
+      try fileSystem.rename(temporary, to: paths.previous)
+    } catch {
+      // A half copy takes space that is wanted; one that stays is removed by the next open.
+      do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
+      do throws(RepositoryError) { try file.close() } catch {}
+      throw error
+    }
+    try file.close()
+  }
+
+  private func copyMain(to file: any OpenFile, _ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
     var offset = 0
     while offset < main.size {
       let piece = try main.file.read(at: offset, count: 1 << 20)
@@ -70,8 +84,5 @@ struct SnapshotDraft: Sendable {
       offset += piece.count
       try work?.check()
     }
-    try file.sync()
-    try file.close()
-    try fileSystem.rename(temporary, to: paths.previous)
   }
 }

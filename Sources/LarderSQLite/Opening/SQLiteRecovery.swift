@@ -118,8 +118,12 @@ extension SQLiteOpening {
     guard let cut = report.cutTail, !cut.quarantineFile.isEmpty else { return }
     let unreported = SQLitePath.unreported(cut.quarantineFile)
     guard !SQLitePath.isAbsent(unreported) else { return }
+    // The log may have been torn at the same place before; those bytes are kept too.
+    var (name, number) = (cut.quarantineFile, 2)
+    while !SQLitePath.isAbsent(name), number < 1000 { (name, number) = ("\(cut.quarantineFile)-\(number)", number + 1) }
     do throws(RepositoryError) {
-      try fileSystem.rename(unreported, to: cut.quarantineFile)
+      try fileSystem.rename(unreported, to: name)
+      report.cutTail?.quarantineFile = name
       try fileSystem.syncDirectory(path.directory)
     } catch {
       // The copy is kept; that the cut will be reported once more does no harm.

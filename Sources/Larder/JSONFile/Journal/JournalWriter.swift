@@ -101,6 +101,8 @@ struct JournalWriter {
       // A failed sync may have been that of a commit. Any other failure is that of who needs the room, and tries again.
       hasGrowthFailed = true
       if error.code == .outcomeUnknown { throw error }
+      // What was written of it takes the last space of a full disk; if it stays, it is overwritten.
+      do throws(RepositoryError) { try file.cut(to: allocated) } catch {}
     }
   }
 
@@ -163,8 +165,11 @@ struct JournalWriter {
     }
   }
 
+  /// Stops what is under way to grow it, and waits for the end of that.
+  func stopGrowing() { growth?.giveUp() }
+
   func close() throws(RepositoryError) {
-    growth?.giveUp()
+    stopGrowing()
     try file.close()
   }
 }
