@@ -1,8 +1,13 @@
 import Foundation
 import StandInServer
+import Synchronization
 import Testing
 
 @testable import WeatherSpotsKit
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
 
 /// URLSession against a real server on loopback.
 @Suite(.timeLimit(.minutes(10))) struct URLSessionTransportTests {
@@ -34,6 +39,72 @@ import Testing
     #expect(server.events.value.piecesSent < 1_000_000_000 / 50_000)
     await server.stop()
   }
+
+  @Test(arguments: [[], ["Content-Length: 1000000000000"]], [1, 8])
+  func afterTheLimitNextToNothingIsReadHoweverFastTheServerIs(_ fields: [String], _ atOnce: Int) async throws {
+    let server = try FloodServer(fields)
+    let transport = URLSessionTransport(bodyLimit: 200_000)
+    await withTaskGroup(of: TransportError?.self) { group in
+      for _ in 0..<atOnce {
+        group.addTask {
+          do throws(TransportError) {
+            _ = try await transport.get(TransportRequest(server.url, timeout: .seconds(300)))
+            return nil
+          } catch {
+            return error
+          }
+        }
+      }
+      for await error in group { #expect(error == .tooLarge(host: "127.0.0.1", limit: 200_000)) }
+    }
+    await server.closed.wait { $0.count == atOnce }
+    // Most of it is what the system keeps between the two sides, up to 36 MiB with its usual limits; 120 to 1300 MiB were read once.
+    for bytes in server.closed.value { #expect(bytes < 64 << 20) }
+    server.stop()
+  }
+
+  @Test func aFloodIsNotReadWhenOnlyTheStatusIsWanted() async throws {
+    let server = try FloodServer(status: "404 Not Found")
+    let transport = URLSessionTransport()
+    await #expect(throws: ImageError.http(status: 404)) {
+      _ = try await transport.image(from: server.url, limit: 200_000, timeout: .seconds(300))
+    }
+    await server.closed.wait { $0.count == 1 }
+    for bytes in server.closed.value { #expect(bytes < 64 << 20) }
+    server.stop()
+  }
+
+  // The session tells nothing of the body of a redirection before its end, so only the time ends it.
+  @Test func aFloodInARedirectionEndsWithTheTime() async throws {
+    let server = try FloodServer(status: "302 Found", ["Location: /b", "Content-Length: 1000000000000"])
+    let limit = Duration.milliseconds(300)
+    #expect(await failure(server.url, bodyLimit: 200_000, timeout: limit) == .timedOut(host: "127.0.0.1", after: limit))
+    await server.closed.wait { $0.count == 1 }
+    server.stop()
+  }
+
+  @Test func aCallerThatGivesUpEndsAFlood() async throws {
+    let caller = Mutex<Task<TransportResponse, any Error>?>(nil)
+    // From the server's thread: those of the caller's pool may all wait for the session that is flooded.
+    let server = try FloodServer(status: "302 Found", ["Location: /b", "Content-Length: 1000000000000"]) {
+      caller.withLock { $0?.cancel() }
+    }
+    let request = TransportRequest(server.url, timeout: .seconds(300))
+    let task = caller.withLock { caller in
+      let task = Task { try await URLSessionTransport().get(request) }
+      caller = task
+      return task
+    }
+    await #expect(throws: TransportError.cancelled) { try await task.value }
+    await server.closed.wait { $0.count == 1 }
+    server.stop()
+  }
+
+  #if canImport(FoundationNetworking)
+    @Test func theQueueThatIsStoppedBeforeATaskIsCancelledIsWhereItIsLookedFor() {
+      #expect(URLSession(configuration: .ephemeral).readingQueue != nil)
+    }
+  #endif
 
   @Test func theTimeLimitIsForTheWholeAnswerAndNotForAPause() async throws {
     let server = try PictureServer(["/a": .endless(point, announced: nil)])

@@ -16,6 +16,7 @@ final class Exchange: Sendable {
   private struct State {
     var body = Data()
     var isTooLarge = false
+    var isStopped = false
     var redirections = 0
   }
 
@@ -49,6 +50,14 @@ final class Exchange: Sendable {
     }
     if isTooLarge { answer.give(.failure(.tooLarge(host: host, limit: limit))) }
     return !isTooLarge
+  }
+
+  /// Returns whether this is the first call: after the first piece that nobody wants a hundred more may come, and one stop is enough.
+  fileprivate func isFirstToStop() -> Bool {
+    state.withLock { state in
+      defer { state.isStopped = true }
+      return !state.isStopped
+    }
   }
 
   fileprivate func end(_ response: URLResponse?, _ error: (any Error)?) {
@@ -87,21 +96,20 @@ final class Exchanges: NSObject, URLSessionDataDelegate, Sendable {
     completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
   ) {
     completionHandler(.allow)
-    take(Data(), of: dataTask, response)
+    take(Data(), of: dataTask, response, session)
   }
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-    take(data, of: dataTask, dataTask.response)
+    take(data, of: dataTask, dataTask.response, session)
   }
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     exchange(of: task)?.end(task.response, error)
   }
 
-  private func take(_ piece: Data, of task: URLSessionDataTask, _ response: URLResponse?) {
-    guard exchange(of: task)?.take(piece, of: response) == false else { return }
-    // From elsewhere: this may be the session's own thread, for which cancelling waits. What comes until then is dropped.
-    DispatchQueue.global().async { task.cancel() }
+  private func take(_ piece: Data, of task: URLSessionDataTask, _ response: URLResponse?, _ session: URLSession) {
+    guard let exchange = exchange(of: task), !exchange.take(piece, of: response), exchange.isFirstToStop() else { return }
+    session.stop(task)
   }
 }
 
