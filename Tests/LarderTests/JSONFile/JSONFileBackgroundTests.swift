@@ -53,6 +53,58 @@ import Testing
     try backend.close()
   }
 
+  private func code(_ body: () throws -> Void) -> RepositoryError.Code? {
+    do { try body() } catch { return (error as? RepositoryError)?.code }
+    return nil
+  }
+
+  /// A store whose checkpoint has still to make the name of its new journal durable, and what does.
+  private func nameless(_ files: SimulatedFileSystem) throws -> (JSONFileBackend, () -> Void) {
+    let backend = JSONFileBackend(file: URL(fileURLWithPath: "/data/spots.json"), fileSystem: files)
+    _ = try backend.openAndRecover(.init()) { _ in }
+    for commit: UInt64 in 1...3 { try save(commit, on: backend) }
+    let snapshot = try #require(try backend.beginCheckpoint())
+    snapshot()
+    let journal = try #require(try backend.continueCheckpoint())
+    journal()
+    return (backend, try #require(try backend.continueCheckpoint()))
+  }
+
+  @Test func aSyncOfTheNameThatFailedIsNotForgotten() throws {
+    let files = SimulatedFileSystem()
+    let (backend, work) = try nameless(files)
+    files.fail(FaultPlan(.operation(files.operationCount + 1), code: .inputOutput))
+    work()
+    #expect(code { try save(4, on: backend, .durable) } == .outcomeUnknown)
+    #expect(code { try save(4, on: backend, .durable) } == .poisoned)
+    backend.abandon()
+  }
+
+  @Test func aSyncOfTheNameThatFailedIsNotedWhenTheCheckpointIsGivenUp() throws {
+    let files = SimulatedFileSystem()
+    let (backend, work) = try nameless(files)
+    files.fail(FaultPlan(.operation(files.operationCount + 1), code: .inputOutput))
+    work()
+    try save(4, on: backend)
+    #expect(code { try backend.checkpoint() } == .poisoned)
+    backend.abandon()
+  }
+
+  @Test func aDeletionOnAFullDiskWaitsForTheNameOfItsJournal() throws {
+    let files = SimulatedFileSystem()
+    let (backend, work) = try nameless(files)
+    let deletion = StoredRecord(collection: "spots", key: RecordKey("key 1"), revision: Revision(4), schemaVersion: 1, value: nil)
+    // The directory is synced, the deletion written and synced; there is no room for a snapshot.
+    files.fail(FaultPlan(.operation(files.operationCount + 4), code: .full, isPermanent: true))
+    try backend.commitOnFullDisk(WriteBatch(records: [deletion], commits: 4...4, durability: .durable))
+    for image in files.crashImages(.powerLoss) {
+      let again = JSONFileBackend(file: URL(fileURLWithPath: "/data/spots.json"), fileSystem: image.fileSystem)
+      #expect(try again.openAndRecover(.init()) { _ in }.commit == Revision(4))
+      again.abandon()
+    }
+    withExtendedLifetime(work) { backend.abandon() }
+  }
+
   @Test func whatWasFoldedIsFreedByTheWork() throws {
     let files = CountingFileSystem()
     let backend = JSONFileBackend(file: URL(fileURLWithPath: "/data/spots.json"), fileSystem: files)

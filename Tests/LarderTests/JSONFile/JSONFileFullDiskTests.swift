@@ -81,6 +81,34 @@ struct JSONFileFullDiskTests {
     #expect(found.commit == last + 5 && found.keys.count == Int(last) - 5)
   }
 
+  private struct Entry: Codable, Identifiable, Sendable {
+    let id: Int
+    let text: String
+  }
+
+  @Test func onlyTheFirstOfManyDeletionsTriesToMakeTheFilesSmaller() async throws {
+    let files = SimulatedFileSystem()
+    let repository = try await LocalRepository<Entry>(
+      backend: backend(SmallDisk(files, directory: "/data", blocks: 60)), schema: .init("entries"), options: .init(checkpoint: .manual))
+    var count = 0
+    var failure: RepositoryError.Code?
+    while failure == nil, count < 1_000 {
+      let entry = Entry(id: count, text: value)
+      failure = await code { try await repository.save(entry) }
+      if failure == nil { count += 1 }
+    }
+    #expect(failure == .full)
+    #expect(count >= 10)
+    try await repository.delete(0)
+    let before = files.operationCount
+    for id in 1...8 { try await repository.delete(id) }
+    // Each is written and synced, and the journal grows now and then.
+    #expect(files.operationCount - before <= 24)
+    #expect(try await repository.count() == count - 9)
+    // There is no room for the document; everything is in the journal.
+    #expect(await code { try await repository.close() } == .full)
+  }
+
   /// Where the deletions have room in the journal, and where they have none.
   @Test(arguments: [10, 1_600]) func aCrashInTheMiddleOfClearingLeavesAllOrNothing(_ keyLength: Int) throws {
     struct Broken: Error { let text: String }
