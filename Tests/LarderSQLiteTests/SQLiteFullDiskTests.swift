@@ -60,5 +60,83 @@ struct SQLiteFullDiskTests {
     #expect(try readBack(url).contents.count == 1)
   }
 
+  /// All of the store is in the log there, and the file has a few pages: there is no room for folding until it is small.
+  ///
+  /// After reopening, the deletions are an ordinary commit: nobody has found the disk full yet.
+  @Test(arguments: [false, true], [2_000, 20_000]) func aStoreThatWasClearedTakesValuesAgain(_ reopens: Bool, _ size: Int) throws {
+    try onDisk(of: 2 << 20) {
+      var backend = SQLiteBackend(file: url)
+      _ = try backend.openAndRecover(StoreOptions()) { _ in }
+      let value = String(repeating: "x", count: size)
+      let last = fill(backend, value, from: 0)
+      #expect(last > 20)
+      if reopens {
+        backend = SQLiteBackend(file: url)  // the first is dropped, as by a crash
+        _ = try backend.openAndRecover(StoreOptions()) { _ in }
+      }
+      let deletions = WriteBatch(records: (0..<last).map { record("key \($0)", nil, at: last + 1) }, commits: last + 1...last + 1)
+      if reopens { try backend.commit(deletions) } else { try backend.commitOnFullDisk(deletions) }
+      let again = fill(backend, value, from: last + 1)
+      #expect(again > last + 1 + last / 2)
+      #expect(backend.verify().isSound)
+      backend = SQLiteBackend(file: url)
+      var count: UInt64 = 0
+      let report = try backend.openAndRecover(StoreOptions()) { if $0.value != nil { count += 1 } }
+      #expect(report.commit == Revision(again) && count == again - last - 1)
+    }
+  }
+
+  @Test func aReaderKeepsTheSpaceOfTheLogUntilItEnds() throws {
+    try onDisk(of: 2 << 20) {
+      let backend = SQLiteBackend(file: url)
+      _ = try backend.openAndRecover(StoreOptions()) { _ in }
+      let last = fill(backend, value, from: 0)
+      let reader = try #require(try SQLiteConnection(path: url.resolvingSymlinksInPath().path, .readOnly))
+      try reader.execute("BEGIN")
+      #expect(try reader.prepare("SELECT count(*) FROM larder_store").number() == 1)
+      try backend.commitOnFullDisk(
+        WriteBatch(records: (0..<last).map { record("key \($0)", nil, at: last + 1) }, commits: last + 1...last + 1))
+      #expect(code { try backend.commit([record("new", "1", at: last + 2)], at: last + 2) } == .full)
+      try reader.execute("COMMIT")
+      try backend.commit([record("new", "1", at: last + 2)], at: last + 2)
+      #expect(backend.verify().isSound)
+      try reader.close()
+      try backend.close()
+      #expect(try readBack(url).report.commit == Revision(last + 2))
+    }
+  }
+
+  /// The file is as large as the disk there, and what was deleted is free pages in it.
+  @Test func valuesHaveRoomInFreePages() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAndRecover(StoreOptions()) { _ in }
+    try backend.commit((0..<100).map { record("key \($0)", value, at: 1) }, at: 1)
+    try backend.checkpoint()
+    let disk = try size() + (32 << 10) + (180 << 10)
+    try onDisk(of: disk) {
+      #expect(code { try backend.commit([record("new", value, at: 2)], at: 2) } == .full)
+      try backend.commitOnFullDisk(WriteBatch(records: (0..<30).map { record("key \($0)", nil, at: 2) }, commits: 2...2))
+      for commit in 3...12 { try backend.commit([record("new \(commit)", value, at: UInt64(commit))], at: UInt64(commit)) }
+      #expect(backend.verify().isSound)
+    }
+    try backend.close()
+    #expect(try readBack(url).contents.count == 110)
+  }
+
+  /// Plays a disk on which there is nothing but the store: SQLite's writes find it full, and the store is told what is free.
+  private func onDisk(of size: Int, _ body: () throws -> Void) throws {
+    let path = url.resolvingSymlinksInPath().path
+    FaultyFiles.setDisk(size, at: path)
+    defer { FaultyFiles.setDisk(nil, at: path) }
+    try SQLiteSpace.$diskSize.withValue(size) { try body() }
+  }
+
+  /// Saves values until the disk is full; returns the newest commit.
+  private func fill(_ backend: SQLiteBackend, _ value: String, from newest: UInt64) -> UInt64 {
+    var last = newest
+    while code({ try backend.commit([record("key \(last)", value, at: last + 1)], at: last + 1) }) == nil { last += 1 }
+    return last
+  }
+
   private func size() throws -> Int { try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.size] as? Int) }
 }

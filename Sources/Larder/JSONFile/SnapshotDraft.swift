@@ -9,7 +9,7 @@ struct SnapshotDraft: Sendable {
   var commit: UInt64
   /// The salt of the journal that is folded.
   let journalSalt: UInt32?
-  let options: StoreOptions
+  var options: StoreOptions
   let comparesChecksums: Bool
 
   var fold: SnapshotFold {
