@@ -17,12 +17,6 @@ struct SQLiteFullDiskTests {
     try #require(FaultyFiles.isInstalled)
   }
 
-  /// Has the next write of the log find the disk full: that of an ordinary commit.
-  private func fillDisk() {
-    let log = url.resolvingSymlinksInPath().path + "-wal"
-    FaultyFiles.set(.init(operation: .write, countdown: 1, result: SQLITE_FULL), at: log)
-  }
-
   private let value = String(repeating: "x", count: 20_000)
 
   @Test(arguments: [0, 3, 10_000]) func aStoreThatHasFilledTheDiskCanBeCleared(_ limit: Int) throws {
@@ -34,7 +28,6 @@ struct SQLiteFullDiskTests {
     // Not one page more, as on a disk that is full.
     try backend.execute("PRAGMA max_page_count = 1")
     #expect(code { try backend.commit([record("new", value, at: 2)], at: 2) } == .full)
-    fillDisk()
     try backend.commitOnFullDisk(WriteBatch(records: keys.map { record($0, nil, at: 2) }, commits: 2...2))
     #expect(try size() < 100_000)
     #expect(backend.verify().isSound)
@@ -53,7 +46,6 @@ struct SQLiteFullDiskTests {
     _ = try backend.openAndRecover(StoreOptions(limits: .init(tombstones: 0))) { _ in }
     try backend.commit((0..<50).map { record("key \($0)", value, at: 1) }, at: 1)
     try backend.execute("PRAGMA max_page_count = 1")
-    fillDisk()
     try backend.commitOnFullDisk(WriteBatch(records: (0..<49).map { record("key \($0)", nil, at: 2) }, commits: 2...2))
     #expect(backend.verify().isSound)
     try backend.close()
@@ -83,6 +75,29 @@ struct SQLiteFullDiskTests {
       var count: UInt64 = 0
       let report = try backend.openAndRecover(StoreOptions()) { if $0.value != nil { count += 1 } }
       #expect(report.commit == Revision(again) && count == again - last - 1)
+    }
+  }
+
+  /// Small records, whose tombstones are not much smaller.
+  @Test(arguments: [1, 40, 150]) func tombstonesThatHaveNoRoomAreForgotten(_ length: Int) throws {
+    try onDisk(of: 1 << 20) {
+      let backend = SQLiteBackend(file: url)
+      _ = try backend.openAndRecover(StoreOptions()) { _ in }
+      let small = String(repeating: "y", count: length)
+      var last = 0
+      func keys(_ commit: Int) -> [String] { (0..<100).map { "key \(commit) \($0)" } }
+      while code({
+        try backend.commit(keys(last).map { record($0, small, at: UInt64(last + 1)) }, at: UInt64(last + 1))
+      }) == nil { last += 1 }
+      let next = UInt64(last + 1)
+      try backend.commitOnFullDisk(WriteBatch(records: (0..<last).flatMap(keys).map { record($0, nil, at: next) }, commits: next...next))
+      try backend.commit([record("new", small, at: next + 1)], at: next + 1)
+      #expect(backend.verify().isSound)
+      try backend.close()
+      let (report, contents) = try readBack(url)
+      let tombstones = contents.count - 1
+      #expect(report.commit == Revision(next + 1) && (tombstones == 0) == (report.tombstoneHorizon == Revision(next)))
+      #expect(tombstones == 0 || tombstones == last * 100)
     }
   }
 

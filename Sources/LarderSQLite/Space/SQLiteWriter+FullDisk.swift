@@ -32,18 +32,14 @@ extension SQLiteWriter {
   /// - Parameter tombstoneLimit: How many tombstones there may be; where a batch makes more, none are written, and the older ones forgotten.
   func writeOnFullDisk(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
     guard sharing == nil else { return try write(batch) }
+    try checkUse()
     // What the log has given back is room for the deletions.
     giveBack()
     do throws(RepositoryError) {
-      try write(batch)
+      try clear(batch, keeping: tombstoneLimit)
     } catch {
-      guard error.code == .full else { throw error }
-      do throws(RepositoryError) {
-        try clear(batch, keeping: tombstoneLimit)
-      } catch {
-        guard error.code == .full, tombstoneLimit > 0 else { throw error }
-        try clear(batch, keeping: 0)
-      }
+      guard error.code == .full, tombstoneLimit > 0 else { throw error }
+      try clear(batch, keeping: 0)
     }
     giveBack()
   }
@@ -64,7 +60,6 @@ extension SQLiteWriter {
       if collections.contains(record.collection), let crc = try table(record.collection).checksum(of: record.key) {
         deleted[record.collection, default: [:]][record.key] = crc
       }
-      if !forgets { try bury(record, &next) }
     }
     for (collection, records) in deleted {
       for crc in records.values { next.subtract(crc) }
@@ -77,7 +72,11 @@ extension SQLiteWriter {
         for key in records.keys { try table.delete(key) }
       }
     }
-    guard forgets else { return }
+    // After the deletions, whose pages they take: a file that grew could not be folded.
+    guard forgets else {
+      for record in batch.records { try bury(record, &next) }
+      return
+    }
     let all = try connection.prepare("SELECT crc FROM \(SQLiteLayout.tombstones)")
     while try all.step() { next.subtract(try all.integer(0)) }
     try all.reset()
