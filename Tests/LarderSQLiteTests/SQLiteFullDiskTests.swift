@@ -78,8 +78,21 @@ struct SQLiteFullDiskTests {
     }
   }
 
+  @Test func tombstonesThatHaveNoRoomAreForgotten() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAndRecover(StoreOptions()) { _ in }
+    try backend.commit((0..<9).map { record("key \($0)", value, at: 1) }, at: 1)
+    // Once, for the commit that has them.
+    let log = url.resolvingSymlinksInPath().path + "-wal"
+    FaultyFiles.set(.init(operation: .write, countdown: 1, result: SQLITE_FULL), at: log)
+    try backend.commitOnFullDisk(WriteBatch(records: (0..<9).map { record("key \($0)", nil, at: 2) }, commits: 2...2))
+    try backend.close()
+    let (report, contents) = try readBack(url)
+    #expect(report.commit == Revision(2) && report.tombstoneHorizon == Revision(2) && contents.isEmpty)
+  }
+
   /// Small records, whose tombstones are not much smaller.
-  @Test(arguments: [1, 40, 150]) func tombstonesThatHaveNoRoomAreForgotten(_ length: Int) throws {
+  @Test(arguments: [1, 40, 150]) func tombstonesTakeThePagesOfWhatWasDeleted(_ length: Int) throws {
     try onDisk(of: 1 << 20) {
       let backend = SQLiteBackend(file: url)
       _ = try backend.openAndRecover(StoreOptions()) { _ in }
