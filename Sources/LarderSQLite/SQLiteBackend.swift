@@ -69,7 +69,7 @@ public final class SQLiteBackend: StorageBackend {
   /// Writes the batch in one transaction.
   ///
   /// Of the disk it leaves 256 KiB free (and one 500th of the file's size), unless the store is shared: what it takes to clear a store that has
-  /// filled it.
+  /// filled it. Before it refuses values for that, it gives back what log and free pages hold.
   /// - Throws: `.full`, `.inputOutput`, `.locked` when a foreign program holds the database or has committed to it since it was opened,
   ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`,
   ///   `.unsupported` or `.corrupted`, each with nothing of the batch kept; `.outcomeUnknown` when COMMIT met an I/O error; `.poisoned` after that.
@@ -77,8 +77,8 @@ public final class SQLiteBackend: StorageBackend {
     try store.withLock { store throws(RepositoryError) in try store.write(batch) }
   }
 
-  /// Writes deletions in the space that commits of values leave free for them, without tombstones where these would be more than the limit, and makes
-  /// the file as small as what is left, if that has room; see `StorageBackend.commitOnFullDisk(_:)`.
+  /// Writes deletions in the space that commits of values leave free for them, without tombstones where these would be more than the limit or have no
+  /// room, and makes the file as small as what is left, if that has room; see `StorageBackend.commitOnFullDisk(_:)`.
   ///
   /// - Throws: as ``commit(_:)``; `.full` when another program has taken that space too.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {

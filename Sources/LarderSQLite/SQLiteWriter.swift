@@ -63,9 +63,9 @@ final class SQLiteWriter {
   func write(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse()
     if sharing == nil { try checkOrder(batch, after: row) }
+    try checkSpace(for: batch)
     try transaction(durability(of: batch.durability)) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
-      try self.checkSpace(for: batch)
       for record in batch.records { try self.apply(record, to: &next) }
       next.commit = batch.commits.upperBound
       if batch.durability == .buffered { next.isBuffered = true }

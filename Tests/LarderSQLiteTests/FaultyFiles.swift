@@ -36,6 +36,8 @@ enum FaultyFiles {
     var originals: [UInt: UInt] = [:]
     var counts: [String: [Operation: Int]] = [:]
     var cached: [String: Cached] = [:]
+    /// The sizes of the disks that databases have for themselves, by the paths of these.
+    var disks: [String: Int] = [:]
     /// The numbers of the failures that the files have met.
     var errorNumbers: [String: Int32] = [:]
   }
@@ -78,6 +80,7 @@ enum FaultyFiles {
       let original = FaultyFiles.original(file)?.xWrite
       let fault = FaultyFiles.meet(.write, file)
       if let fault, !fault.happens { return fault.result }
+      if let path = FaultyFiles.path(file), !FaultyFiles.hasRoom(for: Int(offset) + Int(count), at: path) { return SQLITE_FULL }
       let result = original?(file, bytes, count, offset) ?? SQLITE_IOERR
       if let path = FaultyFiles.path(file) { FaultyFiles.noteWrite(Int(offset), Int(count), at: path) }
       return fault?.result ?? result
@@ -142,6 +145,18 @@ enum FaultyFiles {
   ///
   /// - Parameter fault: What fails; `nil` ends it.
   static func set(_ fault: Fault?, at path: String) { state.withLock { $0.faults[path] = fault } }
+
+  /// Gives a database and its log a disk of so many bytes; the path must have no links in it.
+  static func setDisk(_ size: Int?, at path: String) { state.withLock { $0.disks[path] = size } }
+
+  /// Whether the disk of a file has room for it when it ends there.
+  private static func hasRoom(for end: Int, at path: String) -> Bool {
+    let main = path.hasSuffix("-wal") ? String(path.dropLast(4)) : path
+    guard let disk = state.withLock({ $0.disks[main] }) else { return true }
+    func size(_ path: String) -> Int { ((try? FileManager.default.attributesOfItem(atPath: path)[.size]) as? Int) ?? 0 }
+    let growth = end - size(path)
+    return growth <= 0 || ["", "-wal", "-shm"].reduce(growth) { $0 + size(main + $1) } <= disk
+  }
 
   /// How often something was done to a file.
   static func count(_ operation: Operation, at path: String) -> Int { state.withLock { $0.counts[path]?[operation] ?? 0 } }

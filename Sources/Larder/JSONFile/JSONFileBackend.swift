@@ -129,7 +129,8 @@ public final class JSONFileBackend: StorageBackend {
   /// Appends deletions to the space that the journal keeps for them, and folds it, so that the space of what was deleted is free; where there is
   /// no room in it, writes the document anew without what is deleted.
   ///
-  /// For the new document the journal gives back what it has allocated ahead: there is room for some records that stay.
+  /// For the new document the journal gives back what it has allocated ahead: there is room for some records that stay. Tombstones that have none are
+  /// forgotten, and the report of the next opening says since when deletions are known.
   /// - Throws: as ``commit(_:)``; `.full` when what stays has no room beside the old document.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commitOnFullDisk(batch) }

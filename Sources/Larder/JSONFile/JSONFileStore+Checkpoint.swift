@@ -150,22 +150,63 @@ extension JSONFileStore {
     }
     if isAppended { note(batch) }
     do throws(RepositoryError) {
-      try replaceMain(with: isAppended ? nil : batch)
+      do throws(RepositoryError) { try journal?.cutGrowth() } catch { throw noted(error) }
+      do throws(RepositoryError) {
+        try replaceMain(with: isAppended ? nil : batch)
+      } catch {
+        // Tombstones may have no room where deleting has: whoever asks for the deletions since then is told to load everything again.
+        guard error.code == .full else { throw error }
+        try replaceMain(with: isAppended ? nil : batch, keepingTombstones: false)
+      }
     } catch {
       // What was appended is committed, whatever prevents the files from becoming smaller.
       guard isAppended, error.code != .outcomeUnknown else { throw error }
     }
   }
 
-  /// Puts a snapshot of everything in the place of the old one, in the space that the journal has allocated ahead, and removes the journal.
+  /// Folds the journal for a value that has no room, if that promises space: something was deleted or overwritten, as by a store that was cleared
+  /// before it was opened.
+  ///
+  /// Cost where it has no room: one snapshot up to the end of the disk, once for each end of the journal.
+  /// - Returns: Whether there is more space now.
+  /// - Throws: `.outcomeUnknown`.
+  func giveBack() throws(RepositoryError) -> Bool {
+    guard let journal, journal.end != triedToGiveBackAt else { return false }
+    giveUpFolding()
+    try checkHealth()
+    let live = changes.values.reduce(0) { $0 + ($1.value?.count ?? 0) }
+    let isOverwritten = live * 2 <= journal.end && journal.end > 2 * tuning.journalChunk
+    guard isOverwritten || changes.values.contains(where: { $0.value == nil }) else { return false }
+    triedToGiveBackAt = journal.end
+    do throws(RepositoryError) {
+      try self.journal?.cutGrowth()
+      do throws(RepositoryError) {
+        try replaceMain(with: nil)
+      } catch {
+        // Deletions need it. Where it is gone meanwhile, they are tried in a new snapshot.
+        do throws(RepositoryError) { try self.journal?.growAgain(to: journal.allocated) } catch {
+          guard error.code != .outcomeUnknown else { throw error }
+        }
+        throw error
+      }
+      triedToGiveBackAt = nil
+      return true
+    } catch {
+      // The caller hears that there is no room for the value.
+      guard error.code == .outcomeUnknown else { return false }
+      throw noted(error)
+    }
+  }
+
+  /// Puts a snapshot of everything in the place of the old one, and removes the journal.
   ///
   /// - Parameter batch: Deletions that the journal does not have.
-  /// - Throws: `.full` with nothing done but that the journal has no space ahead any more; `.outcomeUnknown`.
-  private func replaceMain(with batch: WriteBatch?) throws(RepositoryError) {
-    do throws(RepositoryError) { try journal?.cutGrowth() } catch { throw noted(error) }
+  /// - Throws: `.full` with nothing done; `.outcomeUnknown`.
+  private func replaceMain(with batch: WriteBatch?, keepingTombstones: Bool = true) throws(RepositoryError) {
     var draft = draft()
     // A copy of the old one would take the space that is wanted.
     draft.options.keepsPreviousSnapshot = false
+    if !keepingTombstones { draft.options.limits.tombstones = 0 }
     if let batch {
       for record in batch.records { draft.changes[record.address] = record }
       draft.commit = batch.commits.upperBound

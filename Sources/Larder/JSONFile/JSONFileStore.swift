@@ -22,6 +22,8 @@ final class JSONFileStore {
   var folding: FoldInProgress?
   /// When the first of them was made, or found when the store was opened.
   var oldestChange: ContinuousClock.Instant?
+  /// Where the journal ended when it was last tried to fold it for a value that had no room.
+  var triedToGiveBackAt: Int?
   /// The newest commit.
   private(set) var commit: UInt64
   /// The failure of a sync, after which nothing is written any more.
@@ -48,6 +50,16 @@ final class JSONFileStore {
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse(of: batch)
+    do throws(RepositoryError) {
+      try append(batch)
+    } catch {
+      guard error.code == .full, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw error }
+      try append(batch)
+    }
+    note(batch)
+  }
+
+  private func append(_ batch: WriteBatch) throws(RepositoryError) {
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
       if batch.durability == .durable { try syncJournalName() }
@@ -55,7 +67,6 @@ final class JSONFileStore {
     } catch {
       throw noted(error)
     }
-    note(batch)
   }
 
   /// Makes sure that a batch can be committed.

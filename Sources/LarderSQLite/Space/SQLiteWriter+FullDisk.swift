@@ -1,39 +1,55 @@
 internal import Larder
 
 extension SQLiteWriter {
-  /// Throws `.full` for values that would take the space which is kept for clearing the store.
+  /// Throws `.full` for values that would take the space which is kept for clearing the store, once all was given back that can be.
   ///
-  /// Not beside others, who do not keep it.
+  /// Not beside others, who do not keep it. Called before the transaction, in which nothing can be given back.
   func checkSpace(for batch: WriteBatch) throws(RepositoryError) {
     guard sharing == nil, batch.records.contains(where: { $0.value != nil }) else { return }
     // Each record may change some pages beside those that its value takes.
     let bytes = batch.records.reduce(0) { $0 + $1.key.byteCount + ($1.value?.count ?? 0) }
     let needed = bytes + bytes / 8 + min(batch.records.count, 64) * 8192
     if SQLiteSpace.isPlentiful(for: needed, beside: connection.path) { return }
+    do throws(RepositoryError) {
+      return try SQLiteSpace(connection).check(needed, of: connection.path)
+    } catch {
+      guard error.code == .full else { throw error }
+    }
+    giveBack()
+    try checkUse()
     try SQLiteSpace(connection).check(needed, of: connection.path)
   }
 
-  /// Throws `.full` where folding the log would take that space.
+  /// Throws `.full` where folding the log has no room.
   func checkSpaceToFold() throws(RepositoryError) {
     guard sharing == nil else { return }
     try SQLiteSpace(connection).checkFold(of: connection.path)
   }
 
-  /// Commits deletions, and makes the file smaller by what was deleted.
+  /// Commits deletions, and gives the space back that they free.
   ///
+  /// Where tombstones have no room they are forgotten: whoever asks for the deletions since then is told to load everything again.
   /// - Parameter tombstoneLimit: How many tombstones there may be; where a batch makes more, none are written, and the older ones forgotten.
   func writeOnFullDisk(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
+    guard sharing == nil else { return try write(batch) }
+    try checkUse()
+    // What the log has given back is room for the deletions.
+    giveBack()
     do throws(RepositoryError) {
-      try write(batch)
+      try clear(batch, keeping: tombstoneLimit)
     } catch {
-      guard error.code == .full, sharing == nil else { throw error }
-      try transaction(.durable) { next throws(RepositoryError) in
-        try self.checkOrder(batch, after: next)
-        try self.clear(batch, keeping: tombstoneLimit, &next)
-        next.commit = batch.commits.upperBound
-      }
+      guard error.code == .full, tombstoneLimit > 0 else { throw error }
+      try clear(batch, keeping: 0)
     }
-    if sharing == nil { compact() }
+    giveBack()
+  }
+
+  private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
+    try transaction(.durable) { next throws(RepositoryError) in
+      try self.checkOrder(batch, after: next)
+      try self.clear(batch, keeping: tombstoneLimit, &next)
+      next.commit = batch.commits.upperBound
+    }
   }
 
   /// Deletes records; those of a whole collection at once, which changes no page of theirs.
@@ -44,7 +60,6 @@ extension SQLiteWriter {
       if collections.contains(record.collection), let crc = try table(record.collection).checksum(of: record.key) {
         deleted[record.collection, default: [:]][record.key] = crc
       }
-      if !forgets { try bury(record, &next) }
     }
     for (collection, records) in deleted {
       for crc in records.values { next.subtract(crc) }
@@ -57,7 +72,11 @@ extension SQLiteWriter {
         for key in records.keys { try table.delete(key) }
       }
     }
-    guard forgets else { return }
+    // After the deletions, whose pages they take: a file that grew could not be folded.
+    guard forgets else {
+      for record in batch.records { try bury(record, &next) }
+      return
+    }
     let all = try connection.prepare("SELECT crc FROM \(SQLiteLayout.tombstones)")
     while try all.step() { next.subtract(try all.integer(0)) }
     try all.reset()
@@ -73,17 +92,20 @@ extension SQLiteWriter {
     next.add(Int64(record.checksum))
   }
 
-  /// Writes what is left anew, if that has room, and gives the rest of file and log back.
+  /// Gives the system what the log and the free pages hold of a full disk, as far as that has room.
   ///
-  /// What was deleted is committed: a failure costs nobody anything but the space. Only a failed sync matters, and shows in the next call.
-  private func compact() {
-    do {
-      let used = try (connection.prepare("PRAGMA page_count").number() ?? 0) - (connection.prepare("PRAGMA freelist_count").number() ?? 0)
-      // Each page in the log, with its header.
-      guard try SQLiteSpace(connection).hasRoom(for: Int(clamping: used) * (4096 + 24)) else { return }
-      try connection.withAttachment { () throws(RepositoryError) in try connection.execute("VACUUM") }
+  /// The log cannot shrink before it is folded, and where all of the store is in it, folding has room only once `VACUUM` has made the store small.
+  /// Nothing that was committed depends on it, so its failures fail nobody: it is tried again before a value is refused. A reader that keeps the log
+  /// in use costs its space until then. Only a failed sync matters, and shows in the next call.
+  private func giveBack() {
+    do throws(RepositoryError) {
+      try connection.checkPresence()
+      if try SQLiteSpace(connection).isCompactingWorthwhile {
+        try connection.withAttachment { () throws(RepositoryError) in try connection.execute("VACUUM") }
+      }
       try checkSpaceToFold()
-      try connection.checkpoint(truncating: true)
+      // At once, or not: a caller waits.
+      try connection.waiting(.zero) { () throws(RepositoryError) in try connection.checkpoint(truncating: true) }
     } catch { _ = poisoned(by: error) }
   }
 }

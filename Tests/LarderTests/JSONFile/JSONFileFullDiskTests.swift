@@ -69,6 +69,50 @@ struct JSONFileFullDiskTests {
     }
   }
 
+  /// The deletions are an ordinary commit there: nobody has found the disk full yet.
+  @Test(arguments: [false, true]) func aStoreThatWasClearedAfterOpeningGivesTheSpaceBack(_ isFolded: Bool) throws {
+    let disk = SmallDisk(SimulatedFileSystem(), directory: "/data", blocks: isFolded ? 71 : 49)
+    var backend = backend(disk)
+    _ = try backend.openAndRecover(StoreOptions(limits: .init(tombstones: 0))) { _ in }
+    var last: UInt64 = 0
+    if isFolded {
+      for commit in 1...5 { try backend.commit(batch(UInt64(commit), [(commit, value)])) }
+      try backend.checkpoint()
+      last = 5
+    }
+    last = try fill(backend, from: last + 1)
+    backend.abandon()
+    backend = self.backend(disk)
+    _ = try backend.openAndRecover(StoreOptions(limits: .init(tombstones: 0))) { _ in }
+    try backend.commit(batch(last + 1, (1...Int(last)).map { ($0, nil) }))
+    let again = try fill(backend, from: last + 2)
+    #expect(again > last + 10, "\(again - last - 1) values after \(last)")
+    #expect(backend.verify().isSound)
+    backend.abandon()
+    let found = try records(disk)
+    #expect(found.commit == again && found.keys.count == Int(again - last - 1))
+  }
+
+  @Test func tombstonesThatHaveNoRoomAreForgotten() throws {
+    let disk = SmallDisk(SimulatedFileSystem(), directory: "/data", blocks: 65)
+    let backend = backend(disk)
+    _ = try backend.openAndRecover(StoreOptions()) { _ in }
+    var last: UInt64 = 0
+    // Some thousand small records, whose tombstones are larger than what the journal keeps for deletions.
+    while true {
+      let first = Int(last) * 100
+      do { try backend.commit(batch(last + 1, (first..<first + 100).map { ($0, "1") })) } catch { break }
+      last += 1
+    }
+    #expect(last > 15)
+    try backend.commitOnFullDisk(batch(last + 1, (0..<Int(last) * 100).map { ($0, nil) }))
+    try backend.commit(batch(last + 2, [(1, value)]))
+    #expect(backend.verify().isSound)
+    backend.abandon()
+    let report = try self.backend(disk).open(StoreOptions(access: .readOnly)) { _ in }
+    #expect(report.commit == Revision(last + 2) && report.tombstoneHorizon == Revision(last + 1))
+  }
+
   @Test func deletingLittleOfMuchNeedsNoRoomForTheRest() throws {
     let disk = SmallDisk(SimulatedFileSystem(), directory: "/data", blocks: 60)
     let backend = backend(disk)

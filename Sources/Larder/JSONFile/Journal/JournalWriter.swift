@@ -153,6 +153,11 @@ struct JournalWriter {
     allocated = min(allocated, size)
   }
 
+  /// Allocates again what was cut, for the deletions that it is kept for.
+  mutating func growAgain(to size: Int) throws(RepositoryError) {
+    if size > allocated { try allocate(size) }
+  }
+
   /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle, and syncs them.
   ///
   /// Without the sync a power cut may bring back a commit that was refused, after its caller has cleaned up behind it.
