@@ -72,7 +72,8 @@ struct SQLiteSpace {
       return max(diskSize - sizes.reduce(0, +), 0)
     }
     var status = statvfs()
-    guard systemStatus(path, &status) == 0 else { return nil }
+    // A file system that has no blocks, as some over a network, counts nothing: it would seem full.
+    guard systemStatus(path, &status) == 0, status.f_blocks > 0 else { return nil }
     return Int(clamping: UInt64(status.f_bavail).multipliedFullWidth(by: UInt64(status.f_frsize)).low)
   }
 }
