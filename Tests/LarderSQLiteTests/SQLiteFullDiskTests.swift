@@ -41,6 +41,22 @@ struct SQLiteFullDiskTests {
     #expect(report.tombstoneHorizon == Revision(limit == 10_000 ? 0 : 2))
   }
 
+  /// The next sync would succeed, and prove nothing.
+  @Test func aSyncThatFailsWhileSpaceIsGivenBackLetsNoDeletionThrough() throws {
+    let log = url.resolvingSymlinksInPath().path + "-wal"
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAndRecover(StoreOptions()) { _ in }
+    try backend.commit([record("a", "1", at: 1)], at: 1)
+    try backend.commit([record("b", "1", at: 2)], at: 2, .buffered)
+    FaultyFiles.set(.init(operation: .sync, countdown: 1, result: SQLITE_IOERR | 4 << 8), at: log)
+    let deletion = WriteBatch(records: [record("a", nil, at: 3)], commits: 3...3)
+    #expect(code { try backend.commitOnFullDisk(deletion) } == .poisoned)
+    FaultyFiles.set(nil, at: log)
+    #expect(code { try backend.commitOnFullDisk(deletion) } == .poisoned)
+    try backend.close()
+    #expect(try readBack(url).report.commit <= Revision(2))
+  }
+
   @Test func someOfACollectionIsDeletedOneByOne() throws {
     let backend = SQLiteBackend(file: url)
     _ = try backend.openAndRecover(StoreOptions(limits: .init(tombstones: 0))) { _ in }

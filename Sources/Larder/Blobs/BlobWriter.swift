@@ -69,7 +69,7 @@ public actor BlobWriter {
 
   /// Makes what was written the blob of its key; returns when it is durable.
   ///
-  /// - Throws: as ``BlobStore/save(_:for:)``; in every case the write is over, and on failure nothing is left.
+  /// - Throws: as `save` of ``BlobStore``; in every case the write is over, and on failure nothing is left.
   public func finish() async throws(RepositoryError) {
     try failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }

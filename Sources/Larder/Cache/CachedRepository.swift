@@ -89,7 +89,10 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   ///
   /// What can be answered from storage is answered first. With ``FetchPolicy/staleWhileRevalidate``, what was stale is refreshed in the
   /// background after this returns, within the same bound.
-  /// - Parameter maxConcurrentFetches: How many keys are fetched at a time, at least one: 6 unless given.
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - policy: How each is answered.
+  ///   - maxConcurrentFetches: How many keys are fetched at a time, at least one: 6 unless given.
   public nonisolated(nonsending) func values(
     for keys: [Key], policy: FetchPolicy = .cacheFirst, maxConcurrentFetches: Int = 6
   ) async -> [Key: Result<Cached<Value>, any Error>] {

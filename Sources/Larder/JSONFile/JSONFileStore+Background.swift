@@ -44,6 +44,7 @@ extension JSONFileStore {
       try checkpoint()
       return nil
     }
+    givenUp = nil
     let draft = draft()
     let work = BackgroundWork<MainFile> { work throws(RepositoryError) in try draft.write(work) }
     folding = FoldInProgress(part: .snapshot(work, draft), mark: journal.end)
@@ -54,6 +55,7 @@ extension JSONFileStore {
   /// Goes on with a checkpoint whose long part has ended.
   /// - Returns: The next long part; `nil` when the checkpoint is over, or was given up.
   func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
+    if let error = givenUp.take() { throw error }
     guard let folding else { return nil }
     switch folding.part {
     case .snapshot(let work, _):

@@ -34,7 +34,7 @@ extension JSONFileStore {
   /// The next snapshot, with all changes that no checkpoint is at work on.
   func draft() -> SnapshotDraft {
     SnapshotDraft(
-      paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit, journalSalt: journal?.header.salt,
+      paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit, journalSalt: journal?.header.salt ?? unusedSalt,
       options: options, comparesChecksums: tuning.comparesChecksums)
   }
 
@@ -120,11 +120,12 @@ extension JSONFileStore {
       throw error
     }
     let old = journal
-    isJournalDurable = true
-    (journal, unusedJournal) = (nil, new.identity)
+    (journal, unusedJournal, unusedSalt) = (nil, new.identity, header.salt)
+    isJournalDurable = false
     do throws(RepositoryError) { try old?.close() } catch {}  // what was in it is in the snapshot
     try fileSystem.syncDirectory(paths.directory)
-    (journal, unusedJournal) = (new, nil)
+    isJournalDurable = true
+    (journal, unusedJournal, unusedSalt) = (new, nil, nil)
   }
 }
 
@@ -149,6 +150,7 @@ extension JSONFileStore {
       }
     }
     if isAppended { note(batch) }
+    let allocated = journal?.allocated ?? 0
     do throws(RepositoryError) {
       do throws(RepositoryError) { try journal?.cutGrowth() } catch { throw noted(error) }
       do throws(RepositoryError) {
@@ -161,6 +163,7 @@ extension JSONFileStore {
     } catch {
       // What was appended is committed, whatever prevents the files from becoming smaller.
       guard isAppended, error.code != .outcomeUnknown else { throw error }
+      try keepReserve(allocated)
     }
   }
 
@@ -172,21 +175,25 @@ extension JSONFileStore {
   /// - Throws: `.outcomeUnknown`.
   func giveBack() throws(RepositoryError) -> Bool {
     guard let journal, journal.end != triedToGiveBackAt else { return false }
-    giveUpFolding()
-    try checkHealth()
+    triedToGiveBackAt = journal.end
+    if let folding {
+      // Its unfinished file may have taken the last space.
+      giveUpFolding()
+      if case .snapshot = folding.part {
+        givenUp = RepositoryError(.full, "the checkpoint was given up for a value that had no room", file: paths.snapshot)
+      }
+      try checkHealth()
+      return true
+    }
     let live = changes.values.reduce(0) { $0 + ($1.value?.count ?? 0) }
     let isOverwritten = live * 2 <= journal.end && journal.end > 2 * tuning.journalChunk
     guard isOverwritten || changes.values.contains(where: { $0.value == nil }) else { return false }
-    triedToGiveBackAt = journal.end
     do throws(RepositoryError) {
       try self.journal?.cutGrowth()
       do throws(RepositoryError) {
         try replaceMain(with: nil)
       } catch {
-        // Deletions need it. Where it is gone meanwhile, they are tried in a new snapshot.
-        do throws(RepositoryError) { try self.journal?.growAgain(to: journal.allocated) } catch {
-          guard error.code != .outcomeUnknown else { throw error }
-        }
+        try keepReserve(journal.allocated)
         throw error
       }
       triedToGiveBackAt = nil
@@ -195,6 +202,15 @@ extension JSONFileStore {
       // The caller hears that there is no room for the value.
       guard error.code == .outcomeUnknown else { return false }
       throw noted(error)
+    }
+  }
+
+  /// Allocates again what was cut from the journal, because deletions need it.
+  ///
+  /// Where it is gone meanwhile, they are tried in a new snapshot.
+  private func keepReserve(_ allocated: Int) throws(RepositoryError) {
+    do throws(RepositoryError) { try journal?.growAgain(to: allocated) } catch {
+      guard error.code != .outcomeUnknown else { throw noted(error) }
     }
   }
 
@@ -224,6 +240,8 @@ extension JSONFileStore {
     do throws(RepositoryError) {
       try install(next)
     } catch {
+      // The journal still has everything that was acknowledged.
+      guard batch != nil else { return }
       // Whether the batch is there after a power cut, only that tells.
       throw noted(RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error))
     }
@@ -235,7 +253,7 @@ extension JSONFileStore {
   /// Removes a journal that the snapshot has everything of; the next commit makes another.
   private func removeJournal() {
     guard let old = journal else { return }
-    (journal, unusedJournal) = (nil, old.identity)
+    (journal, unusedJournal, unusedSalt) = (nil, old.identity, old.header.salt)
     do throws(RepositoryError) {
       try old.close()
       try fileSystem.remove(paths.journal)

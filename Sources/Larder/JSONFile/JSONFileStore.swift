@@ -16,6 +16,10 @@ final class JSONFileStore {
   var isJournalDurable = true
   /// A new journal that was not taken into use, because its name could not be made durable.
   var unusedJournal: FileIdentity?
+  /// The salt of that journal: the next snapshot must name it, or it would be refused beside it.
+  var unusedSalt: UInt32?
+  /// Why the checkpoint that went on beside commits was given up, until it is told.
+  var givenUp: RepositoryError?
   /// The newest record or tombstone of every address that is in the journal and not in the snapshot.
   var changes: [RecordAddress: StoredRecord]
   /// The checkpoint that goes on beside commits, if one does; what it is at work on is not among the changes.

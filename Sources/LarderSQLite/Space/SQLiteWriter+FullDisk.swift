@@ -45,6 +45,8 @@ extension SQLiteWriter {
   }
 
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
+    // A sync may have failed while space was given back: nothing may be acknowledged behind it.
+    try checkUse()
     try transaction(.durable) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
       try self.clear(batch, keeping: tombstoneLimit, &next)
@@ -94,18 +96,27 @@ extension SQLiteWriter {
 
   /// Gives the system what the log and the free pages hold of a full disk, as far as that has room.
   ///
-  /// The log cannot shrink before it is folded, and where all of the store is in it, folding has room only once `VACUUM` has made the store small.
+  /// The log is folded first: where somebody reads it, it cannot shrink, and `VACUUM` would make it longer. Where all of the store is in it, folding has
+  /// room only once `VACUUM` has made the store small.
   /// Nothing that was committed depends on it, so its failures fail nobody: it is tried again before a value is refused. A reader that keeps the log
   /// in use costs its space until then. Only a failed sync matters, and shows in the next call.
   private func giveBack() {
     do throws(RepositoryError) {
       try connection.checkPresence()
-      if try SQLiteSpace(connection).isCompactingWorthwhile {
-        try connection.withAttachment { () throws(RepositoryError) in try connection.execute("VACUUM") }
+      do throws(RepositoryError) {
+        try fold()
+      } catch {
+        guard error.code == .full else { throw error }
       }
-      try checkSpaceToFold()
-      // At once, or not: a caller waits.
-      try connection.waiting(.zero) { () throws(RepositoryError) in try connection.checkpoint(truncating: true) }
+      guard try SQLiteSpace(connection).isCompactingWorthwhile else { return }
+      try connection.withAttachment { () throws(RepositoryError) in try connection.execute("VACUUM") }
+      try fold()
     } catch { _ = poisoned(by: error) }
+  }
+
+  /// Folds the log and gives its space back: at once, or not, for a caller waits.
+  private func fold() throws(RepositoryError) {
+    try checkSpaceToFold()
+    try connection.waiting(.zero) { () throws(RepositoryError) in try connection.checkpoint(truncating: true) }
   }
 }

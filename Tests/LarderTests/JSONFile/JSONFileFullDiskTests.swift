@@ -125,6 +125,39 @@ struct JSONFileFullDiskTests {
     #expect(found.commit == last + 5 && found.keys.count == Int(last) - 5)
   }
 
+  /// Whatever fails on the way, the next snapshot goes with the journal that is left beside it.
+  @Test func aFailureOnTheWayLeavesAStoreThatOpens() throws {
+    var hits = 0
+    for operation in 1...16 {
+      let files = SimulatedFileSystem()
+      let first = backend(files)
+      _ = try first.openAndRecover(StoreOptions()) { _ in }
+      try first.commit(batch(1, [(1, value), (2, value), (3, value)]))
+      try first.close()
+      let second = backend(files)
+      _ = try second.openAndRecover(StoreOptions()) { _ in }
+      var commit: UInt64 = 1
+      let before = files.operationCount
+      files.fail(FaultPlan(.operation(before + operation), code: .full))
+      for number in 1...3 {
+        let deletion = batch(commit + 1, [(number, nil)])
+        do throws(RepositoryError) {
+          do throws(RepositoryError) { try second.commit(deletion) } catch { try second.commitOnFullDisk(deletion) }
+          commit += 1
+        } catch {}
+        if files.operationCount >= before + operation { hits += 1 }
+        files.fail()
+      }
+      second.abandon()
+      for image in files.crashImages(.powerLoss) {
+        let found = try records(image.fileSystem)
+        #expect(found.commit >= commit && found.keys.count == 3 - Int(found.commit - 1), "operation \(operation)")
+      }
+      #expect(try records(files).commit >= commit, "operation \(operation)")
+    }
+    #expect(hits > 0)
+  }
+
   private struct Entry: Codable, Identifiable, Sendable {
     let id: Int
     let text: String

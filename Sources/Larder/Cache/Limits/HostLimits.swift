@@ -26,7 +26,9 @@ public struct HostLimits: Sendable {
   ///
   /// It waits for its turn first; the breaker and the quotas are asked when it would really be made, so that what has waited behind failures
   /// is not sent after them. A task that is cancelled makes no request.
-  /// - Parameter weight: What it counts against the quotas.
+  /// - Parameters:
+  ///   - weight: What it counts against the quotas.
+  ///   - request: What is run, at most once.
   /// - Throws: ``CacheError/circuitOpen(until:)``, ``CacheError/quotaExceeded(until:)``, `CancellationError`; else what the request throws.
   public func run<Result>(weight: Double = 1, _ request: () async throws -> Result) async throws -> Result {
     try Task.checkCancellation()
@@ -63,7 +65,9 @@ extension RemoteSource {
   /// This source within the limits of its host.
   ///
   /// Each attempt counts, retries included.
-  /// - Parameter weight: What a fetch of a key counts against the quotas: 1 unless given.
+  /// - Parameters:
+  ///   - limits: Those of the host, shared by all its sources.
+  ///   - weight: What a fetch of a key counts against the quotas: 1 unless given.
   public func limited(
     by limits: HostLimits, weight: @escaping @Sendable (Key) -> Double = { _ in 1 }
   ) -> some RemoteSource<Key, Value> {

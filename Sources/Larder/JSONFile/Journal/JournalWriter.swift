@@ -123,7 +123,15 @@ struct JournalWriter {
   private mutating func allocate(_ size: Int) throws(RepositoryError) {
     // A sixteenth of the journal at least, so that growing costs a constant share.
     let step = max(chunk, end / 16 / chunk * chunk)
-    let target = (size + step - 1) / step * step
+    do throws(RepositoryError) {
+      try extend(to: (size + step - 1) / step * step)
+    } catch {
+      guard error.code == .full, step > chunk else { throw error }
+      try extend(to: (size + chunk - 1) / chunk * chunk)
+    }
+  }
+
+  private mutating func extend(to target: Int) throws(RepositoryError) {
     let zeros = [UInt8](repeating: 0, count: target - allocated)
     do throws(RepositoryError) {
       try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: allocated) }
@@ -155,7 +163,7 @@ struct JournalWriter {
 
   /// Allocates again what was cut, for the deletions that it is kept for.
   mutating func growAgain(to size: Int) throws(RepositoryError) {
-    if size > allocated { try allocate(size) }
+    if size > allocated { try extend(to: size) }
   }
 
   /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle, and syncs them.
