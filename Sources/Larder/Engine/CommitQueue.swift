@@ -1,228 +1,131 @@
-internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-// The root of Larder/ is the path of a write and of a read: LocalRepository encodes, CommitQueue gathers and commits, StoreState is
-// published, RepositorySnapshot reads it. Invariant: what is published was durable before. Called by apps.
-
-/// The one writer of a store: gathers the writes that arrive while the disk is busy, commits them together, and publishes the result.
-///
-/// Order of every commit: claim (the commit point for cancellation), stage against the pending state, make durable, publish, resume the
-/// callers. Only the executor's queue stages, commits and publishes, so there is no moment between reading and assigning state.
-final class CommitQueue: Sendable {
-  let executor: StoreExecutor
-  let options: StoreOptions
-  let openReport: OpenReport
-  let backend: any StorageBackend
-  let published: Mutex<StoreState>
-  private let inbox = Mutex(Inbox())
-  /// The type that each collection is read as.
-  private let itemTypes = Mutex<[String: ObjectIdentifier]>([:])
-  let checkpoints = Mutex(CheckpointState())
-  /// The indexes that have been made, or are being made.
-  let indexBuilds = Mutex<[IndexPlace: Task<Void, Never>]>([:])
-  /// What is known of the others who write the store.
-  let sharing = Mutex(SharingState())
-  /// Who is told what was committed.
-  let hub: ChangeHub
-  /// The rewrites of older records.
-  let migrations = Mutex<[MigrationKey: any AnyMigrationRun]>([:])
-  /// The copies made before the first records of newer schema versions.
-  let copies = Mutex(MigrationCopies())
-  /// Who uses the store; the last property, so that it goes after the backend and its locks.
-  let holder: StoreHolder
-
-  private struct Inbox: Sendable {
-    var writes: [any AnyQueuedWrite] = []
-    /// Whether a drain is scheduled or running, which will see what is put in.
-    var isDraining = false
-  }
-
-  private init(
-    executor: StoreExecutor, backend: any StorageBackend, options: StoreOptions, state: StoreState, deletions: DeletionLog,
-    openReport: OpenReport
-  ) {
-    self.executor = executor
-    self.backend = backend
-    self.options = options
-    self.openReport = openReport
-    published = Mutex(state)
-    hub = ChangeHub(deletions)
-    holder = StoreHolder(name: backend.name, executor: executor)
-    let replayed = UInt64(openReport.replayedCommits)
-    checkpoints.withLock { $0.folded = state.commit - min(state.commit, replayed) }
-  }
-
-  /// Opens the backend and indexes its records.
+/// How much a write, or several of them, will make the backend keep.
+struct WriteSize: Sendable, Equatable {
+  /// What one commit of the backend takes at most, unless a single write is larger: 64 MiB in 65,536 records.
   ///
-  /// The backend reads, the judge decides on what was read, and only then may the backend write.
-  /// - Parameter judge: Refuses the store by throwing; its files are then as they were.
-  static func open(
-    _ backend: any StorageBackend, _ options: StoreOptions,
-    judgedBy judge: @escaping @Sendable (StoreState) throws(RepositoryError) -> Void
-  ) async throws(RepositoryError) -> CommitQueue {
-    let executor = StoreExecutor(label: "larder.store")
-    let queue = try await StoreHolder.whileDroppedStoresLetGo(of: backend.name) { () async throws(RepositoryError) in
-      try await executor.run { () throws(RepositoryError) in try openNow(backend, options, executor, judge) }
-    }
-    // Behind the opening, so that it does not wait for it.
-    let collections = queue.state.collections
-    executor.queue.async { for collection in collections { collection.records.index() } }
-    queue.scheduleIdleCheckpoint()
-    queue.schedulePoll()
-    return queue
+  /// It bounds the memory of a batch, and keeps it far below what a backend can take, so that no write fails because of others.
+  static let group = WriteSize(bytes: 64 << 20, records: 65_536)
+  /// The size of a write that is known only when it was staged, such as a transaction.
+  static let unknown = WriteSize(bytes: 0, records: 1)
+  /// The size of a write that is committed by itself, so that others that fail do not fail it.
+  static let alone = group
+
+  var bytes = 0
+  var records = 0
+
+  init(bytes: Int = 0, records: Int = 0) {
+    self.bytes = bytes
+    self.records = records
   }
 
+  /// The size of some records.
+  init(of encoded: some Sequence<EncodedRecord>) {
+    for record in encoded { add(key: record.key, value: record.value) }
+  }
+
+  var isWithinGroup: Bool { bytes <= Self.group.bytes && records <= Self.group.records }
+
+  /// Adds a record or, without a value, a tombstone.
+  mutating func add(key: RecordKey, value: Data?) { add(WriteSize(bytes: key.byteCount + (value?.count ?? 0), records: 1)) }
+
+  mutating func add(_ other: WriteSize) {
+    bytes += other.bytes
+    records += other.records
+  }
+}
+
+extension CommitQueue {
+  /// What is committed by one call of the backend, and the writes that it is of.
+  private struct Part {
+    var batch: StagedBatch
+    var writes: [any AnyQueuedWrite]
+  }
+
+  /// One group commit.
+  ///
   /// On the executor only.
-  private static func openNow(
-    _ backend: any StorageBackend, _ options: StoreOptions, _ executor: StoreExecutor,
-    _ judge: (StoreState) throws(RepositoryError) -> Void
-  ) throws(RepositoryError) -> CommitQueue {
-    let start = ContinuousClock.now
-    var loader = StoreLoader(limits: options.limits)
-    var report = try backend.open(options) { loader.add($0) }
-    let state = loader.finish(commit: report.commit)
+  func commit(_ writes: [any AnyQueuedWrite]) {
     do throws(RepositoryError) {
-      try judge(state)
-      if options.access != .readOnly { report = try backend.recover(report) }
+      try self.state.checkWritable()
+      try beginSharedCommit(writes)
     } catch {
-      backend.abandon()
-      throw error
+      for write in writes where write.claim() { write.finish(error) }
+      return
     }
-    report.undecodable += loader.undecodable
-    report.recordCount = state.collections.reduce(0) { $0 + $1.records.count }
-    report.collections = state.contents
-    report.duration = .now - start
-    return CommitQueue(
-      executor: executor, backend: backend, options: options, state: state, deletions: loader.deletionLog(since: report.tombstoneHorizon),
-      openReport: report)
+    var failure: RepositoryError?
+    for part in stage(writes) {
+      // What was staged on top of a commit that failed fails with it.
+      if failure == nil { failure = commit(part) }
+      for write in part.writes { write.finish(failure) }
+      if failure == nil, !part.batch.isEmpty { hub.announce(part.batch.changes, commit: Revision(self.state.commit)) }
+    }
   }
 
-  /// What readers see now: a copy of some pointers under a lock that is held for nothing else.
-  var state: StoreState { published.withLock { $0 } }
-
-  /// The index of a collection, made when it is new.
+  /// Stages writes until there is as much as one commit may take; those that are left are the next group's.
   ///
-  /// Nothing is written until its first record is.
-  /// - Throws: `.unsupported` when it is read as another type already: the records keep the values that they were decoded to.
-  func collection<Item>(named name: String, of type: Item.Type) throws(RepositoryError) -> Int {
-    let isSameType = itemTypes.withLock { types in
-      defer { types[name] = types[name] ?? ObjectIdentifier(type) }
-      return types[name].map { $0 == ObjectIdentifier(type) } ?? true
-    }
-    guard isSameType else { throw RepositoryError(.unsupported, "the collection \(name) is open as another type") }
-    return collection(named: name)
-  }
-
-  /// The index of a collection, made when it is new.
-  func collection(named name: String) -> Int {
-    published.withLock { state in
-      if let index = state.names.firstIndex(of: name) { return index }
-      state.names.append(name)
-      state.collections.append(CollectionState())
-      return state.names.count - 1
-    }
-  }
-
-  /// The records of a collection, for reading.
-  /// - Throws: `.closed`.
-  func records(of collection: Int) throws(RepositoryError) -> RecordMap {
-    let (map, isClosed) = published.withLock { state in (state.collections[collection].records, state.isClosed) }
-    if isClosed { throw RepositoryError(.closed, "the store was closed") }
-    return map
-  }
-
-  /// Whether values written to a collection will be asked for at once, by an index or an observer.
-  func needsValues(of collection: Int) -> Bool {
-    published.withLock { $0.collections[collection].indexes.needsValues } || hub.isObserved(collection)
-  }
-
-  /// Queues a write, and returns or throws when its commit is over.
-  func write<Output: Sendable>(
-    _ durability: Durability?, origin: ChangeOrigin = .thisProcess, size: WriteSize = .unknown,
-    _ body: @escaping @Sendable (inout StagedBatch) throws -> Output
-  ) async throws -> Output {
-    guard options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
-    let write = QueuedWrite(durability ?? options.durability, origin, size, body)
-    let outcome = await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        if write.start(continuation) { enqueue(write) }
+  /// Most groups are one part. They are two where the last write turned out to be so large that it is better committed by itself, after the
+  /// others; not in a shared store, where other processes could commit between.
+  private func stage(_ writes: [any AnyQueuedWrite]) -> [Part] {
+    var before: [Part] = []
+    var part = Part(batch: StagedBatch(state, for: self), writes: [])
+    part.writes.reserveCapacity(writes.count)
+    for (index, write) in writes.enumerated() {
+      var size = part.batch.size
+      size.add(write.size)
+      if !before.isEmpty || (!part.batch.isEmpty && !size.isWithinGroup) {
+        putBack(writes[index...])
+        break
       }
-    } onCancel: {
-      write.cancel()
-    }
-    return try outcome.get()
-  }
-
-  /// How many writes wait for the next commit, cancelled ones included: for tests, which fill the queue while the disk is busy.
-  var waitingWriteCount: Int { inbox.withLock { $0.writes.count } }
-
-  private func enqueue(_ write: any AnyQueuedWrite) {
-    let startsDrain = inbox.withLock { inbox in
-      inbox.writes.append(write)
-      defer { inbox.isDraining = true }
-      return !inbox.isDraining
-    }
-    if startsDrain { executor.queue.async { self.drain() } }
-  }
-
-  /// The writes of the next group, in their order: as many as ``WriteSize/group`` allows, and at least one.
-  func takeWrites() -> [any AnyQueuedWrite]? {
-    inbox.withLock { inbox in
-      var size = WriteSize()
-      var count = 0
-      for write in inbox.writes {
-        size.add(write.size)
-        if count > 0, !size.isWithinGroup { break }
-        count += 1
+      guard write.claim() else { continue }
+      let savepoint = part.batch.savepoint()
+      write.stage(in: &part.batch)
+      let isTooMuch = !part.batch.size.isWithinGroup && part.batch.recordCount > savepoint.recordCount
+      if isTooMuch, savepoint.recordCount > 0, options.access != .shared {
+        before = [Part(batch: part.batch.cut(at: savepoint), writes: part.writes)]
+        part.writes = []
       }
-      guard count > 0 else {
-        inbox.isDraining = false
-        return nil
-      }
-      let group = Array(inbox.writes.prefix(count))
-      inbox.writes.removeFirst(count)
-      return group
+      part.writes.append(write)
+    }
+    return before + [part]
+  }
+
+  /// Makes a part durable and publishes it.
+  /// - Returns: Why it was not, if it was not.
+  private func commit(_ part: Part) -> RepositoryError? {
+    guard !part.batch.isEmpty else {
+      if options.access == .shared { backend.cancelCommit() }
+      return nil
+    }
+    do throws(RepositoryError) {
+      try commit(part.batch.writeBatch(part.writes.contains { $0.durability == .durable } ? .durable : .buffered))
+      hub.note(part.batch.changes)
+      publish(part.batch.applied(to: self.state))
+      checkpoints.withLock { $0.lastWrite = .now }
+      return nil
+    } catch {
+      notePoison(error)
+      return error
     }
   }
 
-  /// Puts writes back that were taken and not claimed; they are the next.
-  func putBack(_ writes: ArraySlice<any AnyQueuedWrite>) {
-    guard !writes.isEmpty else { return }
-    inbox.withLock { $0.writes = writes + $0.writes }
-  }
-
-  /// Commits what waits, and comes again behind what else the executor has to do.
-  ///
-  /// So no stream of writes keeps a flush waiting.
-  ///
-  /// On the executor only.
-  private func drain() {
-    guard let writes = takeWrites() else { return scheduleIdleCheckpoint() }
-    commit(writes)
-    checkpointBySize()
-    executor.queue.async { self.drain() }
-  }
-
-  /// On the executor only.
-  func publish(_ state: StoreState) {
-    // The old state goes back to the caller, so that what only it has kept alive is not released under the lock.
-    _ = published.withLock { current in
-      let old = current
-      // A collection may have been added since the state was taken; it is empty, and stays. So do indexes that were declared: none of them
-      // has been built, since only the executor begins that.
-      current = state
-      current.names += old.names.dropFirst(state.names.count)
-      current.collections += old.collections.dropFirst(state.collections.count)
-      for index in state.collections.indices where !state.collections[index].indexes.areDeclared {
-        current.collections[index].indexes = old.collections[index].indexes
+  /// Makes a batch durable, in the way of a full disk if it only deletes and the disk was found full.
+  private func commit(_ batch: WriteBatch) throws(RepositoryError) {
+    let isDeletion = options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
+    do throws(RepositoryError) {
+      if isDeletion, checkpoints.withLock({ $0.isDiskFull }) { try backend.commitOnFullDisk(batch) } else { try backend.commit(batch) }
+      // Making the files smaller rewrites them: the next deletion does so only if it meets a full disk itself.
+      checkpoints.withLock { $0.isDiskFull = false }
+    } catch {
+      guard error.code == .full else { throw error }
+      let wasFull = checkpoints.withLock { state in
+        defer { state.isDiskFull = true }
+        return state.isDiskFull
       }
-      return old
+      guard isDeletion, !wasFull else { throw error }
+      try backend.commitOnFullDisk(batch)
+      checkpoints.withLock { $0.isDiskFull = false }
     }
-  }
-
-  func notePoison(_ error: RepositoryError) {
-    guard error.code == .outcomeUnknown || error.code == .poisoned else { return }
-    published.withLock { if case .open = $0.condition { $0.condition = .poisoned(error) } }
   }
 }
