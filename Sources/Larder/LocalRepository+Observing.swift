@@ -27,7 +27,7 @@ extension LocalRepository {
   /// is closed already it tells what has changed since the revision, and ends. It does not keep the store open, and a reader that goes away is
   /// forgotten.
   public nonisolated func changes(since revision: Revision? = nil) -> RepositoryChanges<Item> {
-    RepositoryChanges(queue, collection, coder, since: revision)
+    RepositoryChanges(core, collection, coder, since: revision)
   }
 }
 
@@ -47,5 +47,5 @@ extension LocalRepository {
   /// others shift with the words of all is not told by itself.
   ///
   /// The sequence ends when the store is closed, and when the reading task is cancelled. It does not keep the store open.
-  public nonisolated func results(of query: Query<Item>) -> QueryResults<Item> { QueryResults(queue, collection, query) }
+  public nonisolated func results(of query: Query<Item>) -> QueryResults<Item> { QueryResults(core, collection, query) }
 }

@@ -9,7 +9,7 @@ extension LocalRepository {
   ///   with the reason; `.decodingFailed` for a ``Query/strict()`` one while a record does not decode; `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
     try query.shape.check()
-    if let answer = try DirectAnswer(query.shape, try queue.collectionState(collection)) {
+    if let answer = try DirectAnswer(query.shape, try core.collectionState(collection)) {
       return answer.bound <= ParallelDecoding.chunk ? try answer.items(coder) : try await Self.itemsElsewhere(answer, coder)
     }
     return try await answer(query) { (run) throws(RepositoryError) in try run.results().map { $0.item } }
@@ -32,7 +32,7 @@ extension LocalRepository {
     let shape = query.shape
     if shape.asksForAll {
       try shape.check()
-      let records = try queue.records(of: collection)
+      let records = try core.records(of: collection)
       let all = records.count - (await ParallelDecoding.undecodableCount(records, coder))
       return Swift.min(Swift.max(all - shape.skipped, 0), shape.maximum ?? .max)
     }
@@ -90,7 +90,7 @@ extension LocalRepository {
   public nonisolated func explain(_ query: Query<Item>) -> QueryPlan {
     do throws(RepositoryError) {
       let prepared = try PreparedQuery(query)
-      let state = queue.state.collections[collection]
+      let state = core.state.collections[collection]
       guard var indexes = state.indexes as? IndexSet<Item> else { throw RepositoryError(.closed) }
       for index in QueryPlanner.usable(prepared.shape, indexes.shapes) { indexes.build(index, from: state.records) }
       return try QueryRun(prepared, records: state.records, indexes: indexes).explained()
@@ -127,7 +127,7 @@ extension LocalRepository {
     _ query: PreparedQuery<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil
   ) async throws(RepositoryError) -> QueryRun<Item> {
     while true {
-      let state = try queue.collectionState(collection)
+      let state = try core.collectionState(collection)
       guard let indexes = state.indexes as? IndexSet<Item> else {
         throw RepositoryError(.unsupported, "the collection has no indexes of this type")
       }
@@ -147,7 +147,7 @@ extension LocalRepository {
         if query.shape.isStrict { _ = await ParallelDecoding.undecodableCount(state.records, coder) }
         return try QueryRun(query, records: state.records, indexes: indexes)
       }
-      for index in missing { await queue.buildIndex(index, of: collection, Item.self) }
+      for index in missing { await core.buildIndex(index, of: collection, Item.self) }
     }
   }
 

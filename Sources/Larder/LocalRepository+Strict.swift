@@ -7,7 +7,7 @@ extension LocalRepository {
   @_disfavoredOverload
   public nonisolated(nonsending) func loadAll(strict: Bool) async throws(RepositoryError) -> [Item] {
     guard strict else { return try await loadAll() }
-    let records = try queue.records(of: collection)
+    let records = try core.records(of: collection)
     let items = await ParallelDecoding.items(records, coder)
     if items.count < records.count { try records.checkDecodable(coder) }
     return items

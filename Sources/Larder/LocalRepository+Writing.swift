@@ -28,10 +28,10 @@ extension LocalRepository {
   public nonisolated func save(
     contentsOf items: some Sequence<Item> & Sendable, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    let records = try await ParallelEncoding.records(Array(items), coder, decoding: queue.needsValues(of: collection))
+    let records = try await ParallelEncoding.records(Array(items), coder, decoding: core.needsValues(of: collection))
     let collection = collection
     return try await repositoryErrors {
-      try await self.queue.write(durability, size: WriteSize(of: records)) { batch in
+      try await self.core.write(durability, size: WriteSize(of: records)) { batch in
         guard !records.isEmpty else { return batch.latest }
         for record in records { try batch.upsert(record, in: collection) }
         return batch.revision
@@ -72,7 +72,7 @@ extension LocalRepository {
     let key = try coder.keys.key(for: id)
     let (collection, version) = (collection, schema.version)
     return try await repositoryErrors {
-      try await self.queue.write(durability) { batch in
+      try await self.core.write(durability) { batch in
         try batch.delete(key, in: collection, schemaVersion: version, expecting: ifRevision.map(Expectation.revision) ?? .anything)
       }
     }
@@ -103,12 +103,12 @@ extension LocalRepository {
   @concurrent public nonisolated func replaceAll(
     with items: some Sequence<Item> & Sendable, discardingUndecodable: Bool
   ) async throws(RepositoryError) {
-    let records = try await ParallelEncoding.records(Array(items), coder, decoding: queue.needsValues(of: collection))
+    let records = try await ParallelEncoding.records(Array(items), coder, decoding: core.needsValues(of: collection))
     let (collection, version, coder) = (collection, schema.version, coder)
     // Away from the executor, which then finds almost everything decoded.
-    if !discardingUndecodable { await ParallelDecoding.touch(try queue.records(of: collection), coder) }
+    if !discardingUndecodable { await ParallelDecoding.touch(try core.records(of: collection), coder) }
     try await repositoryErrors {
-      try await self.queue.write(nil, size: WriteSize(of: records)) { batch in
+      try await self.core.write(nil, size: WriteSize(of: records)) { batch in
         try batch.checkVersion(version, of: collection)
         if !discardingUndecodable { try batch.collections[collection].records.checkDecodable(coder) }
         try batch.replaceAll(in: collection, with: records, schemaVersion: version)
@@ -125,16 +125,16 @@ extension LocalRepository {
   public nonisolated func transaction<R: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws -> R
   ) async throws -> R {
-    try await queue.transaction(durability, body)
+    try await core.transaction(durability, body)
   }
 
   private nonisolated func put(
     _ item: Item, _ expectation: Expectation, _ durability: Durability?
   ) async throws(RepositoryError) -> Revision {
-    let record = try coder.encode(item, decoding: queue.needsValues(of: collection))
+    let record = try coder.encode(item, decoding: core.needsValues(of: collection))
     let collection = collection
     return try await repositoryErrors {
-      try await self.queue.write(durability, size: WriteSize(of: CollectionOfOne(record))) { batch in
+      try await self.core.write(durability, size: WriteSize(of: CollectionOfOne(record))) { batch in
         try batch.upsert(record, in: collection, expecting: expectation)
         return batch.revision
       }

@@ -12,7 +12,7 @@ internal import Synchronization
 /// and only then are they visible; a write that throws has changed nothing (see ``RepositoryError/Code/outcomeUnknown`` for the one
 /// exception). Writes that arrive together share one sync.
 public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable & Codable & Sendable {
-  nonisolated let queue: CommitQueue
+  nonisolated let core: StoreCore
   nonisolated let collection: Int
   nonisolated let schema: RepositorySchema<Item>
   nonisolated let coder: RecordCoder<Item>
@@ -24,28 +24,28 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated let migration: MigrationRun<Item>
 
   /// The store's own serial executor, so that nothing here blocks the cooperative pool.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { queue.executor.asUnownedSerialExecutor() }
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { core.executor.asUnownedSerialExecutor() }
 
-  init(queue: CommitQueue, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
+  init(core: StoreCore, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
     try schema.check()
-    try schema.checkVersion(of: queue.state)
-    self.queue = queue
-    use = StoreUse(queue)
+    try schema.checkVersion(of: core.state)
+    self.core = core
+    use = StoreUse(core)
     self.schema = schema
     self.ownsStore = ownsStore
-    collection = try queue.collection(named: schema.name, of: Item.self)
-    queue.reads(collection, upTo: schema.version)
+    collection = try core.collection(named: schema.name, of: Item.self)
+    core.reads(collection, upTo: schema.version)
     coder = RecordCoder(
-      schemaVersion: schema.version, limits: queue.options.limits, migrations: schema.migrations, refusal: schema.placeRefusal)
-    migration = queue.migration(of: collection, named: schema.name, coder: coder)
+      schemaVersion: schema.version, limits: core.options.limits, migrations: schema.migrations, refusal: schema.placeRefusal)
+    migration = core.migration(of: collection, named: schema.name, coder: coder)
   }
 
   /// Declares the indexes, and builds those that must be there from the beginning.
   nonisolated func prepare() async throws(RepositoryError) {
-    try queue.declare(IndexSet(schema.indexes, coder), for: collection)
-    for (index, declaration) in schema.indexes.enumerated() where declaration.isUnique || queue.options.indexing == .eager {
-      await queue.buildIndex(index, of: collection, Item.self)
-      guard let indexes = queue.state.collections[collection].indexes as? IndexSet<Item> else { continue }
+    try core.declare(IndexSet(schema.indexes, coder), for: collection)
+    for (index, declaration) in schema.indexes.enumerated() where declaration.isUnique || core.options.indexing == .eager {
+      await core.buildIndex(index, of: collection, Item.self)
+      guard let indexes = core.state.collections[collection].indexes as? IndexSet<Item> else { continue }
       let found = indexes.duplicates(index, collection: schema.name)
       duplicates.withLock { $0 += found }
     }
@@ -62,15 +62,15 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
     try schema.check()
-    let queue = try await CommitQueue.open(backend, options) { (state) throws(RepositoryError) in
+    let core = try await StoreCore.open(backend, options) { (state) throws(RepositoryError) in
       try schema.checkVersion(of: state)
       try schema.checkName(against: state, in: backend.name)
     }
     do throws(RepositoryError) {
-      try self.init(queue: queue, schema: schema, ownsStore: true)
+      try self.init(core: core, schema: schema, ownsStore: true)
       try await prepare()
     } catch {
-      await queue.abandon()
+      await core.abandon()
       throw error
     }
     await beginMigration()
@@ -85,7 +85,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// What opening the store found and did.
   public nonisolated var openReport: OpenReport {
-    var report = queue.openReport
+    var report = core.openReport
     report.duplicates = duplicates.withLock { $0 }
     return report
   }
@@ -98,7 +98,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   ///
   /// It goes on answering after ``close()``, with the last state.
   public nonisolated var snapshot: RepositorySnapshot<Item> {
-    let state = queue.state
+    let state = core.state
     return RepositorySnapshot(
       revision: Revision(state.commit), collection: schema.name, records: state.collections[collection].records, coder: coder,
       indexes: state.collections[collection].indexes)
@@ -110,7 +110,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// - Throws: `.decodingFailed` or `.tooLarge` for a record that is there but cannot be read as `Item`, `.invalidKey` for an id that
   ///   cannot be a key, `.closed`.
   public nonisolated(nonsending) func find(by id: Item.ID) async throws(RepositoryError) -> Item? {
-    try queue.records(of: collection)[coder.keys.key(for: id)]?.value(coder)
+    try core.records(of: collection)[coder.keys.key(for: id)]?.value(coder)
   }
 
   /// All records that decode, in the order of their keys' bytes; `snapshot.undecodable` lists the others.
@@ -118,7 +118,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// Records that were not touched yet are decoded in parallel, away from the caller's actor. Cost: linear.
   /// - Throws: `.closed`.
   public nonisolated(nonsending) func loadAll() async throws(RepositoryError) -> [Item] {
-    let records = try queue.records(of: collection)
+    let records = try core.records(of: collection)
     guard records.count > ParallelDecoding.chunk else {
       return RepositorySnapshot(revision: .zero, collection: schema.name, records: records, coder: coder).loadAll()
     }
@@ -135,21 +135,21 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// Makes every earlier write survive power loss; needed only after `.buffered` writes.
   ///
   /// - Throws: `.outcomeUnknown` when the sync fails, which poisons the store; `.poisoned`, `.closed`.
-  public func flush() async throws(RepositoryError) { try await queue.flush() }
+  public func flush() async throws(RepositoryError) { try await core.flush() }
 
   /// Folds the journal into the main file.
   ///
   /// Happens by itself on close, when idle and by size; see ``StoreOptions/checkpoint``.
   ///
   /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted` when the old file is damaged, `.poisoned`, `.closed`.
-  public func checkpoint() async throws(RepositoryError) { try await queue.checkpoint() }
+  public func checkpoint() async throws(RepositoryError) { try await core.checkpoint() }
 
   /// Shows what other processes have committed by now, in a store that is open `.shared` or `.readOnly`.
   ///
   /// Happens by itself within ``StoreOptions/pollInterval`` and before every write; for an app that comes to the foreground.
   ///
   /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then the repository shows what it did before; `.poisoned`, `.closed`.
-  public func refresh() async throws(RepositoryError) { try await queue.refresh() }
+  public func refresh() async throws(RepositoryError) { try await core.refresh() }
 
   /// Commits what is queued and closes the store: afterwards only its main file remains, beside a large JSON file perhaps a journal that is not
   /// worth folding yet, and calls throw `.closed`.
@@ -158,9 +158,9 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// that is dropped without closing loses nothing; the next open replays its journal.
   /// - Throws: what prevented a clean close; everything committed is safe in any case.
   public func close() async throws(RepositoryError) {
-    if ownsStore { return try await queue.close() }
+    if ownsStore { return try await core.close() }
     do throws(RepositoryError) {
-      try await queue.flush()
+      try await core.flush()
     } catch {
       if error.code != .closed { throw error }
     }

@@ -2,15 +2,15 @@
 ///
 /// It sees its own writes, and the writes of the batch that were staged before it. It cannot be kept beyond the closure.
 public struct Transaction: ~Copyable {
-  private var batch: StagedBatch
+  private var batch: PendingState
   private let store: ObjectIdentifier
 
-  init(_ batch: StagedBatch, store: CommitQueue) {
+  init(_ batch: PendingState, store: StoreCore) {
     self.batch = batch
     self.store = ObjectIdentifier(store)
   }
 
-  consuming func finish() -> StagedBatch { batch }
+  consuming func finish() -> PendingState { batch }
 
   /// The revision that everything written here will have.
   public var revision: Revision { batch.revision }
@@ -167,13 +167,13 @@ public struct Transaction: ~Copyable {
   }
 
   private func check<Item>(_ repository: LocalRepository<Item>) throws(RepositoryError) {
-    guard ObjectIdentifier(repository.queue) == store, repository.collection < batch.collections.count else {
+    guard ObjectIdentifier(repository.core) == store, repository.collection < batch.collections.count else {
       throw RepositoryError(.unsupported, "the repository belongs to another store than the transaction")
     }
   }
 }
 
-extension CommitQueue {
+extension StoreCore {
   /// Queues a closure of the caller's as one write.
   func transaction<R: Sendable>(
     _ durability: Durability?, _ body: @escaping @Sendable (inout Transaction) throws -> R

@@ -126,7 +126,7 @@ struct SharedStoreTests {
   @Test func whatOthersCommitIsAnnouncedInTheOrderOfCommits() async throws {
     let (one, two) = (try await open(), try await open())
     let heard = Heard()
-    two.queue.hub.register(heard, for: two.collection)
+    two.core.hub.register(heard, for: two.collection)
     try await one.save(Pier(id: "z", length: 1))
     try await one.save(Pier(id: "m", length: 1))
     try await one.save(Pier(id: "z", length: 2))
@@ -146,7 +146,7 @@ struct SharedStoreTests {
     let one = try await open()
     let two = try await open(access, poll: .milliseconds(10))
     let heard = Heard()
-    two.queue.hub.register(heard, for: two.collection)
+    two.core.hub.register(heard, for: two.collection)
     for length in 1...3 {
       try await one.save(Pier(id: "a", length: length))
       #expect(await heard.next()?.hasPrefix("\(length) a anotherProcess") == true)
@@ -189,7 +189,7 @@ struct SharedStoreTests {
     try await one.save(contentsOf: (0..<10).map { Pier(id: "\($0)", length: 1) })
     let two = try await open(access)
     let heard = Heard()
-    two.queue.hub.register(heard, for: two.collection)
+    two.core.hub.register(heard, for: two.collection)
     for id in 0..<6 { try await one.delete("\(id)") }
     try await one.save(Pier(id: "9", length: 2))
     try await one.checkpoint()
@@ -211,9 +211,9 @@ struct SharedStoreTests {
     let moorings = try await one.repository(RepositorySchema<Pier>("moorings"))
     try await moorings.save(Pier(id: "y", length: 8))
     try await two.refresh()
-    #expect(two.queue.state.names == ["piers", "boats", "moorings"])
+    #expect(two.core.state.names == ["piers", "boats", "moorings"])
     #expect(try await two.loadAll() == [Pier(id: "a", length: 1)])
-    #expect(two.queue.state.collections.map(\.records.count) == [1, 1, 1])
+    #expect(two.core.state.collections.map(\.records.count) == [1, 1, 1])
     try await two.close()
     try await one.close()
   }

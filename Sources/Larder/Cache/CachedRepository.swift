@@ -71,8 +71,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     self.random = random
     start = CacheStart(wall: clock.now, uptime: clock.uptime, revision: storage.snapshot.revision)
     arrivals = ArrivalClock(start, clock: clock)
-    storage.queue.hub.register(announcements, for: storage.collection)
-    storage.queue.hub.register(arrivals, for: storage.collection)
+    storage.core.hub.register(announcements, for: storage.collection)
+    storage.core.hub.register(arrivals, for: storage.collection)
   }
 
   /// The value of a key, from storage or from the source as the policy says.

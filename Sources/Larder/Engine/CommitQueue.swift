@@ -36,10 +36,10 @@ struct WriteSize: Sendable, Equatable {
   }
 }
 
-extension CommitQueue {
+extension StoreCore {
   /// What is committed by one call of the backend, and the writes that it is of.
   private struct Part {
-    var batch: StagedBatch
+    var batch: PendingState
     var writes: [any AnyQueuedWrite]
   }
 
@@ -69,7 +69,7 @@ extension CommitQueue {
   /// others; not in a shared store, where other processes could commit between.
   private func stage(_ writes: [any AnyQueuedWrite]) -> [Part] {
     var before: [Part] = []
-    var part = Part(batch: StagedBatch(state, for: self), writes: [])
+    var part = Part(batch: PendingState(state, for: self), writes: [])
     part.writes.reserveCapacity(writes.count)
     for (index, write) in writes.enumerated() {
       var size = part.batch.size

@@ -2,13 +2,13 @@
 
 extension LocalRepository {
   /// The executor of the store.
-  package nonisolated var executor: StoreExecutor { queue.executor }
+  package nonisolated var executor: StoreExecutor { core.executor }
 
   /// Returns when the store takes writes.
   ///
   /// - Throws: `.poisoned` after a failed sync, `.closed`.
-  package nonisolated func checkWritable() throws(RepositoryError) { try queue.state.checkWritable() }
+  package nonisolated func checkWritable() throws(RepositoryError) { try core.state.checkWritable() }
 
   /// Gives up a repository that was just opened, and leaves its files as they are.
-  package nonisolated func abandon() async { await queue.abandon() }
+  package nonisolated func abandon() async { await core.abandon() }
 }

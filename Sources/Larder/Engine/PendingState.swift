@@ -4,7 +4,7 @@ internal import Foundation
 ///
 /// Lives only while a batch is gathered, on the store's executor. Every write of a batch takes a commit number of its own, so that
 /// compare-and-set holds between writes that share one sync.
-struct StagedBatch {
+struct PendingState {
   private(set) var collections: [CollectionState]
   private(set) var records: [StoredRecord] = []
   /// What each of ``records`` changed, one for one.
@@ -20,9 +20,9 @@ struct StagedBatch {
   private var commit: UInt64
   private var recordCountAtLastCommit = 0
   /// Who copies the store before the first record of a newer schema version is staged.
-  private let queue: CommitQueue
+  private let queue: StoreCore
 
-  init(_ state: StoreState, for queue: CommitQueue) {
+  init(_ state: StoreState, for queue: StoreCore) {
     self.queue = queue
     collections = state.collections
     names = state.names
@@ -31,7 +31,7 @@ struct StagedBatch {
   }
 
   /// Moves the contents out, so that they have one owner and change in place.
-  mutating func take() -> StagedBatch {
+  mutating func take() -> PendingState {
     let taken = self
     (collections, records, changes) = ([], [], [])
     return taken
@@ -90,7 +90,7 @@ struct StagedBatch {
   }
 
   /// Takes off what was staged before a savepoint between two writes, as a batch that must be committed first.
-  mutating func cut(at savepoint: Savepoint) -> StagedBatch {
+  mutating func cut(at savepoint: Savepoint) -> PendingState {
     var head = self
     head.restore(savepoint)
     head.commit = savepoint.commit
@@ -126,7 +126,7 @@ enum Expectation: Sendable {
   }
 }
 
-extension StagedBatch {
+extension PendingState {
   /// Puts a record in place.
   mutating func upsert(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
     try checkVersion(record.schemaVersion, of: collection)

@@ -9,7 +9,7 @@ protocol AnyQueuedWrite: Sendable {
   /// The commit point: takes the write for the batch that is being gathered; `false` when it was cancelled before.
   func claim() -> Bool
   /// Applies the write to the staged state, or notes why it cannot be.
-  func stage(in batch: inout StagedBatch)
+  func stage(in batch: inout PendingState)
   /// Ends the write: with what it was staged to return, or with the error of the commit it was part of.
   func finish(_ commitError: RepositoryError?)
 }
@@ -21,7 +21,7 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
   let durability: Durability
   let size: WriteSize
   private let origin: ChangeOrigin
-  private let body: @Sendable (inout StagedBatch) throws -> Output
+  private let body: @Sendable (inout PendingState) throws -> Output
   private let phase = Mutex(Phase.new)
 
   private enum Phase: Sendable {
@@ -35,7 +35,7 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
   }
 
   init(
-    _ durability: Durability, _ origin: ChangeOrigin, _ size: WriteSize, _ body: @escaping @Sendable (inout StagedBatch) throws -> Output
+    _ durability: Durability, _ origin: ChangeOrigin, _ size: WriteSize, _ body: @escaping @Sendable (inout PendingState) throws -> Output
   ) {
     self.durability = durability
     self.size = size
@@ -79,7 +79,7 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
     }
   }
 
-  func stage(in batch: inout StagedBatch) {
+  func stage(in batch: inout PendingState) {
     let isFirst = batch.isEmpty
     let outcome: Outcome
     let savepoint = batch.savepoint()

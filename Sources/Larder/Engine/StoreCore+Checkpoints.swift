@@ -3,7 +3,7 @@ internal import Foundation
 internal import Synchronization
 
 /// When the journal is folded, and how that goes on beside commits.
-extension CommitQueue {
+extension StoreCore {
   /// Folds the journal into the main file, beside commits where the backend can.
   ///
   /// One checkpoint runs at a time: this waits for the one that runs, and then makes its own.

@@ -10,7 +10,7 @@ struct SharingState: Sendable {
   var failure: RepositoryError?
 }
 
-extension CommitQueue {
+extension StoreCore {
   /// Notes the newest schema version that the repositories of a collection read.
   func reads(_ collection: Int, upTo version: Int) {
     sharing.withLock { $0.supportedVersions[collection] = max(version, $0.supportedVersions[collection] ?? 0) }

@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Synchronization
 
-extension CommitQueue {
+extension StoreCore {
   /// Takes the indexes that a repository declares for a collection.
   ///
   /// - Throws: `.unsupported` when another repository of the collection has declared others.

@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-extension CommitQueue {
+extension StoreCore {
   /// Makes every earlier write durable.
   func flush() async throws(RepositoryError) {
     try await maintain { backend throws(RepositoryError) in try backend.flush() }

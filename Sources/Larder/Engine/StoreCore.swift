@@ -2,14 +2,14 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-// The root of Larder/ is the path of a write and of a read: LocalRepository encodes, CommitQueue gathers and commits, StoreState is
+// The root of Larder/ is the path of a write and of a read: LocalRepository encodes, StoreCore gathers and commits, StoreState is
 // published, RepositorySnapshot reads it. Invariant: what is published was durable before. Called by apps.
 
 /// The one writer of a store: gathers the writes that arrive while the disk is busy, commits them together, and publishes the result.
 ///
 /// Order of every commit: claim (the commit point for cancellation), stage against the pending state, make durable, publish, resume the
 /// callers. Only the executor's queue stages, commits and publishes, so there is no moment between reading and assigning state.
-final class CommitQueue: Sendable {
+final class StoreCore: Sendable {
   let executor: StoreExecutor
   let options: StoreOptions
   let openReport: OpenReport
@@ -30,7 +30,7 @@ final class CommitQueue: Sendable {
   /// The copies made before the first records of newer schema versions.
   let copies = Mutex(MigrationCopies())
   /// Who uses the store; the last property, so that it goes after the backend and its locks.
-  let holder: StoreHolder
+  let holder: StoreUsage
 
   private struct Inbox: Sendable {
     var writes: [any AnyQueuedWrite] = []
@@ -48,7 +48,7 @@ final class CommitQueue: Sendable {
     self.openReport = openReport
     published = Mutex(state)
     hub = ChangeHub(deletions)
-    holder = StoreHolder(name: backend.name, executor: executor)
+    holder = StoreUsage(name: backend.name, executor: executor)
     let replayed = UInt64(openReport.replayedCommits)
     checkpoints.withLock { $0.folded = state.commit - min(state.commit, replayed) }
   }
@@ -60,9 +60,9 @@ final class CommitQueue: Sendable {
   static func open(
     _ backend: any StorageBackend, _ options: StoreOptions,
     judgedBy judge: @escaping @Sendable (StoreState) throws(RepositoryError) -> Void
-  ) async throws(RepositoryError) -> CommitQueue {
+  ) async throws(RepositoryError) -> StoreCore {
     let executor = StoreExecutor(label: "larder.store")
-    let queue = try await StoreHolder.whileDroppedStoresLetGo(of: backend.name) { () async throws(RepositoryError) in
+    let queue = try await StoreUsage.whileDroppedStoresLetGo(of: backend.name) { () async throws(RepositoryError) in
       try await executor.run { () throws(RepositoryError) in try openNow(backend, options, executor, judge) }
     }
     // Behind the opening, so that it does not wait for it.
@@ -77,7 +77,7 @@ final class CommitQueue: Sendable {
   private static func openNow(
     _ backend: any StorageBackend, _ options: StoreOptions, _ executor: StoreExecutor,
     _ judge: (StoreState) throws(RepositoryError) -> Void
-  ) throws(RepositoryError) -> CommitQueue {
+  ) throws(RepositoryError) -> StoreCore {
     let start = ContinuousClock.now
     var loader = StoreLoader(limits: options.limits)
     var report = try backend.open(options) { loader.add($0) }
@@ -93,7 +93,7 @@ final class CommitQueue: Sendable {
     report.recordCount = state.collections.reduce(0) { $0 + $1.records.count }
     report.collections = state.contents
     report.duration = .now - start
-    return CommitQueue(
+    return StoreCore(
       executor: executor, backend: backend, options: options, state: state, deletions: loader.deletionLog(since: report.tombstoneHorizon),
       openReport: report)
   }
@@ -140,7 +140,7 @@ final class CommitQueue: Sendable {
   /// Queues a write, and returns or throws when its commit is over.
   func write<Output: Sendable>(
     _ durability: Durability?, origin: ChangeOrigin = .thisProcess, size: WriteSize = .unknown,
-    _ body: @escaping @Sendable (inout StagedBatch) throws -> Output
+    _ body: @escaping @Sendable (inout PendingState) throws -> Output
   ) async throws -> Output {
     guard options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
     let write = QueuedWrite(durability ?? options.durability, origin, size, body)

@@ -6,7 +6,7 @@ internal import Synchronization
 /// A repository that is dropped without closing lets go a moment later: the executor may be at the end of a commit whose caller goes on
 /// already, and a migration may be in the middle of a batch. Who opens the store again at once waits for that moment instead of being told
 /// that the store is open.
-final class StoreHolder: Sendable {
+final class StoreUsage: Sendable {
   private static let holders = Mutex<[String: [ObjectIdentifier: Entry]]>([:])
   /// How long a store that nobody uses any more is waited for.
   private static let patience = Duration.seconds(5)
@@ -14,7 +14,7 @@ final class StoreHolder: Sendable {
   private static let passes = 4
 
   private struct Entry: Sendable {
-    weak let holder: StoreHolder?
+    weak let holder: StoreUsage?
   }
 
   private let name: String
@@ -93,9 +93,9 @@ final class StoreHolder: Sendable {
 
 /// A use of a store by a repository or a ``Store``: it ends with the object.
 final class StoreUse: Sendable {
-  private let queue: CommitQueue
+  private let queue: StoreCore
 
-  init(_ queue: CommitQueue) {
+  init(_ queue: StoreCore) {
     self.queue = queue
     queue.holder.begin()
   }

@@ -12,10 +12,10 @@ extension LocalRepository {
   /// - Throws: `.cancelled`; what has stopped it: `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` in a store opened
   ///   read-only.
   public nonisolated func finishMigration() async throws(RepositoryError) {
-    if queue.options.access == .shared, !queue.state.isClosed { try await queue.refresh() }
+    if core.options.access == .shared, !core.state.isClosed { try await core.refresh() }
     migration.lookAgain()
     guard migrationProgress.phase != .notNeeded else { return }
-    guard queue.options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
+    guard core.options.access != .readOnly else { throw RepositoryError(.unsupported, "the store was opened read-only") }
     migration.start(isUrgent: true)
     await migration.finish()
     if migrationProgress.phase == .running { throw RepositoryError(.cancelled, "the wait for the migration was cancelled") }
@@ -25,8 +25,8 @@ extension LocalRepository {
 
   /// Begins what the options ask for; with `.eager`, waits for its end.
   nonisolated func beginMigration() async {
-    guard queue.options.access != .readOnly else { return }
-    switch queue.options.migration.mode {
+    guard core.options.access != .readOnly else { return }
+    switch core.options.migration.mode {
     case .manual: return
     case .lazy: migration.start(isUrgent: false)
     case .eager:

@@ -17,7 +17,7 @@ struct MigrationCopies: Sendable {
   }
 }
 
-extension CommitQueue {
+extension StoreCore {
   /// Copies the store before the first record of a newer schema version of a collection is written, unless there is such a copy.
   ///
   /// On the executor only, while a batch is staged: nothing of it is written yet, and in a shared store others cannot write either. So a

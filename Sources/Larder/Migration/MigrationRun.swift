@@ -16,7 +16,7 @@ protocol AnyMigrationRun: AnyObject, Sendable {
 ///
 /// The store holds the run and the run does not hold the store, so that one that is dropped is not kept open by its migration.
 final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationRun where Item.ID: Hashable & Codable & Sendable {
-  private weak let queue: CommitQueue?
+  private weak let queue: StoreCore?
   private let collection: Int
   private let name: String
   private let coder: RecordCoder<Item>
@@ -32,7 +32,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     var waiterCount = 0
   }
 
-  init(_ queue: CommitQueue, collection: Int, name: String, coder: RecordCoder<Item>) {
+  init(_ queue: StoreCore, collection: Int, name: String, coder: RecordCoder<Item>) {
     self.queue = queue
     self.collection = collection
     self.name = name
@@ -262,7 +262,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   }
 }
 
-extension CommitQueue {
+extension StoreCore {
   /// The rewrite of a collection's records, which all its repositories share.
   func migration<Item>(of collection: Int, named name: String, coder: RecordCoder<Item>) -> MigrationRun<Item> {
     let new = MigrationRun(self, collection: collection, name: name, coder: coder)

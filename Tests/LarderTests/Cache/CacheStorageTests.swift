@@ -304,7 +304,7 @@ struct CacheStorageTests {
     await world.disk.waitUntilHeld(.commit)
     let removal = Task { try await world.cache.removeAll() }
     let second = Task { try await world.cache.value(for: "ccc", policy: .networkOnly).value }
-    try await until { world.storage.queue.waitingWriteCount == 2 }
+    try await until { world.storage.core.waitingWriteCount == 2 }
     world.disk.release(.commit)
     _ = try await (first.value, second.value)
     try await removal.value
@@ -321,7 +321,7 @@ struct CacheStorageTests {
         storage: opened.storage, freshness: CacheWorld.freshness, eviction: EvictionPolicy(countLimit: 10),
         source: ScriptedSource { key, _ in .value(key.count) })
       for number in 0..<300 { _ = try await cache.value(for: "key \(number)") }
-      #expect(await opened.storage.queue.verify().recordCount == 10)
+      #expect(await opened.storage.core.verify().recordCount == 10)
       try await opened.storage.close()
       #expect(try Data(contentsOf: file).count < 10_000)
     }

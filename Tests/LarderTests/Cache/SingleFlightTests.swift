@@ -114,7 +114,7 @@ struct SingleFlightTests {
     let task = Task { try await world.cache.value(for: "four").value }
     await world.disk.waitUntilHeld(.commit)
     let invalidation = Task { try await world.cache.invalidate("four") }
-    try await until { world.storage.queue.waitingWriteCount == 1 }
+    try await until { world.storage.core.waitingWriteCount == 1 }
     world.disk.release(.commit)
     try await invalidation.value
     #expect(try await task.value == 4)

@@ -83,7 +83,7 @@ import Testing
     disk.backend.release(.checkpoint)
     try await disk.items.flush()
     #expect(disk.backend.calls(.checkpoint) == 3)
-    #expect(!disk.items.queue.isIdleTimerSet)
+    #expect(!disk.items.core.isIdleTimerSet)
     try await disk.items.close()
   }
 
@@ -116,7 +116,7 @@ import Testing
     _ = try await save.value
     try await checkpoint.value
     try await disk.items.flush()
-    #expect(disk.items.queue.isIdleTimerSet)
+    #expect(disk.items.core.isIdleTimerSet)
   }
 
   @Test func aPauseAsksTheBackendWhetherACheckpointIsWorthIt() async throws {
@@ -124,7 +124,7 @@ import Testing
     let options = StoreOptions(checkpoint: .init(idle: .seconds(3_600), bySize: false))
     let backend = JSONFileBackend(file: directory.file("spots.json"), fileSystem: POSIXFileSystem(), tuning: .init(smallFile: 1_024))
     let spots = try await LocalRepository<Spot>(backend: backend, options: options)
-    let queue = spots.queue
+    let queue = spots.core
     try await spots.save(contentsOf: (0..<2_000).map { Spot("spot \($0)") })
     try await spots.checkpoint()
     let document = try Data(contentsOf: directory.file("spots.json"))
@@ -145,7 +145,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let options = StoreOptions(durability: .buffered, checkpoint: .init(idle: .seconds(3_600), bySize: false))
     let spots = try await LocalRepository<Measurement>(jsonFile: directory.file("spots.json"), options: options)
-    let queue = spots.queue
+    let queue = spots.core
     try await spots.save(contentsOf: (0..<5_000).map { Measurement(id: $0, value: 0) })
     for round in 1...4 {
       let document = try Data(contentsOf: directory.file("spots.json"))
@@ -174,7 +174,7 @@ import Testing
 
   @Test func noTimerGoesOnAfterClose() async throws {
     let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: .seconds(3_600), bySize: false)))
-    let queue = disk.items.queue
+    let queue = disk.items.core
     try await disk.items.save(Spot("first"))
     await queue.executor.run { queue.idleTimerFired(.seconds(3_600)) }
     #expect(queue.isIdleTimerSet)

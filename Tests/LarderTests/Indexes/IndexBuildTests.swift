@@ -13,7 +13,7 @@ import Testing
       let declared: [RepositoryIndex<Thing>] = [.ordered(\.country, \.rating), .geo(\.latitude, \.longitude), .fullText(\.notes)]
       let things = try await LocalRepository(inMemory: RepositorySchema<Thing>("things", indexes: declared))
       try await things.save(contentsOf: (0..<60).map { Thing.random($0, using: &random) })
-      let before = try things.queue.collectionState(things.collection).records.ordered()
+      let before = try things.core.collectionState(things.collection).records.ordered()
       try change(things) { indexes in for index in declared.indices { indexes.startBuilding(index) } }
 
       // Saved again, new, gone, and gone after it was saved again.
@@ -43,7 +43,7 @@ import Testing
 
   /// Puts changed indexes in the place of the published ones, as the executor does when it begins and ends a build.
   private func change(_ things: LocalRepository<Thing>, _ body: (inout Larder.IndexSet<Thing>) -> Void) throws {
-    try things.queue.published.withLock { state in
+    try things.core.published.withLock { state in
       var indexes = try #require(state.collections[things.collection].indexes as? Larder.IndexSet<Thing>)
       body(&indexes)
       state.collections[things.collection].indexes = indexes

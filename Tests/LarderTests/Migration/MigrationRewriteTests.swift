@@ -60,7 +60,7 @@ import Testing
     // The disk is busy with one batch, while two of its records are changed by writes that come behind it.
     await disk.waitUntilHeld(.commit)
     let save = Task { try await places.save(Place(id: "1-3", name: "mine", count: 7, timeZone: "JST")) }
-    try await until { places.queue.waitingWriteCount == 1 }
+    try await until { places.core.waitingWriteCount == 1 }
     disk.release(.commit)
     _ = try await save.value
     try await places.finishMigration()
@@ -76,7 +76,7 @@ import Testing
     await disk.waitUntilHeld(.commit)
     let save = Task { try await places.save(Place(id: "1-7", name: "mine", count: 7, timeZone: "JST")) }
     let delete = Task { try await places.delete("1-8") }
-    try await until { places.queue.waitingWriteCount == 2 }
+    try await until { places.core.waitingWriteCount == 2 }
     disk.release(.commit)
     _ = try await save.value
     #expect(try await delete.value)
@@ -175,12 +175,12 @@ import Testing
     try await shelf.fill(first: 20, second: 0)
     let disk = FaultInjectingBackend(try shelf.place.makeBackend())
     disk.hold(.commit)
-    weak var dropped: CommitQueue?
+    weak var dropped: StoreCore?
     let run: MigrationRun<Place>
     do {
       let places = try await LocalRepository<Place>(
         backend: disk, schema: MigrationShelf.schema, options: MigrationShelf.options(batchSize: 4))
-      dropped = places.queue
+      dropped = places.core
       run = places.migration
       await disk.waitUntilHeld(.commit)
     }
@@ -210,7 +210,7 @@ import Testing
     try await shelf.fill(first: 3, second: 0)
     let places = try await shelf.open(MigrationShelf.options(.manual))
     let listener = Listener()
-    places.queue.hub.register(listener, for: places.collection)
+    places.core.hub.register(listener, for: places.collection)
     try await places.finishMigration()
     try await until { listener.changes.withLock { $0.count } == 3 }
     let changes = listener.changes.withLock { $0 }

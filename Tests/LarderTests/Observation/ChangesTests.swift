@@ -269,14 +269,14 @@ import Testing
     do {
       let iterator = registers.changes().makeAsyncIterator()
       feed = iterator.feed
-      #expect(registers.queue.hub.isObserved(registers.collection))
+      #expect(registers.core.hub.isObserved(registers.collection))
       _ = consume iterator
     }
     #expect(feed == nil)
-    #expect(!registers.queue.hub.isObserved(registers.collection))
+    #expect(!registers.core.hub.isObserved(registers.collection))
     let unread = registers.changes()
-    #expect(registers.queue.hub.isObserved(registers.collection))
+    #expect(registers.core.hub.isObserved(registers.collection))
     _ = consume unread
-    #expect(!registers.queue.hub.isObserved(registers.collection))
+    #expect(!registers.core.hub.isObserved(registers.collection))
   }
 }

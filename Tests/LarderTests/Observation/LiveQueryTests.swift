@@ -77,12 +77,12 @@ import Testing
       let live = LiveQuery(registers)
       gone = live
       try await until(live) { !$0.isLoading }
-      #expect(registers.queue.hub.isObserved(registers.collection))
+      #expect(registers.core.hub.isObserved(registers.collection))
     }
     #expect(gone == nil)
-    while registers.queue.hub.isObserved(registers.collection) { await Task.yield() }
+    while registers.core.hub.isObserved(registers.collection) { await Task.yield() }
     do { _ = LiveQuery(registers) }
     try await registers.save(Register(id: 1, value: 5))
-    while registers.queue.hub.isObserved(registers.collection) { await Task.yield() }
+    while registers.core.hub.isObserved(registers.collection) { await Task.yield() }
   }
 }

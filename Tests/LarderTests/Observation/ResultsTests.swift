@@ -98,7 +98,7 @@ import Testing
     #expect(error?.code == .unsupported)
     let end = try await results.next()
     #expect(end == nil)
-    #expect(!registers.queue.hub.isObserved(registers.collection))
+    #expect(!registers.core.hub.isObserved(registers.collection))
   }
 
   @Test func aPredicateThatFailsLaterEndsTheResults() async throws {
@@ -143,7 +143,7 @@ import Testing
     reader.cancel()
     try await reader.value
     #expect(ended.isSet)
-    try await until { !registers.queue.hub.isObserved(registers.collection) }
+    try await until { !registers.core.hub.isObserved(registers.collection) }
   }
 
   @Test func aReaderOfResultsThatGoesAwayIsForgotten() async throws {
@@ -154,16 +154,16 @@ import Testing
       _ = try await results.next()
       live = results.results
       #expect(live != nil)
-      #expect(registers.queue.hub.isObserved(registers.collection))
+      #expect(registers.core.hub.isObserved(registers.collection))
       _ = consume results
     }
     try await until { live == nil }
-    #expect(!registers.queue.hub.isObserved(registers.collection))
+    #expect(!registers.core.hub.isObserved(registers.collection))
   }
 
   @Test func resultsDoNotKeepTheStoreNorOldRecords() async throws {
     var registers: Registers? = try await repository()
-    weak let queue = registers?.queue
+    weak let queue = registers?.core
     weak let slot = registers?.snapshot.records[RecordKey("1")]
     var results = try #require(registers?.results(of: Self.best.limit(1))).makeAsyncIterator()
     _ = try await results.next()

@@ -49,7 +49,7 @@ import Testing
         try #require(replica == history.last, "resuming gave \(replica)")
       } catch RepositoryError.Code.unsupported {
         refused += 1
-        try #require(limit < 10_000 && replica.revision < registers.queue.hub.deletions(in: 0, after: .zero, upTo: .zero).horizon.number)
+        try #require(limit < 10_000 && replica.revision < registers.core.hub.deletions(in: 0, after: .zero, upTo: .zero).horizon.number)
       } catch {
         throw error
       }

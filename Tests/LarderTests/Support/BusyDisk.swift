@@ -29,10 +29,10 @@ struct BusyDisk<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable
   func enqueue<Output: Sendable>(
     _ write: @escaping @Sendable (LocalRepository<Item>) async throws -> Output
   ) async throws -> Task<Output, any Error> {
-    let before = items.queue.waitingWriteCount
+    let before = items.core.waitingWriteCount
     let items = items
     let task = Task { try await write(items) }
-    try await until { items.queue.waitingWriteCount == before + 1 }
+    try await until { items.core.waitingWriteCount == before + 1 }
     return task
   }
 }

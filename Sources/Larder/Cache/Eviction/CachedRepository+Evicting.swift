@@ -13,7 +13,7 @@ extension CachedRepository {
   /// Makes sure that there is an index of what was there before an entry comes.
   ///
   /// On the store's executor only.
-  nonisolated func openEviction(_ batch: inout StagedBatch, _ uptime: Duration) throws(RepositoryError) {
+  nonisolated func openEviction(_ batch: inout PendingState, _ uptime: Duration) throws(RepositoryError) {
     guard isBounded, state.withLock({ $0.evictionIndex == nil }) else { return }
     try buildIndex(&batch, uptime)
   }
@@ -22,7 +22,7 @@ extension CachedRepository {
   ///
   /// On the store's executor only.
   nonisolated func makeRoom(
-    for entry: CachedEntry<Key, Value>, _ recordKey: RecordKey, _ uptime: Duration, in batch: inout StagedBatch
+    for entry: CachedEntry<Key, Value>, _ recordKey: RecordKey, _ uptime: Duration, in batch: inout PendingState
   ) throws(RepositoryError) -> [EvictionIndex<Key>.Victim] {
     guard isBounded else { return [] }
     let expiry = uptime + entry.usableLifetime
@@ -36,7 +36,7 @@ extension CachedRepository {
   ///
   /// How old the entries of an earlier run are is known from one reading of the wall clock, which may be wrong. It is proven that one has
   /// expired when all of its time has passed in this process, or when an earlier run has fetched something after it had expired: a second reading.
-  private nonisolated func buildIndex(_ batch: inout StagedBatch, _ uptime: Duration) throws(RepositoryError) {
+  private nonisolated func buildIndex(_ batch: inout PendingState, _ uptime: Duration) throws(RepositoryError) {
     var entries: [(entry: CachedEntry<Key, Value>, slot: RecordSlot)] = []
     for slot in batch.collections[storage.collection].records.ordered() {
       do throws(RepositoryError) {
@@ -70,7 +70,7 @@ extension CachedRepository {
     do {
       // Only if it must be: this reads entries that nobody has asked for.
       if state.withLock({ $0.evictionIndex == nil }) { _ = try await storage.loadAll() }
-      let (victims, revision) = try await storage.queue.write(nil) { [self] batch in
+      let (victims, revision) = try await storage.core.write(nil) { [self] batch in
         let uptime = clock.uptime
         if state.withLock({ $0.evictionIndex == nil }) { try buildIndex(&batch, uptime) }
         let victims = state.withLock { $0.evictionIndex?.relieve(pressure, now: uptime) ?? [] }
@@ -88,7 +88,7 @@ extension CachedRepository {
     if !isBounded { state.withLock { $0.evictionIndex = nil } }
   }
 
-  private nonisolated func delete(_ victims: [EvictionIndex<Key>.Victim], in batch: inout StagedBatch) throws(RepositoryError) {
+  private nonisolated func delete(_ victims: [EvictionIndex<Key>.Victim], in batch: inout PendingState) throws(RepositoryError) {
     for victim in victims {
       _ = try batch.delete(victim.recordKey, in: storage.collection, schemaVersion: storage.schema.version)
     }

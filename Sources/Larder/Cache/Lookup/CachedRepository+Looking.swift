@@ -27,7 +27,7 @@ extension CachedRepository {
     do throws(RepositoryError) {
       let address = if let recordKey { recordKey } else { try storage.coder.keys.key(for: key) }
       recordKey = address
-      guard let slot = try storage.queue.records(of: storage.collection)[address] else {
+      guard let slot = try storage.core.records(of: storage.collection)[address] else {
         if let known { forget(key, known) }
         return Sight(found: nil, recordKey: address)
       }
@@ -90,7 +90,7 @@ extension CachedRepository {
     Task { [self] in
       do {
         let record = try storage.coder.encode(entry.noticedInFuture(at: present), decoding: true)
-        let new = try await storage.queue.write(nil) { [self] batch in
+        let new = try await storage.core.write(nil) { [self] batch in
           try batch.upsert(record, in: storage.collection, expecting: .revision(revision))
           let new = batch.revision
           state.withLock { state in
@@ -111,7 +111,7 @@ extension CachedRepository {
     if let unsaved = state.unsaved[key] { return .unsaved(unsaved.serial) }
     guard let recordKey else { return .none }
     do throws(RepositoryError) {
-      let slot = try storage.queue.records(of: storage.collection)[recordKey]
+      let slot = try storage.core.records(of: storage.collection)[recordKey]
       return slot.map { .stored($0.revision) } ?? .none
     } catch {
       return .none  // closed: nothing is there any more

@@ -71,7 +71,7 @@ extension CachedRepository {
     }
     let uptime = clock.uptime
     let records: RecordMap
-    do throws(RepositoryError) { records = try storage.queue.records(of: storage.collection) } catch { return nil }
+    do throws(RepositoryError) { records = try storage.core.records(of: storage.collection) } catch { return nil }
     let known: KnownEntry<Value>? = state.withLock { state in
       guard let known = state.known[key], known.age(at: uptime) < known.freshLifetime, known.wasAnswered, known.value != nil else {
         return nil

@@ -78,7 +78,7 @@ extension CachedRepository {
       await prepareEviction()
       let decoded = (record.decoded as? DecodedValue<CachedEntry<Key, Value>>)?.item ?? entry
       let collection = storage.collection
-      let kept: Kept? = try await storage.queue.write(nil) { [self] batch in
+      let kept: Kept? = try await storage.core.write(nil) { [self] batch in
         // Looked at here, where writes have an order: the deletion of whoever dooms it comes after that, and so after this.
         guard !token.isDoomed else { return nil }
         try openEviction(&batch, uptime)
@@ -108,7 +108,7 @@ extension CachedRepository {
   }
 
   private nonisolated func readBack(_ key: RecordKey, _ revision: Revision) throws(RepositoryError) -> CachedEntry<Key, Value>? {
-    guard let slot = try storage.queue.records(of: storage.collection)[key], slot.revision == revision else { return nil }
+    guard let slot = try storage.core.records(of: storage.collection)[key], slot.revision == revision else { return nil }
     return try slot.value(storage.coder)
   }
 

@@ -35,10 +35,11 @@ extension CachedRepository {
   }
 
   /// Commits deletions, and returns a revision that what is stored later has at least, and what was stored before has not.
-  private nonisolated(nonsending) func write(_ deletions: @escaping @Sendable (inout StagedBatch) throws -> Void) async throws -> Revision {
+  private nonisolated(nonsending) func write(_ deletions: @escaping @Sendable (inout PendingState) throws -> Void) async throws -> Revision
+  {
     do {
       // By itself: together with an entry that a full disk refuses it would be refused too.
-      return try await storage.queue.write(nil, size: .alone) { batch in
+      return try await storage.core.write(nil, size: .alone) { batch in
         try deletions(&batch)
         return batch.revision
       }

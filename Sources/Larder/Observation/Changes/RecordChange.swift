@@ -1,5 +1,5 @@
 // Observation/ tells readers what was committed. Invariant: a change is announced after it is durable and visible, in the order of
-// commits, and what is kept for a slow reader is bounded. Called by CommitQueue; read by apps.
+// commits, and what is kept for a slow reader is bounded. Called by StoreCore; read by apps.
 
 /// Where a committed change came from.
 public enum ChangeOrigin: Hashable, Sendable {

@@ -14,7 +14,7 @@ where Item.ID: Hashable & Codable & Sendable {
   private let source: ChangeSource
   private let coder: RecordCoder<Item>
 
-  init(_ queue: CommitQueue, _ collection: Int, _ coder: RecordCoder<Item>, since: Revision?) {
+  init(_ queue: StoreCore, _ collection: Int, _ coder: RecordCoder<Item>, since: Revision?) {
     source = ChangeSource(queue, collection, since: since)
     self.coder = coder
   }
@@ -92,7 +92,7 @@ final class ChangeSource: Sendable {
     let horizon: Revision
   }
 
-  private weak let queue: CommitQueue?
+  private weak let queue: StoreCore?
   private let collection: Int
   private let since: Revision?
   /// What the first iterator takes.
@@ -103,7 +103,7 @@ final class ChangeSource: Sendable {
   /// The commit up to which the readers have been told.
   var revision: Revision { Swift.max(begin, progress.revision) }
 
-  init(_ queue: CommitQueue, _ collection: Int, since: Revision?) {
+  init(_ queue: StoreCore, _ collection: Int, since: Revision?) {
     self.queue = queue
     self.collection = collection
     self.since = since
@@ -121,7 +121,7 @@ final class ChangeSource: Sendable {
     return taken ?? Self.start(queue, collection, since: since)
   }
 
-  private static func start(_ queue: CommitQueue?, _ collection: Int, since: Revision?) -> Start {
+  private static func start(_ queue: StoreCore?, _ collection: Int, since: Revision?) -> Start {
     let feed = ChangeFeed()
     guard let queue else {
       feed.finish()

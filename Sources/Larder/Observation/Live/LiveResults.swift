@@ -9,7 +9,7 @@ internal import Synchronization
 /// predicate fails for a changed record, or, for a query in the order of its rank, when a record that matches has changed: ranks depend on all
 /// texts.
 actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable & Codable & Sendable {
-  private weak let queue: CommitQueue?
+  private weak let queue: StoreCore?
   private let collection: Int
   private let query: Query<Item>
   private var feed: ChangeFeed?
@@ -39,7 +39,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     }
   }
 
-  init(_ queue: CommitQueue, _ collection: Int, _ query: Query<Item>) {
+  init(_ queue: StoreCore, _ collection: Int, _ query: Query<Item>) {
     self.queue = queue
     self.collection = collection
     self.query = query

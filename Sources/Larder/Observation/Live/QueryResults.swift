@@ -8,11 +8,11 @@ where Item.ID: Hashable & Codable & Sendable {
   /// What `next` throws when the query cannot be answered.
   public typealias Failure = RepositoryError
 
-  private weak let queue: CommitQueue?
+  private weak let queue: StoreCore?
   private let collection: Int
   private let query: Query<Item>
 
-  init(_ queue: CommitQueue, _ collection: Int, _ query: Query<Item>) {
+  init(_ queue: StoreCore, _ collection: Int, _ query: Query<Item>) {
     self.queue = queue
     self.collection = collection
     self.query = query
