@@ -107,7 +107,7 @@ extension LocalRepository {
   public nonisolated func delete(where query: Query<Item>) async throws(RepositoryError) -> Int {
     // Sees to the indexes, which the transaction would otherwise have to make on the store's executor.
     _ = try await readyRun(PreparedQuery(query))
-    return try await repositoryErrors { try await self.transaction { transaction in try transaction.delete(where: query, in: self) } }
+    return try await write { transaction throws(RepositoryError) in try transaction.delete(where: query, in: self) }
   }
 
   // MARK: Running

@@ -15,7 +15,7 @@ extension LocalRepository {
   public nonisolated func save(
     _ item: Item, ifRevision: Revision? = nil, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    try await put(item, ifRevision.map(Expectation.revision) ?? .anything, durability)
+    try await put(item, Expectation(ifRevision), durability)
   }
 
   /// Inserts or replaces all these records in one batch: all of them or none.
@@ -29,14 +29,7 @@ extension LocalRepository {
     contentsOf items: some Sequence<Item> & Sendable, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
     let records = try await ParallelEncoding.records(Array(items), coder, decoding: core.needsValues(of: collection))
-    let collection = collection
-    return try await repositoryErrors {
-      try await self.core.write(durability, size: WriteSize(of: records)) { batch in
-        guard !records.isEmpty else { return batch.latest }
-        for record in records { try batch.upsert(record, in: collection) }
-        return batch.revision
-      }
-    }
+    return try await core.submit(.putAll(records, in: collection), durability).revision
   }
 
   /// Inserts a record whose id is new.
@@ -69,13 +62,9 @@ extension LocalRepository {
   public nonisolated func delete(
     _ id: Item.ID, ifRevision: Revision? = nil, durability: Durability? = nil
   ) async throws(RepositoryError) -> Bool {
-    let key = try coder.keys.key(for: id)
-    let (collection, version) = (collection, schema.version)
-    return try await repositoryErrors {
-      try await self.core.write(durability) { batch in
-        try batch.delete(key, in: collection, schemaVersion: version, expecting: ifRevision.map(Expectation.revision) ?? .anything)
-      }
-    }
+    let deletion = WriteOperation.delete(
+      try coder.keys.key(for: id), in: collection, schemaVersion: schema.version, expecting: Expectation(ifRevision))
+    return try await core.submit(deletion, durability).recordCount > 0
   }
 
   /// Puts these records in the place of all that are there, in one batch: readers see the old contents or the new.
@@ -104,16 +93,10 @@ extension LocalRepository {
     with items: some Sequence<Item> & Sendable, discardingUndecodable: Bool
   ) async throws(RepositoryError) {
     let records = try await ParallelEncoding.records(Array(items), coder, decoding: core.needsValues(of: collection))
-    let (collection, version, coder) = (collection, schema.version, coder)
     // Away from the executor, which then finds almost everything decoded.
     if !discardingUndecodable { await ParallelDecoding.touch(try core.records(of: collection), coder) }
-    try await repositoryErrors {
-      try await self.core.write(nil, size: WriteSize(of: records)) { batch in
-        try batch.checkVersion(version, of: collection)
-        if !discardingUndecodable { try batch.collections[collection].records.checkDecodable(coder) }
-        try batch.replaceAll(in: collection, with: records, schemaVersion: version)
-      }
-    }
+    let coder = discardingUndecodable ? nil : coder
+    try await core.submit(.replaceAll(records, in: collection, schemaVersion: schema.version, ifDecodableBy: coder))
   }
 
   /// Runs several reads and writes as one: all of them or none, with no other write between.
@@ -125,30 +108,21 @@ extension LocalRepository {
   public nonisolated func transaction<R: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws -> R
   ) async throws -> R {
-    try await core.transaction(durability, body)
+    try await core.transaction(durability, body).get()
+  }
+
+  /// Runs a transaction whose closure fails with errors of storage alone, as ``transaction(durability:_:)`` does.
+  @concurrent @discardableResult
+  package nonisolated func write<R: Sendable>(
+    durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws(RepositoryError) -> R
+  ) async throws(RepositoryError) -> R {
+    try await core.transaction(durability, body).get()
   }
 
   private nonisolated func put(
     _ item: Item, _ expectation: Expectation, _ durability: Durability?
   ) async throws(RepositoryError) -> Revision {
     let record = try coder.encode(item, decoding: core.needsValues(of: collection))
-    let collection = collection
-    return try await repositoryErrors {
-      try await self.core.write(durability, size: WriteSize(of: CollectionOfOne(record))) { batch in
-        try batch.upsert(record, in: collection, expecting: expectation)
-        return batch.revision
-      }
-    }
-  }
-}
-
-/// Narrows the errors of a write that runs no closure of the caller's, and so can only fail with our own.
-func repositoryErrors<Result>(_ write: () async throws -> Result) async throws(RepositoryError) -> Result {
-  do {
-    return try await write()
-  } catch let error as RepositoryError {
-    throw error
-  } catch {
-    throw RepositoryError(.inputOutput, "an unexpected kind of error", underlying: error)
+    return try await core.submit(.put(record, in: collection, expecting: expectation), durability).revision
   }
 }

@@ -34,7 +34,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.schema = schema
     self.ownsStore = ownsStore
     collection = try core.collection(named: schema.name, of: Item.self)
-    core.reads(collection, upTo: schema.version)
+    core.noteSupport(for: schema.version, of: collection)
     coder = RecordCoder(
       schemaVersion: schema.version, limits: core.options.limits, migrations: schema.migrations, refusal: schema.placeRefusal)
     migration = core.migration(of: collection, named: schema.name, coder: coder)

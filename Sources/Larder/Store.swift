@@ -55,7 +55,7 @@ public final class Store: Sendable {
   public func transaction<R: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws -> R
   ) async throws -> R {
-    try await core.transaction(durability, body)
+    try await core.transaction(durability, body).get()
   }
 
   /// Makes every earlier write survive power loss; needed only after `.buffered` writes.

@@ -2,25 +2,25 @@
 ///
 /// It sees its own writes, and the writes of the batch that were staged before it. It cannot be kept beyond the closure.
 public struct Transaction: ~Copyable {
-  private var batch: PendingState
+  private var pending: PendingState
   private let store: ObjectIdentifier
 
-  init(_ batch: PendingState, store: StoreCore) {
-    self.batch = batch
-    self.store = ObjectIdentifier(store)
+  init(_ pending: PendingState, of core: StoreCore) {
+    self.pending = pending
+    store = ObjectIdentifier(core)
   }
 
-  consuming func finish() -> PendingState { batch }
+  consuming func finish() -> PendingState { pending }
 
   /// The revision that everything written here will have.
-  public var revision: Revision { batch.revision }
+  public var revision: Revision { pending.revision }
 
   /// The record with this id as the transaction sees it, or `nil` when there is none.
   ///
   /// - Throws: `.decodingFailed`, `.tooLarge`, `.invalidKey`; `.unsupported` for a repository of another store.
   public func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
     try check(repository)
-    return try batch.collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
+    return try pending.collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
   }
 
   /// All records that decode, in the order of their keys' bytes, as the transaction sees them.
@@ -41,7 +41,7 @@ public struct Transaction: ~Copyable {
   func snapshot<Item>(of repository: LocalRepository<Item>) throws(RepositoryError) -> RepositorySnapshot<Item> {
     try check(repository)
     return RepositorySnapshot(
-      revision: batch.latest, collection: repository.schema.name, records: batch.collections[repository.collection].records,
+      revision: pending.latest, collection: repository.schema.name, records: pending.collections[repository.collection].records,
       coder: repository.coder)
   }
 
@@ -84,7 +84,7 @@ public struct Transaction: ~Copyable {
   ) throws(RepositoryError) -> Int {
     let found = try run(query, in: repository).results()
     for candidate in found {
-      _ = try batch.delete(candidate.slot.key, in: repository.collection, schemaVersion: repository.schema.version)
+      _ = try pending.delete(candidate.slot.key, in: repository.collection, schemaVersion: repository.schema.version)
     }
     return found.count
   }
@@ -95,10 +95,10 @@ public struct Transaction: ~Copyable {
     try check(repository)
     let prepared = try PreparedQuery(query)
     let usable = QueryPlanner.usable(prepared.shape, repository.schema.indexes.map { IndexShape($0) })
-    guard let indexes = batch.builtIndexes(usable, of: repository) else {
+    guard let indexes = pending.builtIndexes(usable, of: repository) else {
       throw RepositoryError(.unsupported, "the collection has no indexes of this type")
     }
-    return try QueryRun(prepared, records: batch.collections[repository.collection].records, indexes: indexes)
+    return try QueryRun(prepared, records: pending.collections[repository.collection].records, indexes: indexes)
   }
 
   /// Inserts the record, or replaces the one with its id.
@@ -108,7 +108,7 @@ public struct Transaction: ~Copyable {
   public mutating func save<Item>(
     _ item: Item, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
   ) throws(RepositoryError) -> Revision {
-    try put(item, in: repository, ifRevision.map(Expectation.revision) ?? .anything)
+    try put(item, in: repository, Expectation(ifRevision))
   }
 
   /// Inserts a record whose id is new.
@@ -150,9 +150,9 @@ public struct Transaction: ~Copyable {
     _ id: Item.ID, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
   ) throws(RepositoryError) -> Bool {
     try check(repository)
-    return try batch.delete(
+    return try pending.delete(
       repository.coder.keys.key(for: id), in: repository.collection, schemaVersion: repository.schema.version,
-      expecting: ifRevision.map(Expectation.revision) ?? .anything)
+      expecting: Expectation(ifRevision))
   }
 
   @discardableResult
@@ -160,34 +160,15 @@ public struct Transaction: ~Copyable {
     _ item: Item, in repository: LocalRepository<Item>, _ expectation: Expectation
   ) throws(RepositoryError) -> Revision {
     try check(repository)
-    try batch.upsert(
-      repository.coder.encode(item, decoding: batch.collections[repository.collection].indexes.needsValues), in: repository.collection,
+    try pending.put(
+      repository.coder.encode(item, decoding: pending.collections[repository.collection].indexes.needsValues), in: repository.collection,
       expecting: expectation)
-    return batch.revision
+    return pending.revision
   }
 
   private func check<Item>(_ repository: LocalRepository<Item>) throws(RepositoryError) {
-    guard ObjectIdentifier(repository.core) == store, repository.collection < batch.collections.count else {
+    guard ObjectIdentifier(repository.core) == store, repository.collection < pending.collections.count else {
       throw RepositoryError(.unsupported, "the repository belongs to another store than the transaction")
-    }
-  }
-}
-
-extension StoreCore {
-  /// Queues a closure of the caller's as one write.
-  func transaction<R: Sendable>(
-    _ durability: Durability?, _ body: @escaping @Sendable (inout Transaction) throws -> R
-  ) async throws -> R {
-    try await write(durability) { [unowned self] batch in
-      var transaction = Transaction(batch.take(), store: self)
-      do {
-        let result = try body(&transaction)
-        batch = transaction.finish()
-        return result
-      } catch {
-        batch = transaction.finish()  // the queue takes back what the closure wrote
-        throw error
-      }
     }
   }
 }

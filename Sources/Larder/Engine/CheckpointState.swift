@@ -1,24 +1,25 @@
-/// What a commit queue knows of its checkpoints.
+/// The checkpoints of a store: the one that runs, those that wait, and when the next one is due.
 struct CheckpointState: Sendable {
-  /// The commit that the last checkpoint (or open) left nothing behind of.
+  /// The newest commit that is folded into the main file already.
   var folded: UInt64
   var isIdleTimerSet = false
   /// Whether a checkpoint runs, beside commits or between two.
   var isRunning = false
-  /// The callers whose checkpoint begins when the one that runs has ended.
+  /// The callers that wait until the running checkpoint has ended, each to run its own.
   var waiting: [CheckedContinuation<Void, Never>] = []
-  /// The commit up to which folding was not worth what it rewrites.
+  /// The newest commit at which folding was not worth what it rewrites.
   var postponed: UInt64 = 0
   var lastWrite = ContinuousClock.now
-  /// Why the last automatic checkpoint failed, and the commit from which it may be tried again.
+  /// The reason why the last automatic checkpoint failed.
   var failure: RepositoryError?
+  /// The commit from which a failed one is tried again.
   var retryFrom: UInt64 = 0
-  /// How often in a row an automatic checkpoint has failed.
+  /// The number of automatic checkpoints that have failed in a row.
   var failureCount = 0
-  /// Whether the last commit of a value has found the disk full.
+  /// Whether the last commit, of values or of deletions, has found the disk full: the next deletion then begins by making room for itself.
   var isDiskFull = false
 
-  /// Returns how long the idle timer runs, in seconds: twice as long after each failure, up to 64 times.
+  /// Returns the time of the idle timer in seconds: twice as long after each failure, up to 64 times.
   func pause(_ idle: Duration) -> Double {
     failureCount == 0 ? idle.inSeconds : max(idle.inSeconds, 0.05) * Double(1 << min(failureCount, 6))
   }

@@ -1,7 +1,7 @@
 /// A collection at one commit: its records, and the indexes over exactly these records.
 struct CollectionState: Sendable {
   private(set) var records: RecordMap
-  /// What the collection's schema declares, as far as it has been built; see ``IndexSet``.
+  /// The indexes that the collection's schema declares, as far as they have been built; see ``IndexSet``.
   var indexes: any CollectionIndexes
 
   init(_ records: RecordMap = RecordMap(), indexes: any CollectionIndexes = NoIndexes()) {
@@ -9,7 +9,7 @@ struct CollectionState: Sendable {
     self.indexes = indexes
   }
 
-  /// Puts a record in the place of its key, and returns what was there.
+  /// Inserts a record, or replaces the one with its key, and returns that.
   /// - Parameter isContested: Becomes `true` if a unique index holds the values of the record for another one, too.
   mutating func upsert(_ slot: RecordSlot, isContested: inout Bool) -> RecordSlot? {
     let old = records.upsert(slot)
@@ -17,13 +17,13 @@ struct CollectionState: Sendable {
     return old
   }
 
-  /// Puts a record in the place of its key, whatever unique indexes say, and returns what was there.
+  /// Inserts a record, or replaces the one with its key, whatever unique indexes say, and returns that.
   mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
     var isContested = false
     return upsert(slot, isContested: &isContested)
   }
 
-  /// Takes the record of a key out, and returns it.
+  /// Removes the record of a key, and returns it.
   mutating func remove(_ key: RecordKey) -> RecordSlot? {
     guard let old = records[key] else { return nil }
     records.remove(key)
@@ -36,22 +36,22 @@ struct CollectionState: Sendable {
 
 /// The indexes of a collection, whatever its type: an immutable value beside the records of the same commit.
 protocol CollectionIndexes: Sendable {
-  /// Whether a repository has said which indexes there are, even if none.
+  /// Whether a repository has declared the indexes, even if there are none.
   var areDeclared: Bool { get }
   /// Whether a written value will be asked for, so that it is better decoded by the writer's own task.
   var needsValues: Bool { get }
-  /// Whether some records may be forbidden beside others.
+  /// Whether one of them is unique.
   var areUnique: Bool { get }
-  /// What queries are planned with; `nil` when nothing was declared.
+  /// The table that queries are planned with; `nil` when nothing was declared.
   var table: IndexTable? { get }
   /// Follows a change of one record.
   /// - Returns: Whether a unique index holds its new values for another record, too.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool
-  /// Returns why a record may not be as it is now, when it was `old` before the write that is being staged.
+  /// Returns the reason why a record violates a unique index, if it was `old` before the write that is being staged.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError?
 }
 
-/// What stands for the indexes of a collection that no repository has been made for.
+/// The indexes of a collection that no repository has been made for.
 struct NoIndexes: CollectionIndexes {
   var areDeclared: Bool { false }
   var areUnique: Bool { false }

@@ -1,131 +1,182 @@
-internal import Foundation
+internal import Dispatch
 internal import Synchronization
 
-/// How much a write, or several of them, will make the backend keep.
-struct WriteSize: Sendable, Equatable {
-  /// What one commit of the backend takes at most, unless a single write is larger: 64 MiB in 65,536 records.
-  ///
-  /// It bounds the memory of a batch, and keeps it far below what a backend can take, so that no write fails because of others.
-  static let group = WriteSize(bytes: 64 << 20, records: 65_536)
-  /// The size of a write that is known only when it was staged, such as a transaction.
-  static let unknown = WriteSize(bytes: 0, records: 1)
-  /// The size of a write that is committed by itself, so that others that fail do not fail it.
-  static let alone = group
+/// The writes that wait for the disk, and how they are committed: all that have arrived meanwhile share one commit, and so one sync.
+///
+/// The order of every commit: claim (from here on a cancellation comes too late), stage against the pending state, make durable, publish, resume
+/// the callers, tell the observers. Only the store's executor does this, so nothing comes between reading and replacing the published state.
+final class CommitQueue: Sendable {
+  private let inbox = Mutex(Inbox())
 
-  var bytes = 0
-  var records = 0
-
-  init(bytes: Int = 0, records: Int = 0) {
-    self.bytes = bytes
-    self.records = records
+  private struct Inbox: Sendable {
+    var writes: [PendingWrite] = []
+    /// Whether a drain is scheduled or running, which will see what is added.
+    var isDraining = false
   }
 
-  /// The size of some records.
-  init(of encoded: some Sequence<EncodedRecord>) {
-    for record in encoded { add(key: record.key, value: record.value) }
+  /// The writes that one call of the backend commits, and what they have staged.
+  private struct Group {
+    var pending: PendingState
+    var claims: [Claim] = []
+    var durability = Durability.buffered
   }
 
-  var isWithinGroup: Bool { bytes <= Self.group.bytes && records <= Self.group.records }
+  /// A claimed write, which waits for the commit that it is part of.
+  private struct Claim {
+    let continuation: PendingWrite.Continuation
+    let outcome: PendingWrite.Outcome
+    /// Whether the outcome does not depend on other writes of the group, so that their failure does not change it.
+    let isFinal: Bool
 
-  /// Adds a record or, without a value, a tombstone.
-  mutating func add(key: RecordKey, value: Data?) { add(WriteSize(bytes: key.byteCount + (value?.count ?? 0), records: 1)) }
-
-  mutating func add(_ other: WriteSize) {
-    bytes += other.bytes
-    records += other.records
-  }
-}
-
-extension StoreCore {
-  /// What is committed by one call of the backend, and the writes that it is of.
-  private struct Part {
-    var batch: PendingState
-    var writes: [any AnyQueuedWrite]
+    func end(_ failure: RepositoryError?) {
+      if let failure, !isFinal { continuation.resume(returning: .failure(failure)) } else { continuation.resume(returning: outcome) }
+    }
   }
 
-  /// One group commit.
+  /// The number of writes that wait for the next commit, cancelled ones included.
+  var count: Int { inbox.withLock { $0.writes.count } }
+
+  // MARK: Gathering
+
+  /// Adds a write that waits, and has the executor commit it.
+  func add(_ write: PendingWrite, to core: StoreCore) {
+    let startsDrain = inbox.withLock { inbox in
+      inbox.writes.append(write)
+      defer { inbox.isDraining = true }
+      return !inbox.isDraining
+    }
+    if startsDrain { core.executor.queue.async { self.drain(core) } }
+  }
+
+  /// Commits the writes that wait, and comes again behind what else the executor has to do, so that no stream of writes keeps a flush waiting.
   ///
   /// On the executor only.
-  func commit(_ writes: [any AnyQueuedWrite]) {
+  private func drain(_ core: StoreCore) {
+    guard let writes = takeGroup() else { return core.scheduleIdleCheckpoint() }
+    commit(writes, to: core)
+    core.checkpointBySize()
+    core.executor.queue.async { self.drain(core) }
+  }
+
+  /// Commits everything that waits: for a store that is being closed.
+  ///
+  /// On the executor only.
+  func commitAll(to core: StoreCore) {
+    while let writes = takeGroup() { commit(writes, to: core) }
+  }
+
+  /// Takes the writes of the next group out, in their order: as many as ``WriteSize/group`` allows, and at least one.
+  private func takeGroup() -> [PendingWrite]? {
+    inbox.withLock { inbox in
+      var size = WriteSize()
+      var count = 0
+      for write in inbox.writes {
+        size.add(write.size)
+        if count > 0, !size.isWithinGroup { break }
+        count += 1
+      }
+      guard count > 0 else {
+        inbox.isDraining = false
+        return nil
+      }
+      let group = Array(inbox.writes.prefix(count))
+      inbox.writes.removeFirst(count)
+      return group
+    }
+  }
+
+  // MARK: Committing
+
+  /// Claims writes, stages them, and commits what they have staged.
+  private func commit(_ writes: [PendingWrite], to core: StoreCore) {
+    var state = core.state
     do throws(RepositoryError) {
-      try self.state.checkWritable()
-      try beginSharedCommit(writes)
+      try state.checkWritable()
+      // Nothing is claimed yet: a write can be cancelled while other processes are waited for.
+      if core.options.access == .shared { state = try core.beginSharedCommit(Self.durability(of: writes), after: state) }
     } catch {
-      for write in writes where write.claim() { write.finish(error) }
+      for write in writes { write.claim()?.resume(returning: .failure(error)) }
       return
     }
     var failure: RepositoryError?
-    for part in stage(writes) {
+    for group in stage(writes, on: state, of: core) {
       // What was staged on top of a commit that failed fails with it.
-      if failure == nil { failure = commit(part) }
-      for write in part.writes { write.finish(failure) }
-      if failure == nil, !part.batch.isEmpty { hub.announce(part.batch.changes, commit: Revision(self.state.commit)) }
+      if failure == nil { failure = commit(group, &state, of: core) }
+      for claim in group.claims { claim.end(failure) }
+      if failure == nil, !group.pending.isEmpty { core.hub.announce(group.pending.changes, commit: Revision(state.commit)) }
     }
   }
 
-  /// Stages writes until there is as much as one commit may take; those that are left are the next group's.
+  private static func durability(of writes: [PendingWrite]) -> Durability {
+    writes.contains { $0.durability == .durable } ? .durable : .buffered
+  }
+
+  /// Stages writes, in one pass, until there is as much as one commit may take; those that are left are the next group's.
   ///
-  /// Most groups are one part. They are two where the last write turned out to be so large that it is better committed by itself, after the
-  /// others; not in a shared store, where other processes could commit between.
-  private func stage(_ writes: [any AnyQueuedWrite]) -> [Part] {
-    var before: [Part] = []
-    var part = Part(batch: PendingState(state, for: self), writes: [])
-    part.writes.reserveCapacity(writes.count)
-    for (index, write) in writes.enumerated() {
-      var size = part.batch.size
+  /// Nearly always they are one group. They are two where the last write turned out to be so large that it is better committed by itself, after
+  /// the others; not in a shared store, where other processes could commit between.
+  private func stage(_ writes: [PendingWrite], on state: StoreState, of core: StoreCore) -> [Group] {
+    var before: [Group] = []
+    var group = Group(pending: PendingState(state, of: core))
+    group.claims.reserveCapacity(writes.count)
+    for (position, write) in writes.enumerated() {
+      var size = group.pending.size
       size.add(write.size)
-      if !before.isEmpty || (!part.batch.isEmpty && !size.isWithinGroup) {
-        putBack(writes[index...])
+      if !before.isEmpty || (!group.pending.isEmpty && !size.isWithinGroup) {
+        // Taken and not claimed: they are the next.
+        inbox.withLock { $0.writes = writes[position...] + $0.writes }
         break
       }
-      guard write.claim() else { continue }
-      let savepoint = part.batch.savepoint()
-      write.stage(in: &part.batch)
-      let isTooMuch = !part.batch.size.isWithinGroup && part.batch.recordCount > savepoint.recordCount
-      if isTooMuch, savepoint.recordCount > 0, options.access != .shared {
-        before = [Part(batch: part.batch.cut(at: savepoint), writes: part.writes)]
-        part.writes = []
+      guard let continuation = write.claim() else { continue }
+      let savepoint = group.pending.savepoint()
+      let outcome = group.pending.perform(write.operation, from: savepoint)
+      let hasWritten = group.pending.recordCount > savepoint.recordCount
+      if hasWritten, !group.pending.size.isWithinGroup, savepoint.recordCount > 0, core.options.access != .shared {
+        let earlier = group.pending.split(at: savepoint)
+        before = [Group(pending: earlier, claims: group.claims, durability: group.durability)]
+        group.claims = []
+        group.durability = .buffered
       }
-      part.writes.append(write)
+      group.claims.append(Claim(continuation: continuation, outcome: outcome, isFinal: savepoint.recordCount == 0 && !hasWritten))
+      if write.durability == .durable { group.durability = .durable }
     }
-    return before + [part]
+    return before + [group]
   }
 
-  /// Makes a part durable and publishes it.
-  /// - Returns: Why it was not, if it was not.
-  private func commit(_ part: Part) -> RepositoryError? {
-    guard !part.batch.isEmpty else {
-      if options.access == .shared { backend.cancelCommit() }
+  /// Makes a group durable and publishes it.
+  /// - Returns: The reason why it was not, if it was not.
+  private func commit(_ group: Group, _ state: inout StoreState, of core: StoreCore) -> RepositoryError? {
+    guard !group.pending.isEmpty else {
+      if core.options.access == .shared { core.backend.cancelCommit() }
       return nil
     }
     do throws(RepositoryError) {
-      try commit(part.batch.writeBatch(part.writes.contains { $0.durability == .durable } ? .durable : .buffered))
-      hub.note(part.batch.changes)
-      publish(part.batch.applied(to: self.state))
-      checkpoints.withLock { $0.lastWrite = .now }
-      return nil
+      try makeDurable(group.pending.writeBatch(group.durability), in: core)
     } catch {
-      notePoison(error)
+      core.notePoison(error)
       return error
     }
+    state = group.pending.applied(to: state)
+    core.publish(state, changes: group.pending.changes)
+    return nil
   }
 
   /// Makes a batch durable, in the way of a full disk if it only deletes and the disk was found full.
-  private func commit(_ batch: WriteBatch) throws(RepositoryError) {
-    let isDeletion = options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
+  private func makeDurable(_ batch: WriteBatch, in core: StoreCore) throws(RepositoryError) {
+    let isDeletion = core.options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
+    let wasFull = isDeletion && core.checkpoints.withLock { $0.isDiskFull }
     do throws(RepositoryError) {
-      if isDeletion, checkpoints.withLock({ $0.isDiskFull }) { try backend.commitOnFullDisk(batch) } else { try backend.commit(batch) }
-      // Making the files smaller rewrites them: the next deletion does so only if it meets a full disk itself.
-      checkpoints.withLock { $0.isDiskFull = false }
+      if wasFull { try core.backend.commitOnFullDisk(batch) } else { try core.backend.commit(batch) }
     } catch {
       guard error.code == .full else { throw error }
-      let wasFull = checkpoints.withLock { state in
-        defer { state.isDiskFull = true }
-        return state.isDiskFull
-      }
+      core.checkpoints.withLock { $0.isDiskFull = true }
       guard isDeletion, !wasFull else { throw error }
-      try backend.commitOnFullDisk(batch)
-      checkpoints.withLock { $0.isDiskFull = false }
+      try core.backend.commitOnFullDisk(batch)
+    }
+    core.checkpoints.withLock { state in
+      state.lastWrite = .now
+      // Making the files smaller rewrites them: the next deletion does so only if it meets a full disk itself.
+      state.isDiskFull = false
     }
   }
 }

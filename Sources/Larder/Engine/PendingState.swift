@@ -2,28 +2,29 @@ internal import Foundation
 
 /// The state that the next commit will publish, and the records it will write: what writes are staged against.
 ///
-/// Lives only while a batch is gathered, on the store's executor. Every write of a batch takes a commit number of its own, so that
+/// Lives only while a group of writes is gathered, on the store's executor. Every write of a group takes a commit number of its own, so that
 /// compare-and-set holds between writes that share one sync.
 struct PendingState {
   private(set) var collections: [CollectionState]
   private(set) var records: [StoredRecord] = []
-  /// What each of ``records`` changed, one for one.
+  /// The change that each of ``records`` makes, one for one.
   private(set) var changes: [RecordChange] = []
-  /// Where the write being staged comes from.
-  var origin = ChangeOrigin.thisProcess
-  /// Whether something staged by the present write may be what a unique index refuses: it met another record with its values.
-  private var isContested = false
-  /// How much there is to write.
+  /// The size of what there is to write.
   private(set) var size = WriteSize()
+  /// The origin of the write being staged.
+  private var origin = ChangeOrigin.thisProcess
+  /// Whether the present write has met another record with its values in a unique index, and must be checked when it ends.
+  private var isContested = false
   private let names: [String]
   private var committed: UInt64
   private var commit: UInt64
-  private var recordCountAtLastCommit = 0
-  /// Who copies the store before the first record of a newer schema version is staged.
-  private let queue: StoreCore
+  /// The number of records of the writes that have ended.
+  private var endedCount = 0
+  /// The store, which copies itself before the first record of a newer schema version is staged.
+  private let core: StoreCore
 
-  init(_ state: StoreState, for queue: StoreCore) {
-    self.queue = queue
+  init(_ state: StoreState, of core: StoreCore) {
+    self.core = core
     collections = state.collections
     names = state.names
     committed = state.commit
@@ -44,34 +45,151 @@ struct PendingState {
   /// The newest commit before the write being staged.
   var latest: Revision { Revision(commit) }
 
-  /// The commits of the batch, for the backend.
-  ///
-  /// Only for a batch that is not empty.
-  func writeBatch(_ durability: Durability) -> WriteBatch {
-    WriteBatch(records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability)
+  /// Stages one write, or takes back what it has staged.
+  mutating func perform(_ operation: WriteOperation, from savepoint: Savepoint) -> PendingWrite.Outcome {
+    origin = operation.origin
+    do throws(RepositoryError) {
+      try apply(operation)
+      return .success(try endWrite())
+    } catch {
+      restore(savepoint)
+      return .failure(error)
+    }
   }
 
-  /// The state after the commit of this batch.
-  func applied(to state: StoreState) -> StoreState {
-    var state = state
-    state.collections = collections
-    for index in state.collections.indices { state.collections[index].rebaseIfWorthwhile() }
-    state.commit = commit
-    return state
+  private mutating func apply(_ operation: WriteOperation) throws(RepositoryError) {
+    switch operation {
+    case .put(let record, let collection, let expectation):
+      try put(record, in: collection, expecting: expectation)
+    case .putAll(let records, let collection):
+      for record in records { try put(record, in: collection) }
+    case .delete(let key, let collection, let version, let expectation):
+      _ = try delete(key, in: collection, schemaVersion: version, expecting: expectation)
+    case .replaceAll(let records, let collection, let version, let coder):
+      try replaceAll(in: collection, with: records, schemaVersion: version, ifDecodableBy: coder)
+    case .rewrite(let records, let collection):
+      for record in records { try rewrite(record, in: collection) }
+    case .transaction(_, let body):
+      body(&self)
+    }
   }
 
   /// Ends one write: if it wrote anything, the next one gets the next number.
   ///
-  /// Uniqueness is looked at here and not record by record, so that a transaction may pass through states that would not do.
-  /// - Throws: `.uniqueViolation`, and then the write must be taken back.
-  mutating func endCommit() throws(RepositoryError) {
-    guard records.count > recordCountAtLastCommit else { return }
-    if isContested { try checkUniqueness(changes[recordCountAtLastCommit...]) }
+  /// Checks uniqueness once per write and not per record, so that a transaction may violate it temporarily.
+  /// - Throws: `.uniqueViolation`.
+  private mutating func endWrite() throws(RepositoryError) -> WriteReceipt {
+    let count = records.count - endedCount
+    guard count > 0 else { return WriteReceipt(revision: latest, recordCount: 0) }
+    if isContested { try checkUniqueness(changes[endedCount...]) }
     isContested = false
-    recordCountAtLastCommit = records.count
+    endedCount = records.count
     commit += 1
+    return WriteReceipt(revision: latest, recordCount: count)
   }
 
+  /// - Throws: `.uniqueViolation` for a record that these changes have put where another one is.
+  private func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
+    var before: [Int: [RecordKey: RecordSlot?]] = [:]
+    for change in changes where collections[change.collection].indexes.areUnique {
+      if before[change.collection]?[change.key] == nil { before[change.collection, default: [:]][change.key] = .some(change.old) }
+    }
+    for (collection, records) in before {
+      for (key, old) in records {
+        guard let new = collections[collection].records[key] else { continue }
+        if let violation = collections[collection].indexes.violation(of: new, replacing: old) { throw violation }
+      }
+    }
+  }
+
+  // MARK: Records
+
+  /// Inserts a record, or replaces the one with its key.
+  mutating func put(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
+    if case .anything = expecting {} else { try expecting.check(collections[collection].records[record.key], key: record.key) }
+    try beginVersion(record.schemaVersion, of: collection)
+    change(record.key, in: collection, schemaVersion: record.schemaVersion, to: (record.slot(at: revision), record.value))
+  }
+
+  /// Replaces a record by what migrations have made of it, unless it was changed since.
+  ///
+  /// It keeps its revision, because it means the same as before. Only where processes follow each other by revision does it get a new one.
+  private mutating func rewrite(_ migrated: MigratedRecord, in collection: Int) throws(RepositoryError) {
+    let record = migrated.record
+    guard let old = collections[collection].records[record.key], old.revision == migrated.old.revision,
+      old.schemaVersion == migrated.old.schemaVersion
+    else { return }
+    try beginVersion(record.schemaVersion, of: collection)
+    let kept = core.options.access == .shared ? revision : old.revision
+    let slot = record.slot(at: kept, sameMeaning: old.sameMeaning.lowerBound...revision)
+    change(record.key, in: collection, schemaVersion: record.schemaVersion, to: (slot, record.value))
+  }
+
+  /// Deletes the record of a key, leaving a tombstone.
+  /// - Returns: Whether there was one.
+  mutating func delete(
+    _ key: RecordKey, in collection: Int, schemaVersion: Int, expecting: Expectation = .anything
+  ) throws(RepositoryError) -> Bool {
+    try checkVersion(schemaVersion, of: collection)
+    if case .anything = expecting {} else { try expecting.check(collections[collection].records[key], key: key) }
+    return change(key, in: collection, schemaVersion: schemaVersion, to: nil)
+  }
+
+  /// Replaces all records of a collection; of two replacements with one key the last one holds.
+  private mutating func replaceAll(
+    in collection: Int, with replacements: [EncodedRecord], schemaVersion: Int, ifDecodableBy coder: (any AnyRecordCoder)?
+  ) throws(RepositoryError) {
+    try checkVersion(schemaVersion, of: collection)
+    try coder?.checkDecodable(collections[collection].records)
+    if !replacements.isEmpty { try beginVersion(schemaVersion, of: collection) }
+    var last: [RecordKey: EncodedRecord] = [:]
+    for record in replacements { last[record.key] = record }
+    for slot in collections[collection].records.ordered() where last[slot.key] == nil {
+      change(slot.key, in: collection, schemaVersion: schemaVersion, to: nil)
+    }
+    for record in last.values.sorted(by: { $0.key < $1.key }) {
+      change(record.key, in: collection, schemaVersion: schemaVersion, to: (record.slot(at: revision), record.value))
+    }
+  }
+
+  /// Changes one record, and notes what there is to write and to tell.
+  /// - Returns: Whether there was a record before.
+  @discardableResult private mutating func change(
+    _ key: RecordKey, in collection: Int, schemaVersion: Int, to new: (slot: RecordSlot, value: Data)?
+  ) -> Bool {
+    let old: RecordSlot?
+    if let new {
+      old = collections[collection].upsert(new.slot, isContested: &isContested)
+    } else {
+      old = collections[collection].remove(key)
+      if old == nil { return false }
+    }
+    size.add(key: key, value: new?.value)
+    records.append(
+      StoredRecord(
+        collection: names[collection], key: key, revision: new?.slot.revision ?? revision, schemaVersion: schemaVersion, value: new?.value))
+    changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: old, new: new?.slot))
+    return old != nil
+  }
+
+  /// Refuses to write an older version into a collection to which another process has brought a newer one: it could not be read back there
+  /// without a migration that nobody has written.
+  /// - Throws: `.newerSchema`.
+  private func checkVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
+    let newest = collections[collection].records.newestSchemaVersion
+    if newest > version { throw .newerRecords(in: names[collection], found: newest, supported: version) }
+  }
+
+  /// Checks the version of a record that is put in place, and has the store copied before the first one of a newer version.
+  /// - Throws: `.newerSchema`; what prevented the copy.
+  private func beginVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
+    try checkVersion(version, of: collection)
+    if collections[collection].records.newestSchemaVersion < version { try core.copyStore(before: version, of: collection) }
+  }
+
+  // MARK: Taking back
+
+  /// The pending state between two writes, or before a part of one.
   struct Savepoint {
     fileprivate let collections: [CollectionState]
     fileprivate let size: WriteSize
@@ -81,7 +199,9 @@ struct PendingState {
 
   func savepoint() -> Savepoint { Savepoint(collections: collections, size: size, commit: commit, recordCount: records.count) }
 
+  /// Takes back what was staged since a savepoint.
   mutating func restore(_ savepoint: Savepoint) {
+    isContested = false
     guard records.count > savepoint.recordCount else { return }
     collections = savepoint.collections
     size = savepoint.size
@@ -89,145 +209,44 @@ struct PendingState {
     changes.removeLast(changes.count - savepoint.recordCount)
   }
 
-  /// Takes off what was staged before a savepoint between two writes, as a batch that must be committed first.
-  mutating func cut(at savepoint: Savepoint) -> PendingState {
+  /// Splits off what was staged before a savepoint between two writes, as a state that must be committed first.
+  mutating func split(at savepoint: Savepoint) -> PendingState {
     var head = self
     head.restore(savepoint)
     head.commit = savepoint.commit
-    head.recordCountAtLastCommit = savepoint.recordCount
+    head.endedCount = savepoint.recordCount
     records.removeFirst(savepoint.recordCount)
     changes.removeFirst(savepoint.recordCount)
-    recordCountAtLastCommit -= savepoint.recordCount
+    endedCount -= savepoint.recordCount
     committed = savepoint.commit
-    size.bytes -= savepoint.size.bytes
-    size.records -= savepoint.size.records
+    size.subtract(savepoint.size)
     return head
   }
-}
 
-/// What a record must be like for a write to go through.
-enum Expectation: Sendable {
-  case anything
-  case absent
-  case revision(Revision)
+  // MARK: Committing
 
-  /// - Throws: `.alreadyExists`, `.revisionMismatch`.
-  func check(_ slot: RecordSlot?, key: RecordKey) throws(RepositoryError) {
-    switch self {
-    case .anything: return
-    case .absent: if slot != nil { throw RepositoryError(.alreadyExists, "there is a record with this id", keyHash: key.hash) }
-    case .revision(let expected):
-      let found = slot?.revision ?? .zero
-      // Somebody who read a record before a migration rewrote it knows what it means.
-      if found != expected, slot?.isUnchanged(since: expected) != true {
-        throw RepositoryError(.revisionMismatch, "expected revision \(expected), found \(found)", keyHash: key.hash)
-      }
-    }
-  }
-}
-
-extension PendingState {
-  /// Puts a record in place.
-  mutating func upsert(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
-    try checkVersion(record.schemaVersion, of: collection)
-    if case .anything = expecting {} else { try expecting.check(collections[collection].records[record.key], key: record.key) }
-    try beginVersion(record.schemaVersion, of: collection)
-    put(record, record.slot(at: revision), in: collection)
-  }
-
-  /// Puts what migrations made of a record in its place.
+  /// The commits of the group, for the backend.
   ///
-  /// It keeps its revision, because it means the same as before. Only where processes follow each other by revision does it get a new one.
-  mutating func rewrite(_ record: EncodedRecord, of old: RecordSlot, in collection: Int) throws(RepositoryError) {
-    try checkVersion(record.schemaVersion, of: collection)
-    try beginVersion(record.schemaVersion, of: collection)
-    let kept = queue.options.access == .shared ? revision : old.revision
-    put(record, record.slot(at: kept, sameMeaning: old.sameMeaning.lowerBound...revision), in: collection)
+  /// Only for a state that is not empty.
+  func writeBatch(_ durability: Durability) -> WriteBatch {
+    WriteBatch(records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability)
   }
 
-  private mutating func put(_ record: EncodedRecord, _ slot: RecordSlot, in collection: Int) {
-    let old = collections[collection].upsert(slot, isContested: &isContested)
-    append(record.key, schemaVersion: record.schemaVersion, value: record.value, collection, old: old, new: slot)
+  /// Returns a published state as it is after the commit.
+  func applied(to state: StoreState) -> StoreState {
+    var state = state
+    state.collections = collections
+    for position in state.collections.indices { state.collections[position].rebaseIfWorthwhile() }
+    state.commit = commit
+    return state
   }
 
-  /// Takes a record out, leaving a tombstone; `false` when there was none.
-  mutating func delete(
-    _ key: RecordKey, in collection: Int, schemaVersion: Int, expecting: Expectation = .anything
-  ) throws(RepositoryError) -> Bool {
-    try checkVersion(schemaVersion, of: collection)
-    if case .anything = expecting {} else { try expecting.check(collections[collection].records[key], key: key) }
-    guard let old = collections[collection].remove(key) else { return false }
-    append(key, schemaVersion: schemaVersion, value: nil, collection, old: old, new: nil)
-    return true
-  }
-
-  /// Puts these records in the place of all records of a collection; of two with one key the last one holds.
-  mutating func replaceAll(
-    in collection: Int, with replacements: [EncodedRecord], schemaVersion: Int
-  ) throws(RepositoryError) {
-    try checkVersion(schemaVersion, of: collection)
-    if !replacements.isEmpty { try beginVersion(schemaVersion, of: collection) }
-    var last: [RecordKey: EncodedRecord] = [:]
-    for record in replacements { last[record.key] = record }
-    for slot in collections[collection].records.ordered() where last[slot.key] == nil {
-      let old = collections[collection].remove(slot.key)
-      append(slot.key, schemaVersion: schemaVersion, value: nil, collection, old: old, new: nil)
-    }
-    for record in last.values.sorted(by: { $0.key < $1.key }) {
-      put(record, record.slot(at: revision), in: collection)
-    }
-  }
-
-  /// The indexes of a collection over the staged records, those that are asked for made now if they were not there.
+  /// The indexes of a collection over the staged records; those that are needed and not there are made for this call.
   func builtIndexes<Item>(_ needed: [Int], of repository: LocalRepository<Item>) -> IndexSet<Item>? {
     guard var indexes = collections[repository.collection].indexes as? IndexSet<Item> else { return nil }
     let missing = needed.filter { !indexes.isBuilt($0) }
-    guard !missing.isEmpty else { return indexes }
-    // Kept by nobody: the batch may fail, and a build that is under way elsewhere must find its log.
+    // Not kept: the batch may fail, and a build that is under way elsewhere must find its log.
     for index in missing { indexes.build(index, from: collections[repository.collection].records) }
     return indexes
-  }
-
-  /// Refuses to write an older version into a collection to which another process has brought a newer one: it could not be read back there
-  /// without a step that nobody has written.
-  /// - Throws: `.newerSchema`.
-  func checkVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
-    let newest = collections[collection].records.newestSchemaVersion
-    if newest > version { throw .newerRecords(in: names[collection], found: newest, supported: version) }
-  }
-
-  /// Has the store copied before the first record of a newer version than any that a collection holds.
-  /// - Throws: what prevented the copy.
-  private func beginVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
-    guard collections[collection].records.newestSchemaVersion < version else { return }
-    try queue.copyStore(before: version, of: collection)
-  }
-
-  private mutating func append(
-    _ key: RecordKey, schemaVersion: Int, value: Data?, _ collection: Int, old: RecordSlot?, new: RecordSlot?
-  ) {
-    size.add(key: key, value: value)
-    records.append(
-      StoredRecord(
-        collection: names[collection], key: key, revision: new?.revision ?? revision, schemaVersion: schemaVersion, value: value))
-    changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: old, new: new))
-  }
-
-  /// - Throws: `.uniqueViolation` for a record that these changes have put where another one is.
-  private func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
-    var before: [RecordAddressInBatch: RecordSlot?] = [:]
-    for change in changes where collections[change.collection].indexes.areUnique {
-      let address = RecordAddressInBatch(collection: change.collection, key: change.key)
-      if before[address] == nil { before[address] = .some(change.old) }
-    }
-    for (address, old) in before {
-      guard let new = collections[address.collection].records[address.key] else { continue }
-      if let violation = collections[address.collection].indexes.violation(of: new, replacing: old) { throw violation }
-    }
-  }
-
-  private struct RecordAddressInBatch: Hashable {
-    let collection: Int
-    let key: RecordKey
   }
 }

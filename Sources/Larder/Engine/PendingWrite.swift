@@ -1,50 +1,33 @@
 internal import Synchronization
 
-/// A write on its way to its commit, whatever it returns.
-protocol AnyQueuedWrite: Sendable {
-  /// What the write must survive.
-  var durability: Durability { get }
-  /// How much it will write, as far as that is known.
-  var size: WriteSize { get }
-  /// The commit point: takes the write for the batch that is being gathered; `false` when it was cancelled before.
-  func claim() -> Bool
-  /// Applies the write to the staged state, or notes why it cannot be.
-  func stage(in batch: inout PendingState)
-  /// Ends the write: with what it was staged to return, or with the error of the commit it was part of.
-  func finish(_ commitError: RepositoryError?)
-}
+/// A write on its way to its commit, which its caller may give up until the ``CommitQueue`` has claimed it.
+///
+/// Whoever claims the write takes its continuation, and must resume it; so the states after the claim need no lock.
+final class PendingWrite: Sendable {
+  typealias Outcome = Result<WriteReceipt, RepositoryError>
+  typealias Continuation = CheckedContinuation<Outcome, Never>
 
-/// A caller's write: waiting until it is claimed (and may be cancelled until then), staged, finished.
-final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
-  typealias Outcome = Result<Output, any Error>
-
+  let operation: WriteOperation
   let durability: Durability
+  /// The size of what will be written, as far as it is known; a property, since the queue asks for it under its lock.
   let size: WriteSize
-  private let origin: ChangeOrigin
-  private let body: @Sendable (inout PendingState) throws -> Output
   private let phase = Mutex(Phase.new)
 
   private enum Phase: Sendable {
     case new
-    case waiting(CheckedContinuation<Outcome, Never>)
-    case claimed(CheckedContinuation<Outcome, Never>)
-    /// `isFinal` when the outcome does not depend on others' writes in the batch, so that their failure does not change it.
-    case staged(CheckedContinuation<Outcome, Never>, Outcome, isFinal: Bool)
+    case waiting(Continuation)
+    case claimed
     case cancelled
-    case finished
   }
 
-  init(
-    _ durability: Durability, _ origin: ChangeOrigin, _ size: WriteSize, _ body: @escaping @Sendable (inout PendingState) throws -> Output
-  ) {
+  init(_ operation: WriteOperation, _ durability: Durability) {
+    self.operation = operation
     self.durability = durability
-    self.size = size
-    self.origin = origin
-    self.body = body
+    size = operation.size
   }
 
-  /// Begins to wait; `false` when the task was cancelled already, and the caller has its answer.
-  func start(_ continuation: CheckedContinuation<Outcome, Never>) -> Bool {
+  /// Begins to wait; `false` when the task was cancelled before, and the caller has its answer.
+  func start(_ continuation: Continuation) -> Bool {
     let isWaiting = phase.withLock { phase in
       if case .cancelled = phase { return false }
       phase = .waiting(continuation)
@@ -54,9 +37,19 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
     return isWaiting
   }
 
-  /// Gives the write up if it was not claimed yet; later it is too late, and the write succeeds or fails by itself.
+  /// Claims the write for a commit: the point from which a cancellation comes too late.
+  /// - Returns: `nil` when it was cancelled before.
+  func claim() -> Continuation? {
+    phase.withLock { phase in
+      guard case .waiting(let continuation) = phase else { return nil }
+      phase = .claimed
+      return continuation
+    }
+  }
+
+  /// Gives the write up if it was not claimed yet; after that it succeeds or fails by itself.
   func cancel() {
-    let continuation: CheckedContinuation<Outcome, Never>? = phase.withLock { phase in
+    let continuation: Continuation? = phase.withLock { phase in
       switch phase {
       case .new:
         phase = .cancelled
@@ -64,55 +57,11 @@ final class QueuedWrite<Output: Sendable>: AnyQueuedWrite {
       case .waiting(let continuation):
         phase = .cancelled
         return continuation
-      default:
+      case .claimed, .cancelled:
         return nil
       }
     }
     continuation?.resume(returning: .failure(Self.cancellation))
-  }
-
-  func claim() -> Bool {
-    phase.withLock { phase in
-      guard case .waiting(let continuation) = phase else { return false }
-      phase = .claimed(continuation)
-      return true
-    }
-  }
-
-  func stage(in batch: inout PendingState) {
-    let isFirst = batch.isEmpty
-    let outcome: Outcome
-    let savepoint = batch.savepoint()
-    do {
-      batch.origin = origin
-      let output = try body(&batch)
-      try batch.endCommit()
-      outcome = .success(output)
-    } catch {
-      batch.restore(savepoint)
-      outcome = .failure(error)
-    }
-    let hasWritten = batch.recordCount > savepoint.recordCount
-    phase.withLock { phase in
-      guard case .claimed(let continuation) = phase else { return }
-      phase = .staged(continuation, outcome, isFinal: isFirst && !hasWritten)
-    }
-  }
-
-  func finish(_ commitError: RepositoryError?) {
-    let ended: (CheckedContinuation<Outcome, Never>, Outcome)? = phase.withLock { phase in
-      defer { phase = .finished }
-      switch phase {
-      case .staged(let continuation, let outcome, let isFinal):
-        guard let commitError, !isFinal else { return (continuation, outcome) }
-        return (continuation, .failure(commitError))
-      case .waiting(let continuation), .claimed(let continuation):
-        return (continuation, .failure(commitError ?? RepositoryError(.closed)))
-      default:
-        return nil
-      }
-    }
-    if let (continuation, outcome) = ended { continuation.resume(returning: outcome) }
   }
 
   private static var cancellation: RepositoryError {

@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// When the journal is folded, and how that goes on beside commits.
+/// Checkpoints: folding the journal into the main file, beside commits.
 extension StoreCore {
   /// Folds the journal into the main file, beside commits where the backend can.
   ///
@@ -28,7 +28,7 @@ extension StoreCore {
       throw error
     }
     endCheckpoint { [commit] in $0.noteFolded(commit) }
-    // For what was committed meanwhile.
+    // The commits that came meanwhile are not folded yet.
     scheduleIdleCheckpoint()
   }
 
@@ -44,7 +44,7 @@ extension StoreCore {
     }
   }
 
-  /// Notes how a checkpoint has ended, and lets the next one begin that waits.
+  /// Notes the end of a checkpoint, and lets the next one begin that waits.
   private func endCheckpoint(_ note: (inout CheckpointState) -> Void) {
     let next: CheckedContinuation<Void, Never>? = checkpoints.withLock { state in
       note(&state)
@@ -57,16 +57,19 @@ extension StoreCore {
     next?.resume()
   }
 
+  /// Begins a checkpoint if the backend wants one.
+  ///
   /// On the executor only.
   func checkpointBySize() {
+    guard options.checkpoint.bySize, backend.wantsCheckpoint else { return }
     let commit = state.commit
-    guard options.checkpoint.bySize, backend.wantsCheckpoint, commit >= checkpoints.withLock({ $0.retryFrom }) else { return }
+    guard commit >= checkpoints.withLock({ $0.retryFrom }) else { return }
     automaticCheckpoint(commit)
   }
 
-  /// A checkpoint that nobody asked for: its failure must not fail a write, so it is kept for `verify`, and tried again later.
+  /// Begins a checkpoint that no caller waits for: its failure must not fail a write, so it is kept for `verify`, and tried again later.
   private func automaticCheckpoint(_ commit: UInt64) {
-    guard case .open = state.condition else { return }
+    guard state.isOpen else { return }
     let isFree = checkpoints.withLock { state in
       defer { state.isRunning = true }
       return !state.isRunning
@@ -75,7 +78,7 @@ extension StoreCore {
     checkpointStep(commit) { backend throws(RepositoryError) in try backend.beginCheckpoint() }
   }
 
-  /// Does a short part of a checkpoint between two commits, and has the long part that follows done beside commits.
+  /// Runs a short part of a checkpoint between two commits, and has the long part that follows run beside commits.
   private func checkpointStep(
     _ commit: UInt64, _ step: (any StorageBackend) throws(RepositoryError) -> (@Sendable () -> Void)?
   ) {
@@ -97,7 +100,7 @@ extension StoreCore {
 
   /// On the executor only.
   private func continueCheckpoint(_ commit: UInt64) {
-    guard case .open = state.condition else { return endCheckpoint { _ in } }
+    guard state.isOpen else { return endCheckpoint { _ in } }
     checkpointStep(commit) { backend throws(RepositoryError) in try backend.continueCheckpoint() }
     scheduleIdleCheckpoint()
   }
@@ -107,12 +110,13 @@ extension StoreCore {
 
   /// Sets the one timer that folds the journal when writing has paused.
   ///
-  /// After a failure it waits longer and tries again, also when nobody writes any more.
+  /// After a failure it waits longer and tries again, also when no more writes come.
   func scheduleIdleCheckpoint() {
-    guard let idle = options.checkpoint.idle, options.access != .readOnly, case .open = state.condition else { return }
-    let commit = state.commit
+    guard let idle = options.checkpoint.idle, options.access != .readOnly else { return }
+    let published = self.state
+    guard published.isOpen else { return }
     let pause: Double? = checkpoints.withLock { state in
-      guard !state.isIdleTimerSet, !state.isRunning, max(state.folded, state.postponed) < commit else { return nil }
+      guard !state.isIdleTimerSet, !state.isRunning, max(state.folded, state.postponed) < published.commit else { return nil }
       state.isIdleTimerSet = true
       return state.pause(idle)
     }
@@ -130,7 +134,7 @@ extension StoreCore {
       if backend.isCheckpointWorthwhile {
         automaticCheckpoint(state.commit)
       } else {
-        // Asked again when writing pauses after the next commit, not every few seconds.
+        // Asked again when writing pauses after the next commit, not every few seconds: what it depends on changes with commits alone.
         checkpoints.withLock { [commit = state.commit] in $0.postponed = commit }
       }
     }

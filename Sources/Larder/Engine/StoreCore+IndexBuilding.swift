@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Synchronization
 
 extension StoreCore {
-  /// Takes the indexes that a repository declares for a collection.
+  /// Declares the indexes of a collection, as its first repository has them.
   ///
   /// - Throws: `.unsupported` when another repository of the collection has declared others.
   func declare<Item>(_ indexes: IndexSet<Item>, for collection: Int) throws(RepositoryError) {
@@ -14,33 +14,32 @@ extension StoreCore {
       state.collections[collection].indexes = indexes
       return false
     }
-    if isRefused { throw RepositoryError(.unsupported, "the collection is open with other indexes already") }
+    if isRefused {
+      throw RepositoryError(.unsupported, "the collection is open with other indexes already; declare the same ones everywhere")
+    }
   }
 
-  /// The records and indexes of a collection at one commit.
-  /// - Throws: `.closed`.
-  func collectionState(_ collection: Int) throws(RepositoryError) -> CollectionState {
-    let (state, isClosed) = published.withLock { state in (state.collections[collection], state.isClosed) }
-    if isClosed { throw RepositoryError(.closed, "the store was closed") }
-    return state
+  /// Whether values written to a collection will be asked for at once, by an index or an observer, so that their writer decodes them.
+  func needsValues(of collection: Int) -> Bool {
+    published.withLock { $0.collections[collection].indexes.needsValues } || hub.isObserved(collection)
   }
 
-  /// Makes an index that is not there yet, while writes go on; who asks meanwhile waits for the same.
+  /// Builds an index that is not there yet, while writes go on; calls for the same one share the work.
   func buildIndex<Item>(_ index: Int, of collection: Int, _ type: Item.Type) async
   where Item: Codable & Identifiable & Sendable, Item.ID: Hashable & Codable & Sendable {
     let build = indexBuilds.withLock { builds in
-      let place = IndexPlace(collection: collection, index: index)
-      if let running = builds[place] { return running }
-      let task = Task { await self.makeIndex(index, of: collection, type) }
-      builds[place] = task
+      let address = IndexAddress(collection: collection, index: index)
+      if let running = builds[address] { return running }
+      let task = Task { await self.build(index, of: collection, type) }
+      builds[address] = task
       return task
     }
     await build.value
   }
 
-  private func makeIndex<Item>(_ index: Int, of collection: Int, _ type: Item.Type) async
+  private func build<Item>(_ index: Int, of collection: Int, _ type: Item.Type) async
   where Item: Codable & Identifiable & Sendable, Item.ID: Hashable & Codable & Sendable {
-    // From here on, the state notes what changes for the index that is being made.
+    // From here on, the state logs what changes for the index that is being made.
     let begun: (slots: [RecordSlot], indexes: IndexSet<Item>)? = await executor.run {
       let begun: (RecordMap, IndexSet<Item>)? = self.published.withLock { state in
         guard var indexes = state.collections[collection].indexes as? IndexSet<Item>, !indexes.isBuilt(index) else { return nil }
@@ -65,8 +64,8 @@ extension StoreCore {
   }
 }
 
-/// Which index of which collection.
-struct IndexPlace: Hashable, Sendable {
+/// The address of an index: its collection, and its position among the declared ones.
+struct IndexAddress: Hashable, Sendable {
   let collection: Int
   let index: Int
 }

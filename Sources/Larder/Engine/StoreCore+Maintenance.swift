@@ -8,15 +8,17 @@ extension StoreCore {
     try await maintain { backend throws(RepositoryError) in try backend.flush() }
   }
 
+  /// Writes a complete copy of the store to a new file.
   func backup(to url: URL) async throws(RepositoryError) {
     try await maintain { backend throws(RepositoryError) in try backend.backup(to: url) }
   }
 
+  /// Reads everything back, and adds the failures that no caller was told of.
   func verify() async -> VerifyReport {
     let start = ContinuousClock.now
     var report = await executor.run { self.backend.verify() }
     if let failure = checkpoints.withLock({ $0.failure }) { report.problems.append(failure) }
-    if let failure = sharing.withLock({ $0.failure }) { report.problems.append(failure) }
+    if let failure = foreign.withLock({ $0.failure }) { report.problems.append(failure) }
     report.duration = .now - start
     return report
   }
@@ -28,7 +30,7 @@ extension StoreCore {
     endMigrations()
     try await executor.run { () throws(RepositoryError) in
       guard !self.state.isClosed else { return }
-      while let writes = self.takeWrites() { self.commit(writes) }
+      self.commits.commitAll(to: self)
       self.published.withLock { $0.condition = .closed }
       self.hub.finish()
       try self.backend.close()

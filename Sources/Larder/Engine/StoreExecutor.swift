@@ -1,6 +1,6 @@
 package import Dispatch
 
-/// The one thread of work of a store: its backend is called here, so that nothing blocks the cooperative pool.
+/// The serial executor of a store: its backend is called here, so that nothing blocks the cooperative pool.
 package final class StoreExecutor: SerialExecutor {
   package let queue: DispatchQueue
 

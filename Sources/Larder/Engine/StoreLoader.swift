@@ -1,10 +1,11 @@
 internal import Foundation
 
-/// Turns the records that a backend streams while it opens into the first published state.
+/// The first published state in the making, from the records that a backend streams while it opens.
 struct StoreLoader {
   private let limits: StoreOptions.Limits
   private var names: [String] = []
   private var slots: [[RecordSlot]] = []
+  /// The position of the collection that the last record was of.
   private var current = -1
   private var deletions: [DeletionLog.Deletion] = []
   /// The records over a limit.
@@ -12,6 +13,7 @@ struct StoreLoader {
 
   init(limits: StoreOptions.Limits) { self.limits = limits }
 
+  /// Adds a record or a tombstone, in the order in which the backend has them.
   mutating func add(_ record: StoredRecord) {
     if current < 0 || names[current] != record.collection { select(record.collection) }
     guard let value = record.value else {
@@ -26,7 +28,7 @@ struct StoreLoader {
     }
   }
 
-  /// A stored record in memory, and why its value is refused if it is over a limit.
+  /// Returns a stored record in memory, and the reason why its value is refused if it is over a limit.
   static func slot(of record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
     let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
     if let error = RecordLimit.violation(of: limits, key: key, value: value) {
@@ -35,18 +37,19 @@ struct StoreLoader {
     return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)
   }
 
+  /// Returns the state of everything that was added.
   func finish(commit: Revision) -> StoreState {
     StoreState(commit: commit.number, names: names, collections: slots.map { CollectionState(RecordMap($0)) })
   }
 
-  /// The tombstones, which the backend has kept since a commit.
+  /// Returns the tombstones, which the backend has kept since a commit.
   func deletionLog(since horizon: Revision) -> DeletionLog {
     DeletionLog(deletions, horizon: horizon, limit: limits.tombstones)
   }
 
   private mutating func select(_ name: String) {
-    if let index = names.firstIndex(of: name) {
-      current = index
+    if let position = names.firstIndex(of: name) {
+      current = position
     } else {
       names.append(name)
       slots.append([])

@@ -1,8 +1,8 @@
-/// Everything that readers of a store can see, at one commit: an immutable value, published whole.
+/// The state that readers of a store see, at one commit: an immutable value, published whole.
 struct StoreState: Sendable {
   /// The newest commit.
   var commit: UInt64
-  /// The names of the collections; a collection's index never changes while the store is open.
+  /// The names of the collections; a collection's position never changes while the store is open.
   var names: [String]
   var collections: [CollectionState]
   var condition: Condition = .open
@@ -20,13 +20,14 @@ struct StoreState: Sendable {
   }
 
   var isClosed: Bool { if case .closed = condition { true } else { false } }
+  var isOpen: Bool { if case .open = condition { true } else { false } }
 
   /// - Throws: `.poisoned` or `.closed`.
   func checkWritable() throws(RepositoryError) {
     switch condition {
     case .open: return
     case .poisoned(let cause): throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", underlying: cause)
-    case .closed: throw RepositoryError(.closed, "the store was closed")
+    case .closed: throw .storeClosed
     }
   }
 }

@@ -1,20 +1,20 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Keeps account of who uses a store, and tells when the store has let go of its files.
+/// The count of a store's users, in a register of the stores that are open in this process.
 ///
-/// A repository that is dropped without closing lets go a moment later: the executor may be at the end of a commit whose caller goes on
-/// already, and a migration may be in the middle of a batch. Who opens the store again at once waits for that moment instead of being told
-/// that the store is open.
+/// A repository that is dropped without closing releases its files a moment later: the executor may be at the end of a commit whose caller goes
+/// on already, and a migration may be in the middle of a batch. So an opening that finds the store in use by nobody waits for that moment, and
+/// does not fail with `.alreadyOpen`.
 final class StoreUsage: Sendable {
-  private static let holders = Mutex<[String: [ObjectIdentifier: Entry]]>([:])
-  /// How long a store that nobody uses any more is waited for.
+  private static let register = Mutex<[String: [ObjectIdentifier: Entry]]>([:])
+  /// The longest wait for a store without users to release its files.
   private static let patience = Duration.seconds(5)
-  /// How often the executor of a store is waited for that still has a user: as often as one drop can be handed on by it.
+  /// The number of waits for the executor of a store that still has a user: as often as it can hand on one drop.
   private static let passes = 4
 
   private struct Entry: Sendable {
-    weak let holder: StoreUsage?
+    weak let usage: StoreUsage?
   }
 
   private let name: String
@@ -24,21 +24,22 @@ final class StoreUsage: Sendable {
   init(name: String, executor: StoreExecutor) {
     self.name = name
     self.executor = executor
-    let entry = Entry(holder: self)
-    Self.holders.withLock { $0[name, default: [:]][ObjectIdentifier(self)] = entry }
+    let entry = Entry(usage: self)
+    Self.register.withLock { $0[name, default: [:]][ObjectIdentifier(self)] = entry }
   }
 
   deinit {
     let id = ObjectIdentifier(self)
-    Self.holders.withLock { holders in
-      holders[name]?[id] = nil
-      if holders[name]?.isEmpty == true { holders[name] = nil }
+    Self.register.withLock { register in
+      register[name]?[id] = nil
+      if register[name]?.isEmpty == true { register[name] = nil }
     }
   }
 
   func begin() { users.withLock { $0 += 1 } }
 
-  /// Ends one use; whether it was the last.
+  /// Ends one use.
+  /// - Returns: Whether it was the last.
   func end() -> Bool {
     users.withLock { users in
       users -= 1
@@ -48,43 +49,43 @@ final class StoreUsage: Sendable {
 
   // MARK: Opening again
 
-  /// Opens a store, and tries again while one of the same name that was dropped in this process lets go of it.
+  /// Opens a store, and tries again while one of the same name that was dropped in this process releases its files.
   /// - Throws: what `open` throws; `.alreadyOpen` at once when the store is in use.
-  static func whileDroppedStoresLetGo<Result: Sendable>(
-    of name: String, _ open: () async throws(RepositoryError) -> Result
+  static func retryingWhileReleased<Result: Sendable>(
+    _ name: String, _ open: () async throws(RepositoryError) -> Result
   ) async throws(RepositoryError) -> Result {
     let deadline = ContinuousClock.now + patience
     var passesLeft = passes
     while true {
-      // Looked at before trying: those that are gone by then hold nothing any more.
-      let found = holders.withLock { $0[name]?.values.map(\.self) ?? [] }
+      // Listed before trying: those that are gone by then hold nothing any more.
+      let found = register.withLock { $0[name]?.values.map(\.self) ?? [] }
       do throws(RepositoryError) {
         return try await open()
       } catch {
         guard error.code == .alreadyOpen, !found.isEmpty, ContinuousClock.now < deadline else { throw error }
-        if isUsed(found) {
+        if hasUsers(found) {
           guard passesLeft > 0 else { throw error }
           passesLeft -= 1
         }
-        await wait(for: found.compactMap { $0.holder?.executor })
+        await wait(for: found.compactMap { $0.usage?.executor })
       }
     }
   }
 
-  private static func isUsed(_ entries: [Entry]) -> Bool {
-    entries.contains { entry in (entry.holder?.users.withLock { $0 } ?? 0) > 0 }
+  private static func hasUsers(_ entries: [Entry]) -> Bool {
+    entries.contains { entry in (entry.usage?.users.withLock { $0 } ?? 0) > 0 }
   }
 
   /// Waits until the executors have done what they have to do now, or for a hundredth of a second.
   private static func wait(for executors: [StoreExecutor]) async {
     for executor in executors {
       await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-        let waiter = LetGoWaiter(continuation)
+        let waiter = OnceWaiter(continuation)
         executor.queue.async { waiter.resume() }
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.01) { waiter.resume() }
       }
     }
-    // The blocks of a queue are let go of after they ran.
+    // A queue releases its blocks only after they ran.
     await withCheckedContinuation { continuation in
       DispatchQueue.global().asyncAfter(deadline: .now() + 0.001) { continuation.resume() }
     }
@@ -93,20 +94,20 @@ final class StoreUsage: Sendable {
 
 /// A use of a store by a repository or a ``Store``: it ends with the object.
 final class StoreUse: Sendable {
-  private let queue: StoreCore
+  private let core: StoreCore
 
-  init(_ queue: StoreCore) {
-    self.queue = queue
-    queue.holder.begin()
+  init(_ core: StoreCore) {
+    self.core = core
+    core.usage.begin()
   }
 
   deinit {
-    if queue.holder.end() { queue.endMigrations() }
+    if core.usage.end() { core.endMigrations() }
   }
 }
 
-/// Resumes once, whoever comes first.
-private final class LetGoWaiter: Sendable {
+/// A continuation that is resumed by the first of several events.
+private final class OnceWaiter: Sendable {
   private let continuation: Mutex<CheckedContinuation<Void, Never>?>
 
   init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = Mutex(continuation) }

@@ -128,11 +128,11 @@ import Testing
       let place = try backend.factory.makePlace()
       defer { place.remove() }
       let items = try await LocalRepository<Measurement>(backend: try place.makeBackend())
-      #expect(!items.core.hasOthers)
+      #expect(!items.core.hasForeignWriters)
       try await items.close()
       guard backend != .log else { continue }
       let reader = try await LocalRepository<Measurement>(backend: try place.makeBackend(), options: StoreOptions(access: .readOnly))
-      #expect(reader.core.hasOthers == (backend == .sqlite))
+      #expect(reader.core.hasForeignWriters == (backend == .sqlite))
       try await reader.refresh()
       try await reader.close()
     }

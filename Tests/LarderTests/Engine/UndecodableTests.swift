@@ -139,7 +139,7 @@ import Testing
       #expect(try await items.fetch(query) == first)
       // Another program's record, which stays out of the other results.
       let alien = EncodedRecord(key: RecordKey("3"), schemaVersion: 1, value: Data(#"{"id":3}"#.utf8), decoded: nil)
-      try await items.core.write(nil) { batch in try batch.upsert(alien, in: items.collection) }
+      try await items.core.submit(.put(alien, in: items.collection))
       await #expect(throws: RepositoryError.self) { _ = try await strict.next() }
       #expect(try await strict.next() == nil)
       try await items.delete(3)
@@ -246,7 +246,7 @@ import Testing
     #expect(try await items.count() == 3_019)
     #expect(try before.count(Query()) == 3_020)
     let alien = EncodedRecord(key: RecordKey("3"), schemaVersion: 1, value: Data(#"{"id":3}"#.utf8), decoded: nil)
-    try await items.core.write(nil) { batch in try batch.upsert(alien, in: items.collection) }
+    try await items.core.submit(.put(alien, in: items.collection))
     for _ in 0..<3 { #expect(try await items.count() == 3_018) }
     #expect(try before.count(Query()) == 3_020)
     try await items.delete(3)

@@ -70,7 +70,7 @@ extension CachedRepository {
     do {
       // Only if it must be: this reads entries that nobody has asked for.
       if state.withLock({ $0.evictionIndex == nil }) { _ = try await storage.loadAll() }
-      let (victims, revision) = try await storage.core.write(nil) { [self] batch in
+      let (victims, revision) = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
         let uptime = clock.uptime
         if state.withLock({ $0.evictionIndex == nil }) { try buildIndex(&batch, uptime) }
         let victims = state.withLock { $0.evictionIndex?.relieve(pressure, now: uptime) ?? [] }

@@ -90,8 +90,8 @@ extension CachedRepository {
     Task { [self] in
       do {
         let record = try storage.coder.encode(entry.noticedInFuture(at: present), decoding: true)
-        let new = try await storage.core.write(nil) { [self] batch in
-          try batch.upsert(record, in: storage.collection, expecting: .revision(revision))
+        let new = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
+          try batch.put(record, in: storage.collection, expecting: .revision(revision))
           let new = batch.revision
           state.withLock { state in
             guard let known = state.known[entry.key], known.revision == revision else { return }

@@ -78,11 +78,11 @@ extension CachedRepository {
       await prepareEviction()
       let decoded = (record.decoded as? DecodedValue<CachedEntry<Key, Value>>)?.item ?? entry
       let collection = storage.collection
-      let kept: Kept? = try await storage.core.write(nil) { [self] batch in
+      let kept: Kept? = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
         // Looked at here, where writes have an order: the deletion of whoever dooms it comes after that, and so after this.
         guard !token.isDoomed else { return nil }
         try openEviction(&batch, uptime)
-        try batch.upsert(record, in: collection)
+        try batch.put(record, in: collection)
         let revision = batch.revision
         state.withLock { state in
           state.known[entry.key] = KnownEntry(
@@ -100,7 +100,7 @@ extension CachedRepository {
       }
       if hadUnsaved { poke(entry.key) }
       return (try readBack(record.key, kept.revision) ?? decoded, .stored(kept.revision))
-    } catch let error as RepositoryError where error.code == .cancelled {
+    } catch  where error.code == .cancelled {
       return (entry, .none)
     } catch {
       return (entry, holdUnsaved(entry, uptime, repositoryError(error), token, known))

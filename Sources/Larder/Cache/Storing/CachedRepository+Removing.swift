@@ -15,7 +15,7 @@ extension CachedRepository {
       state.withLock { $0.forget(key, before: .zero, unsavedUpTo: serial) }
       throw error
     }
-    let revision = try await write { [self] batch in
+    let revision = try await write { [self] batch throws(RepositoryError) in
       _ = try batch.delete(recordKey, in: storage.collection, schemaVersion: storage.schema.version)
       state.withLock { $0.evictionIndex?.remove(key) }
     }
@@ -25,7 +25,7 @@ extension CachedRepository {
   /// Removes everything.
   nonisolated(nonsending) func removeEntries() async throws {
     let serial = state.withLock { $0.unsaved.serial }
-    let revision = try await write { [self] batch in
+    let revision = try await write { [self] batch throws(RepositoryError) in
       for slot in batch.collections[storage.collection].records.ordered() {
         _ = try batch.delete(slot.key, in: storage.collection, schemaVersion: storage.schema.version)
       }
@@ -35,11 +35,12 @@ extension CachedRepository {
   }
 
   /// Commits deletions, and returns a revision that what is stored later has at least, and what was stored before has not.
-  private nonisolated(nonsending) func write(_ deletions: @escaping @Sendable (inout PendingState) throws -> Void) async throws -> Revision
+  private nonisolated(nonsending) func write(_ deletions: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Void)
+    async throws -> Revision
   {
     do {
       // By itself: together with an entry that a full disk refuses it would be refused too.
-      return try await storage.core.write(nil, size: .alone) { batch in
+      return try await storage.core.write(nil, size: .alone) { batch throws(RepositoryError) in
         try deletions(&batch)
         return batch.revision
       }

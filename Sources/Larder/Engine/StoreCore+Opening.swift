@@ -1,0 +1,48 @@
+internal import Dispatch
+
+extension StoreCore {
+  /// Opens the backend and takes in its records.
+  ///
+  /// The backend reads, the judge decides on what was read, and only then may the backend write.
+  /// - Parameter judge: Refuses the store by throwing; its files are then as they were.
+  static func open(
+    _ backend: any StorageBackend, _ options: StoreOptions,
+    judgedBy judge: @escaping @Sendable (StoreState) throws(RepositoryError) -> Void
+  ) async throws(RepositoryError) -> StoreCore {
+    let executor = StoreExecutor(label: "larder.store")
+    let core = try await StoreUsage.retryingWhileReleased(backend.name) { () async throws(RepositoryError) in
+      try await executor.run { () throws(RepositoryError) in try openNow(backend, options, executor, judge) }
+    }
+    // Behind the opening, so that it does not wait for it.
+    let collections = core.state.collections
+    executor.queue.async { for collection in collections { collection.records.index() } }
+    core.scheduleIdleCheckpoint()
+    core.schedulePoll()
+    return core
+  }
+
+  /// On the executor only.
+  private static func openNow(
+    _ backend: any StorageBackend, _ options: StoreOptions, _ executor: StoreExecutor,
+    _ judge: (StoreState) throws(RepositoryError) -> Void
+  ) throws(RepositoryError) -> StoreCore {
+    let start = ContinuousClock.now
+    var loader = StoreLoader(limits: options.limits)
+    var report = try backend.open(options) { loader.add($0) }
+    let state = loader.finish(commit: report.commit)
+    do throws(RepositoryError) {
+      try judge(state)
+      if options.access != .readOnly { report = try backend.recover(report) }
+    } catch {
+      backend.abandon()
+      throw error
+    }
+    report.undecodable += loader.undecodable
+    report.recordCount = state.collections.reduce(0) { $0 + $1.records.count }
+    report.collections = state.contents
+    report.duration = .now - start
+    return StoreCore(
+      executor: executor, backend: backend, options: options, state: state, deletions: loader.deletionLog(since: report.tombstoneHorizon),
+      openReport: report)
+  }
+}

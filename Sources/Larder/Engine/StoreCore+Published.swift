@@ -1,0 +1,89 @@
+internal import Synchronization
+
+/// The published state: what readers see, at one commit.
+extension StoreCore {
+  /// The state that readers see now: a copy of some pointers under a lock that is held for nothing else.
+  var state: StoreState { published.withLock { $0 } }
+
+  /// Returns the position of a collection, which is made when it is new.
+  ///
+  /// Nothing is written until its first record is.
+  /// - Throws: `.unsupported` when it is read as another type already: the records keep the values that they were decoded to.
+  func collection<Item>(named name: String, of type: Item.Type) throws(RepositoryError) -> Int {
+    let isSameType = itemTypes.withLock { types in
+      defer { types[name] = types[name] ?? ObjectIdentifier(type) }
+      return types[name].map { $0 == ObjectIdentifier(type) } ?? true
+    }
+    guard isSameType else {
+      throw RepositoryError(
+        .unsupported, "the collection \(name) is open as another type than \(type); open it as one type, or under two names")
+    }
+    return collection(named: name)
+  }
+
+  /// Returns the position of a collection, which is made when it is new.
+  func collection(named name: String) -> Int {
+    published.withLock { state in
+      if let position = state.names.firstIndex(of: name) { return position }
+      state.names.append(name)
+      state.collections.append(CollectionState())
+      return state.names.count - 1
+    }
+  }
+
+  /// The records and indexes of a collection at one commit.
+  /// - Throws: `.closed`.
+  func collectionState(_ collection: Int) throws(RepositoryError) -> CollectionState {
+    let (state, isClosed) = published.withLock { state in (state.collections[collection], state.isClosed) }
+    if isClosed { throw .storeClosed }
+    return state
+  }
+
+  /// The records of a collection, for reading.
+  /// - Throws: `.closed`.
+  func records(of collection: Int) throws(RepositoryError) -> RecordMap {
+    // Not by way of `collectionState`: a look-up of one record costs little more than this lock.
+    let (map, isClosed) = published.withLock { state in (state.collections[collection].records, state.isClosed) }
+    if isClosed { throw .storeClosed }
+    return map
+  }
+
+  /// Publishes what a commit has made durable.
+  ///
+  /// On the executor only.
+  func publish(_ state: StoreState, changes: [RecordChange]) {
+    hub.note(changes)
+    publish(state)
+  }
+
+  /// Replaces the published state by one that was made of it.
+  ///
+  /// On the executor only.
+  func publish(_ state: StoreState) {
+    // The old state goes back to the caller, so that what only it has kept alive is not released under the lock.
+    _ = published.withLock { current in
+      let old = current
+      // A collection may have been added since the state was taken; it is empty, and stays. So do indexes that were declared: none of them
+      // has been built, since only the executor begins that. And the store may have been poisoned while writes were staged.
+      current = state
+      current.condition = old.condition
+      current.names += old.names.dropFirst(state.names.count)
+      current.collections += old.collections.dropFirst(state.collections.count)
+      for position in state.collections.indices where !state.collections[position].indexes.areDeclared {
+        current.collections[position].indexes = old.collections[position].indexes
+      }
+      return old
+    }
+  }
+
+  /// Refuses all writes from now on, if an error is that of a sync: nobody knows any more what is durable.
+  func notePoison(_ error: RepositoryError) {
+    guard error.code == .outcomeUnknown || error.code == .poisoned else { return }
+    published.withLock { if case .open = $0.condition { $0.condition = .poisoned(error) } }
+  }
+}
+
+extension RepositoryError {
+  /// The error for any use of a closed store.
+  static var storeClosed: RepositoryError { RepositoryError(.closed, "the store was closed; open it again") }
+}
