@@ -1,8 +1,9 @@
-// References without arguments, such as `let read = repository.loadAll`, mean the calls without `strict:`, which are older and in the protocol.
+// Disfavored, so that references without arguments, such as `let read = repository.loadAll`, mean the calls without `strict:`, which are those of
+// the protocol.
 extension LocalRepository {
-  /// All records, in the order of their keys' bytes; with `strict`, only if all of them decode.
+  /// Returns all records, in the order of their keys' bytes; with `strict`, only if all of them decode.
   ///
-  /// For who moves or replaces a store: without `strict` this is ``loadAll()``, which leaves out what does not decode.
+  /// For moving or replacing a store: ``loadAll()`` leaves out records that do not decode.
   /// - Throws: `.decodingFailed` with the number of records that do not decode; `.closed`.
   @_disfavoredOverload
   public nonisolated(nonsending) func loadAll(strict: Bool) async throws(RepositoryError) -> [Item] {
@@ -13,7 +14,7 @@ extension LocalRepository {
     return items
   }
 
-  /// The records that meet the query, in its order; with `strict`, only if every record of the collection decodes.
+  /// Returns the records that meet the query, in its order; with `strict`, only if every record of the collection decodes.
   ///
   /// Short for ``fetch(_:)`` of ``Query/strict()``.
   /// - Throws: `.decodingFailed` with the number of records that do not decode; otherwise as ``fetch(_:)``.
@@ -24,7 +25,7 @@ extension LocalRepository {
 }
 
 extension RepositorySnapshot {
-  /// All records, in the order of their keys' bytes; with `strict`, only if all of them decode.
+  /// Returns all records, in the order of their keys' bytes; with `strict`, only if all of them decode.
   ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode, which ``undecodable`` lists.
   @_disfavoredOverload
@@ -36,7 +37,7 @@ extension RepositorySnapshot {
 }
 
 extension Transaction {
-  /// All records as the transaction sees them, in the order of their keys' bytes; with `strict`, only if all of them decode.
+  /// Returns all records as the transaction sees them, in the order of their keys' bytes; with `strict`, only if all of them decode.
   ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode; otherwise as ``loadAll(in:)``.
   public func loadAll<Item>(in repository: LocalRepository<Item>, strict: Bool) throws(RepositoryError) -> [Item] {

@@ -1,16 +1,20 @@
 extension LocalRepository {
   /// Inserts the record, or replaces the one with its id.
   ///
-  /// Returns when the record is durable and visible. The value is encoded in the caller's own task, away from its actor; what later reads
-  /// return is what was stored, decoded.
+  /// Returns when the record is durable and visible. The value is encoded in the caller's own task, away from its
+  /// actor; later reads return what was stored, decoded.
   /// - Parameters:
   ///   - item: The value.
-  ///   - ifRevision: If given, the write goes through only if the record is at this revision; ``Revision/zero`` stands for "there is none".
-  ///   - durability: What the write survives; the store's option unless given.
+  ///   - ifRevision: The revision that the record must be at; ``Revision/zero`` stands for "there is none". Any, unless given.
+  ///   - durability: The failures that the write survives; the store's option unless given.
   /// - Returns: The revision that the record has now.
-  /// - Throws: `.revisionMismatch`, `.invalidKey`, `.encodingFailed`, `.decodingFailed` for a type whose own encoding does not decode,
-  ///   `.tooLarge`, `.cancelled`, `.full` or `.inputOutput` (nothing was written), `.outcomeUnknown`, `.poisoned`, `.closed`,
-  ///   `.unsupported` in a store opened read-only, and for a place that a `.geo` index cannot hold.
+  /// - Throws: `.revisionMismatch`, `.uniqueViolation`, `.invalidKey`, `.encodingFailed`, `.decodingFailed` for a type
+  ///   whose own encoding does not decode, `.tooLarge`, `.cancelled`, `.newerSchema` where another process has stored a
+  ///   newer version, `.unsupported` in a store opened read-only, and for a place that a `.geo` index cannot hold. Of
+  ///   storage: `.full`, `.inputOutput`, `.dataMissing` when the files were removed or replaced, `.locked` when another
+  ///   process holds them; and `.protectedDataUnavailable` or `.corrupted` where the copy before a migration failed.
+  ///   Nothing was written in all these cases, nor with `.poisoned` and `.closed`. With `.outcomeUnknown` the record
+  ///   may be there after the next opening.
   @concurrent @discardableResult
   public nonisolated func save(
     _ item: Item, ifRevision: Revision? = nil, durability: Durability? = nil
@@ -23,7 +27,7 @@ extension LocalRepository {
   /// Of two with one id the last one holds.
   ///
   /// - Returns: The revision that all of them have now; the newest one of the store when there are none.
-  /// - Throws: as ``save(_:ifRevision:durability:)``; an error of one record fails the batch.
+  /// - Throws: as ``save(_:ifRevision:durability:)`` without `.revisionMismatch`; an error of one record fails the batch.
   @concurrent @discardableResult
   public nonisolated func save(
     contentsOf items: some Sequence<Item> & Sendable, durability: Durability? = nil
@@ -34,7 +38,7 @@ extension LocalRepository {
 
   /// Inserts a record whose id is new.
   ///
-  /// - Throws: `.alreadyExists`, otherwise as ``save(_:ifRevision:durability:)``.
+  /// - Throws: `.alreadyExists`; otherwise as ``save(_:ifRevision:durability:)`` without `.revisionMismatch`.
   @concurrent @discardableResult
   public nonisolated func insert(_ item: Item, durability: Durability? = nil) async throws(RepositoryError) -> Revision {
     try await put(item, .absent, durability)
@@ -44,8 +48,8 @@ extension LocalRepository {
   ///
   /// The closure runs on the store's executor and should be quick. It must not change the id.
   /// - Returns: The record as the closure left it.
-  /// - Throws: `.notFound`; what the closure throws, and then nothing was written; `.decodingFailed` when the stored record cannot be read;
-  ///   otherwise as ``save(_:ifRevision:durability:)``.
+  /// - Throws: `.notFound`; what the closure throws, and then nothing was written; `.decodingFailed` or
+  ///   `.migrationFailed` when the stored record cannot be read; otherwise as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func update(
     _ id: Item.ID, durability: Durability? = nil, _ body: @escaping @Sendable (inout Item) throws -> Void
@@ -57,7 +61,8 @@ extension LocalRepository {
   ///
   /// With `ifRevision` it is deleted only if it is at that revision.
   /// - Returns: Whether there was one.
-  /// - Throws: `.revisionMismatch`, `.invalidKey`, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
+  /// - Throws: `.revisionMismatch`, `.invalidKey`, `.newerSchema`, `.unsupported` in a store opened read-only, and the
+  ///   errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func delete(
     _ id: Item.ID, ifRevision: Revision? = nil, durability: Durability? = nil
@@ -67,10 +72,11 @@ extension LocalRepository {
     return try await core.submit(deletion, durability).recordCount > 0
   }
 
-  /// Puts these records in the place of all that are there, in one batch: readers see the old contents or the new.
+  /// Replaces all records by these, in one batch: readers see the old contents or the new.
   ///
-  /// Records that do not decode as `Item` would be deleted unseen: what ``loadAll()`` gives does not hold them. So a collection that has any
-  /// is left as it is; ``replaceAll(with:discardingUndecodable:)`` can be told that they may go. ``RepositorySnapshot/undecodable`` lists them.
+  /// Records that do not decode as `Item` would be deleted unseen, since ``loadAll()`` leaves them out. So a collection
+  /// that has any is left as it is; ``RepositorySnapshot/undecodable`` lists them, and
+  /// ``replaceAll(with:discardingUndecodable:)`` deletes them if it is told to.
   ///
   /// Cost: linear in both, and a decode of every record that was not touched yet.
   /// - Parameter items: The new contents; of two with one id the last one holds.
@@ -80,13 +86,13 @@ extension LocalRepository {
     try await replaceAll(with: items, discardingUndecodable: false)
   }
 
-  /// Puts these records in the place of all that are there, as ``replaceAll(with:)`` does, and says what becomes of records that do not
-  /// decode.
+  /// Replaces all records by these, as ``replaceAll(with:)`` does, with a choice about records that do not decode.
   ///
   /// Cost: linear in both, and a decode of every record that was not touched yet unless `discardingUndecodable`.
   /// - Parameters:
   ///   - items: The new contents; of two with one id the last one holds.
-  ///   - discardingUndecodable: Whether records that do not decode are deleted with the others; if not, nothing is written while there are any.
+  ///   - discardingUndecodable: Whether records that do not decode are deleted with the others. If not, nothing is
+  ///     written while there are any.
   /// - Throws: `.decodingFailed` with the number of records that do not decode, and then nothing was written; otherwise as
   ///   ``save(_:ifRevision:durability:)``.
   @concurrent public nonisolated func replaceAll(

@@ -8,17 +8,76 @@ internal import Synchronization
 /// let all = try await spots.loadAll()
 /// ```
 ///
-/// Reads answer from the last published snapshot: they never wait for a write, a disk or an actor. Writes return when they are durable,
-/// and only then are they visible; a write that throws has changed nothing (see ``RepositoryError/Code/outcomeUnknown`` for the one
-/// exception). Writes that arrive together share one sync.
+/// Reads answer from the published state: they never wait for a write, a disk or an actor. Writes return when they are
+/// durable, and only then are they visible; a write that throws has changed nothing (see
+/// ``RepositoryError/Code-swift.struct/outcomeUnknown`` for the one exception).
+///
+/// A look-up by id costs about what a dictionary's does, and decodes the record when it is first touched. A write costs
+/// one sync of the disk, whatever the size of the store; writes that arrive together share it. Memory holds every
+/// record.
+///
+/// ## Topics
+///
+/// ### Opening
+///
+/// - ``init(jsonFile:schema:options:)``
+/// - ``init(filename:schema:options:)``
+/// - ``init(inMemory:)``
+/// - ``init(backend:schema:options:)``
+/// - ``openReport``
+///
+/// ### Saving
+///
+/// - ``save(_:ifRevision:durability:)``
+/// - ``save(contentsOf:durability:)``
+/// - ``insert(_:durability:)``
+/// - ``update(_:durability:_:)``
+/// - ``replaceAll(with:)``
+/// - ``replaceAll(with:discardingUndecodable:)``
+/// - ``transaction(durability:_:)``
+///
+/// ### Deleting
+///
+/// - ``delete(_:ifRevision:durability:)``
+///
+/// ### Reading
+///
+/// - ``find(by:)``
+/// - ``loadAll()``
+/// - ``snapshot``
+/// - ``revision(of:)``
+///
+/// ### Querying
+///
+/// - ``fetch(_:)``
+/// - ``first(_:)``
+/// - ``count(_:)``
+/// - ``matches(_:)``
+/// - ``page(_:after:limit:)``
+/// - ``grouped(by:_:)``
+/// - ``explain(_:)``
+///
+/// ### Observing
+///
+/// - ``changes(since:)``
+/// - ``results(of:)``
+///
+/// ### Keeping
+///
+/// - ``flush()``
+/// - ``checkpoint()``
+/// - ``refresh()``
+/// - ``migrationProgress``
+/// - ``finishMigration()``
+/// - ``close()``
 public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable & Codable & Sendable {
   nonisolated let core: StoreCore
   nonisolated let collection: Int
   nonisolated let schema: RepositorySchema<Item>
   nonisolated let coder: RecordCoder<Item>
-  /// What building the unique indexes found.
+  /// The records that unique indexes found equal when they were built.
   private let duplicates = Mutex<[OpenReport.Duplicate]>([])
-  /// Whether closing the repository closes the store, because nobody else has it.
+  /// Whether closing the repository closes the store, because it was opened for this repository alone.
   private let ownsStore: Bool
   private let use: StoreUse
   nonisolated let migration: MigrationRun<Item>
@@ -40,7 +99,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     migration = core.migration(of: collection, named: schema.name, coder: coder)
   }
 
-  /// Declares the indexes, and builds those that must be there from the beginning.
+  /// Declares the indexes, and builds those that must be there before the first call.
   nonisolated func prepare() async throws(RepositoryError) {
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
     for (index, declaration) in schema.indexes.enumerated() where declaration.isUnique || core.options.indexing == .eager {
@@ -53,11 +112,12 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Opens the store that a backend keeps, with one repository in it.
   ///
-  /// What is refused, for whatever reason, is left as it was: nothing is written before the store was read and accepted.
+  /// A store that is refused, for whatever reason, is left as it was: nothing is written before the store was read and accepted.
   ///
-  /// - Throws: what the backend's `open` throws; `.newerSchema` when a record was written by a newer version of the schema; `.unsupported`
-  ///   for a schema that cannot be stored, and for one of the default name where the store has records in other collections only: the message
-  ///   names them, since what was forgotten is most likely the schema.
+  /// - Throws: `.corrupted`, `.newerSchema` (of the file, or of a record), `.notOurStore`, `.dataMissing`,
+  ///   `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`, `.inputOutput`, `.full`; `.unsupported` for options that
+  ///   the backend cannot serve, for a schema that cannot be stored, and for one of the default name where the store
+  ///   has records in other collections only: most likely the schema was forgotten.
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
@@ -83,7 +143,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     try await self.init(backend: InMemoryBackend(), schema: schema)
   }
 
-  /// What opening the store found and did.
+  /// The findings of opening the store.
   public nonisolated var openReport: OpenReport {
     var report = core.openReport
     report.duplicates = duplicates.withLock { $0 }
@@ -104,16 +164,16 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
       indexes: state.collections[collection].indexes)
   }
 
-  /// The record with this id, or `nil` when there is none.
+  /// Returns the record with this id, or `nil` when there is none.
   ///
   /// Never leaves the caller's actor and never waits. Cost: about a dictionary's; the first touch of a record also decodes it.
-  /// - Throws: `.decodingFailed` or `.tooLarge` for a record that is there but cannot be read as `Item`, `.invalidKey` for an id that
-  ///   cannot be a key, `.closed`.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` or `.newerSchema` for a record that is there but
+  ///   cannot be read as `Item`; `.invalidKey` for an id that cannot be a key; `.closed`.
   public nonisolated(nonsending) func find(by id: Item.ID) async throws(RepositoryError) -> Item? {
     try core.records(of: collection)[coder.keys.key(for: id)]?.value(coder)
   }
 
-  /// All records that decode, in the order of their keys' bytes; `snapshot.undecodable` lists the others.
+  /// Returns all records that decode, in the order of their keys' bytes; `snapshot.undecodable` lists the others.
   ///
   /// Records that were not touched yet are decoded in parallel, away from the caller's actor. Cost: linear.
   /// - Throws: `.closed`.
@@ -125,35 +185,37 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     return await ParallelDecoding.items(records, coder)
   }
 
-  /// The commit that wrote the record with this id; `nil` when there is none.
+  /// Returns the revision of the record with this id; `nil` when there is none.
   ///
-  /// Give it to `ifRevision:` for compare-and-set.
+  /// For compare-and-set by `ifRevision:`.
   public nonisolated func revision(of id: Item.ID) -> Revision? { snapshot.revision(of: id) }
 
   // MARK: Upkeep
 
   /// Makes every earlier write survive power loss; needed only after `.buffered` writes.
   ///
-  /// - Throws: `.outcomeUnknown` when the sync fails, which poisons the store; `.poisoned`, `.closed`.
+  /// - Throws: `.outcomeUnknown` when the sync fails, after which writes throw `.poisoned`; `.dataMissing`, `.poisoned`, `.closed`.
   public func flush() async throws(RepositoryError) { try await core.flush() }
 
   /// Folds the journal into the main file.
   ///
   /// Happens by itself on close, when idle and by size; see ``StoreOptions/checkpoint``.
   ///
-  /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted` when the old file is damaged, `.poisoned`, `.closed`.
+  /// Cost: reads and writes the whole main file, beside other writes.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
+  ///   damaged; `.dataMissing`, `.outcomeUnknown`, `.poisoned`, `.closed`.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpoint() }
 
-  /// Shows what other processes have committed by now, in a store that is open `.shared` or `.readOnly`.
+  /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.
   ///
   /// Happens by itself within ``StoreOptions/pollInterval`` and before every write; for an app that comes to the foreground.
   ///
-  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then the repository shows what it did before; `.poisoned`, `.closed`.
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then reads go on as before; `.poisoned`, `.closed`.
   public func refresh() async throws(RepositoryError) { try await core.refresh() }
 
-  /// Commits what is queued and closes the store: afterwards only its main file remains, beside a large JSON file perhaps a journal that is not
-  /// worth folding yet, and calls throw `.closed`.
+  /// Commits the writes that are queued, and closes the store; later calls throw `.closed`.
   ///
+  /// Afterwards only the main file remains, beside a large JSON file perhaps a journal that is not worth folding yet.
   /// A repository that came from a ``Store`` makes its writes durable and leaves the store open. The second call does nothing. A repository
   /// that is dropped without closing loses nothing; the next open replays its journal.
   /// - Throws: what prevented a clean close; everything committed is safe in any case.

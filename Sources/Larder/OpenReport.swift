@@ -1,53 +1,80 @@
 public import Foundation
 
-/// What opening a store found and did: a clean report means that nothing was lost, cut or cleaned up, and nothing is there twice that must not be.
+/// The findings of opening a store, and what was done about them.
+///
+/// Nothing is repaired silently: what was cut, removed or found twice is listed here, and ``isClean`` says whether there was anything.
+///
+/// ```swift
+/// let report = spots.openReport
+/// if let cut = report.cutTail { logger.warning("cut \(cut.byteCount) bytes, kept in \(cut.quarantineFile)") }
+/// ```
+///
+/// ## Topics
+///
+/// ### Findings
+///
+/// - ``isClean``
+/// - ``cutTail-swift.property``
+/// - ``removedTemporaryFiles``
+/// - ``undecodable``
+/// - ``duplicates``
+///
+/// ### The store
+///
+/// - ``storeID``
+/// - ``commit``
+/// - ``isNew``
+/// - ``recordCount``
+/// - ``collections``
+/// - ``replayedCommits``
+/// - ``tombstoneHorizon``
+/// - ``duration``
 public struct OpenReport: Sendable {
   /// The identity of the store, made once when it was created.
   public var storeID: UUID
   /// The newest commit in the store.
   public var commit: Revision
-  /// The newest deletion whose tombstone was forgotten: each later one was handed over.
+  /// The newest deletion whose tombstone was forgotten; all later ones are known.
   ///
-  /// A reader can resume from this revision on. A backend that forgets tombstones must fill it in; it is ``Revision/zero`` when all are there.
+  /// A reader can resume from this revision on. A backend that forgets tombstones must fill it in; it is
+  /// ``Revision/zero`` when all are there.
   public var tombstoneHorizon: Revision
   /// Whether this open created the store.
   public var isNew: Bool
-  /// How many records are in the store, over all its collections.
+  /// The number of records in the store, over all its collections.
   public var recordCount: Int
   /// The collections that hold records, by name.
   ///
   /// The store fills it in when it is open; a backend need not.
   public var collections: [Collection] = []
-  /// How many commits were replayed from a journal, because the last run did not close the store.
+  /// The number of commits that were replayed from a journal, because the last run did not close the store.
   public var replayedCommits: Int
   /// The torn last write that was cut off and kept aside, if there was one.
   public var cutTail: CutTail?
-  /// Temporary files of an interrupted run that were removed.
+  /// The temporary files of an interrupted run, which were removed.
   public var removedTemporaryFiles: [String]
-  /// Records that are over a limit and therefore will not decode.
-  ///
-  /// They are kept.
+  /// The records that are over a limit and therefore will not decode; they are kept.
   ///
   /// Records decode when they are first touched; ``RepositorySnapshot/undecodable`` also lists those that fail then.
   public var undecodable: [UndecodableRecord]
-  /// Records that a unique index found equal when it was built: they are kept, and saving them unchanged goes through.
+  /// The records that a unique index found equal when it was built: they are kept, and saving them unchanged goes through.
   ///
   /// Only ``LocalRepository/openReport`` has them, since only its schema says what is unique.
   public var duplicates: [Duplicate] = []
-  /// How long opening took.
+  /// The time that opening took.
   public var duration: Duration
 
   /// Whether opening found everything as a clean close leaves it, and no two records that a unique index forbids.
   ///
-  /// Replaying a journal is not a loss and stays clean. Records are decoded when they are first touched, so this does not know of those that
-  /// will not decode: ``RepositorySnapshot/undecodable`` does.
+  /// Replaying a journal is not a loss and stays clean. Records are decoded when they are first touched, so those that will not
+  /// decode are not known yet: ``RepositorySnapshot/undecodable`` lists them.
   public var isClean: Bool { cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty }
 
   /// A collection of the store.
   public struct Collection: Hashable, Sendable {
     /// Its name.
     public let name: String
-    /// How many records it holds.
+    /// The number of its records.
     public let recordCount: Int
   }
 
@@ -67,11 +94,13 @@ public struct OpenReport: Sendable {
   public struct CutTail: Hashable, Sendable {
     /// The path of the journal.
     public var file: String
-    /// Where the cut was made, in bytes.
+    /// The offset of the cut, in bytes.
     public var offset: UInt64
-    /// How many bytes were cut.
+    /// The number of bytes that were cut.
     public var byteCount: Int
-    /// Where the bytes are kept; empty when a full disk had no space for them, which is accepted only for a write that was not finished.
+    /// The path of the file that keeps the bytes.
+    ///
+    /// Empty when a full disk had no space for them, which is accepted only for a write that was not finished.
     public var quarantineFile: String
     /// Whether damage is as likely as a torn write, so that an acknowledged write may be among the bytes.
     public var isAmbiguous: Bool
@@ -86,7 +115,7 @@ public struct OpenReport: Sendable {
     }
   }
 
-  /// Makes a report; backends fill in what they found.
+  /// Makes a report; backends fill in their findings.
   public init(
     storeID: UUID, commit: Revision, isNew: Bool, recordCount: Int = 0, replayedCommits: Int = 0, cutTail: CutTail? = nil,
     removedTemporaryFiles: [String] = [], undecodable: [UndecodableRecord] = [], duration: Duration = .zero,
@@ -103,18 +132,4 @@ public struct OpenReport: Sendable {
     self.duration = duration
     self.tombstoneHorizon = tombstoneHorizon
   }
-}
-
-/// A record whose bytes are whole but cannot be turned into a value; it is kept and carried through every rewrite.
-public struct UndecodableRecord: Sendable {
-  /// The collection that holds it.
-  public let collection: String
-  /// Its key.
-  public let key: RecordKey
-  /// The commit that wrote it.
-  public let revision: Revision
-  /// The schema version that wrote it.
-  public let schemaVersion: Int
-  /// Why it cannot be read: `.decodingFailed`, `.migrationFailed` or `.tooLarge`.
-  public let error: RepositoryError
 }

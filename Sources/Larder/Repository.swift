@@ -1,23 +1,49 @@
-/// What a view model needs of a repository: reading, querying, saving, deleting.
+/// A collection of values that can be read, queried, saved and deleted: as much of a repository as a view model needs.
 ///
-/// `LocalRepository` conforms, and so can a test's own.
+/// ``LocalRepository`` conforms, and so can a double of a test:
+///
+/// ```swift
+/// @MainActor @Observable final class SpotList {
+///   private let spots: any Repository<Spot>
+///   private(set) var best: [Spot] = []
+///
+///   init(_ spots: any Repository<Spot>) { self.spots = spots }
+///
+///   func load() async throws { best = try await spots.fetch(Query().sorted(by: \.rating, .reverse).limit(10)) }
+/// }
+/// ```
+///
+/// ## Topics
+///
+/// ### Reading
+///
+/// - ``find(by:)``
+/// - ``loadAll()``
+/// - ``fetch(_:)``
+/// - ``first(_:)``
+/// - ``count(_:)``
+///
+/// ### Writing
+///
+/// - ``save(_:)``
+/// - ``delete(_:)``
 public protocol Repository<Item>: Sendable {
-  /// The values it keeps.
+  /// The type of the values.
   associatedtype Item: Codable & Identifiable & Sendable where Item.ID: Hashable & Codable & Sendable
 
-  /// The record with this id, or `nil` when there is none.
+  /// Returns the record with this id, or `nil` when there is none.
   func find(by id: Item.ID) async throws(RepositoryError) -> Item?
-  /// All records that can be read.
+  /// Returns all records that can be read.
   func loadAll() async throws(RepositoryError) -> [Item]
-  /// The records that meet the query, in its order.
+  /// Returns the records that meet the query, in its order.
   func fetch(_ query: Query<Item>) async throws(RepositoryError) -> [Item]
-  /// The first record that meets the query, or `nil` when none does.
+  /// Returns the first record that meets the query, or `nil` when none does.
   func first(_ query: Query<Item>) async throws(RepositoryError) -> Item?
   /// Returns how many records meet the query.
   func count(_ query: Query<Item>) async throws(RepositoryError) -> Int
-  /// Inserts the record, or replaces the one with its id; returns when it is stored.
+  /// Inserts the record, or replaces the one with its id; returns its revision when it is stored.
   @discardableResult func save(_ item: Item) async throws(RepositoryError) -> Revision
-  /// Deletes the record with this id; `false` when there was none.
+  /// Deletes the record with this id, and returns whether there was one.
   @discardableResult func delete(_ id: Item.ID) async throws(RepositoryError) -> Bool
 }
 
@@ -26,7 +52,7 @@ extension Repository {
   public func count() async throws(RepositoryError) -> Int { try await count(Query()) }
 }
 
-// These are `@concurrent`, because Swift 6.3.1 forgets to come back to the caller's actor when a function that stays on it forwards an error of one
+// These are `@concurrent`, because Swift 6.3.1 does not return to the caller's actor when a function that stays on it forwards an error of one
 // that does not.
 extension LocalRepository: Repository {
   /// Inserts the record, or replaces the one with its id.

@@ -1,4 +1,4 @@
-/// What went wrong in a store, as one value that can be matched, shown and logged.
+/// A failure of a store, as one value that can be matched, shown and logged.
 ///
 /// Match on ``code``, which can stand in a `catch` directly:
 ///
@@ -15,21 +15,40 @@
 /// End with a `catch` that takes the rest: Swift 6.3.1 crashes when it compiles a `do` that leaves typed errors uncaught, if the same
 /// function uses `??` before it.
 ///
+/// Absence is never an error: ``LocalRepository/find(by:)`` returns `nil`. And an error is never absence: storage that
+/// cannot be read throws.
+///
 /// The description names codes, files, offsets and hashes of keys, never the contents of a record. Its wording may change; match on codes.
+///
+/// ## Topics
+///
+/// ### Matching
+///
+/// - ``code-swift.property``
+/// - ``Code-swift.struct``
+/// - ``versions-swift.property``
+///
+/// ### Showing and logging
+///
+/// - ``message``
+/// - ``file``
+/// - ``offset``
+/// - ``keyHash``
+/// - ``underlying``
 public struct RepositoryError: Error, Sendable {
-  /// What kind of failure this is.
+  /// The kind of the failure.
   public let code: Code
-  /// What happened, in words that never hold the contents of a record.
+  /// The failure in words, which never hold the contents of a record.
   public let message: String
   /// The path of the file concerned, if one is.
   public let file: String?
-  /// The byte offset in ``file`` where the trouble begins, if it is known.
+  /// The byte offset in ``file`` at which the problem begins, if it is known.
   public let offset: UInt64?
   /// The hash of the key concerned (see ``RecordKey/hash``), if one is.
   public let keyHash: String?
   /// The version found and the newest one supported, where the code is ``Code/newerSchema``.
   public let versions: Versions?
-  /// The error behind this one.
+  /// The error that caused this one.
   ///
   /// It may hold record contents (an `EncodingError` prints its whole value): do not log it unread.
   public let underlying: (any Error)?

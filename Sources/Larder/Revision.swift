@@ -1,7 +1,15 @@
 /// The number of the commit that last changed a record; it only ever grows within a store.
 ///
+/// Compare-and-set, change feeds and verification rest on it. To save a record only if no other task has changed it since it was read:
+///
+/// ```swift
+/// guard let revision = spots.revision(of: id), var spot = try await spots.find(by: id) else { return }
+/// spot.rating += 1
+/// try await spots.save(spot, ifRevision: revision)  // throws `.revisionMismatch` if it was changed meanwhile
+/// ```
+///
 /// Every successful write takes the next number. A migration that rewrites a record does not change what it means, so the record keeps its
-/// revision; in a `.shared` store, where processes follow each other by it, it gets a new one. Compare-and-set (`ifRevision:`), change feeds and verification rest on it.
+/// revision; in a `.shared` store, where processes follow each other by it, it gets a new one.
 /// Numbers start at 1; ``zero`` stands before the first commit. The largest is 2⁶³ − 1, a limit of SQLite's integers.
 public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
   /// The commit number.

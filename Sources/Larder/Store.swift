@@ -11,6 +11,35 @@ public import Foundation
 ///   try transaction.save(visit, in: visits)
 /// }
 /// ```
+///
+/// Opening costs one pass over the file; each repository of it costs nothing but its unique indexes. A store stays open
+/// as long as it or one of its repositories is kept, or until ``close()``. For a single collection, ``LocalRepository``
+/// opens a store of its own.
+///
+/// ## Topics
+///
+/// ### Opening
+///
+/// - ``open(_:options:)``
+/// - ``repository(_:)``
+/// - ``openReport``
+///
+/// ### Writing
+///
+/// - ``transaction(durability:_:)``
+/// - ``flush()``
+///
+/// ### Keeping
+///
+/// - ``verify()``
+/// - ``backup(to:)``
+/// - ``checkpoint()``
+/// - ``refresh()``
+/// - ``close()``
+///
+/// ### Migrating
+///
+/// - ``dryRun(_:schema:options:)``
 public final class Store: Sendable {
   private let core: StoreCore
   private let use: StoreUse
@@ -22,23 +51,22 @@ public final class Store: Sendable {
 
   /// Opens the store that a backend keeps, or creates it.
   ///
-  /// What a crash has left is recovered here: schemas are named later, by ``repository(_:)``, which may refuse a collection of a store that
-  /// is open and recovered by then.
+  /// Recovers from a crash: schemas are named later, by ``repository(_:)``, which may refuse a collection of a store
+  /// that is open and recovered by then.
   ///
-  /// - Throws: what the backend's `open` throws; what is refused is left as it was.
+  /// - Throws: `.corrupted`, `.newerSchema`, `.notOurStore`, `.dataMissing`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`,
+  ///   `.inputOutput`, `.full`; `.unsupported` for options that the backend cannot serve. The files are then as they were.
   public static func open(_ backend: any StorageBackend, options: StoreOptions = .init()) async throws(RepositoryError) -> Store {
     Store(try await StoreCore.open(backend, options) { (_) throws(RepositoryError) in })
   }
 
-  /// What opening found and did.
+  /// The findings of opening the store.
   public var openReport: OpenReport { core.openReport }
 
-  /// The repository of a collection.
+  /// Returns the repository of a collection; repositories of one name share their records.
   ///
-  /// Repositories of one name share their records.
-  ///
-  /// - Throws: `.newerSchema` when a record was written by a newer version, `.unsupported` for a schema that cannot be stored, or that
-  ///   declares other indexes than an open repository of the name.
+  /// - Throws: `.newerSchema` when a record was written by a newer version; `.unsupported` for a schema that cannot be stored, or that has
+  ///   another type or other indexes than an open repository of the name.
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
     let repository = try LocalRepository(core: core, schema: schema, ownsStore: false)
     try await repository.prepare()
@@ -50,7 +78,7 @@ public final class Store: Sendable {
   ///
   /// The closure is synchronous and runs on the store's executor; it sees its own writes.
   /// - Returns: What the closure returns, once its writes are durable.
-  /// - Throws: what the closure throws, and then nothing was written; otherwise the errors of storage, as `LocalRepository.save`.
+  /// - Throws: what the closure throws, and then nothing was written; otherwise as ``LocalRepository/transaction(durability:_:)``.
   @concurrent @discardableResult
   public func transaction<R: Sendable>(
     durability: Durability? = nil, _ body: @escaping @Sendable (inout Transaction) throws -> R
@@ -60,38 +88,43 @@ public final class Store: Sendable {
 
   /// Makes every earlier write survive power loss; needed only after `.buffered` writes.
   ///
-  /// - Throws: `.outcomeUnknown` when the sync fails, which poisons the store; `.poisoned`, `.closed`.
+  /// - Throws: `.outcomeUnknown` when the sync fails, after which writes throw `.poisoned`; `.dataMissing`, `.poisoned`, `.closed`.
   public func flush() async throws(RepositoryError) { try await core.flush() }
 
   /// Folds the journal into the main file.
   ///
   /// Happens by itself on close, when idle and by size.
   ///
-  /// - Throws: `.full` or `.inputOutput` when the store goes on as before, `.corrupted`, `.poisoned`, `.closed`.
+  /// Cost: reads and writes the whole main file, beside other writes.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
+  ///   damaged; `.dataMissing`, `.outcomeUnknown`, `.poisoned`, `.closed`.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpoint() }
 
-  /// Shows what other processes have committed by now, in a store that is open `.shared` or `.readOnly`.
+  /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.
   ///
   /// Happens by itself within ``StoreOptions/pollInterval`` and before every write.
   ///
-  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then the store shows what it did before; `.poisoned`, `.closed`.
+  /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then reads go on as before; `.poisoned`, `.closed`.
   public func refresh() async throws(RepositoryError) { try await core.refresh() }
 
   /// Reads everything back from storage and compares every checksum, changing nothing.
   ///
-  /// Also tells of a failed automatic checkpoint, and of a failed look for what other processes have committed.
+  /// Reports a failed automatic checkpoint, too, and a failed look for the commits of other processes.
   ///
   /// Cost: reads all files; writes wait meanwhile, reads do not.
   public func verify() async -> VerifyReport { await core.verify() }
 
   /// Writes a complete copy of the store to a new file, which the same kind of backend can open.
   ///
-  /// - Throws: `.alreadyExists` when there is a file at the URL, `.full`, `.inputOutput`, `.corrupted`, `.closed`.
+  /// The copy holds one commit whole. Cost: reads and writes all files; writes wait meanwhile, reads do not.
+  /// - Throws: `.alreadyExists` when there is a file at the URL; `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.corrupted`;
+  ///   `.unsupported` for a store in memory; `.poisoned`, `.closed`.
   public func backup(to url: URL) async throws(RepositoryError) { try await core.backup(to: url) }
 
-  /// Commits what is queued and closes the store: afterwards only its main file remains, beside a large JSON file perhaps a journal that is not
-  /// worth folding yet, and calls throw `.closed`.
+  /// Commits the writes that are queued, and closes the store; later calls throw `.closed`.
   ///
-  /// - Throws: what prevented a clean close; everything committed is safe in any case. The second call does nothing.
+  /// Afterwards only the main file remains, beside a large JSON file perhaps a journal that is not worth folding yet. The second call does
+  /// nothing.
+  /// - Throws: what prevented a clean close; everything committed is safe in any case.
   public func close() async throws(RepositoryError) { try await core.close() }
 }

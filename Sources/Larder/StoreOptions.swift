@@ -1,27 +1,49 @@
-/// What a write survives once its call has returned.
-public enum Durability: Hashable, Sendable {
-  /// Survives power loss (Linux `fdatasync`, Darwin `F_FULLFSYNC`, SQLite WAL with `synchronous=FULL`). The default.
-  case durable
-  /// Survives a crash of the process; a power cut may take the newest buffered writes, always whole and newest first.
-  case buffered
-}
-
-/// How a store is opened; every value has a default that is safe.
+/// The choices for opening a store; every one has a safe default: one process, durable writes, damage reported and not repaired silently.
+///
+/// ```swift
+/// var options = StoreOptions()
+/// options.checkpoint = .manual
+/// options.limits.recordBytes = 1 << 20
+/// let spots = try await LocalRepository<Spot>(jsonFile: url, options: options)
+/// ```
+///
+/// Options hold for one opening and are not stored: the next opening may choose others.
+///
+/// ## Topics
+///
+/// ### Processes
+///
+/// - ``access-swift.property``
+/// - ``pollInterval``
+/// - ``lockTimeout``
+///
+/// ### Writing
+///
+/// - ``durability``
+/// - ``limits-swift.property``
+/// - ``checkpoint-swift.property``
+/// - ``keepsPreviousSnapshot``
+///
+/// ### Opening
+///
+/// - ``recovery-swift.property``
+/// - ``indexing-swift.property``
+/// - ``migration-swift.property``
 public struct StoreOptions: Sendable {
-  /// Who else may use the store meanwhile.
+  /// The other users that a store may have while it is open.
   public enum Access: Hashable, Sendable {
-    /// Nobody else writes: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
+    /// One writer: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
     case exclusive
     /// Reads beside writers in other processes, and never writes.
     ///
-    /// A SQLite store follows what they commit: a read shows every commit that is older than ``StoreOptions/pollInterval`` and the time of one
-    /// look at the file. A JSON file shows the state found at open.
+    /// A SQLite store follows foreign commits: a read shows each of them that is older than
+    /// ``StoreOptions/pollInterval`` and the time of one look at the file. A JSON file shows the state found at open.
     case readOnly
     /// Several processes write one store (SQLite only), each of them with this access.
     ///
-    /// A write always sees what all of them have committed before it: compare-and-set, `insert`, `update` and transactions hold across
-    /// processes. A read is behind as `.readOnly` says; `refresh()` catches up at once. What others commit is announced to observers. One
-    /// process may open the store more than once, as `.shared` each time; they are to each other what processes are.
+    /// A write always sees what every process has committed before it: compare-and-set, `insert`, `update` and transactions hold across
+    /// processes. A read is behind as `.readOnly` says; `refresh()` catches up at once. Foreign commits are announced to observers. One
+    /// process may open the store more than once, as `.shared` each time; the openings are to each other what processes are.
     case shared
   }
 
@@ -41,7 +63,7 @@ public struct StoreOptions: Sendable {
     public var jsonDepth: Int {
       didSet { jsonDepth = Self.clamp(jsonDepth, to: Self.maximumDepth) }
     }
-    /// How many tombstones of deleted records are kept for readers that resume: 10,000 by default; older ones are forgotten.
+    /// The number of tombstones of deleted records that are kept for readers that resume: 10,000 by default; older ones are forgotten.
     public var tombstones: Int {
       didSet { tombstones = Self.clamp(tombstones, to: .max) }
     }
@@ -62,9 +84,9 @@ public struct StoreOptions: Sendable {
     }
   }
 
-  /// When the journal is folded into the main file.
+  /// The times at which the journal is folded into the main file.
   public struct Checkpoint: Hashable, Sendable {
-    /// After how long without a write; `nil` for never.
+    /// The time without a write after which it happens; `nil` for never.
     public var idle: Duration?
     /// Whether it also happens when the backend asks for it, because its journal has outgrown its data.
     public var bySize: Bool
@@ -83,37 +105,38 @@ public struct StoreOptions: Sendable {
     public static let manual = Checkpoint(idle: nil, bySize: false)
   }
 
-  /// When the indexes that a schema declares are built; unique ones always when the repository is opened.
+  /// The time at which declared indexes are built; unique ones are always built when the repository is opened.
   public enum Indexing: Hashable, Sendable {
-    /// When a query first needs them. The default.
+    /// At the first query that needs them. The default.
     case onFirstNeed
     /// Before opening a repository returns.
     case eager
   }
 
-  /// What opening does with a journal or log that does not end with a whole commit.
+  /// The treatment of a journal or log that does not end with a whole commit.
   public enum Recovery: Hashable, Sendable {
-    /// Cuts what is behind the last whole commit, keeps the bytes aside in a quarantine file, and reports it. The default.
+    /// Cuts the bytes after the last whole commit, keeps them in a quarantine file, and reports it. The default.
     case cutAndReport
     /// Refuses to open with `.corrupted`, also where the end is provably a torn write, leaving the files as they are.
     case strict
   }
 
-  /// How records of an older schema version are brought to the current one; they can be read at once in any case.
+  /// The policy for records of an older schema version, which can be read at once in any case.
   public struct Migration: Sendable {
-    /// When older records are rewritten.
+    /// The time at which older records are rewritten.
     public enum Mode: Hashable, Sendable {
       /// In the background, in small batches between other writes. The default.
       case lazy
-      /// Before opening returns, on every core. Opening returns as well when a full disk or a failed record ends it early: see the progress.
+      /// Before opening returns, on every core. Opening returns as well when a full disk or a failed record ends it
+      /// early: see the progress.
       case eager
-      /// When ``LocalRepository/finishMigration()`` is called; until then only records that are saved anyway.
+      /// At a call of ``LocalRepository/finishMigration()``; until then only records that are saved anyway.
       case manual
     }
 
     /// Whether the store is copied before the first record of a newer version is written, by a rewrite or by a save.
     public enum Backup: Hashable, Sendable {
-      /// To `<file>-before-<collection>-v<version>`, which is never removed or overwritten by Larder. The default.
+      /// To `<file>-before-<collection>-v<version>`, which Larder never removes or overwrites. The default.
       ///
       /// If the copy fails, nothing of the newer version is written: saves throw what the copy failed with. Writes wait while it is made,
       /// those of other processes too; reads do not.
@@ -122,15 +145,15 @@ public struct StoreOptions: Sendable {
       case declined
     }
 
-    /// When older records are rewritten: in the background by default.
+    /// The time at which older records are rewritten: in the background by default.
     public var mode: Mode
     /// Whether the store is copied first: by default it is.
     public var backup: Backup
-    /// How many records are rewritten by one commit: 256 by default, at least 1.
+    /// The number of records that one commit rewrites: 256 by default, at least 1.
     public var batchSize: Int {
       didSet { batchSize = max(batchSize, 1) }
     }
-    /// Called after every batch and at the end, on a thread of its own choice; should be quick.
+    /// A closure that is called after every batch and at the end, on any thread; should be quick.
     public var progress: (@Sendable (MigrationProgress) -> Void)?
 
     /// Makes a policy.
@@ -145,29 +168,29 @@ public struct StoreOptions: Sendable {
     }
   }
 
-  /// Who else may use the store meanwhile: nobody by default.
+  /// The other users that the store may have while it is open: none by default.
   public var access: Access
-  /// What a write survives when the call does not say: power loss by default.
+  /// The durability of a write that names none: power loss survived by default.
   public var durability: Durability
   /// The size limits of records.
   public var limits: Limits
-  /// When the journal is folded into the main file.
+  /// The times at which the journal is folded into the main file: in a pause, and when it outgrows the data.
   public var checkpoint: Checkpoint
   /// Whether the main file's previous generation is kept beside it as `…-previous`: not by default (JSON files only).
   public var keepsPreviousSnapshot: Bool
-  /// What opening does with a journal or log that does not end with a whole commit.
+  /// The treatment of a journal or log that does not end with a whole commit: it is cut and reported by default.
   public var recovery: Recovery
-  /// When indexes are built: when first needed, by default.
+  /// The time at which indexes are built: at first need by default.
   public var indexing: Indexing
-  /// How often a `.shared` or `.readOnly` store looks for what others have committed: every 500 ms by default, at most every 10 ms.
+  /// The interval at which a `.shared` or `.readOnly` store looks for foreign commits: 500 ms by default, at least 10 ms.
   ///
   /// With `nil` it looks only at its own writes and when `refresh()` is called. A look that finds nothing takes some ten microseconds.
   public var pollInterval: Duration?
-  /// How long a `.shared` store waits for the writes of others before it throws `.locked`: 30 s by default.
+  /// The time for which a `.shared` store waits for foreign writes before it throws `.locked`: 30 s by default.
   ///
   /// Longer waits mean that another process holds the store in the middle of a write, as one that was stopped by a debugger does.
   public var lockTimeout: Duration
-  /// How records of an older schema version are brought to the current one: in the background, after a copy was made.
+  /// The policy for records of an older schema version: rewritten in the background by default, after a copy was made.
   public var migration: Migration
 
   /// Makes options; the defaults are an exclusive, durable store.

@@ -1,6 +1,35 @@
 /// Reads and writes that are committed together, all or none; given to the closure of `transaction`.
 ///
-/// It sees its own writes, and the writes of the batch that were staged before it. It cannot be kept beyond the closure.
+/// ```swift
+/// try await store.transaction { transaction in
+///   try transaction.update(spotID, in: spots) { $0.visitCount += 1 }
+///   try transaction.insert(Visit(spot: spotID, date: .now), in: visits)
+/// }
+/// ```
+///
+/// It sees its own writes, and everything that was written before it. It cannot be kept beyond the closure. The closure
+/// runs on the store's executor, one at a time, so it should be quick: reads cost what they cost a repository, without
+/// its parallel decoding, and other writes wait. If it throws, nothing of it is written.
+///
+/// ## Topics
+///
+/// ### Reading
+///
+/// - ``find(by:in:)``
+/// - ``loadAll(in:)``
+/// - ``fetch(_:in:)``
+/// - ``first(_:in:)``
+/// - ``count(_:in:)``
+/// - ``count(in:)``
+/// - ``revision``
+///
+/// ### Writing
+///
+/// - ``save(_:in:ifRevision:)``
+/// - ``insert(_:in:)``
+/// - ``update(_:in:_:)``
+/// - ``delete(_:in:ifRevision:)``
+/// - ``delete(where:in:)``
 public struct Transaction: ~Copyable {
   private var pending: PendingState
   private let store: ObjectIdentifier
@@ -15,15 +44,16 @@ public struct Transaction: ~Copyable {
   /// The revision that everything written here will have.
   public var revision: Revision { pending.revision }
 
-  /// The record with this id as the transaction sees it, or `nil` when there is none.
+  /// Returns the record with this id as the transaction sees it, or `nil` when there is none.
   ///
-  /// - Throws: `.decodingFailed`, `.tooLarge`, `.invalidKey`; `.unsupported` for a repository of another store.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge`, `.newerSchema` for a record that cannot be read;
+  ///   `.invalidKey`; `.unsupported` for a repository of another store.
   public func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
     try check(repository)
     return try pending.collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
   }
 
-  /// All records that decode, in the order of their keys' bytes, as the transaction sees them.
+  /// Returns all records that decode, in the order of their keys' bytes, as the transaction sees them.
   ///
   /// - Throws: `.unsupported` for a repository of another store. Cost: linear, on the store's executor.
   public func loadAll<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> [Item] {
@@ -45,7 +75,7 @@ public struct Transaction: ~Copyable {
       coder: repository.coder)
   }
 
-  /// The records that meet the query, in its order, as the transaction sees them.
+  /// Returns the records that meet the query, in its order, as the transaction sees them.
   ///
   /// Cost: as ``LocalRepository/fetch(_:)``, on the store's executor; an index that no query has needed yet is made here, for this once.
   /// - Throws: `.unsupported` for a query that cannot be evaluated, or for a repository of another store; `.decodingFailed` for a
@@ -56,7 +86,7 @@ public struct Transaction: ~Copyable {
     try run(query, in: repository).results().map(\.item)
   }
 
-  /// The first record that meets the query, as the transaction sees them, or `nil` when none does.
+  /// Returns the first record that meets the query, as the transaction sees it, or `nil` when none does.
   ///
   /// - Throws: as ``fetch(_:in:)``.
   public func first<Item>(
@@ -77,7 +107,7 @@ public struct Transaction: ~Copyable {
   /// Deletes all records that meet the query.
   ///
   /// - Returns: How many there were.
-  /// - Throws: as ``fetch(_:in:)``.
+  /// - Throws: `.newerSchema`; otherwise as ``fetch(_:in:)``.
   @discardableResult
   public mutating func delete<Item>(
     where query: Query<Item>, in repository: LocalRepository<Item>
@@ -103,7 +133,10 @@ public struct Transaction: ~Copyable {
 
   /// Inserts the record, or replaces the one with its id.
   ///
-  /// - Throws: `.revisionMismatch`, `.invalidKey`, `.encodingFailed`, `.tooLarge`; `.unsupported` for a repository of another store.
+  /// Uniqueness is checked when the closure has returned: the transaction itself then throws `.uniqueViolation`.
+  /// - Throws: `.revisionMismatch`, `.invalidKey`, `.encodingFailed`, `.decodingFailed`, `.tooLarge`, `.newerSchema`;
+  ///   what prevented the copy before a migration; `.unsupported` for a repository of another store, and for a place
+  ///   that a `.geo` index cannot hold.
   @discardableResult
   public mutating func save<Item>(
     _ item: Item, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
@@ -131,11 +164,11 @@ public struct Transaction: ~Copyable {
   ) throws -> Item {
     let key = try repository.coder.keys.key(for: id)
     guard var item = try find(by: id, in: repository) else {
-      throw RepositoryError(.notFound, "there is no record with this id", keyHash: key.hash)
+      throw RepositoryError(.notFound, "expected a record with this id, found none", keyHash: key.hash)
     }
     try body(&item)
     guard try repository.coder.keys.key(for: item.id) == key else {
-      throw RepositoryError(.invalidKey, "an update must not change the id", keyHash: key.hash)
+      throw RepositoryError(.invalidKey, "an update must not change the id; delete the record, and insert another", keyHash: key.hash)
     }
     try put(item, in: repository, .anything)
     return item
@@ -144,7 +177,7 @@ public struct Transaction: ~Copyable {
   /// Deletes the record with this id, if there is one.
   ///
   /// - Returns: Whether there was one.
-  /// - Throws: `.revisionMismatch`, `.invalidKey`; `.unsupported` for a repository of another store.
+  /// - Throws: `.revisionMismatch`, `.invalidKey`, `.newerSchema`; `.unsupported` for a repository of another store.
   @discardableResult
   public mutating func delete<Item>(
     _ id: Item.ID, in repository: LocalRepository<Item>, ifRevision: Revision? = nil
@@ -168,7 +201,7 @@ public struct Transaction: ~Copyable {
 
   private func check<Item>(_ repository: LocalRepository<Item>) throws(RepositoryError) {
     guard ObjectIdentifier(repository.core) == store, repository.collection < pending.collections.count else {
-      throw RepositoryError(.unsupported, "the repository belongs to another store than the transaction")
+      throw RepositoryError(.unsupported, "the repository belongs to another store than the transaction; use repositories of one store")
     }
   }
 }

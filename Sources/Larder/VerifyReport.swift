@@ -1,20 +1,41 @@
-/// What reading a whole store back from its files found.
+/// The findings of reading a whole store back from its files.
+///
+/// ```swift
+/// let report = await store.verify()
+/// for problem in report.problems { logger.error("\(problem)") }
+/// ```
+///
+/// Nothing is changed by verifying: a problem stays until the store is opened again, or restored from a backup.
+///
+/// ## Topics
+///
+/// ### Findings
+///
+/// - ``isSound``
+/// - ``problems``
+///
+/// ### Extent
+///
+/// - ``commit``
+/// - ``recordCount``
+/// - ``tombstoneCount``
+/// - ``duration``
 public struct VerifyReport: Sendable {
   /// The newest commit in the files.
   public var commit: Revision
-  /// How many records were read and found whole.
+  /// The number of records that were read and found whole.
   public var recordCount: Int
-  /// How many tombstones of deleted records were read and found whole.
+  /// The number of tombstones of deleted records that were read and found whole.
   public var tombstoneCount: Int
-  /// Everything that is wrong, each with its file and offset where they are known.
+  /// The problems, each with its file and offset where they are known; none in a sound store.
   public var problems: [RepositoryError]
-  /// How long it took.
+  /// The time that it took.
   public var duration: Duration
 
-  /// Whether nothing is wrong.
+  /// Whether no problem was found.
   public var isSound: Bool { problems.isEmpty }
 
-  /// Makes a report; backends fill in what they found.
+  /// Makes a report; backends fill in their findings.
   public init(
     commit: Revision = .zero, recordCount: Int = 0, tombstoneCount: Int = 0, problems: [RepositoryError] = [],
     duration: Duration = .zero

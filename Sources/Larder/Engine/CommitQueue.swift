@@ -3,8 +3,9 @@ internal import Synchronization
 
 /// The writes that wait for the disk, and how they are committed: all that have arrived meanwhile share one commit, and so one sync.
 ///
-/// The order of every commit: claim (from here on a cancellation comes too late), stage against the pending state, make durable, publish, resume
-/// the callers, tell the observers. Only the store's executor does this, so nothing comes between reading and replacing the published state.
+/// The order of every commit: claim (from here on a cancellation comes too late), stage against the pending state, make
+/// durable, publish, resume the callers, tell the observers. Only the store's executor does this, so nothing comes
+/// between reading and replacing the published state.
 final class CommitQueue: Sendable {
   private let inbox = Mutex(Inbox())
 
@@ -48,11 +49,12 @@ final class CommitQueue: Sendable {
     if startsDrain { core.executor.queue.async { self.drain(core) } }
   }
 
-  /// Commits the writes that wait, and comes again behind what else the executor has to do, so that no stream of writes keeps a flush waiting.
+  /// Commits the writes that wait, and comes again behind what else the executor has to do, so that no stream of writes
+  /// keeps a flush waiting.
   ///
   /// On the executor only.
   private func drain(_ core: StoreCore) {
-    guard let writes = takeGroup() else { return core.scheduleIdleCheckpoint() }
+    guard let writes = removeGroup() else { return core.scheduleIdleCheckpoint() }
     commit(writes, to: core)
     core.checkpointBySize()
     core.executor.queue.async { self.drain(core) }
@@ -62,11 +64,11 @@ final class CommitQueue: Sendable {
   ///
   /// On the executor only.
   func commitAll(to core: StoreCore) {
-    while let writes = takeGroup() { commit(writes, to: core) }
+    while let writes = removeGroup() { commit(writes, to: core) }
   }
 
-  /// Takes the writes of the next group out, in their order: as many as ``WriteSize/group`` allows, and at least one.
-  private func takeGroup() -> [PendingWrite]? {
+  /// Removes the writes of the next group, in their order: as many as ``WriteSize/group`` allows, and at least one.
+  private func removeGroup() -> [PendingWrite]? {
     inbox.withLock { inbox in
       var size = WriteSize()
       var count = 0
@@ -113,8 +115,8 @@ final class CommitQueue: Sendable {
 
   /// Stages writes, in one pass, until there is as much as one commit may take; those that are left are the next group's.
   ///
-  /// Nearly always they are one group. They are two where the last write turned out to be so large that it is better committed by itself, after
-  /// the others; not in a shared store, where other processes could commit between.
+  /// Nearly always they are one group. They are two where the last write turned out to be so large that it is better
+  /// committed by itself, after the others; not in a shared store, where other processes could commit between.
   private func stage(_ writes: [PendingWrite], on state: StoreState, of core: StoreCore) -> [Group] {
     var before: [Group] = []
     var group = Group(pending: PendingState(state, of: core))
@@ -123,7 +125,7 @@ final class CommitQueue: Sendable {
       var size = group.pending.size
       size.add(write.size)
       if !before.isEmpty || (!group.pending.isEmpty && !size.isWithinGroup) {
-        // Taken and not claimed: they are the next.
+        // Removed and not claimed: they are the next.
         inbox.withLock { $0.writes = writes[position...] + $0.writes }
         break
       }

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The state that the next commit will publish, and the records it will write: what writes are staged against.
 ///
-/// Lives only while a group of writes is gathered, on the store's executor. Every write of a group takes a commit number of its own, so that
-/// compare-and-set holds between writes that share one sync.
+/// Lives only while a group of writes is gathered, on the store's executor. Every write of a group takes a commit
+/// number of its own, so that compare-and-set holds between writes that share one sync.
 struct PendingState {
   private(set) var collections: [CollectionState]
   private(set) var records: [StoredRecord] = []
@@ -32,10 +32,10 @@ struct PendingState {
   }
 
   /// Moves the contents out, so that they have one owner and change in place.
-  mutating func take() -> PendingState {
-    let taken = self
+  mutating func moveOut() -> PendingState {
+    let moved = self
     (collections, records, changes) = ([], [], [])
-    return taken
+    return moved
   }
 
   var isEmpty: Bool { records.isEmpty }
@@ -106,6 +106,7 @@ struct PendingState {
 
   /// Inserts a record, or replaces the one with its key.
   mutating func put(_ record: EncodedRecord, in collection: Int, expecting: Expectation = .anything) throws(RepositoryError) {
+    try checkVersion(record.schemaVersion, of: collection)
     if case .anything = expecting {} else { try expecting.check(collections[collection].records[record.key], key: record.key) }
     try beginVersion(record.schemaVersion, of: collection)
     change(record.key, in: collection, schemaVersion: record.schemaVersion, to: (record.slot(at: revision), record.value))
@@ -119,6 +120,7 @@ struct PendingState {
     guard let old = collections[collection].records[record.key], old.revision == migrated.old.revision,
       old.schemaVersion == migrated.old.schemaVersion
     else { return }
+    try checkVersion(record.schemaVersion, of: collection)
     try beginVersion(record.schemaVersion, of: collection)
     let kept = core.options.access == .shared ? revision : old.revision
     let slot = record.slot(at: kept, sameMeaning: old.sameMeaning.lowerBound...revision)
@@ -173,17 +175,16 @@ struct PendingState {
   }
 
   /// Refuses to write an older version into a collection to which another process has brought a newer one: it could not be read back there
-  /// without a migration that nobody has written.
+  /// without a migration backwards, and there is none.
   /// - Throws: `.newerSchema`.
   private func checkVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
     let newest = collections[collection].records.newestSchemaVersion
     if newest > version { throw .newerRecords(in: names[collection], found: newest, supported: version) }
   }
 
-  /// Checks the version of a record that is put in place, and has the store copied before the first one of a newer version.
-  /// - Throws: `.newerSchema`; what prevented the copy.
+  /// Has the store copied before the first record of a newer version than any that a collection holds.
+  /// - Throws: what prevented the copy.
   private func beginVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
-    try checkVersion(version, of: collection)
     if collections[collection].records.newestSchemaVersion < version { try core.copyStore(before: version, of: collection) }
   }
 

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// A write on its way to its commit, which its caller may give up until the ``CommitQueue`` has claimed it.
 ///
-/// Whoever claims the write takes its continuation, and must resume it; so the states after the claim need no lock.
+/// Claiming the write hands its continuation over, which must then be resumed; so what happens after the claim needs no lock.
 final class PendingWrite: Sendable {
   typealias Outcome = Result<WriteReceipt, RepositoryError>
   typealias Continuation = CheckedContinuation<Outcome, Never>

@@ -21,7 +21,8 @@ extension StoreCore {
 
   // MARK: Writing beside other processes
 
-  /// Keeps other processes from committing, and publishes the foreign commits that are there, so that writes are staged on the newest state.
+  /// Keeps other processes from committing, and publishes the foreign commits that are there, so that writes are staged
+  /// on the newest state.
   ///
   /// On the executor only.
   /// - Returns: The newest state.

@@ -76,7 +76,7 @@ extension StoreCore {
     }
   }
 
-  /// Refuses all writes from now on, if an error is that of a sync: nobody knows any more what is durable.
+  /// Refuses all writes from now on, if an error is that of a sync: which commits are durable is not known any more.
   func notePoison(_ error: RepositoryError) {
     guard error.code == .outcomeUnknown || error.code == .poisoned else { return }
     published.withLock { if case .open = $0.condition { $0.condition = .poisoned(error) } }

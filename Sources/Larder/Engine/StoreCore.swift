@@ -2,8 +2,9 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-// Engine/ is one open store: its state, its collections, its one writer. Invariant: what is published was durable before, and only the executor
-// publishes. Called by LocalRepository and Store; calls the backend.
+// Engine/ is one open store: its state, its collections, its one writer.
+// Invariant: what is published was durable before, and only the executor publishes.
+// Called by LocalRepository and Store; calls the backend.
 
 /// An open store: what readers see of it, its collections, and its life from opening to closing.
 ///
@@ -22,7 +23,7 @@ final class StoreCore: Sendable {
   let checkpoints: Mutex<CheckpointState>
   /// The indexes that have been made, or are being made.
   let indexBuilds = Mutex<[IndexAddress: Task<Void, Never>]>([:])
-  /// What is known of the other processes that write the store.
+  /// The state of following the other processes that write the store.
   let foreign = Mutex(ForeignState())
   /// The observers of what is committed.
   let hub: ChangeHub
@@ -86,7 +87,7 @@ final class StoreCore: Sendable {
     _ durability: Durability?, _ body: @escaping @Sendable (inout Transaction) throws(Failure) -> Output
   ) async throws(RepositoryError) -> Result<Output, Failure> {
     try await result(durability, .unknown) { [unowned self] pending throws(Failure) in
-      var transaction = Transaction(pending.take(), of: self)
+      var transaction = Transaction(pending.moveOut(), of: self)
       do throws(Failure) {
         let output = try body(&transaction)
         pending = transaction.finish()

@@ -3,9 +3,9 @@ internal import Synchronization
 
 /// The count of a store's users, in a register of the stores that are open in this process.
 ///
-/// A repository that is dropped without closing releases its files a moment later: the executor may be at the end of a commit whose caller goes
-/// on already, and a migration may be in the middle of a batch. So an opening that finds the store in use by nobody waits for that moment, and
-/// does not fail with `.alreadyOpen`.
+/// A repository that is dropped without closing releases its files a moment later: the executor may be at the end of a
+/// commit whose caller goes on already, and a migration may be in the middle of a batch. So an opening that finds the
+/// store without users waits for that moment, and does not fail with `.alreadyOpen`.
 final class StoreUsage: Sendable {
   private static let register = Mutex<[String: [ObjectIdentifier: Entry]]>([:])
   /// The longest wait for a store without users to release its files.

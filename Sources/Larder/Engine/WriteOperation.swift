@@ -33,7 +33,7 @@ enum WriteOperation: Sendable {
 struct WriteReceipt: Sendable {
   /// The revision of what was written; the newest one of the store where nothing was.
   let revision: Revision
-  /// How many records were written and deleted.
+  /// The number of records that were written and deleted.
   let recordCount: Int
 }
 

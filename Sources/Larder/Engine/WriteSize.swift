@@ -4,11 +4,11 @@ internal import Foundation
 struct WriteSize: Sendable, Equatable {
   /// The most that one commit of the backend takes, unless a single write is larger: 64 MiB in 65,536 records.
   ///
-  /// It bounds the memory of a batch, and keeps it far below what a backend can take, so that no write fails because of others.
+  /// It bounds the memory of a batch, and keeps it far below what a backend can take, so that no write fails because of the ones beside it.
   static let group = WriteSize(bytes: 64 << 20, records: 65_536)
   /// The size of a write that is known only when it was staged, such as a transaction.
   static let unknown = WriteSize(bytes: 0, records: 1)
-  /// The size of a write that is committed by itself, so that others that fail do not fail it.
+  /// The size of a write that is committed by itself, so that the failure of other writes does not fail it.
   static let alone = group
 
   var bytes = 0

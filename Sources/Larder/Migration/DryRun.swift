@@ -1,14 +1,19 @@
-/// What migrating a collection would do, tried on every record in memory.
+/// The outcome of trying a migration on every record of a collection, in memory.
+///
+/// ```swift
+/// let report = try await Store.dryRun(JSONFileBackend(file: url), schema: newSchema)
+/// if !report.isSound { for failure in report.failures { print(failure.key, failure.error) } }
+/// ```
 public struct DryRunReport: Sendable {
   /// The records of one schema version.
   public struct Version: Hashable, Sendable {
-    /// The version that wrote them.
+    /// The version.
     public let version: Int
-    /// How many there are.
+    /// The number of its records.
     public internal(set) var count = 0
-    /// How many of them could not be brought up or decoded.
+    /// The number of them that could not be migrated or decoded.
     public internal(set) var failureCount = 0
-    /// How long bringing them up and decoding them took, summed over all cores.
+    /// The time that migrating and decoding them took, summed over all cores.
     public internal(set) var duration: Duration = .zero
   }
 
@@ -20,23 +25,23 @@ public struct DryRunReport: Sendable {
   public internal(set) var versions: [Version] = []
   /// The first records that failed, with the reason; at most 1,000.
   public internal(set) var failures: [UndecodableRecord] = []
-  /// How long it took, opening included.
+  /// The time that it took, opening included.
   public internal(set) var duration: Duration = .zero
 
-  /// How many records there are.
+  /// The number of records.
   public var count: Int { versions.reduce(0) { $0 + $1.count } }
-  /// How many of them could not be brought up or decoded.
+  /// The number of records that could not be migrated or decoded.
   public var failureCount: Int { versions.reduce(0) { $0 + $1.failureCount } }
   /// Whether every record can be read with the schema.
   public var isSound: Bool { failureCount == 0 }
 }
 
 extension Store {
-  /// Tries a schema on the records of a store, without changing a byte: what a migration would do, and where it would fail.
+  /// Tries a schema and its migrations on the records of a store, without changing a byte.
   ///
-  /// Opens the backend for reading only, brings every record of the collection up in memory, on every core, and forgets the results. Records of
-  /// the schema's own version are decoded too. Works beside a writer where the backend can be read beside one. The options' access is
-  /// not looked at.
+  /// Opens the backend for reading only, brings every record of the collection up in memory, on every core, and forgets
+  /// the results. Records of the schema's own version are decoded too. Works beside a writer where the backend can be
+  /// read beside one. The options' access is not looked at.
   /// - Throws: what the backend's `open` throws for `.readOnly`; `.dataMissing` when there is no store; `.newerSchema` when a record was
   ///   written by a newer version; `.unsupported` for a schema that cannot be stored.
   @concurrent public static func dryRun<Item: Codable & Identifiable & Sendable>(
@@ -49,26 +54,18 @@ extension Store {
     let slots = try await records(of: schema.name, in: backend, options)
     if let newest = slots.map(\.schemaVersion).max(), newest > schema.version {
       throw RepositoryError(
-        .newerSchema, "the collection \(schema.name) holds records of a newer version", file: backend.name,
+        .newerSchema, "the collection \(schema.name) holds records of a newer version; try the newer schema", file: backend.name,
         versions: .init(found: newest, supported: schema.version))
     }
     let coder = RecordCoder<Item>(schemaVersion: schema.version, limits: options.limits, migrations: schema.migrations)
     var report = DryRunReport(collection: schema.name, schemaVersion: schema.version)
-    let parts = await withTaskGroup(of: DryRunPart.self) { group in
-      for start in stride(from: 0, to: slots.count, by: ParallelDecoding.chunk) {
-        group.addTask { DryRunPart(start, slots[start..<min(start + ParallelDecoding.chunk, slots.count)], schema.name, coder) }
-      }
-      var parts: [DryRunPart] = []
-      for await part in group { parts.append(part) }
-      return parts.sorted { $0.start < $1.start }
-    }
-    for part in parts { report.add(part) }
+    for part in await ConcurrentMap.parts(slots, { DryRunPart($0, schema.name, coder) }) { report.add(part) }
     report.versions.sort { $0.version < $1.version }
     report.duration = .now - start
     return report
   }
 
-  /// Reads a collection and closes the backend.
+  /// Returns the records of a collection, and closes the backend.
   private static func records(
     of collection: String, in backend: any StorageBackend, _ options: StoreOptions
   ) async throws(RepositoryError) -> [RecordSlot] {
@@ -82,14 +79,12 @@ extension Store {
   }
 }
 
-/// What a part of the records gave.
+/// The outcome for a part of the records.
 private struct DryRunPart: Sendable {
-  let start: Int
   var versions: [Int: DryRunReport.Version] = [:]
   var failures: [UndecodableRecord] = []
 
-  init<Item>(_ start: Int, _ slots: ArraySlice<RecordSlot>, _ collection: String, _ coder: RecordCoder<Item>) {
-    self.start = start
+  init<Item>(_ slots: ArraySlice<RecordSlot>, _ collection: String, _ coder: RecordCoder<Item>) {
     for slot in slots {
       let begin = ContinuousClock.now
       var version = versions[slot.schemaVersion] ?? DryRunReport.Version(version: slot.schemaVersion)

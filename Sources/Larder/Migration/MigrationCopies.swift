@@ -3,15 +3,15 @@ internal import Synchronization
 
 /// The copies of a store that this process has made or found, each before the first record of a newer schema version.
 struct MigrationCopies: Sendable {
-  /// The paths, by what the copy was needed for.
+  /// The paths, by the migration that needed the copy.
   var files: [MigrationKey: String] = [:]
   /// Whether the backend has said that it cannot be copied.
   var isUnsupported = false
 
-  /// How many names are tried for a copy of one version; the others are of stores that happen to have the names.
+  /// The number of names that are tried for a copy of one version; other files may have some of them.
   static let nameLimit = 100
 
-  /// The path of a copy: the first name, or the one with a number.
+  /// Returns the path of a copy: the first name, or the one with a number.
   static func file(_ store: String, _ collection: String, _ version: Int, _ number: Int = 1) -> String {
     "\(store)-before-\(collection)-v\(version)" + (number == 1 ? "" : "-\(number)")
   }
@@ -20,7 +20,7 @@ struct MigrationCopies: Sendable {
 extension StoreCore {
   /// Copies the store before the first record of a newer schema version of a collection is written, unless there is such a copy.
   ///
-  /// On the executor only, while a batch is staged: nothing of it is written yet, and in a shared store others cannot write either. So a
+  /// On the executor only, while a batch is staged: nothing of it is written yet, and in a shared store no other process can write either. So a
   /// copy holds what the older program has left, and that program can open it.
   /// - Throws: what prevented the copy; the write that needed it must fail.
   func copyStore(before version: Int, of collection: Int) throws(RepositoryError) {
@@ -85,8 +85,9 @@ extension StoreCore {
     return nil
   }
 
-  /// Whether a file is a copy of this store: with the records of one collection as they are now, and with those of others, if they are to be
-  /// looked at, as they were before migrations alone; `nil` when there is no file, or none can be read.
+  /// Whether a file is a copy of this store: with the records of one collection as they are now, and with those of
+  /// others, if they are to be looked at, as they were before migrations alone; `nil` when there is no file, or none
+  /// can be read.
   private func isCopy(_ file: String, of state: StoreState, _ collection: Int, lookingAt others: Set<Int>) -> Bool? {
     let indexes = Dictionary(zip(state.names, state.names.indices)) { first, _ in first }
     var counts: [Int: Int] = [:]
@@ -115,7 +116,8 @@ extension StoreCore {
 
   /// Gives a copy the name of one that it supersedes, if there is one, so that one copy stays for each migration.
   ///
-  /// A run that was killed after its copy and before its first record leaves one that holds less than the store once another program has written.
+  /// A run that was killed after its copy and before its first record leaves one that holds less than the store once
+  /// another program has written.
   /// - Returns: The path that the copy has then.
   private func replaceSuperseded(by file: String, before version: Int, of collection: Int, in state: StoreState) -> String {
     for number in 1..<MigrationCopies.nameLimit {
@@ -124,7 +126,7 @@ extension StoreCore {
       guard isSuperseded(other, of: state, collection, before: version) else { continue }
       do throws(RepositoryError) {
         let files = POSIXFileSystem()
-        // What lies beside it is of somebody who has it open, or was killed while he had.
+        // Files beside it belong to a process that has it open, or was killed while it had.
         for ending in ["-wal", "-shm", "-journal", "-lock"] where try files.status(of: other + ending) != nil { return file }
         try files.rename(file, to: other)
         try files.syncDirectory(URL(fileURLWithPath: other).deletingLastPathComponent().path)
@@ -138,8 +140,8 @@ extension StoreCore {
 
   /// Whether a file is a copy of an earlier state of this store, which holds no record of a newer version than the copy does.
   ///
-  /// A copy of another history (of a store that was put back to an earlier time) is none: whatever the store has had since before the copy must be
-  /// in it, byte for byte, and what differs must be newer.
+  /// A copy of another history (of a store that was put back to an earlier time) is none: whatever the store has had
+  /// since before the copy must be in it, byte for byte, and what differs must be newer.
   private func isSuperseded(_ file: String, of state: StoreState, _ collection: Int, before version: Int) -> Bool {
     let indexes = Dictionary(zip(state.names, state.names.indices)) { first, _ in first }
     var versions: [Int: Int] = [:]

@@ -1,16 +1,20 @@
-/// How far the records of a collection have been brought to the schema's version.
+/// The progress of rewriting the older records of a collection at the schema's version.
+///
+/// ```swift
+/// options.migration.progress = { progress in print("\(progress.collection): \(progress.done) of \(progress.total)") }
+/// ```
 public struct MigrationProgress: Sendable {
-  /// What is being done.
+  /// The stage of a rewrite.
   public enum Phase: Hashable, Sendable {
     /// No record was older when the repository was opened.
     case notNeeded
-    /// Older records are there, and are brought up as they are read; rewriting them has not begun.
+    /// Older records are there, and are migrated as they are read; rewriting them has not begun.
     case waiting
     /// The store is being copied, or older records are being rewritten.
     case running
-    /// Every older record was rewritten, changed by somebody else meanwhile, or has failed.
+    /// Every older record was rewritten, changed by another write meanwhile, or has failed.
     case finished
-    /// Rewriting has ended early, with ``MigrationProgress/error``; what is left goes on at the next open.
+    /// Rewriting has ended early, with ``MigrationProgress/error``; it goes on at the next open.
     case stopped
   }
 
@@ -18,22 +22,22 @@ public struct MigrationProgress: Sendable {
   public let collection: String
   /// The version that the records are brought to.
   public let version: Int
-  /// What is being done.
+  /// The stage of the rewrite.
   public internal(set) var phase: Phase
-  /// How many older records there were when rewriting began; 0 before that.
+  /// The number of older records when rewriting began; 0 before that.
   public internal(set) var total = 0
-  /// How many have been rewritten.
+  /// The number of records that have been rewritten.
   public internal(set) var rewritten = 0
-  /// How many were saved or deleted by somebody else before it was their turn.
+  /// The number of records that another write saved or deleted before it was their turn.
   public internal(set) var skipped = 0
-  /// How many could not be brought up; they stay as they were.
+  /// The number of records that could not be migrated; they stay as they were.
   public internal(set) var failureCount = 0
-  /// The first of those that could not be brought up, with the reason; at most 1,000.
+  /// The first records that could not be migrated, with the reason; at most 1,000.
   public internal(set) var failures: [UndecodableRecord] = []
   /// The copy of the store from before the first record of ``version``, made by this run or an earlier one; `nil` when none is needed yet,
   /// or none is there.
   public internal(set) var backupFile: String?
-  /// Why rewriting has ended early, if it has: `.full`, `.poisoned`, `.inputOutput`, `.closed`.
+  /// The reason why rewriting has ended early, if it has: `.full`, `.poisoned`, `.inputOutput`, `.closed`.
   public internal(set) var error: RepositoryError?
 
   static let failureLimit = 1_000
@@ -44,12 +48,13 @@ public struct MigrationProgress: Sendable {
     self.phase = phase
   }
 
-  /// How many older records are left: those that were not dealt with yet, and those that could not be brought up.
+  /// The number of older records that are left: those whose turn has not come, and those that could not be migrated.
   ///
-  /// When the phase is `.finished`, these are the ones of ``failures``; `snapshot.undecodable` lists them too. It is 0 before rewriting begins.
+  /// When the phase is `.finished`, these are the ones of ``failures``; `snapshot.undecodable` lists them too. It is 0
+  /// before rewriting begins.
   public var remainingCount: Int { total - rewritten - skipped }
 
-  /// How many records have been dealt with.
+  /// The number of records whose turn has come: rewritten, skipped and failed.
   public var done: Int { rewritten + skipped + failureCount }
 
   mutating func note(_ failure: UndecodableRecord) {

@@ -6,7 +6,7 @@ extension MigrationRun {
     var rest = Array(old.reversed())  // so that what is done can be released
     do throws(RepositoryError) {
       while !rest.isEmpty {
-        let part = Array(rest.suffix(isUrgent ? options.batchSize * 8 : options.batchSize).reversed())
+        let part = Array(rest.suffix(isUrgent ? options.batchSize * 16 : options.batchSize).reversed())
         rest.removeLast(part.count)
         _ = try openCore()
         var records = await migrated(part, isUrgent: isUrgent)[...]
@@ -46,7 +46,8 @@ extension MigrationRun {
 
   /// Returns the older records that a program of an older version has put into a shared store since the rewrite began.
   ///
-  /// Looks in the turn of a write, so that no process commits meanwhile. Once there is a record of the new version, older programs write no more.
+  /// Looks in the turn of a write, so that no process commits meanwhile. Once there is a record of the new version,
+  /// older programs write no more.
   private func savedMeanwhile() async throws(RepositoryError) -> [RecordSlot] {
     let core = try openCore()
     guard core.options.access == .shared else { return [] }
@@ -75,27 +76,17 @@ extension MigrationRun {
 
   /// Brings records up, on every core if it is urgent; failures are noted.
   private func migrated(_ slots: [RecordSlot], isUrgent: Bool) async -> [MigratedRecord] {
-    guard isUrgent, slots.count > options.batchSize else { return migrated(slots[...]) }
-    return await withTaskGroup(of: (Int, [MigratedRecord]).self) { group in
-      for start in stride(from: 0, to: slots.count, by: options.batchSize) {
-        group.addTask { (start, self.migrated(slots[start..<min(start + self.options.batchSize, slots.count)])) }
-      }
-      var parts: [(Int, [MigratedRecord])] = []
-      for await part in group { parts.append(part) }
-      return parts.sorted { $0.0 < $1.0 }.flatMap(\.1)
-    }
+    isUrgent ? await ConcurrentMap.parts(slots) { $0.compactMap(self.migrated) }.flatMap(\.self) : slots.compactMap(migrated)
   }
 
-  private func migrated(_ slots: ArraySlice<RecordSlot>) -> [MigratedRecord] {
-    slots.compactMap { slot in
-      do throws(RepositoryError) {
-        let (value, data) = try slot.migrated(coder)
-        let record = EncodedRecord(key: slot.key, schemaVersion: coder.schemaVersion, value: data, decoded: value)
-        return MigratedRecord(record: record, old: slot)
-      } catch {
-        note(error, slot)
-        return nil
-      }
+  private func migrated(_ slot: RecordSlot) -> MigratedRecord? {
+    do throws(RepositoryError) {
+      let (value, data) = try slot.migrated(coder)
+      let record = EncodedRecord(key: slot.key, schemaVersion: coder.schemaVersion, value: data, decoded: value)
+      return MigratedRecord(record: record, old: slot)
+    } catch {
+      note(error, slot)
+      return nil
     }
   }
 

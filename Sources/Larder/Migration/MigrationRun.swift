@@ -49,7 +49,8 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
 
   func note(copy file: String) { state.withLock { $0.progress.backupFile = file } }
 
-  /// Gets ready to be started again if there are older records that it has not seen: in a shared store an older program may have saved some.
+  /// Gets ready to be started again if there are older records that it has not seen: in a shared store an older program
+  /// may have saved some.
   func lookAgain() {
     guard let core else { return }
     let isOver = state.withLock { $0.progress.phase == .notNeeded || $0.progress.phase == .finished }
