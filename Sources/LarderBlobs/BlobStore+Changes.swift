@@ -178,21 +178,6 @@
     }
   }
 
-  extension LocalRepository where Item == BlobEntry {
-    /// Runs a transaction whose closure throws the library's errors alone.
-    nonisolated func write<Output: Sendable>(
-      _ body: @escaping @Sendable (inout Transaction) throws(RepositoryError) -> Output
-    ) async throws(RepositoryError) -> Output {
-      do {
-        return try await transaction(body)
-      } catch let error as RepositoryError {
-        throw error
-      } catch {
-        throw RepositoryError(.inputOutput, "an unexpected kind of error", underlying: error)
-      }
-    }
-  }
-
   extension RepositorySnapshot where Item == BlobEntry {
     /// An entry by its id, which is never one that cannot be a key.
     func loadEntry(_ id: String) -> BlobEntry? {

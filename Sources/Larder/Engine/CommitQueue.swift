@@ -15,25 +15,6 @@ final class CommitQueue: Sendable {
     var isDraining = false
   }
 
-  /// The writes that one call of the backend commits, and what they have staged.
-  private struct Group {
-    var pending: PendingState
-    var claims: [Claim] = []
-    var durability = Durability.buffered
-  }
-
-  /// A claimed write, which waits for the commit that it is part of.
-  private struct Claim {
-    let continuation: PendingWrite.Continuation
-    let outcome: PendingWrite.Outcome
-    /// Whether the outcome does not depend on other writes of the group, so that their failure does not change it.
-    let isFinal: Bool
-
-    func end(_ failure: RepositoryError?) {
-      if let failure, !isFinal { continuation.resume(returning: .failure(failure)) } else { continuation.resume(returning: outcome) }
-    }
-  }
-
   /// The number of writes that wait for the next commit, cancelled ones included.
   var count: Int { inbox.withLock { $0.writes.count } }
 
@@ -103,9 +84,7 @@ final class CommitQueue: Sendable {
     var failure: RepositoryError?
     for group in stage(writes, on: state, of: core) {
       // What was staged on top of a commit that failed fails with it.
-      if failure == nil { failure = commit(group, &state, of: core) }
-      for claim in group.claims { claim.end(failure) }
-      if failure == nil, !group.pending.isEmpty { core.hub.announce(group.pending.changes, commit: Revision(state.commit)) }
+      if let failure { group.end(failure) } else { failure = group.commit(over: &state, of: core) }
     }
   }
 
@@ -117,9 +96,9 @@ final class CommitQueue: Sendable {
   ///
   /// Nearly always they are one group. They are two where the last write turned out to be so large that it is better
   /// committed by itself, after the others; not in a shared store, where other processes could commit between.
-  private func stage(_ writes: [PendingWrite], on state: StoreState, of core: StoreCore) -> [Group] {
-    var before: [Group] = []
-    var group = Group(pending: PendingState(state, of: core))
+  private func stage(_ writes: [PendingWrite], on state: StoreState, of core: StoreCore) -> [CommitGroup] {
+    var before: [CommitGroup] = []
+    var group = CommitGroup(pending: PendingState(state, of: core))
     group.claims.reserveCapacity(writes.count)
     for (position, write) in writes.enumerated() {
       var size = group.pending.size
@@ -135,50 +114,13 @@ final class CommitQueue: Sendable {
       let hasWritten = group.pending.recordCount > savepoint.recordCount
       if hasWritten, !group.pending.size.isWithinGroup, savepoint.recordCount > 0, core.options.access != .shared {
         let earlier = group.pending.split(at: savepoint)
-        before = [Group(pending: earlier, claims: group.claims, durability: group.durability)]
+        before = [CommitGroup(pending: earlier, claims: group.claims, durability: group.durability)]
         group.claims = []
         group.durability = .buffered
       }
-      group.claims.append(Claim(continuation: continuation, outcome: outcome, isFinal: savepoint.recordCount == 0 && !hasWritten))
+      group.claims.append(.init(continuation: continuation, outcome: outcome, isFinal: savepoint.recordCount == 0 && !hasWritten))
       if write.durability == .durable { group.durability = .durable }
     }
     return before + [group]
-  }
-
-  /// Makes a group durable and publishes it.
-  /// - Returns: The reason why it was not, if it was not.
-  private func commit(_ group: Group, _ state: inout StoreState, of core: StoreCore) -> RepositoryError? {
-    guard !group.pending.isEmpty else {
-      if core.options.access == .shared { core.backend.cancelCommit() }
-      return nil
-    }
-    do throws(RepositoryError) {
-      try makeDurable(group.pending.writeBatch(group.durability), in: core)
-    } catch {
-      core.notePoison(error)
-      return error
-    }
-    state = group.pending.applied(to: state)
-    core.publish(state, changes: group.pending.changes)
-    return nil
-  }
-
-  /// Makes a batch durable, in the way of a full disk if it only deletes and the disk was found full.
-  private func makeDurable(_ batch: WriteBatch, in core: StoreCore) throws(RepositoryError) {
-    let isDeletion = core.options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
-    let wasFull = isDeletion && core.checkpoints.withLock { $0.isDiskFull }
-    do throws(RepositoryError) {
-      if wasFull { try core.backend.commitOnFullDisk(batch) } else { try core.backend.commit(batch) }
-    } catch {
-      guard error.code == .full else { throw error }
-      core.checkpoints.withLock { $0.isDiskFull = true }
-      guard isDeletion, !wasFull else { throw error }
-      try core.backend.commitOnFullDisk(batch)
-    }
-    core.checkpoints.withLock { state in
-      state.lastWrite = .now
-      // Making the files smaller rewrites them: the next deletion does so only if it meets a full disk itself.
-      state.isDiskFull = false
-    }
   }
 }

@@ -50,7 +50,15 @@ struct PendingState {
     origin = operation.origin
     do throws(RepositoryError) {
       try apply(operation)
-      return .success(try endWrite())
+      let count = records.count - endedCount
+      guard count > 0 else { return .success(WriteReceipt(revision: latest, recordCount: 0)) }
+      // Once per write and not per record, so that a transaction may violate uniqueness temporarily.
+      if isContested { try checkUniqueness(changes[endedCount...]) }
+      isContested = false
+      // The next write gets the next number.
+      endedCount = records.count
+      commit += 1
+      return .success(WriteReceipt(revision: latest, recordCount: count))
     } catch {
       restore(savepoint)
       return .failure(error)
@@ -72,20 +80,6 @@ struct PendingState {
     case .transaction(_, let body):
       body(&self)
     }
-  }
-
-  /// Ends one write: if it wrote anything, the next one gets the next number.
-  ///
-  /// Checks uniqueness once per write and not per record, so that a transaction may violate it temporarily.
-  /// - Throws: `.uniqueViolation`.
-  private mutating func endWrite() throws(RepositoryError) -> WriteReceipt {
-    let count = records.count - endedCount
-    guard count > 0 else { return WriteReceipt(revision: latest, recordCount: 0) }
-    if isContested { try checkUniqueness(changes[endedCount...]) }
-    isContested = false
-    endedCount = records.count
-    commit += 1
-    return WriteReceipt(revision: latest, recordCount: count)
   }
 
   /// - Throws: `.uniqueViolation` for a record that these changes have put where another one is.
