@@ -118,7 +118,7 @@ import Testing
     disk.step(.commit)
     await disk.waitUntilHeld(.commit)
     let close = Task { try await store.close() }
-    try await until { places.migration.isCancelled }
+    try await until { places.migration.state.withLock { $0.isCancelled } }
     disk.release(.commit)
     try await close.value
     await places.migration.finish()
