@@ -1,14 +1,6 @@
 internal import Foundation
 internal import Synchronization
 
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
-
 /// An open file of the operating system.
 ///
 /// The descriptor is used and closed under one mutex, so that no call can reach a descriptor that was closed and given out again.

@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import Foundation
 
 /// A system call that failed, by name and `errno`.
 public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
