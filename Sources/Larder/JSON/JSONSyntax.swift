@@ -250,7 +250,7 @@ struct JSONScan {
     guard index + 6 <= bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u") else { return nil }
     var unit: UInt16 = 0
     for byte in bytes[(index + 2)..<(index + 6)] {
-      guard let digit = Character(UnicodeScalar(byte)).hexDigitValue, byte < 0x80 else { return nil }
+      guard let digit = Hexadecimal.value(of: byte) else { return nil }
       unit = unit << 4 | UInt16(digit)
     }
     index += 6

@@ -35,14 +35,11 @@ public final class JSONFileBackend: StorageBackend {
   package struct Tuning: Sendable {
     /// How much journal is allocated at a time, in bytes: a multiple of 512.
     package var journalChunk = 64 << 10
-    /// Off only to show that the tests notice.
-    package var comparesChecksums = true
     /// Up to which size a document is rewritten for any change, in bytes.
     package var smallFile = 4 << 20
 
-    package init(journalChunk: Int = 64 << 10, comparesChecksums: Bool = true, smallFile: Int = 4 << 20) {
+    package init(journalChunk: Int = 64 << 10, smallFile: Int = 4 << 20) {
       self.journalChunk = journalChunk
-      self.comparesChecksums = comparesChecksums
       self.smallFile = smallFile
     }
   }
@@ -230,8 +227,8 @@ public final class JSONFileBackend: StorageBackend {
 
   private var recovery: JSONFileRecovery { JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning) }
 
-  private func reading(_ options: StoreOptions) -> JSONFileReading {
-    JSONFileReading(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
+  private func reading(_ options: StoreOptions) -> JSONFileReader {
+    JSONFileReader(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
   }
 
   /// The open store; what was read and is written to has been accepted, so that it is recovered first if nobody has said so.

@@ -78,11 +78,11 @@ struct JSONFileOpening {
     try file.sync()
     let snapshot = try file.read(at: 0, count: file.size())
     let journalData = try readJournal()
-    let reader = SnapshotReader(data: snapshot, file: paths.snapshot, comparesChecksums: tuning.comparesChecksums)
+    let reader = MainFileReader(data: snapshot, file: paths.snapshot)
     let header = try reader.readHeader()
     let replay = try journalData.map { data throws(RepositoryError) in
       try JSONFileReplay(
-        data, over: header, paths: paths, recovery: options.recovery, comparesChecksums: tuning.comparesChecksums)
+        data, over: header, paths: paths, recovery: options.recovery)
     }
     let changes = replay?.changes ?? [:]
     var tombstones: [RecordAddress: UInt64] = [:]

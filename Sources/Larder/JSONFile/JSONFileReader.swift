@@ -4,7 +4,7 @@ internal import Foundation
 ///
 /// A writer may be at work. What it appends to the journal meanwhile is a torn tail here, and is left out; a checkpoint puts another
 /// snapshot in place, which is noticed by the generation, and then all is read again.
-struct JSONFileReading {
+struct JSONFileReader {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let tuning: JSONFileBackend.Tuning
@@ -55,11 +55,11 @@ struct JSONFileReading {
   }
 
   private func records(_ snapshot: Data, _ journal: Data?) throws(RepositoryError) -> ([StoredRecord], OpenReport) {
-    let reader = SnapshotReader(data: snapshot, file: paths.snapshot, comparesChecksums: tuning.comparesChecksums)
+    let reader = MainFileReader(data: snapshot, file: paths.snapshot)
     let header = try reader.readHeader()
     let replay = try journal.map { data throws(RepositoryError) in
       try JSONFileReplay(
-        data, over: header, paths: paths, recovery: options.recovery, comparesChecksums: tuning.comparesChecksums)
+        data, over: header, paths: paths, recovery: options.recovery)
     }
     let changes = replay?.changes ?? [:]
     var records: [StoredRecord] = []

@@ -13,9 +13,9 @@ struct JSONFileReplay: Sendable {
   /// Reads the journal and keeps what the snapshot does not have yet.
   /// - Throws: `.corrupted` for a journal that is damaged or not that snapshot's; `.newerSchema`.
   init(
-    _ data: Data, over header: SnapshotHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery, comparesChecksums: Bool
+    _ data: Data, over header: MainFileHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery
   ) throws(RepositoryError) {
-    let reader = JournalReader(data: data, file: paths.journal, comparesChecksums: comparesChecksums, snapshotCommit: header.commit)
+    let reader = JournalReader(data: data, file: paths.journal, snapshotCommit: header.commit)
     var changes: [RecordAddress: StoredRecord] = [:]
     let contents = try reader.read { record throws(RepositoryError) in changes[record.address] = record }
     try Self.check(contents.header, continues: header, paths)
@@ -30,7 +30,7 @@ struct JSONFileReplay: Sendable {
   }
 
   /// Refuses a journal that the snapshot did not name: one of the two is a copy, or comes from another time.
-  private static func check(_ journal: JournalHeader, continues header: SnapshotHeader, _ paths: JSONFilePaths) throws(RepositoryError) {
+  private static func check(_ journal: JournalHeader, continues header: MainFileHeader, _ paths: JSONFilePaths) throws(RepositoryError) {
     func mismatch(_ message: String, _ file: String? = nil) -> RepositoryError {
       RepositoryError(.corrupted, message, file: file ?? paths.journal, offset: 0)
     }

@@ -4,8 +4,6 @@ internal import Foundation
 struct JournalReader {
   let data: Data
   let file: String
-  /// Whether checksums are compared; off only to show that the tests notice.
-  var comparesChecksums = true
   /// The newest commit that the snapshot has: frames up to it are checked, and their records passed over.
   ///
   /// A record's own revision does not tell, since one that a migration has rewritten keeps an older one.
@@ -66,7 +64,7 @@ struct JournalReader {
     let end = JournalFormat.headerSize - 4
     let checksum: UInt32 = bytes.number(at: end)
     let isWhole = checksum == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
-    guard bytes.number(at: 0) as UInt64 == JournalFormat.magic, isWhole || !comparesChecksums else {
+    guard bytes.number(at: 0) as UInt64 == JournalFormat.magic, isWhole else {
       throw corrupted("the journal's header is damaged", at: 0)
     }
     let version: UInt32 = bytes.number(at: 8)
@@ -97,7 +95,7 @@ struct JournalReader {
     guard bytes.count - offset >= JournalFormat.frameHeaderSize, bytes.number(at: offset) as UInt32 == JournalFormat.frameMagic
     else { return nil }
     let checksum = CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + checked)]), seed: header.seed)
-    guard !comparesChecksums || checksum == bytes.number(at: offset + checked) else { return nil }
+    guard checksum == bytes.number(at: offset + checked) else { return nil }
     let (first, last): (UInt64, UInt64) = (bytes.number(at: offset + 8), bytes.number(at: offset + 16))
     guard first <= last else { return nil }
     return JournalFrame(
@@ -106,7 +104,6 @@ struct JournalReader {
   }
 
   private func isPayloadWhole(_ frame: JournalFrame, at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> Bool {
-    guard comparesChecksums else { return true }
     let start = offset + JournalFormat.frameHeaderSize
     let end = start + frame.payloadSize
     return CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), seed: header.seed) == bytes.number(at: end)
@@ -130,7 +127,7 @@ struct JournalReader {
         key: RecordKey(String(decoding: bytes[key..<value], as: UTF8.self)),
         revision: Revision(bytes.number(at: position + 16)), schemaVersion: Int(bytes.number(at: position + 12) as UInt32),
         value: kind & 1 == 0 ? nil : data[(data.startIndex + value)..<(data.startIndex + value + valueSize)])
-      guard !comparesChecksums || record.checksum == bytes.number(at: position + 24) else {
+      guard record.checksum == bytes.number(at: position + 24) else {
         throw RepositoryError(
           .corrupted, "a record does not match its checksum", file: file, offset: UInt64(position), keyHash: record.key.hash)
       }

@@ -5,7 +5,7 @@ struct MainFile: Sendable {
   let file: any OpenFile
   /// Which file it is.
   let identity: FileIdentity?
-  let header: SnapshotHeader
+  let header: MainFileHeader
   /// Its size in bytes.
   let size: Int
   /// The permission bits and the owner, which the next one gets too.
@@ -14,7 +14,7 @@ struct MainFile: Sendable {
   /// The tombstones in it, and the commits of their deletions.
   let tombstones: [RecordAddress: UInt64]
 
-  init(_ file: any OpenFile, _ header: SnapshotHeader, tombstones: [RecordAddress: UInt64]) throws(RepositoryError) {
+  init(_ file: any OpenFile, _ header: MainFileHeader, tombstones: [RecordAddress: UInt64]) throws(RepositoryError) {
     let status = try file.status()
     self.file = file
     self.header = header

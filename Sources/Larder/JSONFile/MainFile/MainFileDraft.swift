@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// The next snapshot, under its temporary name: all that is needed to write it, so that any thread can.
-struct SnapshotDraft: Sendable {
+struct MainFileDraft: Sendable {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let main: MainFile
@@ -10,12 +10,10 @@ struct SnapshotDraft: Sendable {
   /// The salt of the journal that is folded.
   let journalSalt: UInt32?
   var options: StoreOptions
-  let comparesChecksums: Bool
 
-  var fold: SnapshotFold {
-    SnapshotFold(
-      main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.snapshot,
-      comparesChecksums: comparesChecksums)
+  var fold: MainFileFold {
+    MainFileFold(
+      main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.snapshot)
   }
 
   /// Writes everything, durably, as the owner and with the mode of the old snapshot, and locks it; removes it again when that fails.
@@ -28,49 +26,33 @@ struct SnapshotDraft: Sendable {
       throw RepositoryError(.unsupported, "the store has had as many generations as there can be", file: paths.snapshot)
     }
     header.generation += 1
-    (header.folded, header.journal) = (journalSalt, SnapshotHeader.newTag())
+    (header.folded, header.journal) = (journalSalt, MainFileHeader.newTag())
     if options.keepsPreviousSnapshot { try keepPrevious(work) }
-    let temporary = JSONFilePaths.temporary(for: paths.snapshot)
-    try fileSystem.remove(temporary)
-    let file = try fileSystem.create(temporary)
-    do throws(RepositoryError) {
+    return try replacement.write(owner: nil) { file throws(RepositoryError) in
       try file.setMode(main.mode)
       if let owner = main.owner { try file.setOwner(owner) }
-      var writer = SnapshotWriter(file, header)
+      var writer = MainFileWriter(file, header)
       writer.work = work
       try fold.write(to: &writer)
       try writer.finish()
       try file.lock()
       return try MainFile(file, header, tombstones: fold.tombstones)
-    } catch {
-      discard(file)
-      throw error
     }
   }
 
-  /// Closes and removes what was written and is not wanted.
-  func discard(_ file: any OpenFile) {
-    // Something else has gone wrong, or nobody waits; a temporary file that stays is removed by the next open.
-    do throws(RepositoryError) { try file.close() } catch {}
-    do throws(RepositoryError) { try fileSystem.remove(JSONFilePaths.temporary(for: paths.snapshot)) } catch {}
-  }
+  /// The replacement of the main file, which ``write(_:)`` begins and whoever has its result ends.
+  var replacement: FileReplacement { FileReplacement(path: paths.snapshot, fileSystem: fileSystem) }
 
   private func keepPrevious(_ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
-    let temporary = JSONFilePaths.temporary(for: paths.previous)
-    try fileSystem.remove(temporary)
-    let file = try fileSystem.create(temporary)
-    do throws(RepositoryError) {
-      if let owner = main.owner { try file.setOwner(owner) }
+    let previous = FileReplacement(path: paths.previous, fileSystem: fileSystem)
+    // A half copy takes space that is wanted: it is removed when this fails.
+    let copy = try previous.write(owner: main.owner) { file throws(RepositoryError) in
       try copyMain(to: file, work)
       try file.sync()
-      try fileSystem.rename(temporary, to: paths.previous)
-    } catch {
-      // A half copy takes space that is wanted; one that stays is removed by the next open.
-      do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
-      do throws(RepositoryError) { try file.close() } catch {}
-      throw error
+      try previous.rename()
+      return file
     }
-    try file.close()
+    try copy.close()
   }
 
   private func copyMain(to file: any OpenFile, _ work: BackgroundWork<MainFile>?) throws(RepositoryError) {

@@ -4,14 +4,14 @@ internal import Foundation
 ///
 /// It is described in `Docs/Larder.docc/Formats/JSONSnapshotFormat.md`, with an example. There is exactly one way to write each value, so a reader can
 /// compare bytes, and every byte is either compared or under a checksum.
-enum SnapshotFormat {
+enum MainFileFormat {
   static let version = 1
   /// What every snapshot of every version starts with; the number of the format follows.
   static let opening: StaticString = #"{"format":"larder","formatVersion":"#
 }
 
 /// What a snapshot says of itself.
-struct SnapshotHeader: Hashable, Sendable {
+struct MainFileHeader: Hashable, Sendable {
   var storeID: UUID
   /// Grows by one with every checkpoint; a journal names the generation that it continues.
   var generation: UInt64

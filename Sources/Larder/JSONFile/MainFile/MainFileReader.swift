@@ -1,11 +1,9 @@
 internal import Foundation
 
 /// Reads a snapshot, comparing every byte or its checksum.
-struct SnapshotReader {
+struct MainFileReader {
   let data: Data
   let file: String
-  /// Whether checksums are compared; off only to show that the tests notice.
-  var comparesChecksums = true
 
   /// A line of the snapshot: its record, the range of its text, and its checksum.
   struct Line: Sendable {
@@ -18,7 +16,7 @@ struct SnapshotReader {
   ///
   /// - Parameter visit: Takes each line; the values are slices that share the data.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
-  func read(_ visit: (Line) throws(RepositoryError) -> Void) throws(RepositoryError) -> SnapshotHeader {
+  func read(_ visit: (Line) throws(RepositoryError) -> Void) throws(RepositoryError) -> MainFileHeader {
     try data.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       var seal = SealHash()
@@ -32,7 +30,7 @@ struct SnapshotReader {
   /// Reads the header alone.
   ///
   /// - Throws: as ``read(_:)``.
-  func readHeader() throws(RepositoryError) -> SnapshotHeader {
+  func readHeader() throws(RepositoryError) -> MainFileHeader {
     try data.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       var seal = SealHash()
@@ -41,14 +39,14 @@ struct SnapshotReader {
   }
 
   /// Reads the header at the beginning of the file.
-  func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> SnapshotHeader {
-    guard cursor.skip(SnapshotFormat.opening) else { throw withoutOpening(cursor) }
+  func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> MainFileHeader {
+    guard cursor.skip(MainFileFormat.opening) else { throw withoutOpening(cursor) }
     let version = try cursor.number()
-    guard version == UInt64(SnapshotFormat.version) else {
-      guard version > UInt64(SnapshotFormat.version) else { throw cursor.corrupted("damaged: there is no such format version") }
+    guard version == UInt64(MainFileFormat.version) else {
+      guard version > UInt64(MainFileFormat.version) else { throw cursor.corrupted("damaged: there is no such format version") }
       throw RepositoryError(
-        .newerSchema, "the file has a newer format", file: file, offset: UInt64(SnapshotFormat.opening.utf8CodeUnitCount),
-        versions: .init(found: Int(clamping: version), supported: SnapshotFormat.version))
+        .newerSchema, "the file has a newer format", file: file, offset: UInt64(MainFileFormat.opening.utf8CodeUnitCount),
+        versions: .init(found: Int(clamping: version), supported: MainFileFormat.version))
     }
     try cursor.expect(#","store":""#)
     let idOffset = cursor.offset
@@ -67,7 +65,7 @@ struct SnapshotReader {
     let end = cursor.offset
     try cursor.expect(#","crc":""#)
     let checksum = try cursor.hexadecimal(UInt32.self)
-    guard !comparesChecksums || checksum == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: cursor.bytes[..<end])) else {
+    guard checksum == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: cursor.bytes[..<end])) else {
       throw cursor.corrupted("damaged: the header does not match its checksum", at: 0)
     }
     try cursor.expect(#"","records":["#)
@@ -76,7 +74,7 @@ struct SnapshotReader {
     guard generation < .max, commit < .max, tombstonesSince <= commit else {
       throw cursor.corrupted("damaged: a number that no store reaches", at: idOffset)
     }
-    return SnapshotHeader(
+    return MainFileHeader(
       storeID: storeID, generation: generation, commit: commit, tombstonesSince: tombstonesSince, folded: folded, journal: journal)
   }
 
@@ -89,7 +87,7 @@ struct SnapshotReader {
   /// Returns what a file is that does not begin as a store does: a damaged one if most of its first bytes agree or all are zero, else somebody
   /// else's.
   private func withoutOpening(_ cursor: ByteCursor) -> RepositoryError {
-    let opening = UnsafeBufferPointer(start: SnapshotFormat.opening.utf8Start, count: SnapshotFormat.opening.utf8CodeUnitCount)
+    let opening = UnsafeBufferPointer(start: MainFileFormat.opening.utf8Start, count: MainFileFormat.opening.utf8CodeUnitCount)
     let head = cursor.bytes.prefix(opening.count)
     if head.isEmpty { return cursor.corrupted("damaged: the file is empty, and a store never is", at: 0) }
     let agreeing = zip(head, opening).count { $0 == $1 }
@@ -106,7 +104,7 @@ struct SnapshotReader {
   ) throws(RepositoryError) -> UInt64 {
     var count: UInt64 = 0
     var last: RecordAddress?
-    for segment in SnapshotSegment.read(cursor, data: data, commit: commit, comparesChecksums: comparesChecksums) {
+    for segment in MainFileSegment.read(cursor, data: data, commit: commit) {
       let (lines, end) = try segment.get()
       // Within a segment the order was checked where it was read.
       if let last, let first = lines.first, !(last < first.record.address) {
@@ -132,7 +130,7 @@ struct SnapshotReader {
     let hash = try cursor.hexadecimal(UInt64.self)
     try cursor.expect("\"}\n")
     guard cursor.isAtEnd else { throw cursor.corrupted("damaged: the file goes on behind its seal") }
-    guard !comparesChecksums || sealedCount == count && hash == seal.value else {
+    guard sealedCount == count && hash == seal.value else {
       throw cursor.corrupted("damaged: the seal does not match the records", at: start)
     }
   }

@@ -1,21 +1,20 @@
 internal import Foundation
 
 /// A run of a snapshot's lines that is read by itself, so that a large snapshot is read on every core.
-struct SnapshotSegment {
-  typealias Lines = (lines: [SnapshotReader.Line], end: Int)
+struct MainFileSegment {
+  typealias Lines = (lines: [MainFileReader.Line], end: Int)
 
   let data: Data
   /// The newest commit of the snapshot.
   let commit: UInt64
-  let comparesChecksums: Bool
 
   /// The least that is worth a core, in bytes.
   private static let size = 1 << 20
 
   /// Reads the lines from the cursor to the seal.
   /// - Returns: The segments in the order of the file, each with its lines or with what is wrong in it.
-  static func read(_ cursor: ByteCursor, data: Data, commit: UInt64, comparesChecksums: Bool) -> [Result<Lines, RepositoryError>] {
-    let segment = SnapshotSegment(data: data, commit: commit, comparesChecksums: comparesChecksums)
+  static func read(_ cursor: ByteCursor, data: Data, commit: UInt64) -> [Result<Lines, RepositoryError>] {
+    let segment = MainFileSegment(data: data, commit: commit)
     let starts = starts(in: cursor)
     guard starts.count > 1 else { return [segment.lines(from: cursor, to: cursor.bytes.count)] }
     let file = cursor.file
@@ -52,7 +51,7 @@ struct SnapshotSegment {
   /// - Returns: The lines, and the offset behind the last one.
   func readLines(from start: ByteCursor, to end: Int) throws(RepositoryError) -> Lines {
     var cursor = start
-    var lines: [SnapshotReader.Line] = []
+    var lines: [MainFileReader.Line] = []
     var collection = ""
     while cursor.offset < end, cursor.next == UInt8(ascii: "{") {
       let start = cursor.offset
@@ -98,7 +97,7 @@ struct SnapshotSegment {
   }
 
   /// Reads a line from behind its collection to its closing brace.
-  private func readRecord(_ cursor: inout ByteCursor, collection: String, start: Int) throws(RepositoryError) -> SnapshotReader.Line {
+  private func readRecord(_ cursor: inout ByteCursor, collection: String, start: Int) throws(RepositoryError) -> MainFileReader.Line {
     try cursor.expect(#","id":""#)
     let key = RecordKey(try cursor.string())
     try cursor.expect(#","rev":"#)
@@ -121,12 +120,12 @@ struct SnapshotSegment {
     try cursor.expect("}")
     let record = StoredRecord(
       collection: collection, key: key, revision: Revision(revision), schemaVersion: Int(version), value: value)
-    guard !comparesChecksums || checksum == record.checksum else {
+    guard checksum == record.checksum else {
       throw RepositoryError(
         .corrupted, "damaged: a record does not match its checksum", file: cursor.file, offset: UInt64(cursor.base + start),
         keyHash: key.hash)
     }
-    return SnapshotReader.Line(record: record, text: start..<cursor.offset, checksum: checksum)
+    return MainFileReader.Line(record: record, text: start..<cursor.offset, checksum: checksum)
   }
 
   /// Returns where the value ends that starts here: before the brace that ends the line, and its comma if it has one.

@@ -1,12 +1,10 @@
 internal import Foundation
 
 /// Reads a snapshot from its file piece by piece, so that its size makes no difference to the memory that is needed.
-struct SnapshotStream {
+struct MainFileStream {
   let file: any OpenFile
   /// The name of the file, for errors.
   let path: String
-  /// Whether checksums are compared; off only to show that the tests notice.
-  let comparesChecksums: Bool
 
   /// How much is read at a time, in bytes; more where a line is longer.
   private static let pieceSize = 1 << 20
@@ -29,9 +27,9 @@ struct SnapshotStream {
   ///
   /// - Parameter visit: Takes each line with the bytes that its text is a range of.
   /// - Returns: The header.
-  /// - Throws: as ``SnapshotReader/read(_:)``, and what the closure throws.
-  func read(_ visit: (SnapshotReader.Line, Data) throws(RepositoryError) -> Void) throws(RepositoryError) -> SnapshotHeader {
-    let grammar = SnapshotReader(data: Data(), file: path, comparesChecksums: comparesChecksums)
+  /// - Throws: as ``MainFileReader/read(_:)``, and what the closure throws.
+  func read(_ visit: (MainFileReader.Line, Data) throws(RepositoryError) -> Void) throws(RepositoryError) -> MainFileHeader {
+    let grammar = MainFileReader(data: Data(), file: path)
     var seal = SealHash()
     var piece = Piece()
     _ = try more(&piece)
@@ -48,7 +46,7 @@ struct SnapshotStream {
         if try more(&piece) { continue }
         break
       }
-      let segment = SnapshotSegment(data: piece.bytes, commit: header.commit, comparesChecksums: comparesChecksums)
+      let segment = MainFileSegment(data: piece.bytes, commit: header.commit)
       let (lines, position) = try piece.bytes.lending { bytes throws(RepositoryError) in
         var cursor = ByteCursor(bytes, file: path)
         cursor.offset = piece.position
