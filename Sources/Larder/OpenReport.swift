@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What opening a store found and did: a clean report means that nothing was lost, cut or cleaned up, and nothing is there twice that must not be.
+/// The findings of opening a store. A clean report means that nothing was lost, cut or cleaned up, and no unique value occurs twice.
 public struct OpenReport: Sendable {
   /// The identity of the store, made once when it was created.
   public var storeID: UUID
@@ -12,13 +12,13 @@ public struct OpenReport: Sendable {
   public var tombstoneHorizon: Revision
   /// Whether this open created the store.
   public var isNew: Bool
-  /// How many records are in the store, over all its collections.
+  /// The number of records in the store, over all its collections.
   public var recordCount: Int
   /// The collections that hold records, by name.
   ///
   /// The store fills it in when it is open; a backend need not.
   public var collections: [Collection] = []
-  /// How many commits were replayed from a journal, because the last run did not close the store.
+  /// The number of commits replayed from a journal, because the last run did not close the store.
   public var replayedCommits: Int
   /// The torn last write that was cut off and kept aside, if there was one.
   public var cutTail: CutTail?
@@ -34,7 +34,7 @@ public struct OpenReport: Sendable {
   ///
   /// Only ``LocalRepository/openReport`` has them, since only its schema says what is unique.
   public var duplicates: [Duplicate] = []
-  /// How long opening took.
+  /// The time that opening took.
   public var duration: Duration
 
   /// Whether opening found everything as a clean close leaves it, and no two records that a unique index forbids.
@@ -47,7 +47,7 @@ public struct OpenReport: Sendable {
   public struct Collection: Hashable, Sendable {
     /// Its name.
     public let name: String
-    /// How many records it holds.
+    /// The number of records that it holds.
     public let recordCount: Int
   }
 
@@ -67,11 +67,11 @@ public struct OpenReport: Sendable {
   public struct CutTail: Hashable, Sendable {
     /// The path of the journal.
     public var file: String
-    /// Where the cut was made, in bytes.
+    /// The offset of the cut, in bytes.
     public var offset: UInt64
-    /// How many bytes were cut.
+    /// The number of bytes that were cut.
     public var byteCount: Int
-    /// Where the bytes are kept; empty when a full disk had no space for them, which is accepted only for a write that was not finished.
+    /// The path of the bytes that were cut; empty when a full disk had no space for them, which is accepted only for a write that was not finished.
     public var quarantineFile: String
     /// Whether damage is as likely as a torn write, so that an acknowledged write may be among the bytes.
     public var isAmbiguous: Bool
@@ -115,6 +115,6 @@ public struct UndecodableRecord: Sendable {
   public let revision: Revision
   /// The schema version that wrote it.
   public let schemaVersion: Int
-  /// Why it cannot be read: `.decodingFailed`, `.migrationFailed` or `.tooLarge`.
+  /// The reason that it cannot be read: `.decodingFailed`, `.migrationFailed` or `.tooLarge`.
   public let error: RepositoryError
 }

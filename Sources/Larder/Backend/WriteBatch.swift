@@ -4,7 +4,7 @@ public struct WriteBatch: Sendable {
   public let records: [StoredRecord]
   /// The numbers of the commits in this batch: it starts one above the store's newest commit, and ends at its new newest.
   public let commits: ClosedRange<UInt64>
-  /// What the batch must survive.
+  /// The kind of failure that the batch must survive.
   public let durability: Durability
 
   /// Makes a batch.

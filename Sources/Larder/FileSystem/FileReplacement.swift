@@ -4,12 +4,15 @@
 /// untouched, and the rename is atomic, so a crash leaves the old file or the new one. A temporary file that a crash leaves is removed by the
 /// next opening of the store.
 struct FileReplacement: Sendable {
+  /// The ending of temporary names.
+  static let suffix = "-tmp"
+
   /// The name that the file will have.
   let path: String
   let fileSystem: any FileSystem
 
   /// The name under which the file is written.
-  var temporary: String { JSONFilePaths.temporary(for: path) }
+  var temporary: String { path + Self.suffix }
 
   /// Creates the file under its temporary name and lets it be written; removes it again when that fails.
   ///

@@ -7,7 +7,7 @@ struct ByteCursor {
   let bytes: UnsafeRawBufferPointer
   let file: String
   var offset = 0
-  /// Where the bytes begin in the file, for errors.
+  /// The offset of the bytes in the file, for errors.
   var base = 0
 
   init(_ bytes: UnsafeRawBufferPointer, file: String) {

@@ -57,7 +57,7 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   /// The names of all members, in the order of their bytes.
   public var names: [String] { members.keys.sorted().map(\.text) }
 
-  /// How many members there are.
+  /// The number of members.
   public var count: Int { members.count }
 
   /// Gives a member another name; does nothing when there is no such member, and replaces one that has the new name.

@@ -1,4 +1,4 @@
-/// Reads JSON text into values that keep numbers as they are written, which Foundation's readers do not.
+/// A reader of JSON text that keeps numbers as they are written, which Foundation's readers do not.
 ///
 /// Every function gives `nil` for text that is not JSON (RFC 8259), and leaves ``position`` about where it goes wrong.
 struct JSONReader {

@@ -1,4 +1,4 @@
-/// Writes values as one line of JSON, as records are stored: names sorted, slashes and non-ASCII text as they are.
+/// A writer of values as one line of JSON, as records are stored: names sorted, slashes and non-ASCII text as they are.
 struct JSONWriter {
   private(set) var bytes: [UInt8] = []
 

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Writes what opening a JSON store has to write: the second step, after the store has accepted what was read.
+/// The second step of opening: writes what has to be written once the store has accepted what was read.
 struct JSONFileRecovery {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
@@ -12,7 +12,7 @@ struct JSONFileRecovery {
   /// - Parameter report: What was found; gets what was done.
   func run(_ found: JSONFileOpening.Found, _ report: inout OpenReport) throws(RepositoryError) -> JSONFileStore {
     guard let main = found.main else { return try create(found, &report) }
-    try main.check(paths.snapshot, fileSystem)
+    try main.check(paths.mainFile, fileSystem)
     var journal: JournalWriter?
     if let (data, replay) = found.journal.map({ ($0.data, $0.replay) }) {
       if let cut = report.cutTail, case .torn = replay.contents.tail { report.cutTail = try keepAside(cut, of: data, main.owner) }
@@ -35,13 +35,13 @@ struct JSONFileRecovery {
     report.removedTemporaryFiles = try removeTemporaryFiles()
     let header = MainFileHeader(
       storeID: report.storeID, generation: 1, commit: 0, tombstonesSince: 0, journal: MainFileHeader.newTag())
-    let replacement = FileReplacement(path: paths.snapshot, fileSystem: fileSystem)
+    let replacement = FileReplacement(path: paths.mainFile, fileSystem: fileSystem)
     let file = try replacement.write(owner: nil) { file throws(RepositoryError) in
       var writer = MainFileWriter(file, header)
       try writer.finish()
       try file.lock()
-      guard try fileSystem.status(of: paths.snapshot) == nil else {
-        throw RepositoryError(.locked, "another process has created the store meanwhile", file: paths.snapshot)
+      guard try fileSystem.status(of: paths.mainFile) == nil else {
+        throw RepositoryError(.locked, "another process has created the store meanwhile", file: paths.mainFile)
       }
       return file
     }

@@ -18,18 +18,18 @@ extension JSONFileStore {
     givenUp = nil
     let draft = draft()
     let work = BackgroundWork<MainFile> { work throws(RepositoryError) in try draft.write(work) }
-    folding = FoldInProgress(part: .snapshot(work, draft), mark: journal.end)
+    folding = FoldInProgress(part: .mainFile(work, draft), mark: journal.end)
     changes = [:]
     return { work.run() }
   }
 
-  /// Goes on with a checkpoint whose long part has ended.
+  /// Continues a checkpoint whose long part has ended.
   /// - Returns: The next long part; `nil` when the checkpoint is over, or was given up.
   func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     if let error = givenUp.take() { throw error }
     guard let folding else { return nil }
     switch folding.part {
-    case .snapshot(let work, _):
+    case .mainFile(let work, _):
       do throws(RepositoryError) {
         try checkHealth()
         try checkFiles()
@@ -42,7 +42,7 @@ extension JSONFileStore {
         throw error
       }
       let next = carryOver(from: folding.mark)
-      // What the snapshot was made of is let go of elsewhere.
+      // What the main file was made of is let go of elsewhere.
       let disposal = Disposal(folding)
       guard let next else {
         DispatchQueue.global(qos: .utility).async { disposal.run() }
@@ -84,7 +84,7 @@ extension JSONFileStore {
     }
   }
 
-  /// Begins a journal for the new snapshot with the frames that it does not have; first makes the name of the snapshot durable.
+  /// Begins a journal for the new main file with the frames that it does not have; first makes the name of the main file durable.
   private func carryOver(from mark: Int) -> (@Sendable () -> Void)? {
     guard let journal else { return nil }
     let new = JournalHeader(continuing: main.header)
@@ -120,7 +120,7 @@ extension JSONFileStore {
     return { work.run() }
   }
 
-  /// How much is allocated behind what was carried over, in bytes: room for what is carried over between two commits, and for the next ones.
+  /// The space behind the frames that were carried over: for those that are carried over between two commits, and for the next commits.
   private var room: JournalCarrier.Room {
     JournalCarrier.Room(chunk: tuning.journalChunk, count: journal.map { $0.end > Self.mostAtOnce } == true ? 2 * Self.mostAtOnce : 0)
   }
@@ -158,7 +158,7 @@ extension JSONFileStore {
   func giveUpFolding() {
     guard let folding = folding.take() else { return }
     switch folding.part {
-    case .snapshot(let work, let draft):
+    case .mainFile(let work, let draft):
       if let unused = work.giveUp() { draft.replacement.discard(unused.file) }
       changes = draft.changes.merging(changes) { $1 }
     case .journal(let work, _):

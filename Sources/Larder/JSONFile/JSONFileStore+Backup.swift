@@ -1,12 +1,12 @@
 extension JSONFileStore {
-  /// Writes a snapshot of everything to a new file, durably, under another name first.
+  /// Writes a main file of everything to a new file, durably, under another name first.
   func backup(to target: JSONFilePaths) throws(RepositoryError) {
     try checkHealth()
     try target.checkLength()
     try fileSystem.createDirectory(target.directory)
-    for path in [target.snapshot, target.journal, target.previous] {
+    for path in [target.mainFile, target.journal, target.previous] {
       guard try fileSystem.status(of: path) == nil else {
-        throw RepositoryError(.alreadyExists, "there is a store already, or what one has left", file: path)
+        throw RepositoryError(.alreadyExists, "a store or its journal already exists", file: path)
       }
     }
     removeInterruptedCopies(of: target)
@@ -14,7 +14,7 @@ extension JSONFileStore {
     var header = fold.header
     // No journal of this store continues the copy.
     (header.folded, header.journal) = (nil, MainFileHeader.newTag())
-    let temporary = JSONFilePaths.copy(for: target.snapshot)
+    let temporary = JSONFilePaths.copy(for: target.mainFile)
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
       // What nobody has locked was interrupted.
@@ -23,10 +23,10 @@ extension JSONFileStore {
       var writer = MainFileWriter(file, header)
       try fold.write(to: &writer)
       try writer.finish()
-      guard try fileSystem.status(of: target.snapshot) == nil else {
-        throw RepositoryError(.alreadyExists, "there is a store already", file: target.snapshot)
+      guard try fileSystem.status(of: target.mainFile) == nil else {
+        throw RepositoryError(.alreadyExists, "a store already exists", file: target.mainFile)
       }
-      try fileSystem.rename(temporary, to: target.snapshot)
+      try fileSystem.rename(temporary, to: target.mainFile)
       try file.close()
     } catch {
       // The failure is what the caller must hear of; a temporary file that stays is removed by the next copy to this name.

@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Foundation
 
 extension JSONFileStore {
-  /// Whether the journal is larger than the snapshot, so that folding it costs no more than it has cost to write it.
+  /// Whether the journal is larger than the main file, so that folding it costs no more than it has cost to write it.
   var wantsCheckpoint: Bool {
     guard let journal, folding == nil, !isPoisoned else { return false }
     return journal.end > max(4 << 20, main.size)
@@ -19,9 +19,9 @@ extension JSONFileStore {
     return main.size <= max(tuning.smallFile, journal.end * 8) || isOld
   }
 
-  /// Folds the journal into a new snapshot and begins a new journal.
+  /// Folds the journal into a new main file and begins a new journal.
   ///
-  /// The states on the way, each of which recovers to the same records: the old pair; with a temporary snapshot beside it; the new snapshot
+  /// The states on the way, each of which recovers to the same records: the old pair; with a temporary main file beside it; the new main file
   /// with the old journal, whose commits it has all; with a temporary journal beside it; the new pair.
   func checkpoint() throws(RepositoryError) {
     try checkHealth()
@@ -31,22 +31,22 @@ extension JSONFileStore {
     try createJournal()
   }
 
-  /// The next snapshot, with all changes that no checkpoint is at work on.
+  /// Returns the draft of the next main file, with all changes that no checkpoint is at work on.
   func draft() -> MainFileDraft {
     MainFileDraft(
       paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit, journalSalt: journal?.header.salt ?? unusedSalt,
       options: options)
   }
 
-  /// The snapshot with all changes, also those that a checkpoint is at work on.
+  /// Returns the contents of the main file with all changes, also those that a checkpoint is at work on.
   func fold() -> MainFileFold {
     var changes = changes
-    if case .snapshot(_, let draft) = folding?.part { changes = draft.changes.merging(changes) { $1 } }
+    if case .mainFile(_, let draft) = folding?.part { changes = draft.changes.merging(changes) { $1 } }
     return MainFileFold(
-      main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.snapshot)
+      main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.mainFile)
   }
 
-  /// Puts a snapshot of everything in the place of the old one, durably.
+  /// Puts a main file of everything in the place of the old one, durably.
   ///
   /// The old journal stays, and adds nothing to it.
   func replaceMain() throws(RepositoryError) {
@@ -69,27 +69,27 @@ extension JSONFileStore {
     return next
   }
 
-  /// Gives the next snapshot its name, which is not durable yet.
+  /// Gives the next main file its name, which is not durable yet.
   ///
-  /// It says which journal was folded: a power cut must not bring the one before that back beside it.
+  /// The header names the journal that was folded: a power cut must not bring the one before that back beside it.
   func renameMain() throws(RepositoryError) {
     do throws(RepositoryError) { try syncJournalName() } catch { throw noted(error) }
-    try FileReplacement(path: paths.snapshot, fileSystem: fileSystem).rename()
+    try FileReplacement(path: paths.mainFile, fileSystem: fileSystem).rename()
   }
 
-  /// Takes the snapshot into use that has got its name, and makes the name durable.
+  /// Takes the main file into use that has got its name, and makes the name durable.
   func install(_ next: MainFile) throws(RepositoryError) {
     takeIntoUse(next)
     try syncMainName()
   }
 
-  /// Makes the name of the snapshot durable: before that, nothing may be dropped that is in it.
+  /// Makes the name of the main file durable: before that, nothing may be dropped that is in it.
   func syncMainName() throws(RepositoryError) {
     try fileSystem.syncDirectory(paths.directory)
     isMainDurable = true
   }
 
-  /// Takes the snapshot into use that has got its name.
+  /// Takes the main file into use that has got its name.
   func takeIntoUse(_ next: MainFile) {
     let old = main
     main = next
@@ -99,7 +99,7 @@ extension JSONFileStore {
     DispatchQueue.global(qos: .utility).async { withExtendedLifetime(old) {} }
   }
 
-  /// Makes an empty journal for the snapshot that is in place, and puts it in the place of the old one, which has nothing of its own.
+  /// Makes an empty journal for the main file that is in place, and puts it in the place of the old one, which has nothing of its own.
   ///
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`; the store goes on with the old journal if that has kept its name, else the
   ///   next commit makes another.
@@ -116,7 +116,7 @@ extension JSONFileStore {
     let old = journal
     (journal, unusedJournal, unusedSalt) = (nil, new.identity, header.salt)
     isJournalDurable = false
-    do throws(RepositoryError) { try old?.close() } catch {}  // what was in it is in the snapshot
+    do throws(RepositoryError) { try old?.close() } catch {}  // what was in it is in the main file
     try fileSystem.syncDirectory(paths.directory)
     isJournalDurable = true
     (journal, unusedJournal, unusedSalt) = (new, nil, nil)

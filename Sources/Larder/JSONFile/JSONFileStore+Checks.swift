@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// What is looked at before a store writes, and read back by `verify`.
+/// Checks before a store writes, and `verify`.
 extension JSONFileStore {
-  /// Makes sure that what is synced is found again: a power cut could bring the journal before this one back.
+  /// Makes the journal's name durable: otherwise a power cut could bring the journal before this one back.
   ///
   /// Waits for the checkpoint that sees to it, if one does: after a sync that failed, a second one that succeeds says nothing.
   /// - Throws: `.outcomeUnknown`; something else when the directory could not be opened, which says nothing of the name.
@@ -24,17 +24,17 @@ extension JSONFileStore {
     isJournalDurable = true
   }
 
-  /// The error for a directory whose sync has failed.
+  /// Returns the error for a directory whose sync has failed.
   func unsynced(_ error: RepositoryError) -> RepositoryError {
     RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error)
   }
 
-  /// Makes sure that the names of snapshot and journal still mean the files that are open: what is written to others could not be found again.
+  /// Makes sure that the names of main file and journal still mean the files that are open: what is written to others could not be found again.
   ///
   /// Cost: two calls of `lstat`.
   /// - Throws: `.dataMissing`, or `.locked` for a journal that somebody else has made.
   func checkFiles() throws(RepositoryError) {
-    try main.check(paths.snapshot, fileSystem)
+    try main.check(paths.mainFile, fileSystem)
     let found = try fileSystem.status(of: paths.journal)
     guard let journal else {
       guard let found, unusedJournal == nil || found.identity != unusedJournal else { return }
@@ -58,15 +58,15 @@ extension JSONFileStore {
       guard let value = record.value else { continue }
       guard value.withUnsafeBytes({ $0.isOneLine }) else {
         throw RepositoryError(
-          .encodingFailed, "a value is one line of JSON", file: paths.snapshot, keyHash: record.key.hash)
+          .encodingFailed, "expected one line of JSON, found a line feed or nothing", file: paths.mainFile, keyHash: record.key.hash)
       }
     }
     guard size < 1 << 31, batch.records.count < 1 << 24 else {
-      throw RepositoryError(.tooLarge, "a batch is at most 2 GiB and 16 million records", file: paths.snapshot)
+      throw RepositoryError(.tooLarge, "a batch is at most 2 GiB and 16 million records", file: paths.mainFile)
     }
   }
 
-  /// Reads snapshot and journal back.
+  /// Reads main file and journal back.
   func verify() -> VerifyReport {
     var report = VerifyReport(commit: Revision(commit))
     do throws(RepositoryError) {

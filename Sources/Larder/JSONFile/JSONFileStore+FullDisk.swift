@@ -3,7 +3,7 @@ internal import Foundation
 extension JSONFileStore {
   /// Commits deletions on a full disk, and makes the files smaller by what was deleted.
   ///
-  /// The states on the way recover to what was there before or after the batch: the journal with the batch; then the new snapshot, which has the batch too.
+  /// The states on the way recover to what was there before or after the batch: the journal with the batch; then the new main file, which has the batch too.
   func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse(of: batch)
     giveUpFolding()
@@ -39,7 +39,7 @@ extension JSONFileStore {
   /// Folds the journal for a value that has no room, if that promises space: something was deleted or overwritten, as by a store that was cleared
   /// before it was opened.
   ///
-  /// Cost where it has no room: one snapshot up to the end of the disk, once for each end of the journal.
+  /// Cost where it has no room: one main file up to the end of the disk, once for each end of the journal.
   /// - Returns: Whether there is more space now.
   /// - Throws: `.outcomeUnknown`.
   func giveBack() throws(RepositoryError) -> Bool {
@@ -48,8 +48,8 @@ extension JSONFileStore {
     if let folding {
       // Its unfinished file may have taken the last space.
       giveUpFolding()
-      if case .snapshot = folding.part {
-        givenUp = RepositoryError(.full, "the checkpoint was given up for a value that had no room", file: paths.snapshot)
+      if case .mainFile = folding.part {
+        givenUp = RepositoryError(.full, "the checkpoint was given up for a value that had no room", file: paths.mainFile)
       }
       try checkHealth()
       return true
@@ -76,14 +76,14 @@ extension JSONFileStore {
 
   /// Allocates again what was cut from the journal, because deletions need it.
   ///
-  /// Where it is gone meanwhile, they are tried in a new snapshot.
+  /// Where it is gone meanwhile, they are tried in a new main file.
   private func keepReserve(_ allocated: Int) throws(RepositoryError) {
     do throws(RepositoryError) { try journal?.growAgain(to: allocated) } catch {
       guard error.code != .outcomeUnknown else { throw noted(error) }
     }
   }
 
-  /// Puts a snapshot of everything in the place of the old one, and removes the journal.
+  /// Puts a main file of everything in the place of the old one, and removes the journal.
   ///
   /// - Parameter batch: Deletions that the journal does not have.
   /// - Throws: `.full` with nothing done; `.outcomeUnknown`.
@@ -113,13 +113,13 @@ extension JSONFileStore {
     removeJournal()
   }
 
-  /// Removes a journal that the snapshot has everything of; the next commit makes another.
+  /// Removes a journal that the main file has everything of; the next commit makes another.
   private func removeJournal() {
     guard let old = journal else { return }
     (journal, unusedJournal, unusedSalt) = (nil, old.identity, old.header.salt)
     do throws(RepositoryError) {
       try old.close()
       try fileSystem.remove(paths.journal)
-    } catch {}  // what is left of it adds nothing to the snapshot
+    } catch {}  // what is left of it adds nothing to the main file
   }
 }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// An open JSON store: the snapshot that is in place, the journal, and what the journal holds over the snapshot.
+/// An open JSON store: the main file that is in place, the journal, and what the journal holds over the main file.
 final class JSONFileStore {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
@@ -8,7 +8,7 @@ final class JSONFileStore {
   let options: StoreOptions
   let lock: any HeldLock
   var main: MainFile
-  /// Whether the snapshot's name is durable too.
+  /// Whether the main file's name is durable too.
   var isMainDurable = true
   /// Made by the first commit.
   var journal: JournalWriter?
@@ -16,17 +16,17 @@ final class JSONFileStore {
   var isJournalDurable = true
   /// A new journal that was not taken into use, because its name could not be made durable.
   var unusedJournal: FileIdentity?
-  /// The salt of that journal: the next snapshot must name it, or it would be refused beside it.
+  /// The salt of that journal: the next main file must name it, or it would be refused beside it.
   var unusedSalt: UInt32?
-  /// Why the checkpoint that went on beside commits was given up, until it is told.
+  /// The reason for giving up the checkpoint beside commits, until `continueCheckpoint` throws it.
   var givenUp: RepositoryError?
-  /// The newest record or tombstone of every address that is in the journal and not in the snapshot.
+  /// The newest record or tombstone of every address that is in the journal and not in the main file.
   var changes: [RecordAddress: StoredRecord]
   /// The checkpoint that goes on beside commits, if one does; what it is at work on is not among the changes.
   var folding: FoldInProgress?
-  /// When the first of them was made, or found when the store was opened.
+  /// The moment of the oldest change, or of opening if that found it.
   var oldestChange: ContinuousClock.Instant?
-  /// Where the journal ended when it was last tried to fold it for a value that had no room.
+  /// The end of the journal at the last attempt to fold it for a value that had no room.
   var triedToGiveBackAt: Int?
   /// The newest commit.
   private(set) var commit: UInt64
@@ -77,13 +77,13 @@ final class JSONFileStore {
   func checkUse(of batch: WriteBatch) throws(RepositoryError) {
     try checkHealth()
     guard batch.commits.lowerBound == commit + 1, batch.commits.upperBound < .max else {
-      throw .notConsecutive(batch, after: Revision(commit), file: paths.snapshot)
+      throw .notConsecutive(batch, after: Revision(commit), file: paths.mainFile)
     }
     try check(batch)
     try checkFiles()
   }
 
-  /// Takes over what a batch has changed.
+  /// Notes the changes of a batch that was appended.
   func note(_ batch: WriteBatch) {
     for record in batch.records { changes[record.address] = record }
     if oldestChange == nil { oldestChange = .now }
@@ -131,12 +131,12 @@ final class JSONFileStore {
 
   func checkHealth() throws(RepositoryError) {
     guard let poison else { return }
-    throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", file: paths.snapshot, underlying: poison)
+    throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", file: paths.mainFile, underlying: poison)
   }
 
   var isPoisoned: Bool { poison != nil }
 
-  /// The error, after which nothing more is written if it is that of a sync.
+  /// Returns the error, and stops all writing if it is that of a sync.
   func noted(_ error: RepositoryError) -> RepositoryError {
     if error.code == .outcomeUnknown { poison = error }
     return error

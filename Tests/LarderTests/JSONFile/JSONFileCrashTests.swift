@@ -95,7 +95,7 @@ struct JSONFileCrashTests {
 
   private func finding(
     in workload: CrashWorkload,
-    reading: @escaping (SimulatedFileSystem) -> any FileSystem = { $0 }, through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }
+    through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }, reading: @escaping (SimulatedFileSystem) -> any FileSystem = { $0 }
   ) -> String {
     do {
       _ = try Self.explore(workload, seed: 1, through: wrap, reading: reading)

@@ -12,7 +12,7 @@ final class POSIXFile: OpenFile {
     var descriptor: Int32?
     /// Whether the next sync must cover the whole inode: the file is new or its mode was set, which `fdatasync` may leave out.
     var metadataChanged: Bool
-    /// Which file was locked by ``lock()``.
+    /// The identity of the file that ``lock()`` has locked.
     var lock: FileIdentity?
   }
 
@@ -141,7 +141,7 @@ final class POSIXFile: OpenFile {
     }
   }
 
-  /// The status of an open descriptor.
+  /// Returns the status of an open descriptor.
   static func status(of descriptor: Int32, _ path: String) throws(RepositoryError) -> stat {
     var status = stat()
     if case .failed(let number) = SystemCall.uninterrupted({ Int(fstat(descriptor, &status)) }) {

@@ -101,7 +101,7 @@ public struct POSIXFileSystem: FileSystem {
     }
   }
 
-  /// The names in a directory without `.` and `..`; `nil` when there is no such directory.
+  /// Returns the names in a directory without `.` and `..`; `nil` when there is no such directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? {
     switch try Self.openDescriptor(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) {
     case .failed(ENOENT): return nil
@@ -185,7 +185,7 @@ public struct POSIXFileSystem: FileSystem {
 
 /// The text of paths.
 enum PathText {
-  /// The directory that holds a file, by text alone; "/" for the root itself.
+  /// Returns the directory that holds a file, by text alone; "/" for the root itself.
   static func parent(of path: String) -> String {
     let parts = path.utf8.split(separator: UInt8(ascii: "/"))
     return "/" + parts.dropLast().map { String(Substring($0)) }.joined(separator: "/")

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What a system call came to: its result, or the value of `errno`.
+/// The outcome of a system call: its result, or the value of `errno`.
 package enum CallOutcome: Hashable, Sendable {
   case done(Int)
   case failed(Int32)

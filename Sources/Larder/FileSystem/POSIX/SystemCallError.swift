@@ -21,7 +21,7 @@ extension RepositoryError {
   /// Whether a file could not be opened, so that nothing was done with it.
   var isOfOpening: Bool { (underlying as? SystemCallError)?.call == "open" }
 
-  /// The error for a system call that failed on a file.
+  /// Returns the error for a system call that failed on a file.
   static func system(_ call: String, _ errorNumber: Int32, file: String, offset: Int? = nil) -> RepositoryError {
     let code: Code =
       switch errorNumber {

@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// The snapshot that is in place: open, and locked itself, so that nobody uses it by another name.
+/// The main file of a store: open, and locked itself, so that no other store uses it by another name.
 struct MainFile: Sendable {
   let file: any OpenFile
-  /// Which file it is.
+  /// The identity of the file.
   let identity: FileIdentity?
   let header: MainFileHeader
   /// Its size in bytes.

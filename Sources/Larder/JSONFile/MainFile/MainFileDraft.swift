@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The next snapshot, under its temporary name: all that is needed to write it, so that any thread can.
+/// The next main file, under its temporary name: all that is needed to write it, so that any thread can.
 struct MainFileDraft: Sendable {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
@@ -13,17 +13,17 @@ struct MainFileDraft: Sendable {
 
   var fold: MainFileFold {
     MainFileFold(
-      main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.snapshot)
+      main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.mainFile)
   }
 
-  /// Writes everything, durably, as the owner and with the mode of the old snapshot, and locks it; removes it again when that fails.
+  /// Writes everything, durably, as the owner and with the mode of the old main file, and locks it; removes it again when that fails.
   ///
   /// - Parameter work: Beside which work it goes on, if beside any: it is synced in small parts then, so that no sync of a commit waits for it long.
   func write(_ work: BackgroundWork<MainFile>? = nil) throws(RepositoryError) -> MainFile {
     let fold = fold
     var header = fold.header
     guard header.generation + 1 < .max else {
-      throw RepositoryError(.unsupported, "the store has had as many generations as there can be", file: paths.snapshot)
+      throw RepositoryError(.unsupported, "the store has had as many generations as there can be", file: paths.mainFile)
     }
     header.generation += 1
     (header.folded, header.journal) = (journalSalt, MainFileHeader.newTag())
@@ -41,7 +41,7 @@ struct MainFileDraft: Sendable {
   }
 
   /// The replacement of the main file, which ``write(_:)`` begins and whoever has its result ends.
-  var replacement: FileReplacement { FileReplacement(path: paths.snapshot, fileSystem: fileSystem) }
+  var replacement: FileReplacement { FileReplacement(path: paths.mainFile, fileSystem: fileSystem) }
 
   private func keepPrevious(_ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
     let previous = FileReplacement(path: paths.previous, fileSystem: fileSystem)
@@ -60,7 +60,7 @@ struct MainFileDraft: Sendable {
     while offset < main.size {
       let piece = try main.file.read(at: offset, count: 1 << 20)
       guard !piece.isEmpty else {
-        throw RepositoryError(.corrupted, "the main file was cut while its store is open", file: paths.snapshot, offset: UInt64(offset))
+        throw RepositoryError(.corrupted, "the main file was cut while its store is open", file: paths.mainFile, offset: UInt64(offset))
       }
       try piece.lending { bytes throws(RepositoryError) in try file.write(bytes, at: offset) }
       offset += piece.count

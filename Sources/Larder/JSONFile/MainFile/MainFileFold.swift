@@ -1,18 +1,18 @@
 internal import Foundation
 
-/// What the next snapshot will hold: the lines of the old one and the changes of the journal, merged in the order of addresses.
+/// The contents of the next main file: the lines of the old one and the changes of the journal, merged in the order of addresses.
 ///
 /// Lines that did not change are carried over as they are, so that a record which no version of the app can decode survives. The old file is
 /// read line by line: memory is needed for the changes only.
 struct MainFileFold: Sendable {
-  /// The old snapshot, and what it must say of itself.
+  /// The old main file, and what it must say of itself.
   let source: any OpenFile
   let sourceHeader: MainFileHeader
-  /// The newest record or tombstone of every address that is not as in the old snapshot.
+  /// The newest record or tombstone of every address that is not as in the old main file.
   let changes: [RecordAddress: StoredRecord]
   /// The newest commit that the changes have.
   let commit: UInt64
-  /// The name of the old snapshot, for errors.
+  /// The name of the old main file, for errors.
   let path: String
   /// Deletions up to this commit are left out, because there are too many; 0 when none is.
   let forgotten: UInt64
@@ -40,7 +40,7 @@ struct MainFileFold: Sendable {
     self.tombstones = tombstones
   }
 
-  /// The header of a snapshot with everything: that of the old one, at the newest commit.
+  /// The header of a main file with everything: that of the old one, at the newest commit.
   var header: MainFileHeader {
     var header = sourceHeader
     header.commit = commit
@@ -49,7 +49,7 @@ struct MainFileFold: Sendable {
   }
 
   /// Writes everything in order.
-  /// - Throws: `.corrupted` when the old snapshot was damaged since it was opened; what the writer throws.
+  /// - Throws: `.corrupted` when the old main file was damaged since it was opened; what the writer throws.
   func write(to writer: inout MainFileWriter) throws(RepositoryError) {
     try merge { (line, bytes) throws(RepositoryError) in
       let text = bytes[(bytes.startIndex + line.text.lowerBound)..<(bytes.startIndex + line.text.upperBound)]
@@ -59,7 +59,7 @@ struct MainFileFold: Sendable {
     }
   }
 
-  /// Returns how many lines there will be, from reading the old snapshot whole and comparing every checksum.
+  /// Returns how many lines there will be, from reading the old main file whole and comparing every checksum.
   func countLines() throws(RepositoryError) -> Int {
     var (lines, changed) = (0, 0)
     try merge { _, _ in

@@ -1,19 +1,19 @@
 internal import Foundation
 
-/// Reads a snapshot from its file piece by piece, so that its size makes no difference to the memory that is needed.
+/// Reads a main file from its file piece by piece, so that its size makes no difference to the memory that is needed.
 struct MainFileStream {
   let file: any OpenFile
   /// The name of the file, for errors.
   let path: String
 
-  /// How much is read at a time, in bytes; more where a line is longer.
+  /// The number of bytes that are read at a time; more where a line is longer.
   private static let pieceSize = 1 << 20
 
   /// The bytes that are being read: a part of the file from `start` on.
   private struct Piece {
     var bytes = Data()
     var start = 0
-    /// Where the next line begins, in `bytes`.
+    /// The offset of the next line in `bytes`.
     var position = 0
 
     /// Behind the last line feed that has a byte behind it, which says what comes next; `nil` when there is none.
@@ -55,7 +55,7 @@ struct MainFileStream {
       }
       if let last, let first = lines.first, !(last < first.record.address) {
         let offset = UInt64(piece.start + first.text.lowerBound)
-        throw RepositoryError(.corrupted, "damaged: the records are not in order", file: path, offset: offset)
+        throw RepositoryError(.corrupted, "expected a key after that of the record before", file: path, offset: offset)
       }
       last = lines.last?.record.address ?? last
       count += UInt64(lines.count)

@@ -1,19 +1,19 @@
 internal import Foundation
 
-/// Writes a snapshot, line by line, into a file that is not in place yet.
+/// Writes a main file, line by line, into a file that is not in place yet.
 struct MainFileWriter {
   private let file: any OpenFile
   private var buffer: [UInt8] = []
   private var written = 0
   private var count = 0
   private var seal = SealHash()
-  /// Beside which work the snapshot is written, if beside any.
+  /// The background work that writes the main file, if any does.
   var work: BackgroundWork<MainFile>?
   private var synced = 0
 
-  /// How many bytes are gathered before they are handed to the file.
+  /// The number of bytes that are gathered before they are written to the file.
   private static let bufferSize = 1 << 20
-  /// How many bytes are synced at once, where commits go on meanwhile.
+  /// The number of bytes that are synced at once, where commits go on meanwhile.
   private static let syncSize = 2 << 20
 
   init(_ file: any OpenFile, _ header: MainFileHeader) {
@@ -48,13 +48,13 @@ struct MainFileWriter {
     append("}")
   }
 
-  /// Adds a record as a line of an older snapshot has it, whose checksum was compared.
+  /// Adds a record as a line of an older main file has it, whose checksum was compared.
   mutating func add(line: Data, checksum: UInt32) throws(RepositoryError) {
     try beginLine(checksum)
     buffer.append(contentsOf: line)
   }
 
-  /// Ends the snapshot and makes it durable; it still has to be renamed into place.
+  /// Ends the main file and makes it durable; it still has to be renamed into place.
   /// - Returns: The size in bytes.
   @discardableResult mutating func finish() throws(RepositoryError) -> Int {
     append("\n]")
