@@ -1,6 +1,8 @@
 public import Foundation
 
-/// The findings of opening a store. A clean report means that nothing was lost, cut or cleaned up, and no unique value occurs twice.
+/// The findings of opening a store.
+///
+/// A clean report means that nothing was lost, cut or cleaned up, and no unique value occurs twice.
 public struct OpenReport: Sendable {
   /// The identity of the store, made once when it was created.
   public var storeID: UUID
@@ -8,7 +10,8 @@ public struct OpenReport: Sendable {
   public var commit: Revision
   /// The newest deletion whose tombstone was forgotten: each later one was handed over.
   ///
-  /// A reader can resume from this revision on. A backend that forgets tombstones must fill it in; it is ``Revision/zero`` when all are there.
+  /// A reader can resume from this revision on. A backend that forgets tombstones must fill it in; it is ``Revision/zero`` when all are
+  /// there.
   public var tombstoneHorizon: Revision
   /// Whether this open created the store.
   public var isNew: Bool
@@ -39,8 +42,8 @@ public struct OpenReport: Sendable {
 
   /// Whether opening found everything as a clean close leaves it, and no two records that a unique index forbids.
   ///
-  /// Replaying a journal is not a loss and stays clean. Records are decoded when they are first touched, so this does not know of those that
-  /// will not decode: ``RepositorySnapshot/undecodable`` does.
+  /// Replaying a journal is not a loss and stays clean. Records are decoded when they are first touched, so this does not know of those
+  /// that will not decode: ``RepositorySnapshot/undecodable`` does.
   public var isClean: Bool { cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty }
 
   /// A collection of the store.
@@ -71,7 +74,8 @@ public struct OpenReport: Sendable {
     public var offset: UInt64
     /// The number of bytes that were cut.
     public var byteCount: Int
-    /// The path of the bytes that were cut; empty when a full disk had no space for them, which is accepted only for a write that was not finished.
+    /// The path of the bytes that were cut; empty when a full disk had no space for them, which is accepted only for a write that was not
+    /// finished.
     public var quarantineFile: String
     /// Whether damage is as likely as a torn write, so that an acknowledged write may be among the bytes.
     public var isAmbiguous: Bool

@@ -4,7 +4,8 @@ public struct ForeignCommits: Sendable {
   public let commit: Revision
   /// The records and tombstones of later revisions than the one asked about: each address once, as it is now, in any order.
   public let records: [StoredRecord]
-  /// The addresses of all records, if tombstones after the revision asked about may have been forgotten: a record that is not among them was deleted.
+  /// The addresses of all records, if tombstones after the revision asked about may have been forgotten: a record that is not among them
+  /// was deleted.
   ///
   /// `nil` when ``records`` has a tombstone for every deletion.
   public let addresses: Set<RecordAddress>?

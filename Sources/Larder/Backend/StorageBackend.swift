@@ -11,23 +11,25 @@ public import Foundation
 /// let store = try await Store.open(JSONFileBackend(file: url))
 /// ```
 ///
-/// A conformer needs only the public API of this module. `LarderTesting` has the conformance suite for it, with one test for each rule that can
-/// be seen from outside; see <doc:WritingABackend>.
+/// A conformer needs only the public API of this module. `LarderTesting` has the conformance suite for it, with one test for each rule
+/// that can be seen from outside; see <doc:WritingABackend>.
 ///
 /// ## Order of calls
 ///
-/// A store calls its backend synchronously, one call at a time, from an executor that may block. First comes `open`, which reads. Then `recover`
-/// follows, once the store has accepted what was read (never for `.readOnly`), or `abandon`, if it has not. `close` comes last. Two exceptions
-/// run beside other calls: the parts that ``beginCheckpoint()`` hands out, and ``readCopy(at:_:)``.
+/// A store calls its backend synchronously, one call at a time, from an executor that may block. First comes `open`, which reads. Then
+/// `recover` follows, once the store has accepted what was read (never for `.readOnly`), or `abandon`, if it has not. `close` comes last.
+/// Two exceptions run beside other calls: the parts that ``beginCheckpoint()`` hands out, and ``readCopy(at:_:)``.
 ///
-/// After `close`, after `abandon`, and after an `open` that has thrown, the backend is as if it had just been made: it may be opened again, and
-/// every other call but `verify`, `close` and `abandon` throws `.closed`. An `open` of a backend that is open throws `.alreadyOpen`.
+/// After `close`, after `abandon`, and after an `open` that has thrown, the backend is as if it had just been made: it may be opened
+/// again, and every other call but `verify`, `close` and `abandon` throws `.closed`. An `open` of a backend that is open throws
+/// `.alreadyOpen`.
 ///
 /// A conformer is `Sendable` so that it can be handed over. Its state can live in a `Mutex` that is never contended.
 ///
 /// ## Cost
 ///
-/// `open` may read everything. `commit` should cost the batch, not the store. Properties are asked for after every commit, so they must be cheap.
+/// `open` may read everything. `commit` should cost the batch, not the store. Properties are asked for after every commit, so they must be
+/// cheap.
 ///
 /// ## Topics
 ///
@@ -67,7 +69,8 @@ public protocol StorageBackend: Sendable {
 
   /// Reads the store and hands every record to `visit`, each address once, tombstones included; the first step of opening.
   ///
-  /// Called before everything else, and again only after `close`, `abandon`, or an `open` that has thrown. Must take the locks and leave every file byte-identical: what recovery has to write waits for
+  /// Called before everything else, and again only after `close`, `abandon`, or an `open` that has thrown. Must take the locks and leave
+  /// every file byte-identical: what recovery has to write waits for
   /// ``recover(_:)``, because the store may still refuse what was read. Must guarantee that only the absence of all its files
   /// announces a new store; that damage, foreign and newer files are refused; that what a finished `commit` made
   /// durable is there; and that a record whose checksum differs is reported as `.corrupted`, never skipped.
@@ -78,8 +81,8 @@ public protocol StorageBackend: Sendable {
 
   /// Writes what opening has to write, once the store has accepted what ``open(_:_:)`` read; the second step of opening.
   ///
-  /// Creates a new store, cuts a torn tail and keeps it aside, rewrites or folds a journal that a crash has left, removes temporary files. Not
-  /// called for a store that is open `.readOnly`. What this throws leaves nothing lost; the store is then abandoned.
+  /// Creates a new store, cuts a torn tail and keeps it aside, rewrites or folds a journal that a crash has left, removes temporary files.
+  /// Not called for a store that is open `.readOnly`. What this throws leaves nothing lost; the store is then abandoned.
   /// - Parameter report: What `open` returned.
   /// - Returns: The report with what recovery did.
   /// - Throws: `.inputOutput`, `.full`, `.protectedDataUnavailable`, `.outcomeUnknown`, or `.dataMissing` when the files went away.
@@ -97,8 +100,8 @@ public protocol StorageBackend: Sendable {
 
   /// Commits a batch of deletions on a disk that is full, and gives back to the system what they free.
   ///
-  /// Called in the place of ``commit(_:)`` with a batch that only deletes, once a commit has thrown `.full`. May rewrite what is left of the store,
-  /// and promises the same: all of the batch or none, durably, also when it is cut short. By default an ordinary commit.
+  /// Called in the place of ``commit(_:)`` with a batch that only deletes, once a commit has thrown `.full`. May rewrite what is left of
+  /// the store, and promises the same: all of the batch or none, durably, also when it is cut short. By default an ordinary commit.
   /// - Throws: as ``commit(_:)``; `.full` when there is not even the little space that this takes.
   func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError)
 
@@ -144,8 +147,9 @@ public protocol StorageBackend: Sendable {
 
   /// Begins a checkpoint that goes on beside commits, and hands out its long part.
   ///
-  /// The store runs that on a thread of its own, goes on committing meanwhile, and calls ``continueCheckpoint()`` when it has ended. Every other call may
-  /// come in between; `checkpoint`, `close` and `abandon` give up what was begun. By default the checkpoint is over when this returns.
+  /// The store runs that on a thread of its own, goes on committing meanwhile, and calls ``continueCheckpoint()`` when it has ended. Every
+  /// other call may come in between; `checkpoint`, `close` and `abandon` give up what was begun. By default the checkpoint is over when
+  /// this returns.
   /// - Returns: The long part; `nil` when the checkpoint is over.
   /// - Throws: as `checkpoint`.
   func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)?

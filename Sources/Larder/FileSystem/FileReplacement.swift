@@ -1,8 +1,8 @@
 /// A file that is written under a temporary name, and then takes the place of the one that has its name.
 ///
-/// The steps of a durable replacement: write, sync, ``rename()``, and a sync of the directory, in this order. Until the rename the old file is
-/// untouched, and the rename is atomic, so a crash leaves the old file or the new one. A temporary file that a crash leaves is removed by the
-/// next opening of the store.
+/// The steps of a durable replacement: write, sync, ``rename()``, and a sync of the directory, in this order. Until the rename the old
+/// file is untouched, and the rename is atomic, so a crash leaves the old file or the new one. A temporary file that a crash leaves is
+/// removed by the next opening of the store.
 struct FileReplacement: Sendable {
   /// The ending of temporary names.
   static let suffix = "-tmp"

@@ -6,8 +6,8 @@ public import Foundation
 
 /// The operations that a durable file format needs: the seam at which crashes and faults are simulated.
 ///
-/// Stores use ``POSIXFileSystem`` unless they are given another one. Tests give the simulated one of `LarderTesting`, which forgets what was
-/// not synced:
+/// Stores use ``POSIXFileSystem`` unless they are given another one. Tests give the simulated one of `LarderTesting`, which forgets what
+/// was not synced:
 ///
 /// ```swift
 /// let backend = JSONFileBackend(file: url, fileSystem: SimulatedFileSystem())
@@ -68,7 +68,8 @@ public protocol FileSystem: Sendable {
   /// Takes a share in the lock that this file stands for, creating the file: beside other shares, and never beside ``lock(_:)``.
   ///
   /// Waits, at most for the timeout, while another process is alone with the lock.
-  /// - Throws: `.alreadyOpen` when this process holds it by ``lock(_:)``, `.locked` when another one does; `.unsupported` where locks cannot
+  /// - Throws: `.alreadyOpen` when this process holds it by ``lock(_:)``, `.locked` when another one does; `.unsupported` where locks
+  ///   cannot
   ///   be shared, as by default.
   func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock
 }

@@ -7,7 +7,8 @@ internal import Foundation
 enum EncodingDepth {
   /// Whether a value nests far deeper than the limit, so that encoding it would not be safe.
   ///
-  /// Levels that leave no bracket in the text (an optional, a raw value) count too; what is near the limit is left to ``JSONSyntax`` to judge.
+  /// Levels that leave no bracket in the text (an optional, a raw value) count too; what is near the limit is left to ``JSONSyntax`` to
+  /// judge.
   ///
   /// Cost: what the value's own `encode(to:)` costs, and some nanoseconds for each property.
   static func isUnsafe(_ value: some Encodable, limit: Int) -> Bool {

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The members of a JSON object, as a migration step changes them.
 ///
-/// Members that a step does not touch keep their values exactly, numbers digit by digit. Names are equal only if their bytes are. There is no
-/// order: records are stored with their names sorted.
+/// Members that a step does not touch keep their values exactly, numbers digit by digit. Names are equal only if their bytes are. There is
+/// no order: records are stored with their names sorted.
 public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   private var members: [RecordKey: JSONValue] = [:]
 

@@ -1,9 +1,9 @@
 /// A checkpoint that goes on beside commits.
 ///
 /// First the main file is written, with everything up to one commit; then it is put into place, and the journal has that and what came
-/// since, which recovers to the same; then the frames that came since are carried over to a new journal, which takes the place of the old one.
-/// Whatever waits for the disk is done beside commits: the names are made durable there too, before anything is dropped or acknowledged that
-/// depends on them.
+/// since, which recovers to the same; then the frames that came since are carried over to a new journal, which takes the place of the old
+/// one. Whatever waits for the disk is done beside commits: the names are made durable there too, before anything is dropped or
+/// acknowledged that depends on them.
 struct FoldInProgress: Sendable {
   enum Part: Sendable {
     case mainFile(BackgroundWork<MainFile>, MainFileDraft)

@@ -1,5 +1,6 @@
 // JSONFile/ keeps a store in one JSON document that people can read, and a journal beside it while the store is open.
-// Invariant: main file and journal together hold everything acknowledged, at every moment of every operation. Called through StorageBackend.
+// Invariant: main file and journal together hold everything acknowledged, at every moment of every operation. Called through
+// StorageBackend.
 
 public import Foundation
 internal import Synchronization
@@ -14,9 +15,8 @@ internal import Synchronization
 /// For a store with one repository, ``LocalRepository/init(jsonFile:schema:options:)`` does the same in one line.
 ///
 /// A save appends to the journal, so that it costs the same for ten records and for a hundred thousand; a checkpoint folds the journal into
-/// a new document. After a clean close only the document remains, and beside one of more than 4 MiB a journal of up to an eighth of its size, which
-/// is not worth folding yet. It can be read with any tool but not edited by hand: every line has a
-/// checksum.
+/// a new document. After a clean close only the document remains, and beside one of more than 4 MiB a journal of up to an eighth of its
+/// size, which is not worth folding yet. It can be read with any tool but not edited by hand: every line has a checksum.
 ///
 /// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if asked for), `-quarantine-…` (bytes that were cut from a journal), and
 /// `-tmp` while one of them is being written.
@@ -25,8 +25,8 @@ internal import Synchronization
 ///
 /// ## Cost
 ///
-/// Opening reads the whole file, and keeps every record in memory as bytes until it is first used. A durable commit is one write and one sync. A
-/// checkpoint rewrites the document on another thread, with memory for the changes and some MiB.
+/// Opening reads the whole file, and keeps every record in memory as bytes until it is first used. A durable commit is one write and one
+/// sync. A checkpoint rewrites the document on another thread, with memory for the changes and some MiB.
 ///
 /// ## Topics
 ///
@@ -141,17 +141,18 @@ public final class JSONFileBackend: StorageBackend {
 
   /// Appends the batch to the journal as one frame, and syncs it if the batch is durable.
   ///
-  /// - Throws: as ``StorageBackend/commit(_:)``; `.dataMissing` or `.locked` when the store's files were removed, replaced or moved while it is
+  /// - Throws: as ``StorageBackend/commit(_:)``; `.dataMissing` or `.locked` when the store's files were removed, replaced or moved while
+  ///   it is
   ///   open: nothing was written then, and the store goes on once they are back.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commit(batch) }
   }
 
-  /// Appends deletions to the space that the journal keeps for them, and folds it, so that the space of what was deleted is free; where there is
-  /// no room in it, writes the document anew without what is deleted.
+  /// Appends deletions to the space that the journal keeps for them, and folds it, so that the space of what was deleted is free; where
+  /// there is no room in it, writes the document anew without what is deleted.
   ///
-  /// For the new document the journal gives back what it has allocated ahead: there is room for some records that stay. Tombstones that have none are
-  /// forgotten, and the report of the next opening says since when deletions are known.
+  /// For the new document the journal gives back what it has allocated ahead: there is room for some records that stay. Tombstones that
+  /// have none are forgotten, and the report of the next opening says since when deletions are known.
   /// - Throws: as ``commit(_:)``; `.full` when what stays has no room beside the old document.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commitOnFullDisk(batch) }
@@ -225,8 +226,8 @@ public final class JSONFileBackend: StorageBackend {
     try JSONFileBackend(file: url, fileSystem: fileSystem, tuning: tuning).open(StoreOptions(access: .readOnly), visit)
   }
 
-  /// Folds the journal into the document if that is worth it (see ``isCheckpointWorthwhile``), else makes it durable; gives up the lock, which
-  /// happens even when the first fails.
+  /// Folds the journal into the document if that is worth it (see ``isCheckpointWorthwhile``), else makes it durable; gives up the lock,
+  /// which happens even when the first fails.
   ///
   /// - Throws: what prevented a clean close; the journal then stays, and the next open replays it.
   public func close() throws(RepositoryError) {

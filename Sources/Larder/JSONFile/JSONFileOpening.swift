@@ -65,10 +65,12 @@ struct JSONFileOpening {
   private func checkAbsence() throws(RepositoryError) {
     for path in [paths.journal, paths.previous] {
       guard try fileSystem.status(of: path) != nil else { continue }
-      throw RepositoryError(.dataMissing, "main file missing, but \(path) exists; put the file back, or move that away", file: paths.mainFile)
+      throw RepositoryError(
+        .dataMissing, "main file missing, but \(path) exists; put the file back, or move that away", file: paths.mainFile)
     }
     if let name = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine) {
-      throw RepositoryError(.dataMissing, "main file missing, but \(name) exists; put the file back, or move that away", file: paths.mainFile)
+      throw RepositoryError(
+        .dataMissing, "main file missing, but \(name) exists; put the file back, or move that away", file: paths.mainFile)
     }
   }
 

@@ -103,16 +103,16 @@ struct JSONFileRecovery {
       return try JournalWriter(
         continuing: copy, contents, chunk: tuning.journalChunk, name: paths.journal, growingIn: fileSystem)
     } catch {
-      // A full disk must not keep a store shut: it goes on with the journal that is there. Not once the new one has its name, though: a power
-      // cut could bring the old one back, without what would be appended to the new one.
+      // A full disk must not keep a store shut: it goes on with the journal that is there. Not once the new one has its name, though: a
+      // power cut could bring the old one back, without what would be appended to the new one.
       guard error.code == .full, !isRenamed else { throw error }
       replacement.discard()
       return try continueJournal(contents, data)
     }
   }
 
-  /// Goes on with the journal that is there, which needs no space: writes its frames over themselves, since a sync that failed may have left
-  /// them in the page cache only, and zeros over a torn tail.
+  /// Goes on with the journal that is there, which needs no space: writes its frames over themselves, since a sync that failed may have
+  /// left them in the page cache only, and zeros over a torn tail.
   private func continueJournal(_ contents: JournalReader.Contents, _ data: Data) throws(RepositoryError) -> JournalWriter {
     guard let file = try fileSystem.open(paths.journal, writable: true) else {
       throw RepositoryError(.dataMissing, "the journal is gone while it is recovered", file: paths.journal)

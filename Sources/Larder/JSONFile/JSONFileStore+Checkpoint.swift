@@ -8,8 +8,8 @@ extension JSONFileStore {
     return journal.end > max(4 << 20, main.size)
   }
 
-  /// Whether folding the journal is worth what it rewrites: at most eight times the bytes in the journal, or a small file; or the oldest of the
-  /// changes has waited for a day.
+  /// Whether folding the journal is worth what it rewrites: at most eight times the bytes in the journal, or a small file; or the oldest
+  /// of the changes has waited for a day.
   ///
   /// So one lone save does not rewrite a large file, and what is written in all is at most ten times what was saved.
   var isCheckpointWorthwhile: Bool {
@@ -21,8 +21,8 @@ extension JSONFileStore {
 
   /// Folds the journal into a new main file and begins a new journal.
   ///
-  /// The states on the way, each of which recovers to the same records: the old pair; with a temporary main file beside it; the new main file
-  /// with the old journal, whose commits it has all; with a temporary journal beside it; the new pair.
+  /// The states on the way, each of which recovers to the same records: the old pair; with a temporary main file beside it; the new main
+  /// file with the old journal, whose commits it has all; with a temporary journal beside it; the new pair.
   func checkpoint() throws(RepositoryError) {
     try checkHealth()
     try checkFiles()
@@ -101,7 +101,8 @@ extension JSONFileStore {
 
   /// Makes an empty journal for the main file that is in place, and puts it in the place of the old one, which has nothing of its own.
   ///
-  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`; the store goes on with the old journal if that has kept its name, else the
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`; the store goes on with the old journal if that has kept its name,
+  ///   else the
   ///   next commit makes another.
   func createJournal() throws(RepositoryError) {
     let header = JournalHeader(continuing: main.header)

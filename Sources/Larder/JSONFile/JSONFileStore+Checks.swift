@@ -29,7 +29,8 @@ extension JSONFileStore {
     RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error)
   }
 
-  /// Makes sure that the names of main file and journal still mean the files that are open: what is written to others could not be found again.
+  /// Makes sure that the names of main file and journal still mean the files that are open: what is written to others could not be found
+  /// again.
   ///
   /// Cost: two calls of `lstat`.
   /// - Throws: `.dataMissing`, or `.locked` for a journal that somebody else has made.

@@ -3,7 +3,8 @@ internal import Foundation
 extension JSONFileStore {
   /// Commits deletions on a full disk, and makes the files smaller by what was deleted.
   ///
-  /// The states on the way recover to what was there before or after the batch: the journal with the batch; then the new main file, which has the batch too.
+  /// The states on the way recover to what was there before or after the batch: the journal with the batch; then the new main file, which
+  /// has the batch too.
   func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse(of: batch)
     giveUpFolding()
@@ -36,8 +37,8 @@ extension JSONFileStore {
     }
   }
 
-  /// Folds the journal for a value that has no room, if that promises space: something was deleted or overwritten, as by a store that was cleared
-  /// before it was opened.
+  /// Folds the journal for a value that has no room, if that promises space: something was deleted or overwritten, as by a store that was
+  /// cleared before it was opened.
   ///
   /// Cost where it has no room: one main file up to the end of the disk, once for each end of the journal.
   /// - Returns: Whether there is more space now.

@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// The records that changed since a collection's base was made and are not known to decode.
 ///
-/// Copies of a ``RecordMap`` share one until they change. A record that is found to decode is taken out for all of them: it does so for good.
+/// Copies of a ``RecordMap`` share one until they change. A record that is found to decode is taken out for all of them: it does so for
+/// good.
 final class DoubtfulRecords: Sendable {
   private let slots: Mutex<TreeDictionary<RecordKey, RecordSlot>>
 

@@ -42,8 +42,8 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     let isUnusual = try RecordLimit.check(limits, key: key, encoded: value)
     var decoded: DecodedValue<Item>?
     if decoding || isUnusual || !hasTriedRoundTrip.load(ordering: .relaxed) {
-      // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again. And a number that
-      // is JSON and that no decoder takes.
+      // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again. And a number
+      // that is JSON and that no decoder takes.
       decoded = DecodedValue(try decode(value, key: key))
       hasTriedRoundTrip.store(true, ordering: .relaxed)
     }

@@ -15,8 +15,8 @@ internal import Foundation
 ///
 /// ## Cost
 ///
-/// A typed step decodes and encodes each older record once; a step on the JSON object parses and writes it. The background run commits a batch
-/// at a time, so that saves go on meanwhile.
+/// A typed step decodes and encodes each older record once; a step on the JSON object parses and writes it. The background run commits a
+/// batch at a time, so that saves go on meanwhile.
 ///
 /// ## Topics
 ///
@@ -32,8 +32,8 @@ public struct Migration: Sendable {
 
   /// Makes a step from one type to another; the last step of a plan mostly leads to the repository's own type.
   ///
-  /// The old type is decoded from JSON and the new one encoded as JSON, so both must spell their coding keys as the versions they stand for.
-  /// A result that nests deeper than a record may (128) fails for its record, as what the step throws does.
+  /// The old type is decoded from JSON and the new one encoded as JSON, so both must spell their coding keys as the versions they stand
+  /// for. A result that nests deeper than a record may (128) fails for its record, as what the step throws does.
   public init<Old: Decodable & Sendable, New: Encodable & Sendable>(
     from version: Int, _ old: Old.Type, to new: New.Type, _ migrate: @escaping @Sendable (Old) throws -> New
   ) {

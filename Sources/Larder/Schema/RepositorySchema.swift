@@ -10,14 +10,14 @@
 /// let spots = try await LocalRepository(jsonFile: url, schema: schema)
 /// ```
 ///
-/// A schema is a plain value. Opening a repository checks it against the store; ``validate()`` checks it in a test. The name and the version are
-/// stored with every record, so change the version whenever the stored form of a record changes, and declare a step from the old one. Indexes
-/// are not stored: they can be added and removed at any time.
+/// A schema is a plain value. Opening a repository checks it against the store; ``validate()`` checks it in a test. The name and the
+/// version are stored with every record, so change the version whenever the stored form of a record changes, and declare a step from the
+/// old one. Indexes are not stored: they can be added and removed at any time.
 ///
 /// ## Cost
 ///
-/// An index costs memory for each record and time for each write, and is made when a query first uses it. Without one, a query looks at every
-/// record. Older records are brought up when they are read, or in the background.
+/// An index costs memory for each record and time for each write, and is made when a query first uses it. Without one, a query looks at
+/// every record. Older records are brought up when they are read, or in the background.
 ///
 /// ## Topics
 ///

@@ -3,8 +3,9 @@ internal import Synchronization
 
 /// An open lock file, and the steps that exclusive and shared locks are made of.
 ///
-/// `flock` belongs to the descriptor: no `close` of another one drops it, unlike POSIX record locks, and it ends with the process however that
-/// ends. It does not say who holds it, so a registry of this process tells `.alreadyOpen` from `.locked`, and the file says what its holder does.
+/// `flock` belongs to the descriptor: no `close` of another one drops it, unlike POSIX record locks, and it ends with the process however
+/// that ends. It does not say who holds it, so a registry of this process tells `.alreadyOpen` from `.locked`, and the file says what its
+/// holder does.
 struct LockFile: Sendable {
   /// The files that this process has locked, lock files and main files: ``exclusive``, or the number of shares that it has.
   ///

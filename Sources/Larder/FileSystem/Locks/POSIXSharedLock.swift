@@ -3,9 +3,9 @@ internal import Synchronization
 
 /// A share in a `flock` on a lock file, which the last holder removes.
 ///
-/// The first process locks exclusively, prepares the store, marks the file "shared", then downgrades its lock. Others come in only where the
-/// file says "shared", so that a process that is killed while it is alone leaves nothing half prepared for them: the next one finds the lock
-/// free, and is alone.
+/// The first process locks exclusively, prepares the store, marks the file "shared", then downgrades its lock. Others come in only where
+/// the file says "shared", so that a process that is killed while it is alone leaves nothing half prepared for them: the next one finds
+/// the lock free, and is alone.
 final class POSIXSharedLock: HeldSharedLock {
   private struct Hold: Sendable {
     var file: LockFile?
@@ -57,7 +57,8 @@ final class POSIXSharedLock: HeldSharedLock {
         }
         if isAlone {
           file.setMode()
-          // On a full disk the file says nothing, and nobody comes in until it says "shared": a store that is there can be read all the same.
+          // On a full disk the file says nothing, and nobody comes in until it says "shared": a store that is there can be read all the
+          // same.
           if let number = write(.opening, file), file.note.use != nil { throw .system("write", number, file: path) }
         } else if file.note.use != .shared {
           refusal = LockNote(use: .opening)  // the process that was alone has ended, or is between its two locks

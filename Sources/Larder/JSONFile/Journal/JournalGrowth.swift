@@ -12,7 +12,8 @@ final class JournalGrowth: Sendable {
 
   /// Begins to write.
   ///
-  /// - Parameter identity: Which file must have the name; it is opened again, because a commit waits for what is done with its own descriptor.
+  /// - Parameter identity: Which file must have the name; it is opened again, because a commit waits for what is done with its own
+  ///   descriptor.
   init(of name: String, _ identity: FileIdentity, _ range: Range<Int>, _ fileSystem: any FileSystem) {
     target = range.upperBound
     work = BackgroundWork<Void> { work throws(RepositoryError) in

@@ -180,7 +180,9 @@ struct JournalReader {
     return latest
   }
 
-  /// Whether a part of the broken frame was never written: it ends early, or a sector of it is zero. Damage looks different.
+  /// Whether a part of the broken frame was never written: it ends early, or a sector of it is zero.
+  ///
+  /// Damage looks different.
   private func hasUnwrittenPart(from offset: Int, to end: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> Bool {
     guard let frame = frameHead(at: offset, in: bytes, header) else { return end - offset < JournalFormat.frameHeaderSize }
     let frameEnd = min(offset + frame.size, bytes.count)

@@ -59,7 +59,8 @@ struct JournalWriter {
     self.durableThrough = durableThrough ?? contents.lastCommit
   }
 
-  /// The bytes of the allocated space that only deletions may use, so that a store that has filled the disk can be cleared: a quarter of a chunk.
+  /// The bytes of the allocated space that only deletions may use, so that a store that has filled the disk can be cleared: a quarter of a
+  /// chunk.
   private var reserve: Int { chunk / 4 }
 
   /// Appends a batch.

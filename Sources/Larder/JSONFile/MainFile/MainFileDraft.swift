@@ -18,7 +18,8 @@ struct MainFileDraft: Sendable {
 
   /// Writes everything, durably, as the owner and with the mode of the old main file, and locks it; removes it again when that fails.
   ///
-  /// - Parameter work: Beside which work it goes on, if beside any: it is synced in small parts then, so that no sync of a commit waits for it long.
+  /// - Parameter work: Beside which work it goes on, if beside any: it is synced in small parts then, so that no sync of a commit waits
+  ///   for it long.
   func write(_ work: BackgroundWork<MainFile>? = nil) throws(RepositoryError) -> MainFile {
     let fold = fold
     var header = fold.header

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The contents of the next main file: the lines of the old one and the changes of the journal, merged in the order of addresses.
 ///
-/// Lines that did not change are carried over as they are, so that a record which no version of the app can decode survives. The old file is
-/// read line by line: memory is needed for the changes only.
+/// Lines that did not change are carried over as they are, so that a record which no version of the app can decode survives. The old file
+/// is read line by line: memory is needed for the changes only.
 struct MainFileFold: Sendable {
   /// The old main file, and what it must say of itself.
   let source: any OpenFile

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The grammar of a main file file: one header line, one line per record in key order, one seal line.
 ///
-/// It is described in `Docs/Larder.docc/Formats/JSONSnapshotFormat.md`, with an example. There is exactly one way to write each value, so a reader can
-/// compare bytes, and every byte is either compared or under a checksum.
+/// It is described in `Docs/Larder.docc/Formats/JSONSnapshotFormat.md`, with an example. There is exactly one way to write each value, so
+/// a reader can compare bytes, and every byte is either compared or under a checksum.
 enum MainFileFormat {
   static let version = 1
   /// The first bytes of a main file of any version; the number of the format follows.

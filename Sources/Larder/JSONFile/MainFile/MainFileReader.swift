@@ -43,7 +43,9 @@ struct MainFileReader {
     guard cursor.skip(MainFileFormat.opening) else { throw withoutOpening(cursor) }
     let version = try cursor.number()
     guard version == UInt64(MainFileFormat.version) else {
-      guard version > UInt64(MainFileFormat.version) else { throw cursor.corrupted("expected format version \(MainFileFormat.version), found \(version)") }
+      guard version > UInt64(MainFileFormat.version) else {
+        throw cursor.corrupted("expected format version \(MainFileFormat.version), found \(version)")
+      }
       throw RepositoryError(
         .newerSchema, "the file has a newer format", file: file, offset: UInt64(MainFileFormat.opening.utf8CodeUnitCount),
         versions: .init(found: Int(clamping: version), supported: MainFileFormat.version))

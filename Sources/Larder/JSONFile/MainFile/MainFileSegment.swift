@@ -60,7 +60,9 @@ struct MainFileSegment {
       if isSameCollection, let previous = lines.last, !(previous.record.key < line.record.key) {
         throw cursor.corrupted("expected a key after that of the record before", at: start)
       }
-      guard line.record.revision.number <= commit else { throw cursor.corrupted("record revision \(line.record.revision) exceeds the file's commit \(commit)", at: start) }
+      guard line.record.revision.number <= commit else {
+        throw cursor.corrupted("record revision \(line.record.revision) exceeds the file's commit \(commit)", at: start)
+      }
       // The first line tells about how many will follow.
       if lines.isEmpty { lines.reserveCapacity((end - start) / line.text.count + 1) }
       lines.append(line)

@@ -2,8 +2,8 @@ internal import DequeModule
 
 /// The changes that a reader has not taken yet: at most one of each record, in sets that end at a commit.
 ///
-/// Commits stay apart as long as no record changes twice. When one does, all sets from its first change on become one: to move a change from
-/// one set to another would show a state that never was.
+/// Commits stay apart as long as no record changes twice. When one does, all sets from its first change on become one: to move a change
+/// from one set to another would show a state that never was.
 struct ChangeBuffer: Sendable {
   private struct Group: Sendable {
     var revision: Revision

@@ -65,9 +65,11 @@ final class ChangeFeed: ChangeObserver {
     await take(nil) { $0.takeFirst() }
   }
 
-  /// Returns all changes that were not taken yet, as soon as there is something, each record once; `nil` at the end, and when the task is cancelled.
+  /// Returns all changes that were not taken yet, as soon as there is something, each record once; `nil` at the end, and when the task is
+  /// cancelled.
   ///
-  /// While the reader waits, changes that do not pass the filter are left out: to wake it for them would cost a writer more than the filter.
+  /// While the reader waits, changes that do not pass the filter are left out: to wake it for them would cost a writer more than the
+  /// filter.
   nonisolated(nonsending) func nextAll(passing filter: Filter?) async -> [RecordChange]? {
     await take(filter) { $0.isEmpty ? nil : $0.takeAll() }
   }

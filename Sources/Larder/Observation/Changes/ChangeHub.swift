@@ -76,7 +76,8 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// Returns the deletions in a collection after one commit, up to another whose state was published; `nil` when some may have been forgotten.
+  /// Returns the deletions in a collection after one commit, up to another whose state was published; `nil` when some may have been
+  /// forgotten.
   func deletions(
     in collection: Int, after revision: Revision, upTo commit: Revision
   ) -> (deletions: [RecordKey: Revision]?, horizon: Revision) {

@@ -8,15 +8,16 @@ internal import Synchronization
 /// }
 /// ```
 ///
-/// The first iterator begins at the moment in which the sequence was made, so that nothing is lost before its first `next`. Another one begins
-/// when it is made, or at the revision that was given. Iterators share nothing; each has one reader.
+/// The first iterator begins at the moment in which the sequence was made, so that nothing is lost before its first `next`. Another one
+/// begins when it is made, or at the revision that was given. Iterators share nothing; each has one reader.
 ///
-/// A reader that is slow loses no record: changes of one record merge, and commits in between become one set. The sequence ends when the store
-/// is closed, and when the task is cancelled.
+/// A reader that is slow loses no record: changes of one record merge, and commits in between become one set. The sequence ends when the
+/// store is closed, and when the task is cancelled.
 ///
 /// ## Cost
 ///
-/// A buffer holds at most one change for each record that has changed since the last `next`. A write pays for each reader of its collection.
+/// A buffer holds at most one change for each record that has changed since the last `next`. A write pays for each reader of its
+/// collection.
 ///
 /// ## Topics
 ///
@@ -44,8 +45,8 @@ where Item.ID: Hashable & Codable & Sendable {
 
   /// The commit up to which readers have been told: every change up to it was given to them, or waits in their buffers.
   ///
-  /// A write returns when it is durable and can be read, and its observers are told just after that: when `save` returns a revision, this may
-  /// still be less.
+  /// A write returns when it is durable and can be read, and its observers are told just after that: when `save` returns a revision, this
+  /// may still be less.
   public var revision: Revision { source.revision }
 
   /// Returns an iterator that records changes from now on; the first one has recorded them since the sequence was made.
