@@ -44,8 +44,7 @@ final class SQLiteStore {
 
   func beginOpening(_ options: StoreOptions) throws(RepositoryError) {
     switch phase {
-    case .unopened: break
-    case .closed: throw RepositoryError(.closed, "a backend opens once", file: name)
+    case .unopened, .closed: break
     default: throw RepositoryError(.alreadyOpen, "this backend is open", file: name)
     }
     self.options = options

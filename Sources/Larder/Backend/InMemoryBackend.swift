@@ -1,7 +1,7 @@
 public import Foundation
 internal import Synchronization
 
-/// Keeps nothing beyond the process: for tests, previews, and values that are not worth a file.
+/// A backend that keeps nothing beyond the process: for tests, previews, and values that are not worth a file.
 ///
 /// It takes part in everything a store promises except durability.
 public final class InMemoryBackend: StorageBackend {
@@ -37,7 +37,7 @@ public final class InMemoryBackend: StorageBackend {
   /// The word "memory".
   public var name: String { "memory" }
 
-  /// Nobody: what is in memory has one user.
+  /// `false`: memory has one user.
   public var hasOtherWriters: Bool { false }
 
   /// Hands over what earlier commits put in, in the order of addresses.
@@ -126,7 +126,7 @@ public final class InMemoryBackend: StorageBackend {
 }
 
 extension RepositoryError {
-  /// The error for a batch whose commit numbers do not follow the store's newest commit.
+  /// Returns the error for a batch whose commit numbers do not follow the store's newest commit.
   public static func notConsecutive(_ batch: WriteBatch, after commit: Revision, file: String) -> RepositoryError {
     RepositoryError(.unsupported, "a batch from commit \(batch.commits.lowerBound) cannot follow commit \(commit)", file: file)
   }

@@ -3,20 +3,74 @@
 
 public import Foundation
 
-/// What keeps a store's bytes: a JSON file, a SQLite database, memory, or yours.
+/// The storage of a store's bytes: a JSON file, a SQLite database, memory, or your own.
 ///
-/// A store calls its backend synchronously, from one executor that may block, one call at a time: `open`, then `recover` once the store has
-/// accepted what was read (or `abandon` if it has not), and `close` last. A conformer is `Sendable` so that it can be handed over; its state
-/// can live in a `Mutex` that nobody ever waits for.
+/// A store is opened on a backend, and from then on the backend is the store's:
 ///
-/// A conformer needs only the public API of this module, and `LarderTesting` has the conformance suite for it.
+/// ```swift
+/// let store = try await Store.open(JSONFileBackend(file: url))
+/// ```
+///
+/// A conformer needs only the public API of this module. `LarderTesting` has the conformance suite for it, with one test for each rule
+/// that can be seen from outside; see <doc:WritingABackend>.
+///
+/// ## Order of calls
+///
+/// A store calls its backend synchronously, one call at a time, from an executor that may block. First comes `open`, which reads. Then
+/// `recover` follows, once the store has accepted what was read (never for `.readOnly`), or `abandon`, if it has not. `close` comes last.
+/// Two exceptions run beside other calls: the parts that ``beginCheckpoint()`` hands out, and ``readCopy(at:_:)``.
+///
+/// After `close`, after `abandon`, and after an `open` that has thrown, the backend is as if it had just been made: it may be opened
+/// again, and every other call but `verify`, `close` and `abandon` throws `.closed`. An `open` of a backend that is open throws
+/// `.alreadyOpen`.
+///
+/// A conformer is `Sendable` so that it can be handed over. Its state can live in a `Mutex` that is never contended.
+///
+/// ## Cost
+///
+/// `open` may read everything. `commit` should cost the batch, not the store. Properties are asked for after every commit, so they must be
+/// cheap.
+///
+/// ## Topics
+///
+/// ### Opening
+/// - ``open(_:_:)``
+/// - ``recover(_:)``
+/// - ``abandon()``
+///
+/// ### Committing
+/// - ``commit(_:)``
+/// - ``commitOnFullDisk(_:)``
+/// - ``flush()``
+///
+/// ### Folding the journal
+/// - ``checkpoint()``
+/// - ``beginCheckpoint()``
+/// - ``continueCheckpoint()``
+/// - ``wantsCheckpoint``
+/// - ``isCheckpointWorthwhile``
+///
+/// ### Sharing with other processes
+/// - ``beginCommit(after:_:)``
+/// - ``cancelCommit()``
+/// - ``foreignCommits(after:)``
+/// - ``hasOtherWriters``
+///
+/// ### Checking and copying
+/// - ``verify()``
+/// - ``backup(to:)``
+/// - ``readCopy(at:_:)``
+///
+/// ### Ending
+/// - ``close()``
 public protocol StorageBackend: Sendable {
   /// The path of the main file, or a word such as "memory"; errors name it.
   var name: String { get }
 
   /// Reads the store and hands every record to `visit`, each address once, tombstones included; the first step of opening.
   ///
-  /// Called once, before everything else. Must take the locks and leave every file byte-identical: what recovery has to write waits for
+  /// Called before everything else, and again only after `close`, `abandon`, or an `open` that has thrown. Must take the locks and leave
+  /// every file byte-identical: what recovery has to write waits for
   /// ``recover(_:)``, because the store may still refuse what was read. Must guarantee that only the absence of all its files
   /// announces a new store; that damage, foreign and newer files are refused; that what a finished `commit` made
   /// durable is there; and that a record whose checksum differs is reported as `.corrupted`, never skipped.
@@ -27,8 +81,8 @@ public protocol StorageBackend: Sendable {
 
   /// Writes what opening has to write, once the store has accepted what ``open(_:_:)`` read; the second step of opening.
   ///
-  /// Creates a new store, cuts a torn tail and keeps it aside, rewrites or folds a journal that a crash has left, removes temporary files. Not
-  /// called for a store that is open `.readOnly`. What this throws leaves nothing lost; the store is then abandoned.
+  /// Creates a new store, cuts a torn tail and keeps it aside, rewrites or folds a journal that a crash has left, removes temporary files.
+  /// Not called for a store that is open `.readOnly`. What this throws leaves nothing lost; the store is then abandoned.
   /// - Parameter report: What `open` returned.
   /// - Returns: The report with what recovery did.
   /// - Throws: `.inputOutput`, `.full`, `.protectedDataUnavailable`, `.outcomeUnknown`, or `.dataMissing` when the files went away.
@@ -46,8 +100,8 @@ public protocol StorageBackend: Sendable {
 
   /// Commits a batch of deletions on a disk that is full, and gives back to the system what they free.
   ///
-  /// Called in the place of ``commit(_:)`` with a batch that only deletes, once a commit has thrown `.full`. May rewrite what is left of the store,
-  /// and promises the same: all of the batch or none, durably, also when it is cut short. By default an ordinary commit.
+  /// Called in the place of ``commit(_:)`` with a batch that only deletes, once a commit has thrown `.full`. May rewrite what is left of
+  /// the store, and promises the same: all of the batch or none, durably, also when it is cut short. By default an ordinary commit.
   /// - Throws: as ``commit(_:)``; `.full` when there is not even the little space that this takes.
   func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError)
 
@@ -93,8 +147,9 @@ public protocol StorageBackend: Sendable {
 
   /// Begins a checkpoint that goes on beside commits, and hands out its long part.
   ///
-  /// The store runs that on a thread of its own, goes on committing meanwhile, and calls ``continueCheckpoint()`` when it has ended. Every other call may
-  /// come in between; `checkpoint`, `close` and `abandon` give up what was begun. By default the checkpoint is over when this returns.
+  /// The store runs that on a thread of its own, goes on committing meanwhile, and calls ``continueCheckpoint()`` when it has ended. Every
+  /// other call may come in between; `checkpoint`, `close` and `abandon` give up what was begun. By default the checkpoint is over when
+  /// this returns.
   /// - Returns: The long part; `nil` when the checkpoint is over.
   /// - Throws: as `checkpoint`.
   func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)?
@@ -119,7 +174,9 @@ public protocol StorageBackend: Sendable {
   ///   read, as by default.
   func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport
 
-  /// Ends the use of the store: a clean close leaves one file, or a journal that is not worth folding. Releases locks and descriptors even when it throws.
+  /// Ends the use of the store, and releases locks and descriptors even when it throws.
+  ///
+  /// A clean close leaves one file, or a journal that is not worth folding. The second call does nothing. The backend may be opened again.
   /// - Throws: what prevented a clean close; everything committed is safe in any case.
   func close() throws(RepositoryError)
 
@@ -127,79 +184,4 @@ public protocol StorageBackend: Sendable {
   ///
   /// Called instead of `close`, and before any commit. Unless a backend has a better way, it is closed.
   func abandon()
-}
-
-extension StorageBackend {
-  /// Returns the report as it is: for a backend that has nothing to write before its first commit.
-  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport { report }
-
-  /// Takes both steps of opening, for those who have nothing to judge between them.
-  package func openAndRecover(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    let report = try open(options, visit)
-    guard options.access != .readOnly else { return report }
-    do throws(RepositoryError) {
-      return try recover(report)
-    } catch {
-      abandon()
-      throw error
-    }
-  }
-
-  /// Makes an ordinary commit.
-  public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) { try commit(batch) }
-
-  /// Whether others may commit: yes, to be safe.
-  public var hasOtherWriters: Bool { true }
-
-  /// Whether a checkpoint would pay now.
-  public var wantsCheckpoint: Bool { false }
-
-  /// Whether a checkpoint is worth what it rewrites: always.
-  public var isCheckpointWorthwhile: Bool { true }
-
-  /// Makes the whole checkpoint.
-  public func beginCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
-    try checkpoint()
-    return nil
-  }
-
-  /// Does nothing: for a backend whose checkpoints are over at once.
-  public func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? { nil }
-
-  /// Begins nothing: for a backend that refuses `.shared` when it is opened.
-  public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? { nil }
-
-  /// Does nothing.
-  public func cancelCommit() {}
-
-  /// Tells of nothing: for a backend that nobody else writes to.
-  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? { nil }
-
-  /// Refuses: each run then makes a copy of its own, where one is needed.
-  public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    throw RepositoryError(.unsupported, "this backend does not read copies", file: name)
-  }
-
-  /// Closes the backend.
-  public func abandon() {
-    // The refusal is what the caller must hear.
-    do throws(RepositoryError) { try close() } catch {}
-  }
-}
-
-/// Records to be made durable together, by one call of ``StorageBackend/commit(_:)``.
-public struct WriteBatch: Sendable {
-  /// The records and tombstones in the order of their commits; an address may occur more than once, and the last one holds.
-  public let records: [StoredRecord]
-  /// The numbers of the commits in this batch: it starts one above the store's newest commit, and ends at its new newest.
-  public let commits: ClosedRange<UInt64>
-  /// What the batch must survive.
-  public let durability: Durability
-
-  /// Makes a batch.
-  public init(records: [StoredRecord], commits: ClosedRange<UInt64>, durability: Durability = .durable) {
-    self.records = records
-    self.commits = commits
-    self.durability = durability
-  }
 }

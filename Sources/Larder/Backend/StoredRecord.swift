@@ -25,7 +25,7 @@ public struct StoredRecord: Sendable {
     self.value = value
   }
 
-  /// Where the record is.
+  /// The address of the record.
   public var address: RecordAddress { RecordAddress(collection: collection, key: key) }
 
   /// The checksum that backends store beside a record and compare when they read it.
@@ -46,7 +46,7 @@ public struct StoredRecord: Sendable {
   }
 }
 
-/// Where a record is: its collection and its key, ordered by the bytes of the first, then of the second.
+/// The address of a record: its collection and its key, ordered by the bytes of the first, then of the second.
 public struct RecordAddress: Hashable, Comparable, Sendable {
   /// The collection.
   public let collection: String

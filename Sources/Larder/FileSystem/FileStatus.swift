@@ -1,33 +1,25 @@
 internal import Foundation
 
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
-
-/// What a file system says of a file without reading it.
+/// The status of a file: kind, identity, size, mode, links and owner.
 public struct FileStatus: Hashable, Sendable {
-  /// What stands at a path.
+  /// The kind of a file.
   public enum Kind: Hashable, Sendable {
     case file, directory, symbolicLink
     /// A named pipe, a socket or a device.
     case other
   }
 
-  /// What it is; stores are kept in plain files only.
+  /// The kind of the file; stores are kept in plain files only.
   public var kind: Kind
-  /// Which file it is, whatever its name; `nil` where the file system does not tell files apart.
+  /// The identity of the file, whatever its name; `nil` where the file system does not tell files apart.
   public var identity: FileIdentity?
   /// The size in bytes.
   public var size: Int
   /// The permission bits.
   public var mode: UInt16
-  /// How many names the file has; 0 when it was removed while it was open.
+  /// The number of names that the file has; 0 when it was removed while it was open.
   public var linkCount: Int
-  /// Whose it is; `nil` where files have no owners.
+  /// The owner; `nil` where files have none.
   public var owner: FileOwner?
 
   /// Describes a file.
@@ -41,7 +33,7 @@ public struct FileStatus: Hashable, Sendable {
   }
 }
 
-/// Which file something is, whatever its name: two paths with equal identities lead to one file.
+/// The identity of a file, whatever its name: two paths with equal identities lead to one file.
 public struct FileIdentity: Hashable, Sendable {
   /// The device that holds the file.
   public let device: UInt64
@@ -55,7 +47,7 @@ public struct FileIdentity: Hashable, Sendable {
   }
 }
 
-/// Whose a file is.
+/// The owner of a file.
 public struct FileOwner: Hashable, Sendable {
   /// The number of the user.
   public var user: UInt32
@@ -91,7 +83,7 @@ extension FileStatus {
 }
 
 extension RepositoryError {
-  /// Refuses whatever stands where a plain file is needed: a store is never read from it or written to it.
+  /// Returns the error for anything else in the place of a plain file: a store is never read from it or written to it.
   static func notAPlainFile(_ kind: FileStatus.Kind, _ path: String) -> RepositoryError {
     let found =
       switch kind {

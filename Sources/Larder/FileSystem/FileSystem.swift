@@ -1,20 +1,52 @@
 // FileSystem/ is the only room that talks to the operating system's files.
 // Invariant: every failure is typed and names its file; absence is nil. Called by JSONFile/ and by other backends' locks.
+// The platform's C library comes with Foundation, which re-exports it everywhere: there are no conditional imports.
 
 public import Foundation
 
 /// The operations that a durable file format needs: the seam at which crashes and faults are simulated.
 ///
+/// Stores use ``POSIXFileSystem`` unless they are given another one. Tests give the simulated one of `LarderTesting`, which forgets what
+/// was not synced:
+///
+/// ```swift
+/// let backend = JSONFileBackend(file: url, fileSystem: SimulatedFileSystem())
+/// ```
+///
+/// A replacement is durable in four steps: ``create(_:)`` under a temporary name and write, ``OpenFile/sync()``, ``rename(_:to:)``,
+/// ``syncDirectory(_:)``.
+///
 /// All calls are synchronous and may block: call them from a store's executor. Paths are absolute. Symbolic links are not followed.
 /// A missing file is `nil`; every failure is a ``RepositoryError`` that names the path: `.protectedDataUnavailable` for EACCES and EPERM,
 /// `.full` for ENOSPC, EDQUOT and EFBIG, `.inputOutput` for the rest, each with the ``SystemCallError`` underneath.
+///
+/// ## Topics
+///
+/// ### Files
+/// - ``open(_:writable:)``
+/// - ``create(_:)``
+/// - ``rename(_:to:)``
+/// - ``remove(_:)``
+/// - ``status(of:)``
+/// - ``OpenFile``
+///
+/// ### Directories
+/// - ``createDirectory(_:)``
+/// - ``syncDirectory(_:)``
+/// - ``entries(of:)``
+///
+/// ### Locks
+/// - ``lock(_:)``
+/// - ``lockShared(_:waiting:)``
+/// - ``HeldLock``
+/// - ``HeldSharedLock``
 public protocol FileSystem: Sendable {
   /// Opens an existing file for reading, or for reading and writing; `nil` when there is none.
   ///
   /// Never waits, whatever stands there.
   /// - Throws: `.unsupported` for anything but a plain file.
   func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)?
-  /// Returns what stands at a path, without opening it and without following a link; `nil` when nothing does.
+  /// Returns the status of the file at a path, without opening it and without following a link; `nil` when there is none.
   ///
   /// By default the file is opened for it.
   func status(of path: String) throws(RepositoryError) -> FileStatus?
@@ -28,21 +60,22 @@ public protocol FileSystem: Sendable {
   func createDirectory(_ path: String) throws(RepositoryError)
   /// Makes the entries of a directory durable.
   func syncDirectory(_ path: String) throws(RepositoryError)
-  /// The names in a directory, in no particular order; `nil` when there is no such directory.
+  /// Returns the names in a directory, in no particular order; `nil` when there is no such directory.
   func entries(of directory: String) throws(RepositoryError) -> [String]?
   /// Takes the exclusive lock that this file stands for, creating the file; never waits.
   /// - Throws: `.alreadyOpen` when this process holds it, `.locked` when another one does.
   func lock(_ path: String) throws(RepositoryError) -> any HeldLock
-  /// Takes part in the lock that this file stands for, creating the file: with others who do so too, and with nobody who calls ``lock(_:)``.
+  /// Takes a share in the lock that this file stands for, creating the file: beside other shares, and never beside ``lock(_:)``.
   ///
-  /// Waits, at most as long as it is told, while another one who takes part is alone with it.
-  /// - Throws: `.alreadyOpen` when this process holds it by ``lock(_:)``, `.locked` when another one does; `.unsupported` where locks cannot
+  /// Waits, at most for the timeout, while another process is alone with the lock.
+  /// - Throws: `.alreadyOpen` when this process holds it by ``lock(_:)``, `.locked` when another one does; `.unsupported` where locks
+  ///   cannot
   ///   be shared, as by default.
   func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock
 }
 
 extension FileSystem {
-  /// Asks the file, once it is open: a file system of one's own need not tell without.
+  /// Opens the file to ask it: a file system of your own need not tell without.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     guard let file = try open(path, writable: false) else { return nil }
     let status = try file.status()
@@ -50,7 +83,7 @@ extension FileSystem {
     return status
   }
 
-  /// Refuses: a file system of one's own need not have locks that can be shared.
+  /// Throws `.unsupported`: a file system of your own need not have shared locks.
   public func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
     throw RepositoryError(.unsupported, "this file system has no locks that can be shared", file: path)
   }
@@ -60,7 +93,7 @@ extension FileSystem {
 public protocol OpenFile: AnyObject, Sendable {
   /// The path it was opened at.
   var path: String { get }
-  /// Returns what the file system says of the file now, whatever name it has by now; without an identity by default.
+  /// Returns the status of the file now, whatever name it has by now; without an identity by default.
   func status() throws(RepositoryError) -> FileStatus
   /// Locks the file itself, whatever its names, until it is closed; never waits. By default nothing is locked.
   ///
@@ -68,9 +101,9 @@ public protocol OpenFile: AnyObject, Sendable {
   func lock() throws(RepositoryError)
   /// Gives the file to an owner as far as this process may, which is no error where it may not. By default nothing is done.
   func setOwner(_ owner: FileOwner) throws(RepositoryError)
-  /// Its size in bytes.
+  /// Returns its size in bytes.
   func size() throws(RepositoryError) -> Int
-  /// Its permission bits.
+  /// Returns its permission bits.
   func mode() throws(RepositoryError) -> UInt16
   /// Sets its permission bits.
   func setMode(_ mode: UInt16) throws(RepositoryError)
@@ -89,11 +122,11 @@ public protocol OpenFile: AnyObject, Sendable {
 }
 
 extension OpenFile {
-  /// Tells size and mode: a file system of one's own need not tell files apart.
+  /// Returns size and mode only: a file system of your own need not tell files apart.
   public func status() throws(RepositoryError) -> FileStatus { FileStatus(identity: nil, size: try size(), mode: try mode()) }
-  /// Leaves the size as it is.
+  /// Does nothing: the space stays in use.
   public func cut(to size: Int) throws(RepositoryError) {}
-  /// Locks nothing.
+  /// Does nothing: such files are not locked themselves.
   public func lock() throws(RepositoryError) {}
   /// Does nothing.
   public func setOwner(_ owner: FileOwner) throws(RepositoryError) {}
@@ -105,15 +138,15 @@ public protocol HeldLock: AnyObject, Sendable {
   func release()
 }
 
-/// A part in a lock that others may hold too.
+/// A share in a lock that other processes may hold too.
 ///
-/// Whoever finds nobody else begins alone, prepares what the lock guards, and then lets the others in.
+/// The first process has the lock alone, prepares what it guards, and then lets the others in.
 public protocol HeldSharedLock: HeldLock {
-  /// Whether nobody else takes part, nor can, until ``share()`` or `release`.
+  /// Whether no other process has a share, nor can get one, until ``share()`` or `release`.
   var isAlone: Bool { get }
-  /// Lets others take part.
-  /// - Throws: `.locked` when somebody took the lock for himself in this moment.
+  /// Lets other processes take shares.
+  /// - Throws: `.locked` when another process took the lock exclusively in this moment.
   func share() throws(RepositoryError)
-  /// Becomes alone again if nobody else takes part; else gives the part up, and only `release` may follow.
+  /// Becomes alone again if no other process has a share; else gives the share up, and only `release` may follow.
   func reclaim() -> Bool
 }

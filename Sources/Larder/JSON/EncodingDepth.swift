@@ -1,13 +1,14 @@
 internal import Foundation
 
-/// How deeply a value's encoding nests, found out before it is encoded.
+/// The nesting depth of a value's encoding, found without encoding it.
 ///
 /// An encoder calls the value, which calls the encoder, and so on: `JSONEncoder` has no limit, and a value that is nested 20,000 deep would
 /// overflow the stack of its thread. So the value is first encoded into nothing, by an encoder that stops where it gets too deep.
 enum EncodingDepth {
   /// Whether a value nests far deeper than the limit, so that encoding it would not be safe.
   ///
-  /// Levels that leave no bracket in the text (an optional, a raw value) count too; what is near the limit is left to ``JSONSyntax`` to judge.
+  /// Levels that leave no bracket in the text (an optional, a raw value) count too; what is near the limit is left to ``JSONSyntax`` to
+  /// judge.
   ///
   /// Cost: what the value's own `encode(to:)` costs, and some nanoseconds for each property.
   static func isUnsafe(_ value: some Encodable, limit: Int) -> Bool {
@@ -17,7 +18,7 @@ enum EncodingDepth {
     return tally.isTooDeep
   }
 
-  /// What the parts of one value have in common.
+  /// The state that the probes of one value share.
   final class Tally {
     let limit: Int
     var isTooDeep = false

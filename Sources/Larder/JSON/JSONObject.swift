@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The members of a JSON object, as a migration step changes them.
 ///
-/// Members that a step does not touch keep their values exactly, numbers digit by digit. Names are equal only if their bytes are. There is no
-/// order: records are stored with their names sorted.
+/// Members that a step does not touch keep their values exactly, numbers digit by digit. Names are equal only if their bytes are. There is
+/// no order: records are stored with their names sorted.
 public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   private var members: [RecordKey: JSONValue] = [:]
 
@@ -57,7 +57,7 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   /// The names of all members, in the order of their bytes.
   public var names: [String] { members.keys.sorted().map(\.text) }
 
-  /// How many members there are.
+  /// The number of members.
   public var count: Int { members.count }
 
   /// Gives a member another name; does nothing when there is no such member, and replaces one that has the new name.

@@ -5,7 +5,7 @@ internal import Foundation
 /// What an encoder gives is looked at before it is stored: `JSONEncoder` writes `NaN` for `Decimal.nan`, which nothing can read back and
 /// which would make the whole file invalid. Unpaired surrogates are refused too, though the grammar lets them pass: no decoder takes them.
 enum JSONSyntax {
-  /// What a text was found to be.
+  /// The result of checking a text.
   enum Verdict: Equatable {
     /// JSON, nested no deeper than the limit.
     ///
@@ -39,7 +39,7 @@ struct JSONScan {
   private let depthLimit: Int
   private var index = 0
   private var depth = 0
-  /// Which of the containers around are objects: the innermost in the lowest bit.
+  /// The kinds of the containers around: a set bit for an object, the innermost in the lowest bit.
   private var inner: UInt64 = 0
   private var outer: UInt64 = 0
   private var hasUnusualNumber = false
@@ -250,7 +250,7 @@ struct JSONScan {
     guard index + 6 <= bytes.count, bytes[index] == UInt8(ascii: "\\"), bytes[index + 1] == UInt8(ascii: "u") else { return nil }
     var unit: UInt16 = 0
     for byte in bytes[(index + 2)..<(index + 6)] {
-      guard let digit = Character(UnicodeScalar(byte)).hexDigitValue, byte < 0x80 else { return nil }
+      guard let digit = Hexadecimal.value(of: byte) else { return nil }
       unit = unit << 4 | UInt16(digit)
     }
     index += 6

@@ -88,38 +88,3 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Ex
   /// Makes an object; of two members with one name the last one holds.
   public init(dictionaryLiteral members: (String, JSONValue)...) { self = .object(JSONObject(members)) }
 }
-
-/// A JSON number as it is written, so that no digit is lost however large or precise it is.
-///
-/// Equal only if the text is: `1` is not `1.0`.
-public struct JSONNumber: Hashable, Sendable, CustomStringConvertible {
-  /// The number as JSON writes it.
-  public let text: String
-
-  /// Makes an integer, of any width.
-  public init(_ value: some BinaryInteger) { text = String(value) }
-
-  /// Makes a number with the fewest digits that read back as the same `Double`; `nil` when it is not finite.
-  public init?(_ value: Double) {
-    guard value.isFinite else { return nil }
-    text = value.description
-  }
-
-  /// Takes a number as JSON writes it; `nil` when it is not one.
-  public init?(text: String) {
-    var reader = JSONReader(Array(text.utf8))
-    guard let number = reader.number(), reader.isAtEnd else { return nil }
-    self.text = number
-  }
-
-  init(checked text: String) { self.text = text }
-
-  /// The number as an integer; `nil` when it is not written as one, or does not fit.
-  public func exactly<Integer: FixedWidthInteger>(_ type: Integer.Type) -> Integer? { Integer(text, radix: 10) }
-
-  /// The nearest `Double`; infinite for a number that is too large for one.
-  public var doubleValue: Double { Double(text) ?? .nan }
-
-  /// The text.
-  public var description: String { text }
-}

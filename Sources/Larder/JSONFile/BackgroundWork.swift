@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A long part of a checkpoint, which another thread does beside commits, and which can be given up at any moment.
+/// A long part of a checkpoint that runs beside commits on another thread, and can be given up at any moment.
 final class BackgroundWork<Output: Sendable>: Sendable {
   private let body: @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output
   private let isGivenUp = Atomic(false)
@@ -17,7 +17,7 @@ final class BackgroundWork<Output: Sendable>: Sendable {
     }
   }
 
-  /// Throws `.cancelled` when the work was given up: called by the work now and then.
+  /// Checks for cancellation: the work calls this now and then.
   func check() throws(RepositoryError) {
     if isGivenUp.load(ordering: .acquiring) { throw RepositoryError(.cancelled, "the checkpoint was given up") }
   }
@@ -32,7 +32,7 @@ final class BackgroundWork<Output: Sendable>: Sendable {
     }
   }
 
-  /// Why it has failed, if it has.
+  /// The error that the work has thrown, if any.
   var failure: RepositoryError? {
     outcome.withLock { outcome in
       guard case .failure(let error) = outcome else { return nil }
@@ -51,8 +51,8 @@ final class BackgroundWork<Output: Sendable>: Sendable {
   }
 }
 
-/// A value that is freed by the thread that says so, whoever else still holds the box: freeing a million changes, or the file that they were
-/// folded from, takes longer than a commit may wait.
+/// A value that is freed by the thread that says so, whoever else still holds the box: freeing a million changes, or the file that they
+/// were folded from, takes longer than a commit may wait.
 final class Disposal<Value: Sendable>: Sendable {
   private let value: Mutex<Value?>
 

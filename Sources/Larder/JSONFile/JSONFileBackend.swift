@@ -1,18 +1,42 @@
 // JSONFile/ keeps a store in one JSON document that people can read, and a journal beside it while the store is open.
-// Invariant: snapshot and journal together hold everything acknowledged, at every moment of every operation. Called through StorageBackend.
+// Invariant: main file and journal together hold everything acknowledged, at every moment of every operation. Called through
+// StorageBackend.
 
 public import Foundation
 internal import Synchronization
 
-/// Keeps a store in a JSON file: a complete, valid document at all times, with a journal beside it while the store is open.
+/// A backend that keeps a store in a JSON file: a complete, valid document at all times, with a journal beside it while the store is open.
+///
+/// ```swift
+/// let store = try await Store.open(JSONFileBackend(file: url))
+/// let spots = try await store.repository(RepositorySchema<Spot>("spots"))
+/// ```
+///
+/// For a store with one repository, ``LocalRepository/init(jsonFile:schema:options:)`` does the same in one line.
 ///
 /// A save appends to the journal, so that it costs the same for ten records and for a hundred thousand; a checkpoint folds the journal into
-/// a new document. After a clean close only the document remains, and beside one of more than 4 MiB a journal of up to an eighth of its size, which
-/// is not worth folding yet. It can be read with any tool but not edited by hand: every line has a
-/// checksum.
+/// a new document. After a clean close only the document remains, and beside one of more than 4 MiB a journal of up to an eighth of its
+/// size, which is not worth folding yet. It can be read with any tool but not edited by hand: every line has a checksum.
 ///
 /// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if asked for), `-quarantine-…` (bytes that were cut from a journal), and
 /// `-tmp` while one of them is being written.
+///
+/// One process at a time writes the file, and every other open is refused: `.alreadyOpen` in this process, `.locked` in another.
+///
+/// ## Cost
+///
+/// Opening reads the whole file, and keeps every record in memory as bytes until it is first used. A durable commit is one write and one
+/// sync. A checkpoint rewrites the document on another thread, with memory for the changes and some MiB.
+///
+/// ## Topics
+///
+/// ### Making a backend
+/// - ``init(file:)``
+/// - ``init(file:fileSystem:)``
+///
+/// ### Formats
+/// - <doc:JSONSnapshotFormat>
+/// - <doc:JournalFormat>
 public final class JSONFileBackend: StorageBackend {
   private let paths: JSONFilePaths
   private let isFileURL: Bool
@@ -31,18 +55,15 @@ public final class JSONFileBackend: StorageBackend {
     case closed
   }
 
-  /// What tests set otherwise.
+  /// Sizes that tests set otherwise.
   package struct Tuning: Sendable {
-    /// How much journal is allocated at a time, in bytes: a multiple of 512.
+    /// The number of bytes of journal that are allocated at a time: a multiple of 512.
     package var journalChunk = 64 << 10
-    /// Off only to show that the tests notice.
-    package var comparesChecksums = true
-    /// Up to which size a document is rewritten for any change, in bytes.
+    /// The size up to which a document is rewritten for any change, in bytes.
     package var smallFile = 4 << 20
 
-    package init(journalChunk: Int = 64 << 10, comparesChecksums: Bool = true, smallFile: Int = 4 << 20) {
+    package init(journalChunk: Int = 64 << 10, smallFile: Int = 4 << 20) {
       self.journalChunk = journalChunk
-      self.comparesChecksums = comparesChecksums
       self.smallFile = smallFile
     }
   }
@@ -65,7 +86,7 @@ public final class JSONFileBackend: StorageBackend {
   }
 
   /// The path of the JSON document.
-  public var name: String { paths.snapshot }
+  public var name: String { paths.mainFile }
 
   /// Reads the store, whatever a crash has left of it, and hands over every record; nothing is created but the lock, and nothing changed.
   ///
@@ -77,7 +98,7 @@ public final class JSONFileBackend: StorageBackend {
     guard options.access != .shared else {
       throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
     }
-    guard isFileURL else { throw RepositoryError(.unsupported, "not the URL of a file", file: name) }
+    guard isFileURL else { throw RepositoryError(.unsupported, "expected the URL of a file", file: name) }
     let isFree = phase.withLock { phase in
       switch phase {
       case .new, .closed:
@@ -115,22 +136,23 @@ public final class JSONFileBackend: StorageBackend {
     }
   }
 
-  /// Nobody is followed: a file that is open for reading shows the state found at open.
+  /// `false`: a file that is open for reading shows the state found at open.
   public var hasOtherWriters: Bool { false }
 
   /// Appends the batch to the journal as one frame, and syncs it if the batch is durable.
   ///
-  /// - Throws: as ``StorageBackend/commit(_:)``; `.dataMissing` or `.locked` when the store's files were removed, replaced or moved while it is
+  /// - Throws: as ``StorageBackend/commit(_:)``; `.dataMissing` or `.locked` when the store's files were removed, replaced or moved while
+  ///   it is
   ///   open: nothing was written then, and the store goes on once they are back.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commit(batch) }
   }
 
-  /// Appends deletions to the space that the journal keeps for them, and folds it, so that the space of what was deleted is free; where there is
-  /// no room in it, writes the document anew without what is deleted.
+  /// Appends deletions to the space that the journal keeps for them, and folds it, so that the space of what was deleted is free; where
+  /// there is no room in it, writes the document anew without what is deleted.
   ///
-  /// For the new document the journal gives back what it has allocated ahead: there is room for some records that stay. Tombstones that have none are
-  /// forgotten, and the report of the next opening says since when deletions are known.
+  /// For the new document the journal gives back what it has allocated ahead: there is room for some records that stay. Tombstones that
+  /// have none are forgotten, and the report of the next opening says since when deletions are known.
   /// - Throws: as ``commit(_:)``; `.full` when what stays has no room beside the old document.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commitOnFullDisk(batch) }
@@ -204,8 +226,8 @@ public final class JSONFileBackend: StorageBackend {
     try JSONFileBackend(file: url, fileSystem: fileSystem, tuning: tuning).open(StoreOptions(access: .readOnly), visit)
   }
 
-  /// Folds the journal into the document if that is worth it (see ``isCheckpointWorthwhile``), else makes it durable; gives up the lock, which
-  /// happens even when the first fails.
+  /// Folds the journal into the document if that is worth it (see ``isCheckpointWorthwhile``), else makes it durable; gives up the lock,
+  /// which happens even when the first fails.
   ///
   /// - Throws: what prevented a clean close; the journal then stays, and the next open replays it.
   public func close() throws(RepositoryError) {
@@ -230,11 +252,11 @@ public final class JSONFileBackend: StorageBackend {
 
   private var recovery: JSONFileRecovery { JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning) }
 
-  private func reading(_ options: StoreOptions) -> JSONFileReading {
-    JSONFileReading(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
+  private func reading(_ options: StoreOptions) -> JSONFileReader {
+    JSONFileReader(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
   }
 
-  /// The open store; what was read and is written to has been accepted, so that it is recovered first if nobody has said so.
+  /// Returns the open store; one that was read and not recovered is recovered first, since writing to it accepts it.
   private func store(_ phase: inout Phase) throws(RepositoryError) -> JSONFileStore {
     switch phase {
     case .open(let store): return store

@@ -1,15 +1,15 @@
 internal import Foundation
 
-/// Reads the files of a JSON store, whatever state a crash has left them in: the first step of opening, which changes nothing.
+/// The first step of opening: reads the files of a JSON store in whatever state a crash has left them, and changes nothing.
 ///
-/// Nothing is decided on bytes that a crash could still take away: directory, snapshot and journal are synced before they are read.
+/// Nothing is decided on bytes that a crash could still take away: directory, main file and journal are synced before they are read.
 struct JSONFileOpening {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let tuning: JSONFileBackend.Tuning
   let options: StoreOptions
 
-  /// What is there, for the second step to write what is missing.
+  /// The files that were found, for the second step of opening.
   struct Found: Sendable {
     let lock: any HeldLock
     let options: StoreOptions
@@ -33,7 +33,7 @@ struct JSONFileOpening {
   /// Hands over the records.
   func run(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> (Found, OpenReport) {
     try paths.checkLength()
-    for path in [paths.snapshot, paths.journal] {
+    for path in [paths.mainFile, paths.journal] {
       // Before anything is made, and also where the main file is missing.
       guard let kind = try fileSystem.status(of: path)?.kind, kind != .file else { continue }
       throw .notAPlainFile(kind, path)
@@ -43,7 +43,7 @@ struct JSONFileOpening {
     do throws(RepositoryError) {
       try fileSystem.syncDirectory(paths.directory)
       let removed = try (fileSystem.entries(of: paths.directory) ?? []).filter(paths.isTemporary).sorted()
-      guard let file = try MainFile.open(paths.snapshot, fileSystem) else {
+      guard let file = try MainFile.open(paths.mainFile, fileSystem) else {
         try checkAbsence()
         let report = OpenReport(storeID: UUID(), commit: .zero, isNew: true, removedTemporaryFiles: removed)
         return (Found(lock: lock, options: options), report)
@@ -61,14 +61,16 @@ struct JSONFileOpening {
     }
   }
 
-  /// Makes sure that there is nothing that a main file leaves behind.
+  /// Refuses a missing main file whose journal, previous generation or quarantine is there.
   private func checkAbsence() throws(RepositoryError) {
     for path in [paths.journal, paths.previous] {
       guard try fileSystem.status(of: path) != nil else { continue }
-      throw RepositoryError(.dataMissing, "the main file is gone, but not what belongs to it: \(path)", file: paths.snapshot)
+      throw RepositoryError(
+        .dataMissing, "main file missing, but \(path) exists; put the file back, or move that away", file: paths.mainFile)
     }
     if let name = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine) {
-      throw RepositoryError(.dataMissing, "the main file is gone, but not what belongs to it: \(name)", file: paths.snapshot)
+      throw RepositoryError(
+        .dataMissing, "main file missing, but \(name) exists; put the file back, or move that away", file: paths.mainFile)
     }
   }
 
@@ -76,13 +78,13 @@ struct JSONFileOpening {
     _ file: any OpenFile, _ lock: any HeldLock, _ removed: [String], _ visit: (StoredRecord) -> Void
   ) throws(RepositoryError) -> (Found, OpenReport) {
     try file.sync()
-    let snapshot = try file.read(at: 0, count: file.size())
+    let mainFile = try file.read(at: 0, count: file.size())
     let journalData = try readJournal()
-    let reader = SnapshotReader(data: snapshot, file: paths.snapshot, comparesChecksums: tuning.comparesChecksums)
+    let reader = MainFileReader(data: mainFile, file: paths.mainFile)
     let header = try reader.readHeader()
     let replay = try journalData.map { data throws(RepositoryError) in
       try JSONFileReplay(
-        data, over: header, paths: paths, recovery: options.recovery, comparesChecksums: tuning.comparesChecksums)
+        data, over: header, paths: paths, recovery: options.recovery)
     }
     let changes = replay?.changes ?? [:]
     var tombstones: [RecordAddress: UInt64] = [:]
@@ -105,7 +107,7 @@ struct JSONFileOpening {
     return (found, report)
   }
 
-  /// What an earlier open has cut that then failed, or was killed, so that nobody has heard of it.
+  /// Returns the cut of an earlier open that failed or was killed before it reported it.
   private func unreportedCut() throws(RepositoryError) -> OpenReport.CutTail? {
     for name in try (fileSystem.entries(of: paths.directory) ?? []).sorted() where paths.unreportedCut(name, byteCount: 0) != nil {
       let size = try fileSystem.status(of: (paths.directory == "/" ? "" : paths.directory) + "/" + name)?.size
@@ -114,7 +116,7 @@ struct JSONFileOpening {
     return nil
   }
 
-  /// The bytes of the journal, synced; `nil` when there is none.
+  /// Returns the bytes of the journal, synced; `nil` when there is none.
   private func readJournal() throws(RepositoryError) -> Data? {
     guard let file = try fileSystem.open(paths.journal, writable: false) else { return nil }
     try file.sync()
@@ -123,7 +125,7 @@ struct JSONFileOpening {
     return data
   }
 
-  /// Returns what recovery will cut.
+  /// Returns the tail that recovery will cut, if any.
   private func cut(of contents: JournalReader.Contents) -> OpenReport.CutTail? {
     guard case .torn(let end, let isAmbiguous) = contents.tail else { return nil }
     return .init(

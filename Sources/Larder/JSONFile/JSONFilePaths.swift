@@ -3,11 +3,11 @@ internal import Foundation
 /// The names of a JSON store's files, all beside the main file and derived from its name.
 struct JSONFilePaths: Sendable {
   let directory: String
-  /// The snapshot: a JSON document, complete at all times.
-  let snapshot: String
+  /// The main file: a JSON document, complete at all times.
+  let mainFile: String
   /// The name of the main file in its directory.
   let name: String
-  /// What the names of quarantine files begin with: the main file's name, shortened and with a checksum where it is so long that theirs
+  /// The prefix of the names of quarantine files: the main file's name, shortened and with a checksum where it is so long that theirs
   /// would not fit.
   private let quarantineStem: String
 
@@ -20,16 +20,16 @@ struct JSONFilePaths: Sendable {
 
   init(_ file: URL) {
     let url = file.standardizedFileURL
-    snapshot = url.path
+    mainFile = url.path
     directory = url.deletingLastPathComponent().path
     name = url.lastPathComponent
     quarantineStem = Self.quarantineStem(of: url.lastPathComponent)
   }
 
-  var journal: String { snapshot + "-journal" }
-  var lock: String { snapshot + "-lock" }
-  /// The generation before the snapshot, kept if the options ask for it.
-  var previous: String { snapshot + "-previous" }
+  var journal: String { mainFile + "-journal" }
+  var lock: String { mainFile + "-lock" }
+  /// The generation before the main file, kept if the options ask for it.
+  var previous: String { mainFile + "-previous" }
 
   /// Refuses a name from which the names beside it cannot be made: it would open, and fail at every save.
   func checkLength() throws(RepositoryError) {
@@ -37,18 +37,15 @@ struct JSONFilePaths: Sendable {
     throw RepositoryError(
       .unsupported,
       "the file's name has \(name.utf8.count) bytes; at most \(Self.longestName - Self.longestSuffix) leave room for "
-        + "the names beside it", file: snapshot)
+        + "the names beside it", file: mainFile)
   }
 
-  /// Bytes that were cut from a journal; never removed by Larder.
+  /// Returns the path for bytes that are cut from a journal; never removed by Larder.
   func quarantine(generation: UInt64, offset: Int) -> String {
     (directory == "/" ? "" : directory) + "/\(quarantineStem)-quarantine-\(generation)-\(offset)"
   }
 
-  /// Returns where a file is written before it is renamed into place.
-  static func temporary(for path: String) -> String { path + "-tmp" }
-
-  /// Returns where a copy is written before it gets this name: a name of its own, for another file may have the usual one.
+  /// Returns a path under which a copy is written before it gets its name: a random one, since another file may have the usual one.
   static func copy(for path: String) -> String { path + "-copy-\(Hexadecimal.string(UInt64.random(in: .min ... .max)))-tmp" }
 
   /// Whether a name in this directory is one that ``copy(for:)`` has made for the main file.
@@ -58,10 +55,10 @@ struct JSONFilePaths: Sendable {
     return number.count == 16 && number.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
-  /// Where bytes that were cut lie until their cut was reported.
+  /// Returns the path of bytes that were cut, until their cut was reported.
   static func unreported(_ cut: OpenReport.CutTail) -> String { cut.quarantineFile + (cut.isAmbiguous ? "-due" : "-torn") }
 
-  /// What a name says that ``unreported(_:)`` has made; `nil` for any other.
+  /// Returns the cut that a name made by ``unreported(_:)`` describes; `nil` for any other name.
   func unreportedCut(_ other: String, byteCount: Int) -> OpenReport.CutTail? {
     for (ending, isAmbiguous) in [("-due", true), ("-torn", false)] where isQuarantine(other) && other.hasSuffix(ending) {
       let numbers = other.dropFirst(quarantineStem.count + "-quarantine-".count).dropLast(ending.count).split(separator: "-")

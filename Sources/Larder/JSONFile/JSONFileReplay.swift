@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// What a journal adds to the snapshot that it continues.
+/// The commits that a journal adds to the main file that it continues.
 struct JSONFileReplay: Sendable {
   let contents: JournalReader.Contents
-  /// The newest record or tombstone of every address that the snapshot does not have.
+  /// The newest record or tombstone of every address that the main file does not have.
   let changes: [RecordAddress: StoredRecord]
-  /// How many commits the snapshot did not have.
+  /// The number of commits that the main file did not have.
   let commitCount: Int
-  /// Whether a newer snapshot has everything that the journal has, so that only the crash has left it here.
+  /// Whether a newer main file has everything that the journal has, so that only the crash has left it here.
   let isFolded: Bool
 
-  /// Reads the journal and keeps what the snapshot does not have yet.
-  /// - Throws: `.corrupted` for a journal that is damaged or not that snapshot's; `.newerSchema`.
+  /// Reads the journal and keeps what the main file does not have yet.
+  /// - Throws: `.corrupted` for a journal that is damaged or not that main file's; `.newerSchema`.
   init(
-    _ data: Data, over header: SnapshotHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery, comparesChecksums: Bool
+    _ data: Data, over header: MainFileHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery
   ) throws(RepositoryError) {
-    let reader = JournalReader(data: data, file: paths.journal, comparesChecksums: comparesChecksums, snapshotCommit: header.commit)
+    let reader = JournalReader(data: data, file: paths.journal, mainFileCommit: header.commit)
     var changes: [RecordAddress: StoredRecord] = [:]
     let contents = try reader.read { record throws(RepositoryError) in changes[record.address] = record }
     try Self.check(contents.header, continues: header, paths)
@@ -29,23 +29,23 @@ struct JSONFileReplay: Sendable {
     isFolded = contents.header.generation < header.generation && commitCount == 0
   }
 
-  /// Refuses a journal that the snapshot did not name: one of the two is a copy, or comes from another time.
-  private static func check(_ journal: JournalHeader, continues header: SnapshotHeader, _ paths: JSONFilePaths) throws(RepositoryError) {
+  /// Refuses a journal that the main file did not name: one of the two is a copy, or comes from another time.
+  private static func check(_ journal: JournalHeader, continues header: MainFileHeader, _ paths: JSONFilePaths) throws(RepositoryError) {
     func mismatch(_ message: String, _ file: String? = nil) -> RepositoryError {
       RepositoryError(.corrupted, message, file: file ?? paths.journal, offset: 0)
     }
     guard journal.storeID == header.storeID else { throw mismatch("the journal belongs to another store") }
     guard journal.generation <= header.generation else {
-      throw mismatch("the main file is older than its journal; was it restored from a copy?", paths.snapshot)
+      throw mismatch("the main file is older than its journal; was it restored from a copy?", paths.mainFile)
     }
     guard journal.base <= header.commit, journal.generation < header.generation || journal.base == header.commit else {
       throw mismatch("the journal does not continue the main file")
     }
-    // A snapshot that names no journal to come was written by an older version, which named none at all.
+    // A main file that names no journal to come was written by an older version, which named none at all.
     guard let next = header.journal else { return }
     guard journal.generation == header.generation ? journal.tag == next : journal.salt == header.folded else {
       throw mismatch(
-        "the journal belongs to another copy of the main file; put that back, or move the journal away to open this one", paths.snapshot)
+        "the journal belongs to another copy of the main file; put that back, or move the journal away to open this one", paths.mainFile)
     }
   }
 }

@@ -1,35 +1,6 @@
 internal import Dispatch
 internal import Foundation
 
-/// A checkpoint that goes on beside commits.
-///
-/// First the snapshot is written, with everything up to one commit; then it is put into place, and the journal has that and what came
-/// since, which recovers to the same; then the frames that came since are carried over to a new journal, which takes the place of the old one.
-/// Whatever waits for the disk is done beside commits: the names are made durable there too, before anything is dropped or acknowledged that
-/// depends on them.
-struct FoldInProgress: Sendable {
-  enum Part: Sendable {
-    case snapshot(BackgroundWork<MainFile>, SnapshotDraft)
-    case journal(BackgroundWork<CarriedJournal>, JournalCarrier)
-    /// Makes the name of the new journal durable, which takes the place of another one.
-    case name(BackgroundWork<Void>, JournalWriter)
-  }
-  let part: Part
-  /// Where the frames begin in the journal that the new snapshot does not have.
-  let mark: Int
-  /// How often frames that came meanwhile were carried over.
-  var rounds = 0
-}
-
-/// A journal to come, as far as it has the frames of the one before.
-struct CarriedJournal: Sendable {
-  let file: any OpenFile
-  let sourceEnd: Int
-  let end: Int
-  /// The last commit that it has, synced.
-  let commit: UInt64
-}
-
 extension JSONFileStore {
   /// The most that is carried over between two commits, in bytes.
   private static var mostAtOnce: Int { 256 << 10 }
@@ -47,18 +18,18 @@ extension JSONFileStore {
     givenUp = nil
     let draft = draft()
     let work = BackgroundWork<MainFile> { work throws(RepositoryError) in try draft.write(work) }
-    folding = FoldInProgress(part: .snapshot(work, draft), mark: journal.end)
+    folding = FoldInProgress(part: .mainFile(work, draft), mark: journal.end)
     changes = [:]
     return { work.run() }
   }
 
-  /// Goes on with a checkpoint whose long part has ended.
+  /// Continues a checkpoint whose long part has ended.
   /// - Returns: The next long part; `nil` when the checkpoint is over, or was given up.
   func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)? {
     if let error = givenUp.take() { throw error }
     guard let folding else { return nil }
     switch folding.part {
-    case .snapshot(let work, _):
+    case .mainFile(let work, _):
       do throws(RepositoryError) {
         try checkHealth()
         try checkFiles()
@@ -71,7 +42,7 @@ extension JSONFileStore {
         throw error
       }
       let next = carryOver(from: folding.mark)
-      // What the snapshot was made of is let go of elsewhere.
+      // What the main file was made of is let go of elsewhere.
       let disposal = Disposal(folding)
       guard let next else {
         DispatchQueue.global(qos: .utility).async { disposal.run() }
@@ -113,26 +84,23 @@ extension JSONFileStore {
     }
   }
 
-  /// Begins a journal for the new snapshot with the frames that it does not have; first makes the name of the snapshot durable.
+  /// Begins a journal for the new main file with the frames that it does not have; first makes the name of the main file durable.
   private func carryOver(from mark: Int) -> (@Sendable () -> Void)? {
     guard let journal else { return nil }
-    let new = JournalHeader(
-      storeID: main.header.storeID, generation: main.header.generation, base: main.header.commit, salt: .random(in: .min ... .max),
-      tag: main.header.journal ?? 0)
+    let new = JournalHeader(continuing: main.header)
     let carrier = JournalCarrier(source: journal.file, old: journal.header, new: new, name: paths.journal)
     let (fileSystem, owner, end, commit, directory) = (fileSystem, main.owner, journal.end, journal.lastCommit, paths.directory)
-    let temporary = JSONFilePaths.temporary(for: paths.journal)
+    let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
     let room = room
     let work = BackgroundWork<CarriedJournal> { work throws(RepositoryError) in
       try fileSystem.syncDirectory(directory)
-      try fileSystem.remove(temporary)
-      let file = try fileSystem.create(temporary)
-      if let owner { try file.setOwner(owner) }
-      try new.bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
-      let target = try carrier.carry(mark..<end, to: file, at: new.bytes.count, work)
-      try carrier.makeRoom(room, in: file, at: target)
-      try file.sync()
-      return CarriedJournal(file: file, sourceEnd: end, end: target, commit: commit)
+      return try replacement.write(owner: owner) { file throws(RepositoryError) in
+        try new.bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
+        let target = try carrier.carry(mark..<end, to: file, at: new.bytes.count, work)
+        try carrier.makeRoom(room, in: file, at: target)
+        try file.sync()
+        return CarriedJournal(file: file, sourceEnd: end, end: target, commit: commit)
+      }
     }
     folding = FoldInProgress(part: .journal(work, carrier), mark: mark)
     return { work.run() }
@@ -152,7 +120,7 @@ extension JSONFileStore {
     return { work.run() }
   }
 
-  /// How much is allocated behind what was carried over, in bytes: room for what is carried over between two commits, and for the next ones.
+  /// The space behind the frames that were carried over: for those that are carried over between two commits, and for the next commits.
   private var room: JournalCarrier.Room {
     JournalCarrier.Room(chunk: tuning.journalChunk, count: journal.map { $0.end > Self.mostAtOnce } == true ? 2 * Self.mostAtOnce : 0)
   }
@@ -174,7 +142,7 @@ extension JSONFileStore {
     let new = try JournalWriter(
       continuing: carried.file, contents, chunk: tuning.journalChunk, name: paths.journal,
       durableThrough: mustSync ? commit : carried.commit, growingIn: fileSystem)
-    try fileSystem.rename(JSONFilePaths.temporary(for: paths.journal), to: paths.journal)
+    try FileReplacement(path: paths.journal, fileSystem: fileSystem).rename()
     (journal, isJournalDurable) = (new, false)
     let (fileSystem, directory) = (fileSystem, paths.directory)
     let work = BackgroundWork<Void> { _ throws(RepositoryError) in try fileSystem.syncDirectory(directory) }
@@ -190,13 +158,13 @@ extension JSONFileStore {
   func giveUpFolding() {
     guard let folding = folding.take() else { return }
     switch folding.part {
-    case .snapshot(let work, let draft):
-      if let unused = work.giveUp() { draft.discard(unused.file) }
+    case .mainFile(let work, let draft):
+      if let unused = work.giveUp() { draft.replacement.discard(unused.file) }
       changes = draft.changes.merging(changes) { $1 }
     case .journal(let work, _):
       if work.giveUp() != nil { isMainDurable = true }
       // The old journal has everything; a temporary file that stays is removed by the next open.
-      do throws(RepositoryError) { try fileSystem.remove(JSONFilePaths.temporary(for: paths.journal)) } catch {}
+      FileReplacement(path: paths.journal, fileSystem: fileSystem).discard()
     case .name(let work, let old):
       // What is under way for the old journal must not meet a later one that has its name and number.
       old.stopGrowing()

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// An open JSON store: the snapshot that is in place, the journal, and what the journal holds over the snapshot.
+/// An open JSON store: the main file that is in place, the journal, and what the journal holds over the main file.
 final class JSONFileStore {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
@@ -8,7 +8,7 @@ final class JSONFileStore {
   let options: StoreOptions
   let lock: any HeldLock
   var main: MainFile
-  /// Whether the snapshot's name is durable too.
+  /// Whether the main file's name is durable too.
   var isMainDurable = true
   /// Made by the first commit.
   var journal: JournalWriter?
@@ -16,17 +16,17 @@ final class JSONFileStore {
   var isJournalDurable = true
   /// A new journal that was not taken into use, because its name could not be made durable.
   var unusedJournal: FileIdentity?
-  /// The salt of that journal: the next snapshot must name it, or it would be refused beside it.
+  /// The salt of that journal: the next main file must name it, or it would be refused beside it.
   var unusedSalt: UInt32?
-  /// Why the checkpoint that went on beside commits was given up, until it is told.
+  /// The reason for giving up the checkpoint beside commits, until `continueCheckpoint` throws it.
   var givenUp: RepositoryError?
-  /// The newest record or tombstone of every address that is in the journal and not in the snapshot.
+  /// The newest record or tombstone of every address that is in the journal and not in the main file.
   var changes: [RecordAddress: StoredRecord]
   /// The checkpoint that goes on beside commits, if one does; what it is at work on is not among the changes.
   var folding: FoldInProgress?
-  /// When the first of them was made, or found when the store was opened.
+  /// The moment of the oldest change, or of opening if that found it.
   var oldestChange: ContinuousClock.Instant?
-  /// Where the journal ended when it was last tried to fold it for a value that had no room.
+  /// The end of the journal at the last attempt to fold it for a value that had no room.
   var triedToGiveBackAt: Int?
   /// The newest commit.
   private(set) var commit: UInt64
@@ -77,13 +77,13 @@ final class JSONFileStore {
   func checkUse(of batch: WriteBatch) throws(RepositoryError) {
     try checkHealth()
     guard batch.commits.lowerBound == commit + 1, batch.commits.upperBound < .max else {
-      throw .notConsecutive(batch, after: Revision(commit), file: paths.snapshot)
+      throw .notConsecutive(batch, after: Revision(commit), file: paths.mainFile)
     }
     try check(batch)
     try checkFiles()
   }
 
-  /// Takes over what a batch has changed.
+  /// Notes the changes of a batch that was appended.
   func note(_ batch: WriteBatch) {
     for record in batch.records { changes[record.address] = record }
     if oldestChange == nil { oldestChange = .now }
@@ -99,90 +99,6 @@ final class JSONFileStore {
     } catch {
       throw noted(error)
     }
-  }
-
-  /// Reads snapshot and journal back.
-  func verify() -> VerifyReport {
-    var report = VerifyReport(commit: Revision(commit))
-    do throws(RepositoryError) {
-      try checkFiles()
-      let fold = fold()
-      let count = try fold.countLines()
-      report.tombstoneCount = fold.tombstones.count
-      report.recordCount = count - report.tombstoneCount
-      try verifyJournal()
-    } catch {
-      report.problems.append(error)
-    }
-    return report
-  }
-
-  /// Reads the journal file again, and compares what it holds with what was committed.
-  private func verifyJournal() throws(RepositoryError) {
-    guard let journal else { return }
-    guard let file = try fileSystem.open(paths.journal, writable: false) else {
-      throw RepositoryError(.dataMissing, "the journal is gone while its store is open", file: paths.journal)
-    }
-    let data = try file.read(at: 0, count: file.size())
-    try file.close()
-    let reader = JournalReader(data: data, file: paths.journal, comparesChecksums: tuning.comparesChecksums)
-    let contents = try reader.read { _ in }
-    guard contents.header == journal.header, contents.lastCommit == journal.lastCommit, contents.tail == .clean else {
-      throw RepositoryError(
-        .corrupted, "the journal ends at commit \(contents.lastCommit), not \(journal.lastCommit)", file: paths.journal,
-        offset: UInt64(contents.end))
-    }
-  }
-
-  /// Writes a snapshot of everything to a new file, durably, under another name first.
-  func backup(to target: JSONFilePaths) throws(RepositoryError) {
-    try checkHealth()
-    try target.checkLength()
-    try fileSystem.createDirectory(target.directory)
-    for path in [target.snapshot, target.journal, target.previous] {
-      guard try fileSystem.status(of: path) == nil else {
-        throw RepositoryError(.alreadyExists, "there is a store already, or what one has left", file: path)
-      }
-    }
-    removeInterruptedCopies(of: target)
-    let fold = fold()
-    var header = fold.header
-    // No journal of this store continues the copy.
-    (header.folded, header.journal) = (nil, SnapshotHeader.newTag())
-    let temporary = JSONFilePaths.copy(for: target.snapshot)
-    let file = try fileSystem.create(temporary)
-    do throws(RepositoryError) {
-      // What nobody has locked was interrupted.
-      try file.lock()
-      if let owner = main.owner { try file.setOwner(owner) }
-      var writer = SnapshotWriter(file, header)
-      try fold.write(to: &writer)
-      try writer.finish()
-      guard try fileSystem.status(of: target.snapshot) == nil else {
-        throw RepositoryError(.alreadyExists, "there is a store already", file: target.snapshot)
-      }
-      try fileSystem.rename(temporary, to: target.snapshot)
-      try file.close()
-    } catch {
-      // The failure is what the caller must hear of; a temporary file that stays is removed by the next copy to this name.
-      do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
-      throw error
-    }
-    try fileSystem.syncDirectory(target.directory)
-  }
-
-  /// Removes what earlier copies to this name have left that were cut short; a copy that somebody is writing is locked.
-  private func removeInterruptedCopies(of target: JSONFilePaths) {
-    // What cannot be looked at or removed is in nobody's way.
-    do throws(RepositoryError) {
-      for name in try (fileSystem.entries(of: target.directory) ?? []).filter(target.isCopy) {
-        let path = (target.directory == "/" ? "" : target.directory) + "/" + name
-        guard let file = try fileSystem.open(path, writable: false) else { continue }
-        do throws(RepositoryError) { try file.lock() } catch { continue }
-        try fileSystem.remove(path)
-        try file.close()
-      }
-    } catch {}
   }
 
   /// Folds the journal if that is worth it, else makes it durable, and gives up the locks.
@@ -211,82 +127,18 @@ final class JSONFileStore {
     lock.release()
   }
 
-  // MARK: -
-
-  /// Makes sure that what is synced is found again: a power cut could bring the journal before this one back.
-  ///
-  /// Waits for the checkpoint that sees to it, if one does: after a sync that failed, a second one that succeeds says nothing.
-  /// - Throws: `.outcomeUnknown`; something else when the directory could not be opened, which says nothing of the name.
-  func syncJournalName() throws(RepositoryError) {
-    if isJournalDurable { return }
-    do throws(RepositoryError) {
-      if case .name(let work, _) = folding?.part {
-        work.run()
-        if work.failure?.isOfOpening != true {
-          try work.result()
-          isJournalDurable = true
-          return
-        }
-      }
-      try fileSystem.syncDirectory(paths.directory)
-    } catch {
-      throw error.isOfOpening ? error : unsynced(error)
-    }
-    isJournalDurable = true
-  }
-
-  /// The error for a directory whose sync has failed.
-  func unsynced(_ error: RepositoryError) -> RepositoryError {
-    RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error)
-  }
+  // MARK: Health
 
   func checkHealth() throws(RepositoryError) {
     guard let poison else { return }
-    throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", file: paths.snapshot, underlying: poison)
+    throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", file: paths.mainFile, underlying: poison)
   }
 
   var isPoisoned: Bool { poison != nil }
 
-  /// The error, after which nothing more is written if it is that of a sync.
+  /// Returns the error, and stops all writing if it is that of a sync.
   func noted(_ error: RepositoryError) -> RepositoryError {
     if error.code == .outcomeUnknown { poison = error }
     return error
-  }
-
-  /// Makes sure that the names of snapshot and journal still mean the files that are open: what is written to others could not be found again.
-  ///
-  /// Cost: two calls of `lstat`.
-  /// - Throws: `.dataMissing`, or `.locked` for a journal that somebody else has made.
-  func checkFiles() throws(RepositoryError) {
-    try main.check(paths.snapshot, fileSystem)
-    let found = try fileSystem.status(of: paths.journal)
-    guard let journal else {
-      guard let found, unusedJournal == nil || found.identity != unusedJournal else { return }
-      throw RepositoryError(.locked, "somebody else has made a journal while the store is open", file: paths.journal)
-    }
-    guard let found else {
-      throw RepositoryError(
-        .dataMissing, "the journal is gone while its store is open; put it back, or close the store", file: paths.journal)
-    }
-    guard found.kind == .file, journal.identity == nil || found.identity == journal.identity, found.size >= journal.allocated else {
-      throw RepositoryError(
-        .dataMissing, "the journal was cut or replaced while its store is open; put it back, or close the store", file: paths.journal)
-    }
-  }
-
-  /// Refuses what the format cannot hold.
-  private func check(_ batch: WriteBatch) throws(RepositoryError) {
-    var size = 0
-    for record in batch.records {
-      size += JournalFormat.operationHeaderSize + record.collection.utf8.count + record.key.byteCount + (record.value?.count ?? 0)
-      guard let value = record.value else { continue }
-      guard value.withUnsafeBytes({ $0.isOneLine }) else {
-        throw RepositoryError(
-          .encodingFailed, "a value is one line of JSON", file: paths.snapshot, keyHash: record.key.hash)
-      }
-    }
-    guard size < 1 << 31, batch.records.count < 1 << 24 else {
-      throw RepositoryError(.tooLarge, "a batch is at most 2 GiB and 16 million records", file: paths.snapshot)
-    }
   }
 }

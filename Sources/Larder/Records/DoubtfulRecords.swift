@@ -1,9 +1,10 @@
 internal import HashTreeCollections
 internal import Synchronization
 
-/// The records that changed since a collection's base was made, and that were not seen to decode.
+/// The records that changed since a collection's base was made and are not known to decode.
 ///
-/// Copies of a ``RecordMap`` share one until they change. A record that is found to decode is taken out for all of them: it does so for good.
+/// Copies of a ``RecordMap`` share one until they change. A record that is found to decode is taken out for all of them: it does so for
+/// good.
 final class DoubtfulRecords: Sendable {
   private let slots: Mutex<TreeDictionary<RecordKey, RecordSlot>>
 
@@ -19,9 +20,9 @@ final class DoubtfulRecords: Sendable {
   /// Puts a record in the place of its key, or takes that out; for the only map that has this.
   func set(_ slot: RecordSlot?, for key: RecordKey) { slots.withLock { $0[key] = slot } }
 
-  /// The records that nobody has touched yet, or that do not decode.
+  /// Returns the records that were not decoded yet, or that do not decode.
   ///
-  /// Cost: a look at each of those that this has given the last time, and at those that came since.
+  /// Cost: linear in the records that the last call returned, and those that came since.
   func unread() -> [RecordSlot] {
     let slots = slots.withLock { $0 }
     let left = slots.filter { $0.value.reading != .readable }

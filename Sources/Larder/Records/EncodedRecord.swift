@@ -5,7 +5,7 @@ struct EncodedRecord: Sendable {
   let key: RecordKey
   let schemaVersion: Int
   let value: Data
-  /// What ``value`` decodes to, where that was tried.
+  /// The value that ``value`` decodes to, where that was tried.
   let decoded: (any DecodedRecord)?
 
   func slot(at revision: Revision, sameMeaning: ClosedRange<Revision>? = nil) -> RecordSlot {

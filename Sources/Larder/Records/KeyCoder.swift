@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Turns ids into keys, injectively: two ids share a key only if they are the same id, byte for byte.
+/// A coder of ids as keys, injective: two ids share a key only if they are the same id, byte for byte.
 ///
 /// A `String` is its own key; integers are decimal digits; a `UUID` is its upper-case text; a `RawRepresentable` whose raw value
 /// is one of these is its raw value's key; everything else is its JSON with sorted keys. The form is chosen by the type, once.
@@ -34,7 +34,7 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     }
   }
 
-  /// The key of an id.
+  /// Returns the key of an id.
   /// - Throws: `.invalidKey` when the id does not encode, or is longer than the limit.
   func key(for id: ID) throws(RepositoryError) -> RecordKey {
     let key: RecordKey
@@ -49,7 +49,7 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     return key
   }
 
-  /// The key of an id that is about to be stored, having tried that the key decodes to the same id.
+  /// Returns the key of an id that is about to be stored, and tries that it decodes to the same id.
   /// - Throws: `.invalidKey` as ``key(for:)``, and for an id that its own coding does not preserve.
   func keyForStoring(_ id: ID) throws(RepositoryError) -> RecordKey {
     let key = try key(for: id)
@@ -66,7 +66,7 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     return key
   }
 
-  /// The id of a key that was made here; `nil` where the type's own coding does not lead back.
+  /// Returns the id of a key that was made here; `nil` where the type's own coding does not lead back.
   func id(of key: RecordKey) -> ID? {
     let id: ID?
     switch ID.self {
@@ -100,7 +100,7 @@ private func isPlain(_ type: Any.Type) -> Bool {
 
 private func rawType<Value: RawRepresentable>(of type: Value.Type) -> Any.Type { Value.RawValue.self }
 
-/// The key text of the plain kinds of id, looking through raw values; `nil` for others.
+/// Returns the key text of the plain kinds of id, looking through raw values; `nil` for others.
 private func plainText(of id: Any) -> String? {
   switch id {
   case let text as String: text

@@ -37,12 +37,12 @@ final class RecordBase: Sendable {
 
   static let empty = RecordBase([])
 
-  /// The slot of a key.
+  /// Returns the slot of a key.
   ///
   /// Cost: one hash and, on average, less than two comparisons; before ``index()``, as many as halving takes.
   func slot(for key: RecordKey) -> RecordSlot? { position(of: key).map { slots[$0] } }
 
-  /// The place of a key's slot in ``slots``.
+  /// Returns the position of a key's slot in ``slots``.
   ///
   /// Cost: as ``slot(for:)``.
   func position(of key: RecordKey) -> Int? {
@@ -51,12 +51,12 @@ final class RecordBase: Sendable {
     return position == 0 ? nil : Int(position - 1)
   }
 
-  /// How many slots ``unread()`` looks at, at most.
+  /// The number of slots that ``unread()`` looks at, at most.
   var doubtfulCount: Int { doubtful.withLock { $0.count } }
 
-  /// The slots that nobody has touched yet, or that do not decode.
+  /// Returns the slots that were not decoded yet, or that do not decode.
   ///
-  /// Cost: a look at each of those that this has given the last time; at the first call, at all.
+  /// Cost: linear in the slots that the last call returned; at the first call, in all.
   func unread() -> [RecordSlot] {
     let slots = doubtful.withLock { $0 }
     let left = slots.filter { $0.reading != .readable }

@@ -11,7 +11,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   private let hasTriedRoundTrip = Atomic(false)
   private let plan: MigrationPlan
   private let valueType = ObjectIdentifier(DecodedValue<Item>.self)
-  /// Why a value must not be saved, whatever it encodes to.
+  /// Returns the error for a value that must not be saved, whatever it encodes to.
   private let refusal: (@Sendable (Item) -> RepositoryError?)?
 
   init(
@@ -27,7 +27,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]  // so that files can be compared line by line
   }
 
-  /// A value as bytes under its key; with `decoding`, also what these bytes decode to, for who will ask at once.
+  /// Returns a value as bytes under its key; with `decoding`, also the value that these bytes decode to, for an index or observer.
   /// - Throws: `.invalidKey`, `.encodingFailed`, `.tooLarge`, `.decodingFailed`, `.unsupported`.
   func encode(_ item: Item, decoding: Bool) throws(RepositoryError) -> EncodedRecord {
     let key = try keys.keyForStoring(item.id)
@@ -42,8 +42,8 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     let isUnusual = try RecordLimit.check(limits, key: key, encoded: value)
     var decoded: DecodedValue<Item>?
     if decoding || isUnusual || !hasTriedRoundTrip.load(ordering: .relaxed) {
-      // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again. And a number that
-      // is JSON and that no decoder takes.
+      // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again. And a number
+      // that is JSON and that no decoder takes.
       decoded = DecodedValue(try decode(value, key: key))
       hasTriedRoundTrip.store(true, ordering: .relaxed)
     }
@@ -64,14 +64,14 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     return records
   }
 
-  /// A value as one of the repository's type; `nil` for one that a repository of another type has decoded.
+  /// Returns a decoded value as the repository's type; `nil` for one that a repository of another type has decoded.
   ///
   /// Compares what is known, since to look up the type by its parameters takes longer than to test a record.
   func typed(_ value: any DecodedRecord) -> DecodedValue<Item>? {
     ObjectIdentifier(type(of: value)) == valueType ? unsafeDowncast(value, to: DecodedValue<Item>.self) : nil
   }
 
-  /// The value of stored bytes, which must carry the id that its key says.
+  /// Returns the value of stored bytes, which must carry the id that its key says.
   /// - Throws: `.decodingFailed`.
   func decode(_ value: Data, key: RecordKey) throws(RepositoryError) -> Item {
     let item: Item
@@ -86,7 +86,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     return item
   }
 
-  /// The value of bytes that an older version wrote, and what it is stored as from now on.
+  /// Returns the value of bytes that an older version wrote, and the bytes that it is stored as from now on.
   ///
   /// The result is decoded from its new encoding, so that memory never shows something that the next launch will not.
   /// - Throws: `.migrationFailed`.

@@ -1,5 +1,5 @@
 extension RecordMap {
-  /// Returns how many records do not decode, with the error of one of them; the others are decoded by this.
+  /// Returns the number of records that do not decode, with the error of one of them; the others are decoded by this.
   ///
   /// Cost: linear the first time, without decoding again what was touched before; then a look at what changed and at what did not decode.
   func undecodable<Item>(_ coder: RecordCoder<Item>) -> (count: Int, first: RepositoryError?) {
@@ -13,7 +13,7 @@ extension RecordMap {
     return (count, first)
   }
 
-  /// How many records nobody has touched yet, and how many of the others do not decode.
+  /// The numbers of records that were not decoded yet, and of those among the others that do not decode.
   ///
   /// Cost: a look at each record the first time, then at those that may not decode.
   var tally: (untouched: Int, undecodable: Int) {
@@ -28,6 +28,8 @@ extension RecordMap {
     return (untouched, undecodable)
   }
 
+  /// Checks that every record decodes.
+  ///
   /// - Throws: `.decodingFailed` with the number of records that do not decode, and the hashes of the keys of the first of them.
   func checkDecodable<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) {
     var failed: [RecordSlot] = []
@@ -42,6 +44,6 @@ extension RecordMap {
       keyHash: failed[0].key.hash, underlying: failed[0].failure(coder))
   }
 
-  /// How many keys an error names.
+  /// The number of keys that an error names.
   private static var namedKeys: Int { 8 }
 }

@@ -6,7 +6,7 @@ internal import HashTreeCollections
 /// O(log of the changes).
 struct RecordMap: Sendable {
   private var base: RecordBase
-  /// What changed since: a slot, or `nil` where a record of the base was deleted.
+  /// The changes since the base: a slot, or `nil` where a record of the base was deleted.
   private var overlay: TreeDictionary<RecordKey, RecordSlot?> = [:]
   private(set) var count: Int
   /// Those of the overlay that may not decode.
@@ -88,7 +88,7 @@ struct RecordMap: Sendable {
     return base.slots.indices.lazy.filter { !isChanged[$0] }.map { base.slots[$0] }
   }
 
-  /// How many records ``forEachDoubtful(_:)`` visits, at most.
+  /// The number of records that ``forEachDoubtful(_:)`` visits, at most.
   var doubtfulCount: Int { base.doubtfulCount + doubtful.count }
 
   /// Visits, in no order, the records that may not decode: those that were not seen to.

@@ -49,7 +49,7 @@ final class RecordSlot: Sendable {
     content.withLock { if case .encoded = $0 { true } else { false } }
   }
 
-  /// What is known of whether the record decodes.
+  /// The result of decoding the record so far.
   enum Reading { case untouched, readable, unreadable }
 
   var reading: Reading {

@@ -10,7 +10,21 @@ internal import Foundation
 /// ```
 ///
 /// A record is brought up by each step from its own version on, when it is read or in the background, whichever comes first. So a step must
-/// give the same result for the same record. What it throws leaves that record as it was, reports it, and stops no other.
+/// give the same result for the same record. When a step throws, its record stays as it was and is reported; other records are migrated.
+/// Try a plan on a store without changing it with ``Store/dryRun(_:schema:options:)``.
+///
+/// ## Cost
+///
+/// A typed step decodes and encodes each older record once; a step on the JSON object parses and writes it. The background run commits a
+/// batch at a time, so that saves go on meanwhile.
+///
+/// ## Topics
+///
+/// ### Making a step
+/// - ``init(from:_:to:_:)``
+/// - ``init(from:_:)``
+/// - ``JSONObject``
+/// - ``JSONValue``
 public struct Migration: Sendable {
   /// The version that the step begins from; it leads to the next.
   public let from: Int
@@ -18,8 +32,8 @@ public struct Migration: Sendable {
 
   /// Makes a step from one type to another; the last step of a plan mostly leads to the repository's own type.
   ///
-  /// The old type is decoded from JSON and the new one encoded as JSON, so both must spell their coding keys as the versions they stand for.
-  /// A result that nests deeper than a record may (128) fails for its record, as what the step throws does.
+  /// The old type is decoded from JSON and the new one encoded as JSON, so both must spell their coding keys as the versions they stand
+  /// for. A result that nests deeper than a record may (128) fails for its record, as what the step throws does.
   public init<Old: Decodable & Sendable, New: Encodable & Sendable>(
     from version: Int, _ old: Old.Type, to new: New.Type, _ migrate: @escaping @Sendable (Old) throws -> New
   ) {
@@ -55,7 +69,7 @@ struct MigrationPlan: Sendable {
   let version: Int
   let steps: [Migration]
 
-  /// What is wrong with the plan, if anything: it names the step.
+  /// The defect of the plan, if any; the error names the step.
   var defect: RepositoryError? {
     guard !steps.isEmpty else { return nil }
     let sorted = steps.map(\.from).sorted()

@@ -1,7 +1,37 @@
 // Schema/ holds what an app declares of a collection: its name, its version, and the steps from older versions; and what is done with them.
 // Invariant: a schema is a plain value; whether it fits a store is decided when a repository is opened. Called by Store.
 
-/// What an app declares of a collection: its name in the store, and the version of its records.
+/// The declaration of a collection: its name in the store, the version of its records, its indexes and its migrations.
+///
+/// ```swift
+/// let schema = RepositorySchema<Spot>(
+///   "spots", version: 2, indexes: [.unique(\.slug), .ordered(\.country, \.name), .geo(\.latitude, \.longitude)],
+///   migrations: [.init(from: 1) { object in object["timeZone"] = "UTC" }])
+/// let spots = try await LocalRepository(jsonFile: url, schema: schema)
+/// ```
+///
+/// A schema is a plain value. Opening a repository checks it against the store; ``validate()`` checks it in a test. The name and the
+/// version are stored with every record, so change the version whenever the stored form of a record changes, and declare a step from the
+/// old one. Indexes are not stored: they can be added and removed at any time.
+///
+/// ## Cost
+///
+/// An index costs memory for each record and time for each write, and is made when a query first uses it. Without one, a query looks at
+/// every record. Older records are brought up when they are read, or in the background.
+///
+/// ## Topics
+///
+/// ### Declaring
+/// - ``init(_:version:indexes:migrations:)``
+/// - ``name``
+/// - ``version``
+/// - ``indexes``
+/// - ``migrations``
+/// - ``RepositoryIndex``
+/// - ``Migration``
+///
+/// ### Testing
+/// - ``validate()``
 public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendable {
   /// The name of the collection in the store: "records" unless given.
   ///
@@ -40,6 +70,7 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
 }
 
 extension RepositorySchema {
+  /// Checks the name, the version and the steps.
   /// - Throws: `.unsupported` for a schema that cannot be stored.
   func check() throws(RepositoryError) {
     guard CollectionName.isValid(name) else {

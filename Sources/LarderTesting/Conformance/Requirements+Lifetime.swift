@@ -67,6 +67,22 @@ extension BackendRequirement {
       try backend.close()
       try trial.open()
     },
+    BackendRequirement(
+      "aClosedBackendOpensAgain", "a backend that was closed or abandoned opens again, and hands out what was committed"
+    ) { trial in
+      try trial.open()
+      try trial.commit(.put("a"))
+      let backend = try trial.backend
+      try trial.close()
+      try trial.open(backend)
+      try trial.commit(.put("b"))
+      try trial.close()
+      _ = try backend.open(.init()) { _ in }
+      backend.abandon()
+      try trial.open(backend)
+      try trial.commit(.put("c"))
+      try trial.reopen()
+    },
     BackendRequirement("closeIsFinal", "commit, flush, checkpoint and backup of a closed backend throw closed") { trial in
       try trial.open()
       try trial.commit(.put("a"))

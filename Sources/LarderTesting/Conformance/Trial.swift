@@ -23,8 +23,11 @@ final class Trial {
 
   /// Opens a new backend on the place, and compares what it hands out with what it must hold.
   @discardableResult
-  func open(_ options: StoreOptions = .init()) throws -> OpenReport {
-    let backend = try place.makeBackend()
+  func open(_ options: StoreOptions = .init()) throws -> OpenReport { try open(place.makeBackend(), options) }
+
+  /// Opens a backend that is on the place, and compares what it hands out with what it must hold.
+  @discardableResult
+  func open(_ backend: any StorageBackend, _ options: StoreOptions = .init()) throws -> OpenReport {
     let (report, records) = try Self.open(backend, options)
     openBackend = backend
     try compare(records)

@@ -61,15 +61,15 @@ struct POSIXSharedLockTests {
   @Test func aFullDiskLetsOneInWhoIsAlone() throws {
     // What a crash has left says "shared": it must not let anybody in beside the one who cannot write.
     try Data("1 shared\n".utf8).write(to: URL(fileURLWithPath: path))
-    let first = try POSIXSharedLock.acquire(path, waiting: .zero) { _, descriptor in ftruncate(descriptor, 0) == 0 ? ENOSPC : errno }
+    let first = try POSIXSharedLock.acquire(path, waiting: .zero) { _, file in ftruncate(file.descriptor, 0) == 0 ? ENOSPC : errno }
     #expect(first.isAlone)
     #expect(failure { () throws(RepositoryError) in try take() } == .locked)
     try first.share()
     try take().release()
     first.release()
     let failing = failure { () throws(RepositoryError) in
-      try POSIXSharedLock.acquire(path, waiting: .zero) { _, descriptor in
-        _ = LockFile.write(.shared, to: descriptor)
+      try POSIXSharedLock.acquire(path, waiting: .zero) { _, file in
+        _ = file.write(.shared)
         return EIO
       }
     }

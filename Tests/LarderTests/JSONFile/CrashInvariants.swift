@@ -22,6 +22,8 @@ struct CrashInvariants {
 
   let workload: CrashWorkload
   let tuning: JSONFileBackend.Tuning
+  /// Puts a file system between the files and the reader: a mutation.
+  var through: (SimulatedFileSystem) -> any FileSystem = { $0 }
 
   /// Checks them all, or only those that the first opening shows (not I5 and I6); the files are changed by it.
   func check(
@@ -53,7 +55,7 @@ struct CrashInvariants {
   }
 
   private func open(_ files: SimulatedFileSystem, _ invariant: String) throws -> Opened {
-    let backend = JSONFileBackend(file: CrashWorkload.file, fileSystem: files, tuning: tuning)
+    let backend = JSONFileBackend(file: CrashWorkload.file, fileSystem: through(files), tuning: tuning)
     var records: [RecordAddress: StoredRecord] = [:]
     var repeated: RecordAddress?
     do {

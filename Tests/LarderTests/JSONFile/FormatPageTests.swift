@@ -53,14 +53,14 @@ import Testing
 
 /// The store that the pages show: fixed inputs, so that its bytes are the same on every machine.
 enum FormatExample {
-  static let header = SnapshotHeader(
+  static let header = MainFileHeader(
     storeID: UUID(uuid: (0xC0, 0xFF, 0xEE, 0x00, 0x12, 0x34, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xEF, 0x01, 0x23, 0x45, 0x67)),
     generation: 2, commit: 3, tombstonesSince: 0, folded: 0x5E6F_7A8B, journal: 0x4D3C_2B1A)
 
   /// Two records and a tombstone.
   static func snapshot() throws -> Data {
     try written { file in
-      var writer = SnapshotWriter(file, header)
+      var writer = MainFileWriter(file, header)
       for record in [
         record("brest", revision: 1, #"{"id":"brest","stars":4}"#), record("crozon", revision: 3, #"{"id":"crozon","stars":3}"#),
         record("ouessant", revision: 2, nil),

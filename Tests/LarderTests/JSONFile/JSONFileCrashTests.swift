@@ -14,10 +14,10 @@ struct JSONFileCrashTests {
   private static let tuning = JSONFileBackend.Tuning(journalChunk: 512)
 
   private static func explore(
-    _ workload: CrashWorkload, seed: UInt64, tuning: JSONFileBackend.Tuning = tuning,
-    through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }
+    _ workload: CrashWorkload, seed: UInt64,
+    through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }, reading: @escaping (SimulatedFileSystem) -> any FileSystem = { $0 }
   ) throws -> CrashExplorer.Exploration {
-    let invariants = CrashInvariants(workload: workload, tuning: tuning)
+    let invariants = CrashInvariants(workload: workload, tuning: tuning, through: reading)
     return try CrashExplorer(seed: seed, imagesPerPoint: 200).explore(through: wrap) { files, promise in
       try workload.run(on: files, tuning: tuning, promise)
     } check: { image, promises in
@@ -94,11 +94,11 @@ struct JSONFileCrashTests {
   // MARK: Teeth: each of these defects must be found
 
   private func finding(
-    in workload: CrashWorkload, tuning: JSONFileBackend.Tuning = tuning,
-    through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }
+    in workload: CrashWorkload,
+    through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }, reading: @escaping (SimulatedFileSystem) -> any FileSystem = { $0 }
   ) -> String {
     do {
-      _ = try Self.explore(workload, seed: 1, tuning: tuning, through: wrap)
+      _ = try Self.explore(workload, seed: 1, through: wrap, reading: reading)
       return ""
     } catch let failure as CrashExplorer.Failure {
       return "\(failure.underlying)"
@@ -121,7 +121,7 @@ struct JSONFileCrashTests {
 
   @Test(arguments: [CrashWorkload.batches, .largeRecords])
   func ignoredChecksumsAreFound(workload: CrashWorkload) {
-    let found = finding(in: workload, tuning: .init(journalChunk: 512, comparesChecksums: false))
+    let found = finding(in: workload, reading: { ChecksumMendingFiles(base: $0) })
     #expect(found.hasPrefix("I"), "\(found)")
   }
 }

@@ -59,6 +59,7 @@ final class LogBackend: StorageBackend {
 
   func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access == .exclusive || defect == .ignoresAccess else { throw RepositoryError(.unsupported, file: name) }
+    if defect == .opensOnce, state.withLock({ $0.wasClosed }) { throw RepositoryError(.closed, file: name) }
     let isFree = Self.openPaths.withLock { $0.insert(name).inserted }
     guard isFree || defect == .opensTwice else { throw RepositoryError(.alreadyOpen, file: name) }
     state.withLock { $0.holdsPath = true }

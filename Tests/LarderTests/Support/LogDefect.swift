@@ -9,7 +9,7 @@ enum LogDefect: String, CaseIterable, Sendable {
   case closeKeepsAllTombstones, forgetsNewestTombstones, handsOutTwice, hidesHorizon
   case mergesCollections, mergesCollectionCases, cutsKeysAtNUL, normalisesKeys, mergesKeyCases, losesTheEmptyKey, losesPaths, cutsLongKeys
   case reencodesValues, takesNullForADeletion, losesLargeValues, losesManyRecords
-  case opensTwice, refusedCloseReleases, keepsLockWhenDropped, keepsBufferedInMemory, closeDropsBuffered, secondCloseThrows
+  case opensTwice, opensOnce, refusedCloseReleases, keepsLockWhenDropped, keepsBufferedInMemory, closeDropsBuffered, secondCloseThrows
   case flushesWhenClosed, flushDropsBuffered, checkpointDropsTombstones, checkpointKeepsOneCollection, secondCheckpointEmpties
   case verifyCountsTombstones, backupIsOld, backupReplaces
   case createsWhileOpening, cutsWhileOpening, recoveryForgets
@@ -52,6 +52,7 @@ enum LogDefect: String, CaseIterable, Sendable {
     case .losesLargeValues: ["aMebibyteIsKept"]
     case .losesManyRecords: ["tenThousandRecordsAreKept"]
     case .opensTwice: ["aSecondOpenIsRefused", "aRefusedOpenHoldsNothing"]
+    case .opensOnce: ["aClosedBackendOpensAgain"]
     case .refusedCloseReleases: ["aRefusedOpenHoldsNothing"]
     case .keepsLockWhenDropped:
       [

@@ -1,14 +1,6 @@
 internal import Foundation
 internal import Synchronization
 
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
-
 /// An open file of the operating system.
 ///
 /// The descriptor is used and closed under one mutex, so that no call can reach a descriptor that was closed and given out again.
@@ -20,7 +12,7 @@ final class POSIXFile: OpenFile {
     var descriptor: Int32?
     /// Whether the next sync must cover the whole inode: the file is new or its mode was set, which `fdatasync` may leave out.
     var metadataChanged: Bool
-    /// Which file was locked by ``lock()``.
+    /// The identity of the file that ``lock()`` has locked.
     var lock: FileIdentity?
   }
 
@@ -149,7 +141,7 @@ final class POSIXFile: OpenFile {
     }
   }
 
-  /// The status of an open descriptor.
+  /// Returns the status of an open descriptor.
   static func status(of descriptor: Int32, _ path: String) throws(RepositoryError) -> stat {
     var status = stat()
     if case .failed(let number) = SystemCall.uninterrupted({ Int(fstat(descriptor, &status)) }) {

@@ -1,18 +1,10 @@
 internal import Foundation
 
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
-
 /// The files of the operating system, written so that what was synced is on the medium.
 ///
 /// Files are 0600 and directories 0700 whatever the umask. A file's path must not end in a symbolic link: `.unsupported`. The directories
-/// on the way to it may be links, because data directories and `/tmp` often are. `rename` is the system's atomic one and nothing else: where that
-/// fails, it throws. On Darwin every sync is `F_FULLFSYNC`, or `fsync` on file systems that have no stronger one.
+/// on the way to it may be links, because data directories and `/tmp` often are. `rename` is the system's atomic one and nothing else:
+/// where that fails, it throws. On Darwin every sync is `F_FULLFSYNC`, or `fsync` on file systems that have no stronger one.
 public struct POSIXFileSystem: FileSystem {
   /// Makes the file system; it holds no state.
   public init() {}
@@ -109,7 +101,7 @@ public struct POSIXFileSystem: FileSystem {
     }
   }
 
-  /// The names in a directory without `.` and `..`; `nil` when there is no such directory.
+  /// Returns the names in a directory without `.` and `..`; `nil` when there is no such directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? {
     switch try Self.openDescriptor(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) {
     case .failed(ENOENT): return nil
@@ -193,7 +185,7 @@ public struct POSIXFileSystem: FileSystem {
 
 /// The text of paths.
 enum PathText {
-  /// The directory that holds a file, by text alone; "/" for the root itself.
+  /// Returns the directory that holds a file, by text alone; "/" for the root itself.
   static func parent(of path: String) -> String {
     let parts = path.utf8.split(separator: UInt8(ascii: "/"))
     return "/" + parts.dropLast().map { String(Substring($0)) }.joined(separator: "/")

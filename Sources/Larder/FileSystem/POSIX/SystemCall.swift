@@ -1,12 +1,6 @@
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import Foundation
 
-/// What a system call came to: its result, or the value of `errno`.
+/// The outcome of a system call: its result, or the value of `errno`.
 package enum CallOutcome: Hashable, Sendable {
   case done(Int)
   case failed(Int32)

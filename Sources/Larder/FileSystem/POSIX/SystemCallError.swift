@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
+internal import Foundation
 
 /// A system call that failed, by name and `errno`.
 public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -27,7 +21,7 @@ extension RepositoryError {
   /// Whether a file could not be opened, so that nothing was done with it.
   var isOfOpening: Bool { (underlying as? SystemCallError)?.call == "open" }
 
-  /// The error for a system call that failed on a file.
+  /// Returns the error for a system call that failed on a file.
   static func system(_ call: String, _ errorNumber: Int32, file: String, offset: Int? = nil) -> RepositoryError {
     let code: Code =
       switch errorNumber {

@@ -8,7 +8,7 @@ struct JournalCarrier: Sendable {
   /// The name of the old journal, for errors.
   let name: String
 
-  /// How much is read at a time, in bytes; more where a frame is larger.
+  /// The number of bytes that are read at a time; more where a frame is larger.
   private static let pieceSize = 1 << 20
 
   /// Copies whole frames to another file.
@@ -41,9 +41,9 @@ struct JournalCarrier: Sendable {
     return target
   }
 
-  /// How much is allocated behind the last frame.
+  /// The space that is allocated behind the last frame.
   struct Room {
-    /// What sizes are multiples of, in bytes.
+    /// The unit of allocation, in bytes.
     let chunk: Int
     /// For how many bytes of frames there must be room.
     let count: Int

@@ -1,4 +1,4 @@
-// Journal/ is the append-only log beside a snapshot, which makes a save cost the same however many records there are.
+// Journal/ is the append-only log beside a main file, which makes a save cost the same however many records there are.
 // Invariant: what is behind a frame that was synced is zero bytes, at least four. Called by JSONFileBackend and its recovery.
 
 internal import Foundation
@@ -22,17 +22,28 @@ enum JournalFormat {
   static let operationHeaderSize = 32
 }
 
-/// What a journal says of itself.
+/// The header of a journal.
 struct JournalHeader: Hashable, Sendable {
   let storeID: UUID
-  /// The generation of the snapshot that it was made for.
+  /// The generation of the main file that it was made for.
   let generation: UInt64
-  /// The newest commit of that snapshot: the first frame continues it.
+  /// The newest commit of that main file: the first frame continues it.
   let base: UInt64
   /// Makes the checksums of one journal differ from those of another.
   let salt: UInt32
-  /// The tag that the snapshot gave to the journal that continues it; 0 where an older version has written one of them.
-  var tag: UInt32 = 0
+  /// The tag that the main file gave to the journal that continues it; 0 where an older version has written one of them.
+  var tag: UInt32
+
+  /// Makes the header of a new journal that continues a main file.
+  init(continuing main: MainFileHeader) {
+    self.init(
+      storeID: main.storeID, generation: main.generation, base: main.commit, salt: .random(in: .min ... .max), tag: main.journal ?? 0)
+  }
+
+  /// Describes a journal.
+  init(storeID: UUID, generation: UInt64, base: UInt64, salt: UInt32, tag: UInt32 = 0) {
+    (self.storeID, self.generation, self.base, self.salt, self.tag) = (storeID, generation, base, salt, tag)
+  }
 
   /// The bytes, ending in a checksum that also seeds the checksums of the frames.
   var bytes: [UInt8] {

@@ -1,18 +1,19 @@
 internal import Dispatch
 internal import Foundation
 
-/// Zero bytes behind a journal, written and synced beside commits, so that no commit waits for the disk because the journal is full.
+/// Zero bytes behind a journal, written and synced beside commits, so that no commit has to allocate space.
 final class JournalGrowth: Sendable {
   /// The size that the journal will have.
   let target: Int
   private let work: BackgroundWork<Void>
 
-  /// How much is written at once: a commit waits at most for that.
+  /// The number of bytes written at once, which a commit waits for at most.
   private static let pieceSize = 128 << 10
 
   /// Begins to write.
   ///
-  /// - Parameter identity: Which file must have the name; it is opened again, because a commit waits for what is done with its own descriptor.
+  /// - Parameter identity: Which file must have the name; it is opened again, because a commit waits for what is done with its own
+  ///   descriptor.
   init(of name: String, _ identity: FileIdentity, _ range: Range<Int>, _ fileSystem: any FileSystem) {
     target = range.upperBound
     work = BackgroundWork<Void> { work throws(RepositoryError) in

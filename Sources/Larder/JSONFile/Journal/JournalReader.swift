@@ -4,23 +4,21 @@ internal import Foundation
 struct JournalReader {
   let data: Data
   let file: String
-  /// Whether checksums are compared; off only to show that the tests notice.
-  var comparesChecksums = true
-  /// The newest commit that the snapshot has: frames up to it are checked, and their records passed over.
+  /// The newest commit that the main file has: frames up to it are checked, and their records passed over.
   ///
   /// A record's own revision does not tell, since one that a migration has rewritten keeps an older one.
-  var snapshotCommit: UInt64 = 0
+  var mainFileCommit: UInt64 = 0
 
-  /// What was read.
+  /// The result of reading a journal.
   struct Contents {
     let header: JournalHeader
-    /// How many commits were in whole frames.
+    /// The number of commits in whole frames.
     var commitCount = 0
     /// The newest commit in a whole frame, or the header's base.
     var lastCommit: UInt64
-    /// Where the next frame goes.
+    /// The offset for the next frame.
     var end: Int
-    /// What is behind the last whole frame.
+    /// The bytes behind the last whole frame.
     var tail = Tail.clean
   }
 
@@ -41,12 +39,12 @@ struct JournalReader {
       var contents = Contents(header: header, lastCommit: header.base, end: JournalFormat.headerSize)
       while let frame = try wholeFrame(at: contents.end, in: bytes, header) {
         guard frame.commits.upperBound < .max, frame.commits.upperBound - frame.commits.lowerBound < UInt64(Int32.max) else {
-          throw corrupted("a commit number that no store reaches", at: contents.end)
+          throw corrupted("expected a commit number that a store can reach", at: contents.end)
         }
         guard frame.commits.lowerBound == contents.lastCommit + 1 else {
           throw corrupted("commits \(contents.lastCommit + 1) to \(frame.commits.lowerBound) are missing", at: contents.end)
         }
-        let isNew = frame.commits.upperBound > snapshotCommit
+        let isNew = frame.commits.upperBound > mainFileCommit
         try readOperations(of: frame, at: contents.end, in: bytes) { record throws(RepositoryError) in if isNew { try visit(record) } }
         contents.commitCount += frame.commits.count
         contents.lastCommit = frame.commits.upperBound
@@ -66,7 +64,7 @@ struct JournalReader {
     let end = JournalFormat.headerSize - 4
     let checksum: UInt32 = bytes.number(at: end)
     let isWhole = checksum == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
-    guard bytes.number(at: 0) as UInt64 == JournalFormat.magic, isWhole || !comparesChecksums else {
+    guard bytes.number(at: 0) as UInt64 == JournalFormat.magic, isWhole else {
       throw corrupted("the journal's header is damaged", at: 0)
     }
     let version: UInt32 = bytes.number(at: 8)
@@ -76,13 +74,13 @@ struct JournalReader {
         versions: .init(found: Int(version), supported: Int(JournalFormat.version)))
     }
     let (generation, base): (UInt64, UInt64) = (bytes.number(at: 32), bytes.number(at: 40))
-    guard generation < .max, base < .max else { throw corrupted("a number that no store reaches", at: 32) }
+    guard generation < .max, base < .max else { throw corrupted("expected numbers that a store can reach", at: 32) }
     return JournalHeader(
       storeID: UUID(uuid: bytes.loadUnaligned(fromByteOffset: 16, as: uuid_t.self)), generation: generation, base: base,
       salt: bytes.number(at: 12), tag: bytes.number(at: 48))
   }
 
-  /// The frame at an offset if its head and its payload are whole.
+  /// Returns the frame at an offset if its head and its payload are whole.
   /// - Throws: `.corrupted` for a whole head whose payload lies behind the end of the file, which was allocated and synced before.
   private func wholeFrame(
     at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader
@@ -97,7 +95,7 @@ struct JournalReader {
     guard bytes.count - offset >= JournalFormat.frameHeaderSize, bytes.number(at: offset) as UInt32 == JournalFormat.frameMagic
     else { return nil }
     let checksum = CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + checked)]), seed: header.seed)
-    guard !comparesChecksums || checksum == bytes.number(at: offset + checked) else { return nil }
+    guard checksum == bytes.number(at: offset + checked) else { return nil }
     let (first, last): (UInt64, UInt64) = (bytes.number(at: offset + 8), bytes.number(at: offset + 16))
     guard first <= last else { return nil }
     return JournalFrame(
@@ -106,7 +104,6 @@ struct JournalReader {
   }
 
   private func isPayloadWhole(_ frame: JournalFrame, at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> Bool {
-    guard comparesChecksums else { return true }
     let start = offset + JournalFormat.frameHeaderSize
     let end = start + frame.payloadSize
     return CRC32C.checksum(UnsafeRawBufferPointer(rebasing: bytes[start..<end]), seed: header.seed) == bytes.number(at: end)
@@ -130,7 +127,7 @@ struct JournalReader {
         key: RecordKey(String(decoding: bytes[key..<value], as: UTF8.self)),
         revision: Revision(bytes.number(at: position + 16)), schemaVersion: Int(bytes.number(at: position + 12) as UInt32),
         value: kind & 1 == 0 ? nil : data[(data.startIndex + value)..<(data.startIndex + value + valueSize)])
-      guard !comparesChecksums || record.checksum == bytes.number(at: position + 24) else {
+      guard record.checksum == bytes.number(at: position + 24) else {
         throw RepositoryError(
           .corrupted, "a record does not match its checksum", file: file, offset: UInt64(position), keyHash: record.key.hash)
       }
@@ -142,7 +139,7 @@ struct JournalReader {
 
   // MARK: The tail
 
-  /// Returns what follows the last whole frame.
+  /// Returns the kind of the bytes behind the last whole frame.
   private func classifyTail(
     from offset: Int, after lastCommit: UInt64, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader
   ) throws(RepositoryError) -> Tail {
@@ -163,7 +160,7 @@ struct JournalReader {
     return .torn(end: end, isAmbiguous: isAmbiguous)
   }
 
-  /// The newest commit that any whole frame behind an offset, wherever it starts, says was synced before it.
+  /// Returns the newest commit that a whole frame behind an offset names as synced, wherever that frame starts.
   private func latestDurability(after offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> UInt64 {
     guard let base = bytes.baseAddress else { return 0 }
     var latest: UInt64 = 0
@@ -183,7 +180,9 @@ struct JournalReader {
     return latest
   }
 
-  /// Whether a part of the broken frame was never written, which damage does not look like: it ends early, or a sector of it is zero.
+  /// Whether a part of the broken frame was never written: it ends early, or a sector of it is zero.
+  ///
+  /// Damage looks different.
   private func hasUnwrittenPart(from offset: Int, to end: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> Bool {
     guard let frame = frameHead(at: offset, in: bytes, header) else { return end - offset < JournalFormat.frameHeaderSize }
     let frameEnd = min(offset + frame.size, bytes.count)

@@ -7,24 +7,24 @@ struct JournalWriter {
   private let name: String
   let file: any OpenFile
   private let seed: UInt32
-  /// Which file it is.
+  /// The identity of the file.
   let identity: FileIdentity?
-  /// How much is allocated at a time, in bytes.
+  /// The number of bytes that are allocated at a time.
   private let chunk: Int
-  /// Where the next frame goes.
+  /// The offset for the next frame.
   private(set) var end: Int
   /// The size of the file, in bytes, or less after a failed write.
   private(set) var allocated: Int
   /// The newest commit in the journal, and the newest one that is synced.
   private(set) var lastCommit: UInt64
   private(set) var durableThrough: UInt64
-  /// Where the journal is grown before that is needed; `nil` where it is not.
+  /// The file system in which the journal is grown before that is needed; `nil` to grow it only then.
   private let fileSystem: (any FileSystem)?
   private var growth: JournalGrowth?
-  /// Whether growing ahead has failed, and nobody has grown it since.
+  /// Whether growing ahead has failed, and the journal has not grown since.
   private var hasGrowthFailed = false
 
-  /// From which length on it is grown ahead, in bytes: a journal of a few commits is as small as it can be.
+  /// The length from which on the journal is grown ahead, in bytes: one of a few commits stays small.
   private static let growsAheadFrom = 256 << 10
   /// The most that it is grown by at once, unless a sixteenth of it is more, in bytes.
   private static let growthLimit = 4 << 20
@@ -37,7 +37,7 @@ struct JournalWriter {
     return JournalReader.Contents(header: header, lastCommit: header.base, end: JournalFormat.headerSize)
   }
 
-  /// Goes on with a journal that was read and synced, and whose tail is clean.
+  /// Continues a journal that was read and synced, and whose tail is clean.
   ///
   /// - Parameters:
   ///   - durableThrough: The newest commit that is synced, where that is not the last one.
@@ -59,7 +59,8 @@ struct JournalWriter {
     self.durableThrough = durableThrough ?? contents.lastCommit
   }
 
-  /// How much of the allocated space only deletions may use, in bytes, so that a store that has filled the disk can be cleared: a quarter of a chunk.
+  /// The bytes of the allocated space that only deletions may use, so that a store that has filled the disk can be cleared: a quarter of a
+  /// chunk.
   private var reserve: Int { chunk / 4 }
 
   /// Appends a batch.

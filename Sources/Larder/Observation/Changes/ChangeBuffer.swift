@@ -1,9 +1,9 @@
 internal import DequeModule
 
-/// What a reader was not told yet: at most one change of each record, in sets that end at a commit.
+/// The changes that a reader has not taken yet: at most one of each record, in sets that end at a commit.
 ///
-/// Commits stay apart as long as no record changes twice. When one does, all sets from its first change on become one: to move a change from
-/// one set to another would show a state that never was.
+/// Commits stay apart as long as no record changes twice. When one does, all sets from its first change on become one: to move a change
+/// from one set to another would show a state that never was.
 struct ChangeBuffer: Sendable {
   private struct Group: Sendable {
     var revision: Revision
@@ -18,7 +18,7 @@ struct ChangeBuffer: Sendable {
   private var positions: [RecordKey: Int] = [:]
   private var groups: Deque<Group> = []
 
-  /// How many records have changed.
+  /// The number of records that have changed.
   var count: Int { positions.count }
   var isEmpty: Bool { positions.isEmpty }
   func contains(_ key: RecordKey) -> Bool { positions[key] != nil }
@@ -45,7 +45,7 @@ struct ChangeBuffer: Sendable {
     }
   }
 
-  /// The oldest set.
+  /// Removes and returns the oldest set.
   mutating func takeFirst() -> (revision: Revision, changes: [RecordChange])? {
     while let group = groups.popFirst() {
       let taken = changes.prefix(group.end - first).compactMap { $0 }
@@ -57,13 +57,13 @@ struct ChangeBuffer: Sendable {
     return nil
   }
 
-  /// All that is there, each record once.
+  /// Removes and returns all changes, each record once.
   mutating func takeAll() -> [RecordChange] {
     defer { self = ChangeBuffer() }
     return changes.compactMap { $0 }
   }
 
-  /// The index of the group that holds a change.
+  /// Returns the position of the group that holds a change.
   private func group(of position: Int) -> Int {
     var (low, high) = (0, groups.count)
     while low < high {
@@ -92,7 +92,7 @@ struct ChangeBuffer: Sendable {
 }
 
 extension RecordChange {
-  /// This change and a later one of the same record as one; `nil` when there is nothing to tell.
+  /// Returns this change and a later one of the same record as one; `nil` when they cancel out.
   ///
   /// The origin is that of the later one, unless that was a migration: then the value is still the one that the earlier change brought.
   func followed(by later: RecordChange) -> RecordChange? {

@@ -1,28 +1,28 @@
 internal import Synchronization
 
-/// The place of one reader in the hub: takes what is announced, and wakes the reader.
+/// The buffer of one reader in the hub: receives the changes that are announced, and wakes the reader.
 ///
 /// The reader owns it, the hub holds it weakly.
 final class ChangeFeed: ChangeObserver {
   private struct State: Sendable {
-    /// What came before it was known from where the reader begins.
+    /// The changes received before ``begin(after:)``.
     var early: [(change: RecordChange, commit: Revision)]? = []
     var start = Revision.zero
     /// The newest commit that was announced.
     var told = Revision.zero
     var buffer = ChangeBuffer()
-    /// What a waiting reader wants to be woken for.
+    /// The filter of a waiting reader, which is woken only for changes that pass.
     var filter: Filter?
   }
 
-  /// Whether a change matters to a reader, who has nothing else before it; called on the store's executor.
+  /// Whether a change matters to a reader whose buffer is empty; called on the store's executor.
   typealias Filter = @Sendable (RecordChange) -> Bool
 
   private let state = Mutex(State())
   /// Raised when there is something to take, finished with the store.
   private let signal = Signal()
 
-  /// Forgets what came, for a reader that is about to look at the published state: all that was announced is in it.
+  /// Drops the changes received so far, for a reader that is about to read the published state, which has them all.
   func restart() {
     state.withLock { state in
       state.early = []
@@ -60,14 +60,16 @@ final class ChangeFeed: ChangeObserver {
 
   func finish() { signal.finish() }
 
-  /// The oldest set that was not taken yet, as soon as there is one; `nil` at the end, and when the task is cancelled.
+  /// Returns the oldest set that was not taken yet, as soon as there is one; `nil` at the end, and when the task is cancelled.
   nonisolated(nonsending) func next() async -> (revision: Revision, changes: [RecordChange])? {
     await take(nil) { $0.takeFirst() }
   }
 
-  /// Everything that was not taken yet, as soon as there is something, each record once; `nil` at the end, and when the task is cancelled.
+  /// Returns all changes that were not taken yet, as soon as there is something, each record once; `nil` at the end, and when the task is
+  /// cancelled.
   ///
-  /// While the reader waits, changes that do not pass the filter are left out: to wake it for them would cost a writer more than the filter.
+  /// While the reader waits, changes that do not pass the filter are left out: to wake it for them would cost a writer more than the
+  /// filter.
   nonisolated(nonsending) func nextAll(passing filter: Filter?) async -> [RecordChange]? {
     await take(filter) { $0.isEmpty ? nil : $0.takeAll() }
   }
@@ -93,7 +95,7 @@ final class ChangeFeed: ChangeObserver {
   /// The newest commit that was announced, if nothing waits for the reader.
   var toldRevision: Revision? { state.withLock { $0.buffer.isEmpty && $0.early == nil ? $0.told : nil } }
 
-  /// How many changes wait for the reader: for tests.
+  /// The number of changes that wait for the reader: for tests.
   var waitingCount: Int { state.withLock { $0.buffer.count } }
   /// Whether a reader waits: for tests.
   var isAwaited: Bool { signal.isAwaited }

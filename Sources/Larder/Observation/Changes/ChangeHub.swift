@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Somebody who is told what was committed, on the store's executor: takes note, and returns at once.
+/// An observer of commits, called on the store's executor: it takes note, and returns at once.
 protocol ChangeObserver: AnyObject, Sendable {
   /// The changes of one published state in the order of their commits; `commit` is the newest of the store.
   ///
@@ -11,9 +11,9 @@ protocol ChangeObserver: AnyObject, Sendable {
   func finish()
 }
 
-/// Those who want to know what is committed to each collection.
+/// The observers of each collection's commits.
 ///
-/// Somebody who registers first and reads the published state then misses nothing. Observers are held weakly: who goes away is forgotten.
+/// An observer that registers first and then reads the published state misses nothing. Observers are held weakly.
 final class ChangeHub: Sendable {
   private struct Seat: Sendable {
     weak let observer: (any ChangeObserver)?
@@ -25,7 +25,7 @@ final class ChangeHub: Sendable {
   }
 
   private let seats = Mutex(Seats())
-  /// How far observers have been told.
+  /// The newest commit that was announced to all observers.
   let progress = ChangeProgress()
   private let deletionLog: Mutex<DeletionLog>
 
@@ -45,14 +45,14 @@ final class ChangeHub: Sendable {
     if isFinished { observer.finish() }
   }
 
-  /// Whether anybody listens to a collection.
+  /// Whether a collection has an observer.
   func isObserved(_ collection: Int) -> Bool {
     seats.withLock { seats in seats.byCollection[collection]?.contains { $0.observer != nil } ?? false }
   }
 
   /// Notes the deletions of a commit that is durable, before it is published.
   ///
-  /// So whoever reads a published state, and then asks here, learns of every deletion that led to it. On the executor only.
+  /// So a reader of a published state that then asks here learns of every deletion that led to it. On the executor only.
   func note(_ changes: [RecordChange]) {
     let deleted = changes.filter { $0.new == nil }
     guard !deleted.isEmpty else { return }
@@ -61,7 +61,7 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// Notes what others have deleted, before it is published: also records that came and went before anybody here saw them.
+  /// Notes the deletions of foreign commits, before they are published: also of records that came and went before this process saw them.
   ///
   /// On the executor only.
   func note(_ foreign: ForeignCommits, _ collections: [String: Int]) {
@@ -76,7 +76,8 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// The deletions in a collection after one commit, up to another whose state was published; `nil` when some may have been forgotten.
+  /// Returns the deletions in a collection after one commit, up to another whose state was published; `nil` when some may have been
+  /// forgotten.
   func deletions(
     in collection: Int, after revision: Revision, upTo commit: Revision
   ) -> (deletions: [RecordKey: Revision]?, horizon: Revision) {
@@ -86,7 +87,7 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// Tells the observers of each collection what was published, and noted before with ``note(_:)``.
+  /// Announces to the observers of each collection the changes that were published, and noted before with ``note(_:)``.
   ///
   /// On the executor only.
   func announce(_ changes: [RecordChange], commit: Revision) {
@@ -98,7 +99,7 @@ final class ChangeHub: Sendable {
     progress.advance(to: commit)
   }
 
-  /// Tells everybody that the store was closed.
+  /// Tells all observers that the store was closed.
   func finish() {
     let observers = seats.withLock { seats in
       seats.isFinished = true
@@ -109,7 +110,7 @@ final class ChangeHub: Sendable {
   }
 }
 
-/// Up to which commit the observers of a store have been told.
+/// The newest commit that the observers of a store were told of.
 final class ChangeProgress: Sendable {
   private let commit = Mutex(Revision.zero)
 

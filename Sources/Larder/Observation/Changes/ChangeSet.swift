@@ -1,4 +1,4 @@
-/// What one commit changed in a repository, or several whose changes were merged: because the reader was slow, or another process made them.
+/// The changes of one commit in a repository, or of several that were merged because the reader was slow or another process made them.
 ///
 /// Applied in order to the contents at the revision that a reader began from, change sets lead from one committed state to another: after
 /// each, the contents are those of the repository at ``revision``.
@@ -7,12 +7,12 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
   ///
   /// Store it with what was made of the changes, and give it to ``LocalRepository/changes(since:)`` to go on from there.
   public let revision: Revision
-  /// What changed, each record once; never empty.
+  /// The changes, each record once; never empty.
   public let changes: [Change]
 
   /// The change of one record.
   public struct Change: Sendable {
-    /// What happened to a record, between what the reader knew and the set's revision.
+    /// The kind of a change, between the record that the reader knew and the set's revision.
     public enum Kind: Hashable, Sendable {
       /// There was no such record.
       case inserted
@@ -28,11 +28,11 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
 
     /// The key of the record.
     public let key: RecordKey
-    /// What happened to the record.
+    /// The kind of the change.
     public let kind: Kind
     /// The commit of the change; of merged ones, the last.
     public let revision: Revision
-    /// Where the change came from.
+    /// The origin of the change.
     ///
     /// Of merged ones it is the origin of the last that was not a migration; `.migration` if all were.
     public let origin: ChangeOrigin
@@ -60,7 +60,7 @@ extension ChangeSet.Change: Identifiable {
   /// It is `nil` for a deleted record, and when the value does not decode, see ``error``. Of merged changes it is the value after the last.
   public var new: Item? { Self.value(newSlot, coder).item }
 
-  /// Why ``new`` cannot be read, although the record is there: `.decodingFailed` or `.tooLarge`.
+  /// The reason that ``new`` cannot be read, although the record is there: `.decodingFailed` or `.tooLarge`.
   public var error: RepositoryError? { Self.value(newSlot, coder).error }
 
   init(_ change: RecordChange, _ coder: RecordCoder<Item>) {

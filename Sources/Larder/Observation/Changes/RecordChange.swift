@@ -1,7 +1,7 @@
 // Observation/ tells readers what was committed. Invariant: a change is announced after it is durable and visible, in the order of
 // commits, and what is kept for a slow reader is bounded. Called by StoreCore; read by apps.
 
-/// Where a committed change came from.
+/// The origin of a committed change.
 public enum ChangeOrigin: Hashable, Sendable {
   /// A write of this process.
   case thisProcess
@@ -19,8 +19,8 @@ struct RecordChange: Sendable {
   let key: RecordKey
   let revision: Revision
   let origin: ChangeOrigin
-  /// What was there; `nil` when the record is new.
+  /// The record before the change; `nil` when it is new.
   let old: RecordSlot?
-  /// What is there now; `nil` when the record was deleted.
+  /// The record after the change; `nil` when it was deleted.
   let new: RecordSlot?
 }

@@ -2,13 +2,37 @@ internal import Synchronization
 
 /// The committed changes of a repository in order, for as long as it is open; see ``LocalRepository/changes(since:)``.
 ///
-/// The first iterator begins where the sequence was made, so that nothing is lost before its first `next`. Another one begins where it is
-/// made, or at the revision that was given. Iterators do not share anything; each has one reader.
+/// ```swift
+/// for try await set in spots.changes() {
+///   for change in set.changes { print(change.id, change.kind) }
+/// }
+/// ```
+///
+/// The first iterator begins at the moment in which the sequence was made, so that nothing is lost before its first `next`. Another one
+/// begins when it is made, or at the revision that was given. Iterators share nothing; each has one reader.
+///
+/// A reader that is slow loses no record: changes of one record merge, and commits in between become one set. The sequence ends when the
+/// store is closed, and when the task is cancelled.
+///
+/// ## Cost
+///
+/// A buffer holds at most one change for each record that has changed since the last `next`. A write pays for each reader of its
+/// collection.
+///
+/// ## Topics
+///
+/// ### Reading
+/// - ``makeAsyncIterator()``
+/// - ``AsyncIterator``
+/// - ``ChangeSet``
+///
+/// ### Resuming
+/// - ``revision``
 public struct RepositoryChanges<Item: Codable & Identifiable & Sendable>: AsyncSequence, Sendable
 where Item.ID: Hashable & Codable & Sendable {
   /// One commit's changes, or several that were merged.
   public typealias Element = ChangeSet<Item>
-  /// What the first `next` throws when the changes since a revision are no longer known.
+  /// The error that the first `next` throws when the changes since a revision are no longer known.
   public typealias Failure = RepositoryError
 
   private let source: ChangeSource
@@ -21,18 +45,18 @@ where Item.ID: Hashable & Codable & Sendable {
 
   /// The commit up to which readers have been told: every change up to it was given to them, or waits in their buffers.
   ///
-  /// A write returns when it is durable and can be read, and its observers are told just after that: when `save` returns a revision, this may
-  /// still be less.
+  /// A write returns when it is durable and can be read, and its observers are told just after that: when `save` returns a revision, this
+  /// may still be less.
   public var revision: Revision { source.revision }
 
-  /// Begins to listen, unless this is the first iterator, which has listened from the beginning.
+  /// Returns an iterator that records changes from now on; the first one has recorded them since the sequence was made.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(source.take(), coder) }
 
-  /// Gives one change set after the other to one reader.
+  /// An iterator over change sets, for one reader.
   public struct AsyncIterator: AsyncIteratorProtocol {
     /// One commit's changes, or several that were merged.
     public typealias Element = ChangeSet<Item>
-    /// What the first `next` throws when the changes since a revision are no longer known.
+    /// The error that the first `next` throws when the changes since a revision are no longer known.
     public typealias Failure = RepositoryError
 
     let feed: ChangeFeed
@@ -50,7 +74,7 @@ where Item.ID: Hashable & Codable & Sendable {
     /// It is never less than the ``ChangeSet/revision`` of the last set, and grows with the commits of other collections too.
     public var revision: Revision { resume == nil ? Swift.max(given, feed.toldRevision ?? given) : given }
 
-    /// The next change set, as soon as there is one.
+    /// Returns the next change set as soon as there is one.
     ///
     /// It is `nil` when the store was closed and everything was delivered, and when the task is cancelled. A cancelled call loses nothing.
     /// - Throws: `.unsupported`, from the first call only, when the feed cannot be resumed from its revision: reload everything.
@@ -71,7 +95,7 @@ where Item.ID: Hashable & Codable & Sendable {
   }
 }
 
-/// Where the iterators of a sequence begin.
+/// The start of the iterators of a sequence.
 ///
 /// It does not keep the store open.
 final class ChangeSource: Sendable {
@@ -82,7 +106,7 @@ final class ChangeSource: Sendable {
     let begin: Revision
   }
 
-  /// What a reader that resumes is told first: taken when it begins, put together when it asks.
+  /// The changes that a resuming reader gets first: captured when it begins, merged when it asks.
   struct Resume: Sendable {
     let since: Revision
     let commit: Revision
@@ -95,7 +119,7 @@ final class ChangeSource: Sendable {
   private weak let queue: StoreCore?
   private let collection: Int
   private let since: Revision?
-  /// What the first iterator takes.
+  /// The start that the first iterator takes.
   private let first: Mutex<Start?>
   private let begin: Revision
   private let progress: ChangeProgress

@@ -1,26 +1,26 @@
 internal import Foundation
 
-/// Writes a snapshot, line by line, into a file that is not in place yet.
-struct SnapshotWriter {
+/// Writes a main file, line by line, into a file that is not in place yet.
+struct MainFileWriter {
   private let file: any OpenFile
   private var buffer: [UInt8] = []
   private var written = 0
   private var count = 0
   private var seal = SealHash()
-  /// Beside which work the snapshot is written, if beside any.
+  /// The background work that writes the main file, if any does.
   var work: BackgroundWork<MainFile>?
   private var synced = 0
 
-  /// How many bytes are gathered before they are handed to the file.
+  /// The number of bytes that are gathered before they are written to the file.
   private static let bufferSize = 1 << 20
-  /// How many bytes are synced at once, where commits go on meanwhile.
+  /// The number of bytes that are synced at once, where commits go on meanwhile.
   private static let syncSize = 2 << 20
 
-  init(_ file: any OpenFile, _ header: SnapshotHeader) {
+  init(_ file: any OpenFile, _ header: MainFileHeader) {
     self.file = file
-    append(SnapshotFormat.opening)
+    append(MainFileFormat.opening)
     buffer += Array(
-      #"\#(SnapshotFormat.version),"store":"\#(header.storeID.uuidString)","generation":\#(header.generation),"commit":\#(header.commit),"#
+      #"\#(MainFileFormat.version),"store":"\#(header.storeID.uuidString)","generation":\#(header.generation),"commit":\#(header.commit),"#
         .utf8)
     buffer += Array(#""tombstonesSince":\#(header.tombstonesSince)"#.utf8)
     if let salt = header.folded { buffer += Array(#","folded":"\#(Hexadecimal.string(salt))""#.utf8) }
@@ -48,13 +48,13 @@ struct SnapshotWriter {
     append("}")
   }
 
-  /// Adds a record as a line of an older snapshot has it, whose checksum was compared.
+  /// Adds a record as a line of an older main file has it, whose checksum was compared.
   mutating func add(line: Data, checksum: UInt32) throws(RepositoryError) {
     try beginLine(checksum)
     buffer.append(contentsOf: line)
   }
 
-  /// Ends the snapshot and makes it durable; it still has to be renamed into place.
+  /// Ends the main file and makes it durable; it still has to be renamed into place.
   /// - Returns: The size in bytes.
   @discardableResult mutating func finish() throws(RepositoryError) -> Int {
     append("\n]")
@@ -89,40 +89,8 @@ struct SnapshotWriter {
     text.withUTF8Buffer { buffer.append(contentsOf: $0) }
   }
 
-  /// The one spelling of a string: quotes and backslashes after a backslash, control characters as `\u00xx`, the rest as it is.
+  /// Appends the one spelling of a string that the format has.
   private mutating func appendEscaped(_ key: RecordKey) {
-    key.withBytes { bytes in
-      for byte in bytes {
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-          buffer.append(UInt8(ascii: "\\"))
-          buffer.append(byte)
-        case 0..<0x20:
-          buffer += Array("\\u00\(Hexadecimal.string(byte))".utf8)
-        default:
-          buffer.append(byte)
-        }
-      }
-    }
-  }
-}
-
-extension Array<UInt8> {
-  /// Lends the bytes to a closure with a typed error, which `withUnsafeBytes` cannot pass on.
-  func lending<R>(_ body: (UnsafeRawBufferPointer) throws(RepositoryError) -> R) throws(RepositoryError) -> R {
-    let result: Result<R, RepositoryError> = withUnsafeBytes { bytes in
-      do throws(RepositoryError) { return .success(try body(bytes)) } catch { return .failure(error) }
-    }
-    return try result.get()
-  }
-}
-
-extension Data {
-  /// Lends the bytes to a closure with a typed error, which `withUnsafeBytes` cannot pass on.
-  package func lending<R>(_ body: (UnsafeRawBufferPointer) throws(RepositoryError) -> R) throws(RepositoryError) -> R {
-    let result: Result<R, RepositoryError> = withUnsafeBytes { bytes in
-      do throws(RepositoryError) { return .success(try body(bytes)) } catch { return .failure(error) }
-    }
-    return try result.get()
+    key.withBytes { buffer.append(escaping: $0, abbreviating: false) }
   }
 }

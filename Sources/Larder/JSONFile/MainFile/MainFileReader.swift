@@ -1,13 +1,11 @@
 internal import Foundation
 
-/// Reads a snapshot, comparing every byte or its checksum.
-struct SnapshotReader {
+/// Reads a main file, comparing every byte or its checksum.
+struct MainFileReader {
   let data: Data
   let file: String
-  /// Whether checksums are compared; off only to show that the tests notice.
-  var comparesChecksums = true
 
-  /// A line of the snapshot: its record, the range of its text, and its checksum.
+  /// A line of the main file: its record, the range of its text, and its checksum.
   struct Line: Sendable {
     let record: StoredRecord
     let text: Range<Int>
@@ -18,7 +16,7 @@ struct SnapshotReader {
   ///
   /// - Parameter visit: Takes each line; the values are slices that share the data.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
-  func read(_ visit: (Line) throws(RepositoryError) -> Void) throws(RepositoryError) -> SnapshotHeader {
+  func read(_ visit: (Line) throws(RepositoryError) -> Void) throws(RepositoryError) -> MainFileHeader {
     try data.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       var seal = SealHash()
@@ -32,7 +30,7 @@ struct SnapshotReader {
   /// Reads the header alone.
   ///
   /// - Throws: as ``read(_:)``.
-  func readHeader() throws(RepositoryError) -> SnapshotHeader {
+  func readHeader() throws(RepositoryError) -> MainFileHeader {
     try data.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       var seal = SealHash()
@@ -41,20 +39,22 @@ struct SnapshotReader {
   }
 
   /// Reads the header at the beginning of the file.
-  func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> SnapshotHeader {
-    guard cursor.skip(SnapshotFormat.opening) else { throw withoutOpening(cursor) }
+  func readHeader(_ cursor: inout ByteCursor, _ seal: inout SealHash) throws(RepositoryError) -> MainFileHeader {
+    guard cursor.skip(MainFileFormat.opening) else { throw withoutOpening(cursor) }
     let version = try cursor.number()
-    guard version == UInt64(SnapshotFormat.version) else {
-      guard version > UInt64(SnapshotFormat.version) else { throw cursor.corrupted("damaged: there is no such format version") }
+    guard version == UInt64(MainFileFormat.version) else {
+      guard version > UInt64(MainFileFormat.version) else {
+        throw cursor.corrupted("expected format version \(MainFileFormat.version), found \(version)")
+      }
       throw RepositoryError(
-        .newerSchema, "the file has a newer format", file: file, offset: UInt64(SnapshotFormat.opening.utf8CodeUnitCount),
-        versions: .init(found: Int(clamping: version), supported: SnapshotFormat.version))
+        .newerSchema, "the file has a newer format", file: file, offset: UInt64(MainFileFormat.opening.utf8CodeUnitCount),
+        versions: .init(found: Int(clamping: version), supported: MainFileFormat.version))
     }
     try cursor.expect(#","store":""#)
     let idOffset = cursor.offset
     let id = try cursor.string()
     guard let storeID = UUID(uuidString: id), storeID.uuidString == id else {
-      throw cursor.corrupted("damaged: not an identifier", at: idOffset)
+      throw cursor.corrupted("expected an upper-case UUID", at: idOffset)
     }
     try cursor.expect(#","generation":"#)
     let generation = try cursor.number()
@@ -67,16 +67,16 @@ struct SnapshotReader {
     let end = cursor.offset
     try cursor.expect(#","crc":""#)
     let checksum = try cursor.hexadecimal(UInt32.self)
-    guard !comparesChecksums || checksum == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: cursor.bytes[..<end])) else {
-      throw cursor.corrupted("damaged: the header does not match its checksum", at: 0)
+    guard checksum == CRC32C.checksum(UnsafeRawBufferPointer(rebasing: cursor.bytes[..<end])) else {
+      throw cursor.corrupted("the header does not match its checksum", at: 0)
     }
     try cursor.expect(#"","records":["#)
     try cursor.expect("\n")
     seal.add(checksum)
     guard generation < .max, commit < .max, tombstonesSince <= commit else {
-      throw cursor.corrupted("damaged: a number that no store reaches", at: idOffset)
+      throw cursor.corrupted("expected numbers that a store can reach", at: idOffset)
     }
-    return SnapshotHeader(
+    return MainFileHeader(
       storeID: storeID, generation: generation, commit: commit, tombstonesSince: tombstonesSince, folded: folded, journal: journal)
   }
 
@@ -86,31 +86,30 @@ struct SnapshotReader {
     return salt
   }
 
-  /// Returns what a file is that does not begin as a store does: a damaged one if most of its first bytes agree or all are zero, else somebody
-  /// else's.
+  /// Classifies a file with a wrong header: damaged if its first bytes are zero or mostly match, foreign otherwise.
   private func withoutOpening(_ cursor: ByteCursor) -> RepositoryError {
-    let opening = UnsafeBufferPointer(start: SnapshotFormat.opening.utf8Start, count: SnapshotFormat.opening.utf8CodeUnitCount)
+    let opening = UnsafeBufferPointer(start: MainFileFormat.opening.utf8Start, count: MainFileFormat.opening.utf8CodeUnitCount)
     let head = cursor.bytes.prefix(opening.count)
-    if head.isEmpty { return cursor.corrupted("damaged: the file is empty, and a store never is", at: 0) }
+    if head.isEmpty { return cursor.corrupted("expected a store, found an empty file", at: 0) }
     let agreeing = zip(head, opening).count { $0 == $1 }
     guard head.allSatisfy({ $0 == 0 }) || agreeing * 4 >= head.count * 3 else {
       return RepositoryError(.notOurStore, "the file is not a Larder store", file: file, offset: 0)
     }
-    return cursor.corrupted("damaged: the first bytes of a store are not these", at: 0)
+    return cursor.corrupted("expected `\(MainFileFormat.opening)`, found a damaged beginning", at: 0)
   }
 
   /// Reads all lines up to the seal, in parallel if there are many, and hands them over in order.
-  /// - Returns: How many there are.
+  /// - Returns: The number of lines.
   private func readLines(
     _ cursor: inout ByteCursor, _ seal: inout SealHash, commit: UInt64, _ visit: (Line) throws(RepositoryError) -> Void
   ) throws(RepositoryError) -> UInt64 {
     var count: UInt64 = 0
     var last: RecordAddress?
-    for segment in SnapshotSegment.read(cursor, data: data, commit: commit, comparesChecksums: comparesChecksums) {
+    for segment in MainFileSegment.read(cursor, data: data, commit: commit) {
       let (lines, end) = try segment.get()
       // Within a segment the order was checked where it was read.
       if let last, let first = lines.first, !(last < first.record.address) {
-        throw cursor.corrupted("damaged: the records are not in order", at: first.text.lowerBound)
+        throw cursor.corrupted("expected a key after that of the record before", at: first.text.lowerBound)
       }
       last = lines.last?.record.address ?? last
       count += UInt64(lines.count)
@@ -131,9 +130,9 @@ struct SnapshotReader {
     try cursor.expect(#","hash":""#)
     let hash = try cursor.hexadecimal(UInt64.self)
     try cursor.expect("\"}\n")
-    guard cursor.isAtEnd else { throw cursor.corrupted("damaged: the file goes on behind its seal") }
-    guard !comparesChecksums || sealedCount == count && hash == seal.value else {
-      throw cursor.corrupted("damaged: the seal does not match the records", at: start)
+    guard cursor.isAtEnd else { throw cursor.corrupted("expected the end of the file after the seal") }
+    guard sealedCount == count && hash == seal.value else {
+      throw cursor.corrupted("the seal does not match the records: \(count) read, \(sealedCount) sealed", at: start)
     }
   }
 }

@@ -1,27 +1,27 @@
 internal import Foundation
 
-/// The grammar of a snapshot file: one header line, one line per record in key order, one seal line.
+/// The grammar of a main file file: one header line, one line per record in key order, one seal line.
 ///
-/// It is described in `Docs/Larder.docc/Formats/JSONSnapshotFormat.md`, with an example. There is exactly one way to write each value, so a reader can
-/// compare bytes, and every byte is either compared or under a checksum.
-enum SnapshotFormat {
+/// It is described in `Docs/Larder.docc/Formats/JSONSnapshotFormat.md`, with an example. There is exactly one way to write each value, so
+/// a reader can compare bytes, and every byte is either compared or under a checksum.
+enum MainFileFormat {
   static let version = 1
-  /// What every snapshot of every version starts with; the number of the format follows.
+  /// The first bytes of a main file of any version; the number of the format follows.
   static let opening: StaticString = #"{"format":"larder","formatVersion":"#
 }
 
-/// What a snapshot says of itself.
-struct SnapshotHeader: Hashable, Sendable {
+/// The header of a main file.
+struct MainFileHeader: Hashable, Sendable {
   var storeID: UUID
   /// Grows by one with every checkpoint; a journal names the generation that it continues.
   var generation: UInt64
-  /// The newest commit that is in the snapshot.
+  /// The newest commit that is in the main file.
   var commit: UInt64
   /// Deletions by later commits than this one have a tombstone.
   var tombstonesSince: UInt64
-  /// The salt of the journal that was folded into the snapshot; `nil` when there was none, or an older version has written the file.
+  /// The salt of the journal that was folded into the main file; `nil` when there was none, or an older version has written the file.
   var folded: UInt32?
-  /// The tag that a journal which continues the snapshot will carry, never 0; `nil` when an older version has written the file.
+  /// The tag that a journal which continues the main file will carry, never 0; `nil` when an older version has written the file.
   ///
   /// A salt cannot be told in advance: two copies of a closed store would give it to two journals.
   var journal: UInt32?

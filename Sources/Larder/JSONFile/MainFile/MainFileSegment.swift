@@ -1,21 +1,20 @@
 internal import Foundation
 
-/// A run of a snapshot's lines that is read by itself, so that a large snapshot is read on every core.
-struct SnapshotSegment {
-  typealias Lines = (lines: [SnapshotReader.Line], end: Int)
+/// A run of a main file's lines that is read by itself, so that a large main file is read on every core.
+struct MainFileSegment {
+  typealias Lines = (lines: [MainFileReader.Line], end: Int)
 
   let data: Data
-  /// The newest commit of the snapshot.
+  /// The newest commit of the main file.
   let commit: UInt64
-  let comparesChecksums: Bool
 
   /// The least that is worth a core, in bytes.
   private static let size = 1 << 20
 
   /// Reads the lines from the cursor to the seal.
   /// - Returns: The segments in the order of the file, each with its lines or with what is wrong in it.
-  static func read(_ cursor: ByteCursor, data: Data, commit: UInt64, comparesChecksums: Bool) -> [Result<Lines, RepositoryError>] {
-    let segment = SnapshotSegment(data: data, commit: commit, comparesChecksums: comparesChecksums)
+  static func read(_ cursor: ByteCursor, data: Data, commit: UInt64) -> [Result<Lines, RepositoryError>] {
+    let segment = MainFileSegment(data: data, commit: commit)
     let starts = starts(in: cursor)
     guard starts.count > 1 else { return [segment.lines(from: cursor, to: cursor.bytes.count)] }
     let file = cursor.file
@@ -29,7 +28,7 @@ struct SnapshotSegment {
     }
   }
 
-  /// Returns where the segments begin: at the cursor, and behind the line feeds that come next after equal shares.
+  /// Returns the offsets of the segments: at the cursor, and behind the line feeds that come next after equal shares.
   private static func starts(in cursor: ByteCursor) -> [Int] {
     let bytes = cursor.bytes
     let cores = min(ProcessInfo.processInfo.activeProcessorCount, (bytes.count - cursor.offset) / size)
@@ -52,24 +51,26 @@ struct SnapshotSegment {
   /// - Returns: The lines, and the offset behind the last one.
   func readLines(from start: ByteCursor, to end: Int) throws(RepositoryError) -> Lines {
     var cursor = start
-    var lines: [SnapshotReader.Line] = []
+    var lines: [MainFileReader.Line] = []
     var collection = ""
     while cursor.offset < end, cursor.next == UInt8(ascii: "{") {
       let start = cursor.offset
       let isSameCollection = try readCollection(&cursor, &collection)
       let line = try readRecord(&cursor, collection: collection, start: start)
       if isSameCollection, let previous = lines.last, !(previous.record.key < line.record.key) {
-        throw cursor.corrupted("damaged: the records are not in order", at: start)
+        throw cursor.corrupted("expected a key after that of the record before", at: start)
       }
-      guard line.record.revision.number <= commit else { throw cursor.corrupted("damaged: a record from the future", at: start) }
+      guard line.record.revision.number <= commit else {
+        throw cursor.corrupted("record revision \(line.record.revision) exceeds the file's commit \(commit)", at: start)
+      }
       // The first line tells about how many will follow.
       if lines.isEmpty { lines.reserveCapacity((end - start) / line.text.count + 1) }
       lines.append(line)
       if cursor.skip(",\n") {
-        guard cursor.next == UInt8(ascii: "{") else { throw cursor.corrupted("damaged: a record must follow") }
+        guard cursor.next == UInt8(ascii: "{") else { throw cursor.corrupted("expected a record after the comma") }
       } else {
         try cursor.expect("\n")
-        guard cursor.next == UInt8(ascii: "]") else { throw cursor.corrupted("damaged: the seal must follow") }
+        guard cursor.next == UInt8(ascii: "]") else { throw cursor.corrupted("expected the seal after the last record") }
       }
     }
     return (lines, cursor.offset)
@@ -88,9 +89,9 @@ struct SnapshotSegment {
       cursor.offset = start + current.utf8.count + 1
     } else {
       let name = try cursor.string()
-      guard CollectionName.isValid(name) else { throw cursor.corrupted("damaged: not a collection's name", at: start) }
+      guard CollectionName.isValid(name) else { throw cursor.corrupted("expected a collection's name", at: start) }
       guard current.isEmpty || RecordKey(current) < RecordKey(name) else {
-        throw cursor.corrupted("damaged: the collections are not in order", at: start)
+        throw cursor.corrupted("expected a collection after the one before in byte order", at: start)
       }
       current = name
     }
@@ -98,14 +99,14 @@ struct SnapshotSegment {
   }
 
   /// Reads a line from behind its collection to its closing brace.
-  private func readRecord(_ cursor: inout ByteCursor, collection: String, start: Int) throws(RepositoryError) -> SnapshotReader.Line {
+  private func readRecord(_ cursor: inout ByteCursor, collection: String, start: Int) throws(RepositoryError) -> MainFileReader.Line {
     try cursor.expect(#","id":""#)
     let key = RecordKey(try cursor.string())
     try cursor.expect(#","rev":"#)
     let revision = try cursor.number()
     try cursor.expect(#","version":"#)
     let version = try cursor.number()
-    guard version >= 1, version <= UInt64(Int32.max) else { throw cursor.corrupted("damaged: not a schema version") }
+    guard version >= 1, version <= UInt64(Int32.max) else { throw cursor.corrupted("expected a schema version from 1 to \(Int32.max)") }
     try cursor.expect(#","crc":""#)
     let checksum = try cursor.hexadecimal(UInt32.self)
     try cursor.expect(#"","#)
@@ -121,23 +122,23 @@ struct SnapshotSegment {
     try cursor.expect("}")
     let record = StoredRecord(
       collection: collection, key: key, revision: Revision(revision), schemaVersion: Int(version), value: value)
-    guard !comparesChecksums || checksum == record.checksum else {
+    guard checksum == record.checksum else {
       throw RepositoryError(
-        .corrupted, "damaged: a record does not match its checksum", file: cursor.file, offset: UInt64(cursor.base + start),
+        .corrupted, "the record does not match its checksum", file: cursor.file, offset: UInt64(cursor.base + start),
         keyHash: key.hash)
     }
-    return SnapshotReader.Line(record: record, text: start..<cursor.offset, checksum: checksum)
+    return MainFileReader.Line(record: record, text: start..<cursor.offset, checksum: checksum)
   }
 
-  /// Returns where the value ends that starts here: before the brace that ends the line, and its comma if it has one.
+  /// Returns the end of the value that starts here: before the brace that ends the line, and its comma if it has one.
   private func endOfValue(_ cursor: ByteCursor) throws(RepositoryError) -> Int {
     guard let base = cursor.bytes.baseAddress,
       let lineFeed = memchr(base + cursor.offset, 0x0A, cursor.bytes.count - cursor.offset)
-    else { throw cursor.corrupted("the file ends too early", at: cursor.bytes.count) }
+    else { throw cursor.corrupted("the file ends too early; it was cut off", at: cursor.bytes.count) }
     var end = base.distance(to: UnsafeRawPointer(lineFeed))
     if end > cursor.offset, cursor.bytes[end - 1] == UInt8(ascii: ",") { end -= 1 }
     guard end > cursor.offset + 1, cursor.bytes[end - 1] == UInt8(ascii: "}") else {
-      throw cursor.corrupted("damaged: the line does not end as it must", at: end)
+      throw cursor.corrupted("expected the line to end in `}` or `},`", at: end)
     }
     return end - 1
   }

@@ -1,36 +1,36 @@
 internal import Foundation
 
-/// Reads the files of a JSON store as they are: locks, syncs, cuts and removes nothing.
+/// A reader of a JSON store's files as they are: it locks, syncs, cuts and removes nothing.
 ///
 /// A writer may be at work. What it appends to the journal meanwhile is a torn tail here, and is left out; a checkpoint puts another
-/// snapshot in place, which is noticed by the generation, and then all is read again.
-struct JSONFileReading {
+/// main file in place, which is noticed by the generation, and then all is read again.
+struct JSONFileReader {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
   let tuning: JSONFileBackend.Tuning
   let options: StoreOptions
 
-  /// How often files that change meanwhile are read again.
+  /// The number of attempts to read files that change meanwhile.
   private static let attempts = 5
 
-  /// All records and tombstones as of one commit.
+  /// Returns all records and tombstones as of one commit.
   func run() throws(RepositoryError) -> ([StoredRecord], OpenReport) {
     var failure: RepositoryError?
     for _ in 0..<Self.attempts {
-      guard let snapshot = try read(paths.snapshot) else {
-        throw RepositoryError(.dataMissing, "there is no such file", file: paths.snapshot)
+      guard let mainFile = try read(paths.mainFile) else {
+        throw RepositoryError(.dataMissing, "there is no such file", file: paths.mainFile)
       }
       let journal = try read(paths.journal)
       do throws(RepositoryError) {
-        let result = try records(snapshot, journal)
-        if try read(paths.snapshot, prefix: Self.headerSize) == snapshot.prefix(Self.headerSize) { return result }
+        let result = try records(mainFile, journal)
+        if try read(paths.mainFile, prefix: Self.headerSize) == mainFile.prefix(Self.headerSize) { return result }
       } catch {
         // Damage that is there in both readings is damage, and not a writer's work.
-        if try read(paths.snapshot) == snapshot, try read(paths.journal) == journal { throw error }
+        if try read(paths.mainFile) == mainFile, try read(paths.journal) == journal { throw error }
         failure = error
       }
     }
-    throw failure ?? RepositoryError(.inputOutput, "the files change faster than they can be read", file: paths.snapshot)
+    throw failure ?? RepositoryError(.inputOutput, "the files change faster than they can be read", file: paths.mainFile)
   }
 
   func verify() -> VerifyReport {
@@ -54,12 +54,12 @@ struct JSONFileReading {
     return data
   }
 
-  private func records(_ snapshot: Data, _ journal: Data?) throws(RepositoryError) -> ([StoredRecord], OpenReport) {
-    let reader = SnapshotReader(data: snapshot, file: paths.snapshot, comparesChecksums: tuning.comparesChecksums)
+  private func records(_ mainFile: Data, _ journal: Data?) throws(RepositoryError) -> ([StoredRecord], OpenReport) {
+    let reader = MainFileReader(data: mainFile, file: paths.mainFile)
     let header = try reader.readHeader()
     let replay = try journal.map { data throws(RepositoryError) in
       try JSONFileReplay(
-        data, over: header, paths: paths, recovery: options.recovery, comparesChecksums: tuning.comparesChecksums)
+        data, over: header, paths: paths, recovery: options.recovery)
     }
     let changes = replay?.changes ?? [:]
     var records: [StoredRecord] = []

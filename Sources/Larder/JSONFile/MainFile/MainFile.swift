@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// The snapshot that is in place: open, and locked itself, so that nobody uses it by another name.
+/// The main file of a store: open, and locked itself, so that no other store uses it by another name.
 struct MainFile: Sendable {
   let file: any OpenFile
-  /// Which file it is.
+  /// The identity of the file.
   let identity: FileIdentity?
-  let header: SnapshotHeader
+  let header: MainFileHeader
   /// Its size in bytes.
   let size: Int
   /// The permission bits and the owner, which the next one gets too.
@@ -14,7 +14,7 @@ struct MainFile: Sendable {
   /// The tombstones in it, and the commits of their deletions.
   let tombstones: [RecordAddress: UInt64]
 
-  init(_ file: any OpenFile, _ header: SnapshotHeader, tombstones: [RecordAddress: UInt64]) throws(RepositoryError) {
+  init(_ file: any OpenFile, _ header: MainFileHeader, tombstones: [RecordAddress: UInt64]) throws(RepositoryError) {
     let status = try file.status()
     self.file = file
     self.header = header

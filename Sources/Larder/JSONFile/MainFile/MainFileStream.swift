@@ -1,21 +1,19 @@
 internal import Foundation
 
-/// Reads a snapshot from its file piece by piece, so that its size makes no difference to the memory that is needed.
-struct SnapshotStream {
+/// Reads a main file from its file piece by piece, so that its size makes no difference to the memory that is needed.
+struct MainFileStream {
   let file: any OpenFile
   /// The name of the file, for errors.
   let path: String
-  /// Whether checksums are compared; off only to show that the tests notice.
-  let comparesChecksums: Bool
 
-  /// How much is read at a time, in bytes; more where a line is longer.
+  /// The number of bytes that are read at a time; more where a line is longer.
   private static let pieceSize = 1 << 20
 
   /// The bytes that are being read: a part of the file from `start` on.
   private struct Piece {
     var bytes = Data()
     var start = 0
-    /// Where the next line begins, in `bytes`.
+    /// The offset of the next line in `bytes`.
     var position = 0
 
     /// Behind the last line feed that has a byte behind it, which says what comes next; `nil` when there is none.
@@ -29,9 +27,9 @@ struct SnapshotStream {
   ///
   /// - Parameter visit: Takes each line with the bytes that its text is a range of.
   /// - Returns: The header.
-  /// - Throws: as ``SnapshotReader/read(_:)``, and what the closure throws.
-  func read(_ visit: (SnapshotReader.Line, Data) throws(RepositoryError) -> Void) throws(RepositoryError) -> SnapshotHeader {
-    let grammar = SnapshotReader(data: Data(), file: path, comparesChecksums: comparesChecksums)
+  /// - Throws: as ``MainFileReader/read(_:)``, and what the closure throws.
+  func read(_ visit: (MainFileReader.Line, Data) throws(RepositoryError) -> Void) throws(RepositoryError) -> MainFileHeader {
+    let grammar = MainFileReader(data: Data(), file: path)
     var seal = SealHash()
     var piece = Piece()
     _ = try more(&piece)
@@ -48,7 +46,7 @@ struct SnapshotStream {
         if try more(&piece) { continue }
         break
       }
-      let segment = SnapshotSegment(data: piece.bytes, commit: header.commit, comparesChecksums: comparesChecksums)
+      let segment = MainFileSegment(data: piece.bytes, commit: header.commit)
       let (lines, position) = try piece.bytes.lending { bytes throws(RepositoryError) in
         var cursor = ByteCursor(bytes, file: path)
         cursor.offset = piece.position
@@ -57,7 +55,7 @@ struct SnapshotStream {
       }
       if let last, let first = lines.first, !(last < first.record.address) {
         let offset = UInt64(piece.start + first.text.lowerBound)
-        throw RepositoryError(.corrupted, "damaged: the records are not in order", file: path, offset: offset)
+        throw RepositoryError(.corrupted, "expected a key after that of the record before", file: path, offset: offset)
       }
       last = lines.last?.record.address ?? last
       count += UInt64(lines.count)

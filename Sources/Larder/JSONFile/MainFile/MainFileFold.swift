@@ -1,33 +1,30 @@
 internal import Foundation
 
-/// What the next snapshot will hold: the lines of the old one and the changes of the journal, merged in the order of addresses.
+/// The contents of the next main file: the lines of the old one and the changes of the journal, merged in the order of addresses.
 ///
-/// Lines that did not change are carried over as they are, so that a record which no version of the app can decode survives. The old file is
-/// read line by line: memory is needed for the changes only.
-struct SnapshotFold: Sendable {
-  /// The old snapshot, and what it must say of itself.
+/// Lines that did not change are carried over as they are, so that a record which no version of the app can decode survives. The old file
+/// is read line by line: memory is needed for the changes only.
+struct MainFileFold: Sendable {
+  /// The old main file, and what it must say of itself.
   let source: any OpenFile
-  let sourceHeader: SnapshotHeader
-  /// The newest record or tombstone of every address that is not as in the old snapshot.
+  let sourceHeader: MainFileHeader
+  /// The newest record or tombstone of every address that is not as in the old main file.
   let changes: [RecordAddress: StoredRecord]
   /// The newest commit that the changes have.
   let commit: UInt64
-  /// The name of the old snapshot, for errors.
+  /// The name of the old main file, for errors.
   let path: String
-  let comparesChecksums: Bool
   /// Deletions up to this commit are left out, because there are too many; 0 when none is.
   let forgotten: UInt64
   /// The tombstones that will be there, and the commits of their deletions.
   let tombstones: [RecordAddress: UInt64]
 
-  init(_ main: MainFile, changes: [RecordAddress: StoredRecord], commit: UInt64, tombstoneLimit: Int, path: String, comparesChecksums: Bool)
-  {
+  init(_ main: MainFile, changes: [RecordAddress: StoredRecord], commit: UInt64, tombstoneLimit: Int, path: String) {
     source = main.file
     sourceHeader = main.header
     self.changes = changes
     self.commit = commit
     self.path = path
-    self.comparesChecksums = comparesChecksums
     var tombstones = main.tombstones
     for (address, record) in changes {
       let deletion = record.value == nil ? record.revision.number : nil
@@ -43,8 +40,8 @@ struct SnapshotFold: Sendable {
     self.tombstones = tombstones
   }
 
-  /// The header of a snapshot with everything: that of the old one, at the newest commit.
-  var header: SnapshotHeader {
+  /// The header of a main file with everything: that of the old one, at the newest commit.
+  var header: MainFileHeader {
     var header = sourceHeader
     header.commit = commit
     header.tombstonesSince = max(sourceHeader.tombstonesSince, forgotten)
@@ -52,8 +49,8 @@ struct SnapshotFold: Sendable {
   }
 
   /// Writes everything in order.
-  /// - Throws: `.corrupted` when the old snapshot was damaged since it was opened; what the writer throws.
-  func write(to writer: inout SnapshotWriter) throws(RepositoryError) {
+  /// - Throws: `.corrupted` when the old main file was damaged since it was opened; what the writer throws.
+  func write(to writer: inout MainFileWriter) throws(RepositoryError) {
     try merge { (line, bytes) throws(RepositoryError) in
       let text = bytes[(bytes.startIndex + line.text.lowerBound)..<(bytes.startIndex + line.text.upperBound)]
       try writer.add(line: text, checksum: line.checksum)
@@ -62,7 +59,7 @@ struct SnapshotFold: Sendable {
     }
   }
 
-  /// Returns how many lines there will be, from reading the old snapshot whole and comparing every checksum.
+  /// Returns how many lines there will be, from reading the old main file whole and comparing every checksum.
   func countLines() throws(RepositoryError) -> Int {
     var (lines, changed) = (0, 0)
     try merge { _, _ in
@@ -74,11 +71,11 @@ struct SnapshotFold: Sendable {
   }
 
   private func merge(
-    _ keep: (SnapshotReader.Line, Data) throws(RepositoryError) -> Void, change: (StoredRecord) throws(RepositoryError) -> Void
+    _ keep: (MainFileReader.Line, Data) throws(RepositoryError) -> Void, change: (StoredRecord) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
     let changed = changes.values.sorted { $0.address < $1.address }
     var next = 0
-    let found = try SnapshotStream(file: source, path: path, comparesChecksums: comparesChecksums).read {
+    let found = try MainFileStream(file: source, path: path).read {
       (line, bytes) throws(RepositoryError) in
       let address = line.record.address
       while next < changed.count, changed[next].address < address {

@@ -1,4 +1,4 @@
-/// Reads JSON text into values that keep numbers as they are written, which Foundation's readers do not.
+/// A reader of JSON text that keeps numbers as they are written, which Foundation's readers do not.
 ///
 /// Every function gives `nil` for text that is not JSON (RFC 8259), and leaves ``position`` about where it goes wrong.
 struct JSONReader {
@@ -142,65 +142,10 @@ struct JSONReader {
   private mutating func fourDigits() -> UInt32? {
     var value: UInt32 = 0
     for _ in 0..<4 {
-      guard let byte = next, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { return nil }
+      guard let byte = next, let digit = Hexadecimal.value(of: byte) else { return nil }
       value = value << 4 | UInt32(digit)
       position += 1
     }
     return value
-  }
-}
-
-/// Writes values as one line of JSON, as records are stored: names sorted, slashes and non-ASCII text as they are.
-struct JSONWriter {
-  private(set) var bytes: [UInt8] = []
-
-  mutating func write(_ value: JSONValue) {
-    switch value {
-    case .null: append("null")
-    case .bool(let value): append(value ? "true" : "false")
-    case .number(let number): bytes += Array(number.text.utf8)
-    case .string(let text): write(text)
-    case .array(let elements):
-      write(elements, from: "[", to: "]") { writer, element in writer.write(element) }
-    case .object(let object):
-      write(object.sorted, from: "{", to: "}") { writer, member in
-        writer.write(member.name)
-        writer.append(":")
-        writer.write(member.value)
-      }
-    }
-  }
-
-  private mutating func write<Element>(
-    _ elements: [Element], from opening: StaticString, to closing: StaticString, _ body: (inout JSONWriter, Element) -> Void
-  ) {
-    append(opening)
-    for (index, element) in elements.enumerated() {
-      if index > 0 { append(",") }
-      body(&self, element)
-    }
-    append(closing)
-  }
-
-  private mutating func write(_ text: String) {
-    append("\"")
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "\""): append("\\\"")
-      case UInt8(ascii: "\\"): append("\\\\")
-      case 0x08: append("\\b")
-      case 0x0C: append("\\f")
-      case 0x0A: append("\\n")
-      case 0x0D: append("\\r")
-      case 0x09: append("\\t")
-      case 0..<0x20: bytes += Array("\\u00\(Hexadecimal.string(byte))".utf8)
-      default: bytes.append(byte)
-      }
-    }
-    append("\"")
-  }
-
-  private mutating func append(_ text: StaticString) {
-    text.withUTF8Buffer { bytes.append(contentsOf: $0) }
   }
 }

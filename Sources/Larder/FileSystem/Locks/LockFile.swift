@@ -1,0 +1,107 @@
+internal import Foundation
+internal import Synchronization
+
+/// An open lock file, and the steps that exclusive and shared locks are made of.
+///
+/// `flock` belongs to the descriptor: no `close` of another one drops it, unlike POSIX record locks, and it ends with the process however
+/// that ends. It does not say who holds it, so a registry of this process tells `.alreadyOpen` from `.locked`, and the file says what its
+/// holder does.
+struct LockFile: Sendable {
+  /// The files that this process has locked, lock files and main files: ``exclusive``, or the number of shares that it has.
+  ///
+  /// Taking and releasing happen under this mutex, so neither sees the other half done.
+  static let registry = Mutex<[FileIdentity: Int]>([:])
+  static let exclusive = -1
+
+  let path: String
+  let descriptor: Int32
+  let identity: FileIdentity
+
+  /// Opens the file, and creates it if it is missing.
+  /// - Throws: `.unsupported` for anything but a plain file.
+  init(opening path: String) throws(RepositoryError) {
+    switch SystemCall.uninterrupted({ Int(openLock(path)) }) {
+    case .done(let number):
+      let descriptor = Int32(number)
+      do throws(RepositoryError) {
+        let status = try POSIXFile.status(of: descriptor, path)
+        if status.st_mode & S_IFMT != S_IFREG { throw RepositoryError.notAPlainFile(.other, path) }
+        Self.adopt(descriptor, status, path)
+        (self.path, self.descriptor, identity) = (path, descriptor, FileIdentity(status))
+      } catch {
+        _ = closeDescriptor(descriptor)
+        throw error
+      }
+    case .failed(EISDIR): throw .notAPlainFile(.directory, path)
+    case .failed(ENXIO): throw .notAPlainFile(.other, path)
+    case .failed(let number): throw .system("open", number, file: path)
+    }
+  }
+
+  /// Opens the file for an attempt to lock it, and closes it again unless the attempt succeeds.
+  /// - Parameter attempt: Returns `nil` when it did not get the lock.
+  static func attempt<Lock>(
+    _ path: String, _ attempt: (LockFile) throws(RepositoryError) -> Lock?
+  ) throws(RepositoryError) -> Lock? {
+    let file = try LockFile(opening: path)
+    do throws(RepositoryError) {
+      if let lock = try attempt(file) { return lock }
+    } catch {
+      _ = closeDescriptor(file.descriptor)
+      throw error
+    }
+    _ = closeDescriptor(file.descriptor)
+    return nil
+  }
+
+  /// Gives a lock file that root has made to the owner of its directory, who could not open it if root were killed.
+  private static func adopt(_ descriptor: Int32, _ status: stat, _ path: String) {
+    var directory = stat()
+    guard geteuid() == 0, status.st_uid == 0, stat(PathText.parent(of: path), &directory) == 0, directory.st_uid != 0 else { return }
+    _ = fchown(descriptor, directory.st_uid, directory.st_gid)
+  }
+
+  /// Takes or changes the lock without waiting.
+  /// - Returns: Whether it was taken; `false` when others are in the way.
+  func take(_ operation: Int32) throws(RepositoryError) -> Bool { try Self.take(operation, descriptor, path) }
+
+  static func take(_ operation: Int32, _ descriptor: Int32, _ path: String) throws(RepositoryError) -> Bool {
+    switch SystemCall.uninterrupted({ Int(flock(descriptor, operation | LOCK_NB)) }) {
+    case .done: return true
+    case .failed(EWOULDBLOCK): return false
+    case .failed(let number): throw .system("flock", number, file: path)
+    }
+  }
+
+  /// Whether the name still means this file: the last holder removes it while it has the lock, so a file that was locked may have no name.
+  func isInPlace() throws(RepositoryError) -> Bool {
+    var status = stat()
+    switch SystemCall.uninterrupted({ Int(lstat(path, &status)) }) {
+    case .done: return FileIdentity(status) == identity
+    case .failed(ENOENT): return false
+    case .failed(let number): throw .system("lstat", number, file: path)
+    }
+  }
+
+  /// Removes the file while it is locked, if the name still means it: someone may have removed it by hand meanwhile.
+  func remove() {
+    var status = stat()
+    if lstat(path, &status) == 0, FileIdentity(status) == identity { unlink(path) }
+  }
+
+  /// Sets the mode to 0600, which it has but for the umask.
+  func setMode() { _ = fchmod(descriptor, 0o600) }
+
+  /// Gives the lock up, and closes the file.
+  ///
+  /// A program that is being started may hold a copy of the descriptor for a moment, so closing alone would not do.
+  func close() {
+    Self.unlock(descriptor)
+    _ = closeDescriptor(descriptor)
+  }
+
+  static func unlock(_ descriptor: Int32) { _ = flock(descriptor, LOCK_UN) }
+}
+
+// A method named `open` hides the function of that name.
+private func openLock(_ path: String) -> Int32 { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600) }

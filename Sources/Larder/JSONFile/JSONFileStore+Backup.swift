@@ -1,0 +1,52 @@
+extension JSONFileStore {
+  /// Writes a main file of everything to a new file, durably, under another name first.
+  func backup(to target: JSONFilePaths) throws(RepositoryError) {
+    try checkHealth()
+    try target.checkLength()
+    try fileSystem.createDirectory(target.directory)
+    for path in [target.mainFile, target.journal, target.previous] {
+      guard try fileSystem.status(of: path) == nil else {
+        throw RepositoryError(.alreadyExists, "a store or its journal already exists", file: path)
+      }
+    }
+    removeInterruptedCopies(of: target)
+    let fold = fold()
+    var header = fold.header
+    // No journal of this store continues the copy.
+    (header.folded, header.journal) = (nil, MainFileHeader.newTag())
+    let temporary = JSONFilePaths.copy(for: target.mainFile)
+    let file = try fileSystem.create(temporary)
+    do throws(RepositoryError) {
+      // What nobody has locked was interrupted.
+      try file.lock()
+      if let owner = main.owner { try file.setOwner(owner) }
+      var writer = MainFileWriter(file, header)
+      try fold.write(to: &writer)
+      try writer.finish()
+      guard try fileSystem.status(of: target.mainFile) == nil else {
+        throw RepositoryError(.alreadyExists, "a store already exists", file: target.mainFile)
+      }
+      try fileSystem.rename(temporary, to: target.mainFile)
+      try file.close()
+    } catch {
+      // The failure is what the caller must hear of; a temporary file that stays is removed by the next copy to this name.
+      do throws(RepositoryError) { try fileSystem.remove(temporary) } catch {}
+      throw error
+    }
+    try fileSystem.syncDirectory(target.directory)
+  }
+
+  /// Removes what earlier copies to this name have left that were cut short; a copy that somebody is writing is locked.
+  private func removeInterruptedCopies(of target: JSONFilePaths) {
+    // What cannot be looked at or removed is in nobody's way.
+    do throws(RepositoryError) {
+      for name in try (fileSystem.entries(of: target.directory) ?? []).filter(target.isCopy) {
+        let path = (target.directory == "/" ? "" : target.directory) + "/" + name
+        guard let file = try fileSystem.open(path, writable: false) else { continue }
+        do throws(RepositoryError) { try file.lock() } catch { continue }
+        try fileSystem.remove(path)
+        try file.close()
+      }
+    } catch {}
+  }
+}
