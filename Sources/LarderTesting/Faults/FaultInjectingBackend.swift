@@ -1,33 +1,65 @@
+// Faults/ makes a backend slow, full or broken at a test's word. Invariant: nothing is done that the test did not ask for. Called by tests.
+
 internal import Dispatch
-public import Foundation
 public import Larder
 internal import Synchronization
 
-/// A backend around another one that can stop, fail, count and record its calls: for tests of what an app does then.
+/// A backend around another one that holds, fails, counts and records its calls, for tests of an app on a slow, full or broken disk.
+///
+/// A disk that is busy, and then full:
 ///
 /// ```swift
 /// let disk = FaultInjectingBackend(InMemoryBackend())
 /// let spots = try await LocalRepository<Spot>(backend: disk)
-/// disk.hold(.commit)                              // the disk is busy from now on
-/// async let first = spots.save(spot)
-/// await disk.waitUntilHeld(.commit)
+/// disk.hold(.commit)                                    // the disk is busy from now on
+/// async let saving: Void = spots.save(spot)
+/// await disk.waitUntilHeld(.commit)                     // the save has reached the disk
 /// disk.fail(.commit, with: RepositoryError(.full))
 /// disk.release(.commit)
+/// do { try await saving } catch RepositoryError.Code.full { print("nothing of the spot was stored") }
 /// ```
+///
+/// A fault ``Moment/before`` the inner backend has done its part leaves no trace there; one ``Moment/after`` it is like a failed sync: the
+/// caller is told of a failure, and the batch may be there after reopening.
 ///
 /// A held call blocks the store's executor, as a slow disk would, and no thread of the cooperative pool. Release what is held before the
 /// test ends.
+///
+/// Cost: one lock a call, and a copy of every committed batch for as long as the backend lives.
+///
+/// ## Topics
+///
+/// ### Making a backend
+/// - ``init(_:)``
+///
+/// ### Failing calls
+/// - ``fail(_:call:with:_:)``
+/// - ``Operation``
+/// - ``Moment``
+///
+/// ### Holding calls
+/// - ``hold(_:)``
+/// - ``waitUntilHeld(_:)``
+/// - ``release(_:)``
+/// - ``step(_:)``
+///
+/// ### Looking at the calls
+/// - ``calls(_:)``
+/// - ``batches``
+///
+/// ### Deciding on checkpoints
+/// - ``setWantsCheckpoint(_:)``
 public final class FaultInjectingBackend: StorageBackend {
   /// A call that can be held, failed and counted.
   public enum Operation: Hashable, Sendable, CaseIterable {
     case open, recover, commit, flush, checkpoint, verify, backup, close
   }
 
-  /// Whether the inner backend has done its part when a call fails.
+  /// The moment of a fault: before or after the inner backend has done its part.
   public enum Moment: Hashable, Sendable {
-    /// Nothing was done.
+    /// The call fails and the inner backend is not asked.
     case before
-    /// Everything was done, and the caller is told otherwise, as after a failed sync.
+    /// The inner backend has done everything, and the call fails all the same, as after a failed sync.
     case after
   }
 
@@ -39,38 +71,38 @@ public final class FaultInjectingBackend: StorageBackend {
 
   private struct State: Sendable {
     var calls: [Operation: Int] = [:]
-    /// The calls of which is settled whether they fail: those that are stopped are not among them.
+    /// The calls that have passed the gate.
     var settled: [Operation: Int] = [:]
     var faults: [Operation: [Fault]] = [:]
     var gates: [Operation: Gate] = [:]
     var batches: [WriteBatch] = []
-    /// The fault that a batch of deletions has met, so that its second attempt meets it too.
+    /// The `.full` that a batch of deletions has met, so that its second attempt meets it too.
     var refusal: RepositoryError?
     var wantsCheckpoint: Bool?
   }
 
   private struct Gate: Sendable {
     var isHolding = false
-    /// The call that is stopped, if there is one.
+    /// The call that is held, if there is one.
     var stopped: DispatchSemaphore?
     var watchers: [CheckedContinuation<Void, Never>] = []
   }
 
-  private let inner: any StorageBackend
+  let inner: any StorageBackend
   private let state = Mutex(State())
 
-  /// Wraps a backend; until told otherwise every call goes through.
+  /// Wraps a backend; every call goes through until a method of this type says otherwise.
   public init(_ inner: any StorageBackend) { self.inner = inner }
 
   // MARK: Faults
 
-  /// Makes a call fail: the one that is stopped at the gate, or a later one.
+  /// Makes one call fail: the one that is held, or a later one.
   ///
   /// - Parameters:
   ///   - operation: The kind of call; `verify` cannot fail and is not affected.
-  ///   - call: Which one counted from now on: 1, unless given, is the stopped one if there is one, else the next.
-  ///   - error: What it throws.
-  ///   - moment: Whether before or after the inner backend has done its part; before, unless given.
+  ///   - call: The number of the call from now on: 1, the default, is the held call if there is one, else the next.
+  ///   - error: The error that it throws.
+  ///   - moment: The moment of the fault: before the inner backend is asked, unless given.
   public func fail(_ operation: Operation, call: Int = 1, with error: RepositoryError, _ moment: Moment = .before) {
     state.withLock { state in
       let fault = Fault(call: state.settled[operation, default: 0] + call, moment: moment, error: error)
@@ -80,12 +112,12 @@ public final class FaultInjectingBackend: StorageBackend {
 
   // MARK: Gates
 
-  /// Stops every call of a kind from now on, before it reaches the inner backend, until it is let go.
+  /// Holds every call of a kind from now on, before it reaches the inner backend, until ``release(_:)`` or ``step(_:)``.
   public func hold(_ operation: Operation) {
     state.withLock { $0.gates[operation, default: Gate()].isHolding = true }
   }
 
-  /// Waits until a call of this kind is stopped; returns at once if one is.
+  /// Waits until a call of this kind is held; returns at once if one is.
   public func waitUntilHeld(_ operation: Operation) async {
     await withCheckedContinuation { continuation in
       let isStopped = state.withLock { state in
@@ -97,10 +129,10 @@ public final class FaultInjectingBackend: StorageBackend {
     }
   }
 
-  /// Lets the stopped call go, if there is one, and stops no more of its kind.
+  /// Lets the held call go on, if there is one, and holds no more of its kind.
   public func release(_ operation: Operation) { letGo(operation, holdsNext: false) }
 
-  /// Lets the stopped call go, if there is one, and stops the next of its kind.
+  /// Lets the held call go on, if there is one, and holds the next of its kind.
   public func step(_ operation: Operation) { letGo(operation, holdsNext: true) }
 
   private func letGo(_ operation: Operation, holdsNext: Bool) {
@@ -112,37 +144,23 @@ public final class FaultInjectingBackend: StorageBackend {
     stopped?.signal()
   }
 
-  // MARK: What happened
+  // MARK: Looking at the calls
 
-  /// Returns how often a call was begun, failed and stopped ones included.
+  /// Returns the number of calls of a kind, failed and held ones included.
   public func calls(_ operation: Operation) -> Int { state.withLock { $0.calls[operation, default: 0] } }
 
-  /// The batches that the inner backend has committed, in their order; those that then failed ``Moment/after`` included.
+  /// The batches that the inner backend has committed, in order; those that then failed ``Moment/after`` included.
   public var batches: [WriteBatch] { state.withLock { $0.batches } }
 
-  /// Says that a checkpoint would pay, or that it would not; `nil` leaves it to the inner backend.
+  // MARK: Checkpoints
+
+  /// Sets the answer of ``wantsCheckpoint``; `nil` leaves it to the inner backend.
   public func setWantsCheckpoint(_ wants: Bool?) { state.withLock { $0.wantsCheckpoint = wants } }
 
-  // MARK: StorageBackend
+  /// The answer that ``setWantsCheckpoint(_:)`` has set, else that of the inner backend.
+  public var wantsCheckpoint: Bool { state.withLock { $0.wantsCheckpoint } ?? inner.wantsCheckpoint }
 
-  /// The name of the inner backend.
-  public var name: String { inner.name }
-
-  /// Opens the inner backend, once the gate and the faults let it.
-  public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    let failure = try begin(.open)
-    let report = try inner.open(options, visit)
-    if let failure { throw failure }
-    return report
-  }
-
-  /// Recovers the inner backend, once the gate and the faults let it.
-  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
-    let failure = try begin(.recover)
-    let recovered = try inner.recover(report)
-    if let failure { throw failure }
-    return recovered
-  }
+  // MARK: Commits
 
   /// Commits to the inner backend and records the batch, once the gate and the faults let it.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
@@ -154,17 +172,10 @@ public final class FaultInjectingBackend: StorageBackend {
 
   /// Commits deletions on a full disk.
   ///
-  /// The second attempt at a batch that a fault has failed is a part of the same commit: it fails likewise, and is not counted.
+  /// A second attempt at a batch that a fault has failed belongs to the same commit: it fails likewise, and is not counted.
   public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
     if let refusal = takeRefusal() { throw refusal }
     try commit(batch, keepsRefusal: false) { batch throws(RepositoryError) in try inner.commitOnFullDisk(batch) }
-  }
-
-  private func takeRefusal() -> RepositoryError? {
-    state.withLock { state in
-      defer { state.refusal = nil }
-      return state.refusal
-    }
   }
 
   private func commit(
@@ -183,75 +194,18 @@ public final class FaultInjectingBackend: StorageBackend {
     if let failure { throw failure }
   }
 
-  /// Begins a commit of the inner backend; not counted, stopped or failed.
-  public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
-    try inner.beginCommit(after: revision, durability)
+  private func takeRefusal() -> RepositoryError? {
+    state.withLock { state in
+      defer { state.refusal = nil }
+      return state.refusal
+    }
   }
 
-  /// Gives up a commit of the inner backend.
-  ///
-  /// A fault that stops `commit` before the inner backend calls this too, as a backend that fails does.
-  public func cancelCommit() { inner.cancelCommit() }
+  // MARK: Calls
 
-  /// Asks the inner backend what others have committed; not counted, stopped or failed.
-  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
-    try inner.foreignCommits(after: revision)
-  }
-
-  /// What the inner backend says.
-  public var hasOtherWriters: Bool { inner.hasOtherWriters }
-
-  /// Flushes the inner backend, once the gate and the faults let it.
-  public func flush() throws(RepositoryError) {
-    let failure = try begin(.flush)
-    try inner.flush()
-    if let failure { throw failure }
-  }
-
-  /// What ``setWantsCheckpoint(_:)`` said, else what the inner backend says.
-  public var wantsCheckpoint: Bool { state.withLock { $0.wantsCheckpoint } ?? inner.wantsCheckpoint }
-
-  /// What the inner backend says.
-  public var isCheckpointWorthwhile: Bool { inner.isCheckpointWorthwhile }
-
-  /// Checkpoints the inner backend, once the gate and the faults let it.
-  public func checkpoint() throws(RepositoryError) {
-    let failure = try begin(.checkpoint)
-    try inner.checkpoint()
-    if let failure { throw failure }
-  }
-
-  /// Verifies the inner backend, once the gate lets it.
-  public func verify() -> VerifyReport {
-    pass(.verify)
-    return inner.verify()
-  }
-
-  /// Backs up the inner backend, once the gate and the faults let it.
-  public func backup(to url: URL) throws(RepositoryError) {
-    let failure = try begin(.backup)
-    try inner.backup(to: url)
-    if let failure { throw failure }
-  }
-
-  /// Reads a copy of the inner backend; not counted, stopped or failed.
-  public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    try inner.readCopy(at: url, visit)
-  }
-
-  /// Closes the inner backend, once the gate and the faults let it.
-  public func close() throws(RepositoryError) {
-    let failure = try begin(.close)
-    try inner.close()
-    if let failure { throw failure }
-  }
-
-  /// Gives the inner backend up as it is; neither held, failed nor counted.
-  public func abandon() { inner.abandon() }
-
-  /// Counts a call, stops it at the gate, and fails it when its time has come.
-  /// - Returns: The error to throw when the inner backend has done its part.
-  private func begin(_ operation: Operation) throws(RepositoryError) -> RepositoryError? {
+  /// Counts a call, holds it at the gate, and throws the fault that is due before it.
+  /// - Returns: The fault that is due after the inner backend has done its part.
+  func begin(_ operation: Operation) throws(RepositoryError) -> RepositoryError? {
     pass(operation)
     let fault: Fault? = state.withLock { state in
       let call = state.settled[operation, default: 0] + 1
@@ -263,10 +217,10 @@ public final class FaultInjectingBackend: StorageBackend {
     return fault?.error
   }
 
-  /// Counts a call and stops it at the gate.
+  /// Counts a call and holds it at the gate.
   ///
-  /// Faults are looked up afterwards, so that they can be set while it is stopped.
-  private func pass(_ operation: Operation) {
+  /// Faults are looked up afterwards, so that they can be set while the call is held.
+  func pass(_ operation: Operation) {
     let semaphore = DispatchSemaphore(value: 0)
     let watchers: [CheckedContinuation<Void, Never>]? = state.withLock { state in
       state.calls[operation, default: 0] += 1
