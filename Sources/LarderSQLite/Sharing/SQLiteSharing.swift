@@ -1,0 +1,37 @@
+internal import Larder
+
+/// The state of a writer of a shared store.
+///
+/// SQLite's write lock makes processes take turns: it is taken before the writes of a batch are staged and held until they are committed, and
+/// between the two the writer knows everything that the file holds.
+final class SQLiteSharing {
+  let reader: SQLiteForeignCommitReader
+  let lockTimeout: Duration
+  /// SQLite's number for the last foreign commit that was read.
+  var dataVersion: Int64?
+
+  init(_ connection: SQLiteConnection, _ lockTimeout: Duration) {
+    reader = SQLiteForeignCommitReader(connection, usesIndexes: true)
+    self.lockTimeout = lockTimeout
+  }
+
+  /// Checks the indexes by revision, and creates those that are missing.
+  static func createIndexes(
+    for collections: [String], on connection: SQLiteConnection, waiting timeout: Duration
+  ) throws(RepositoryError) {
+    let names = try SQLiteWriter.objectNames(on: connection)
+    var missing: [String] = []
+    for table in collections + [SQLiteLayout.tombstones] {
+      if names.contains(SQLiteLayout.folded(SQLiteLayout.revisionIndex(table))) {
+        try SQLiteForeignCommitReader.checkIndex(of: table, on: connection)
+      } else {
+        missing.append(table)
+      }
+    }
+    guard !missing.isEmpty else { return }
+    try connection.waiting(timeout) { () throws(RepositoryError) in try connection.execute("BEGIN IMMEDIATE") }
+    // A failure ends the connection, and with it the transaction.
+    for table in missing { try connection.execute(SQLiteLayout.createRevisionIndex(table)) }
+    try connection.execute("COMMIT", while: .committing)
+  }
+}
