@@ -14,9 +14,9 @@ internal import Synchronization
 /// let store = try await Store.open(SQLiteBackend(file: file))                              // a store with several
 /// ```
 ///
-/// Each collection is a table with the columns `id, revision, version, crc, value`; the value is the record's JSON. Any SQLite tool can read
-/// it, also while the store is open. Do not write to it with other tools: a changed row no longer matches its checksum, and the next open is
-/// `.corrupted`.
+/// Each collection is a table with the columns `id, revision, version, crc, value`; the value is the record's JSON. Any SQLite tool can
+/// read it, also while the store is open. Do not write to it with other tools: a changed row no longer matches its checksum, and the next
+/// open is `.corrupted`.
 ///
 /// ## Files
 ///
@@ -95,10 +95,10 @@ public final class SQLiteBackend: StorageBackend {
   /// it also runs SQLite's `quick_check`, and compares what the write-ahead log holds with what SQLite recovers from it: a torn last
   /// write is reported, damage before a later durable commit is `.corrupted`. A file of zero bytes is `.corrupted` too, and so is a log of
   /// another copy of the store.
-  /// - Throws: the errors of `StorageBackend.open(_:_:)`. `.dataMissing` for a database that is missing beside its log or journal, and for a
-  ///   missing one when only reading; `.unsupported` for a name of more than 243 bytes, for anything but a plain file, and for a file with
-  ///   several names (hard links); `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it; `.locked` when
-  ///   another process has the file open by any name (Linux).
+  /// - Throws: the errors of `StorageBackend.open(_:_:)`. `.dataMissing` for a database that is missing beside its log or journal, and for
+  ///   a missing one when only reading; `.unsupported` for a name of more than 243 bytes, for anything but a plain file, and for a file
+  ///   with several names (hard links); `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it; `.locked`
+  ///   when another process has the file open by any name (Linux).
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.beginOpening(options) }
     do {
@@ -115,8 +115,8 @@ public final class SQLiteBackend: StorageBackend {
   /// Creates a new store, or folds a log that was found into the database and sets a torn end aside; see `StorageBackend.recover(_:)`.
   ///
   /// On a full disk an existing store stays open for reading: each commit tries again, and throws `.full` until there is space.
-  /// - Throws: `.full` for a new store; `.inputOutput`, `.outcomeUnknown`, `.protectedDataUnavailable`, `.dataMissing`, `.unsupported` for a
-  ///   file system without shared memory, and `.locked` when another program changed the store since it was read.
+  /// - Throws: `.full` for a new store; `.inputOutput`, `.outcomeUnknown`, `.protectedDataUnavailable`, `.dataMissing`, `.unsupported` for
+  ///   a file system without shared memory, and `.locked` when another program changed the store since it was read.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.recover(report) }
   }
@@ -138,8 +138,8 @@ public final class SQLiteBackend: StorageBackend {
 
   /// Writes the batch in one transaction.
   ///
-  /// Unless the store is shared, it leaves 256 KiB of the disk free (and one 500th of the file's size): the space that clearing a full store
-  /// takes. Before it refuses values for that, it gives back what log and free pages hold.
+  /// Unless the store is shared, it leaves 256 KiB of the disk free (and one 500th of the file's size): the space that clearing a full
+  /// store takes. Before it refuses values for that, it gives back what log and free pages hold.
   /// - Throws: `.full`, `.inputOutput`, `.locked` when another program holds the database or has committed to it since it was opened,
   ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`, `.unsupported` or `.corrupted`, each
   ///   with nothing of the batch kept; `.outcomeUnknown` when COMMIT met an I/O error; `.poisoned` after that.

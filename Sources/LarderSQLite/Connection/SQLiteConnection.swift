@@ -1,6 +1,6 @@
 // Connection/ is the only room that calls SQLite's C functions: connections, statements, result codes.
-// Invariant: every failure is a RepositoryError that names the file, and nothing in a file can make SQLite do more than read and write rows.
-// Called by every other room of LarderSQLite.
+// Invariant: every failure is a RepositoryError that names the file, and nothing in a file can make SQLite do more than read and write
+// rows. Called by every other room of LarderSQLite.
 
 internal import CSQLite
 internal import Foundation

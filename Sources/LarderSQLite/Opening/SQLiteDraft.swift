@@ -76,7 +76,8 @@ enum SQLiteDraft {
 
   /// Locks a copy that is being made, until it is closed.
   ///
-  /// Not on Darwin, where the lock and SQLite's own would exclude each other: when two processes copy to one path at once there, one may fail.
+  /// Not on Darwin, where the lock and SQLite's own would exclude each other: when two processes copy to one path at once there, one may
+  /// fail.
   private static func lock(_ file: any OpenFile) throws(RepositoryError) {
     #if !canImport(Darwin)
       try file.lock()

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// A `flock` on the database itself, because the lock file beside it can be deleted by hand and belongs to one name only.
 ///
-/// Closing any descriptor of a file drops all POSIX locks that SQLite has on it in this process. So a descriptor is closed only when no store
-/// of this process uses the file any more; until then it is kept, without its lock.
+/// Closing any descriptor of a file drops all POSIX locks that SQLite has on it in this process. So a descriptor is closed only when no
+/// store of this process uses the file any more; until then it is kept, without its lock.
 ///
 /// On Darwin a `flock` and SQLite's own locks would exclude each other, so there it only tells stores of this process apart.
 final class SQLiteFileLock: Sendable {

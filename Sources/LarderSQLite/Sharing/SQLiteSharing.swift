@@ -2,8 +2,8 @@ internal import Larder
 
 /// The state of a writer of a shared store.
 ///
-/// SQLite's write lock makes processes take turns: it is taken before the writes of a batch are staged and held until they are committed, and
-/// between the two the writer knows everything that the file holds.
+/// SQLite's write lock makes processes take turns: it is taken before the writes of a batch are staged and held until they are committed,
+/// and between the two the writer knows everything that the file holds.
 final class SQLiteSharing {
   let reader: SQLiteForeignCommitReader
   let lockTimeout: Duration

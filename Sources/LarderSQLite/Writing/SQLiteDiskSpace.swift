@@ -20,8 +20,8 @@ private func systemStatus(_ path: String, _ status: inout statvfs) -> Int32 { st
 
 /// The space that a store takes on its disk, and the reserve that is left for clearing it.
 ///
-/// A write-ahead log takes space also for deletions, and folding it takes space for whatever it holds beyond the end of the file. So a store
-/// that has filled its disk to the last byte could not be cleared any more.
+/// A write-ahead log takes space also for deletions, and folding it takes space for whatever it holds beyond the end of the file. So a
+/// store that has filled its disk to the last byte could not be cleared any more.
 struct SQLiteDiskSpace {
   /// The size of the file as it would be after folding the log, and as it is.
   private let (target, size): (Int, Int)

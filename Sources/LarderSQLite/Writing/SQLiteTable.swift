@@ -3,8 +3,8 @@ internal import Larder
 
 /// The prepared statements of one table: a collection, or the tombstones of all collections.
 ///
-/// Both kinds have the same first four columns. The fifth is the value in a collection and the collection's name among the tombstones, where
-/// it also belongs to the key.
+/// Both kinds have the same first four columns. The fifth is the value in a collection and the collection's name among the tombstones,
+/// where it also belongs to the key.
 final class SQLiteTable {
   private let selectOne: SQLiteStatement
   private let upsertOne: SQLiteStatement

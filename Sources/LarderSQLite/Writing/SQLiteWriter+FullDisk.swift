@@ -93,8 +93,8 @@ extension SQLiteWriter {
   /// The log is folded first: while it is read it cannot shrink, and `VACUUM` would make it longer. Where all of the store is in the log,
   /// folding has room only once `VACUUM` has made the store small.
   ///
-  /// Nothing that was committed depends on it, so its failures are ignored: it is tried again before a value is refused. A reader that keeps
-  /// the log in use costs its space until then. Only a failed sync matters, and shows in the next call.
+  /// Nothing that was committed depends on it, so its failures are ignored: it is tried again before a value is refused. A reader that
+  /// keeps the log in use costs its space until then. Only a failed sync matters, and shows in the next call.
   private func giveBack() {
     do throws(RepositoryError) {
       try connection.checkPresence()

@@ -80,8 +80,8 @@ final class SQLiteWriter {
 
   /// Returns the durability with which a batch is committed.
   ///
-  /// The first buffered commit after a checkpoint is synced all the same: it says, durably, that later ones may be missing. The mark stays for
-  /// as long as any process has the store open, so a row that is behind foreign commits errs on the safe side.
+  /// The first buffered commit after a checkpoint is synced all the same: it says, durably, that later ones may be missing. The mark stays
+  /// for as long as any process has the store open, so a row that is behind foreign commits errs on the safe side.
   func durability(of wish: Durability) -> Durability { wish == .buffered && row.isBuffered ? .buffered : .durable }
 
   /// Makes buffered commits durable.

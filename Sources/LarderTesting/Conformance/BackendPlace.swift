@@ -29,7 +29,8 @@ public struct BackendPlace: Sendable {
   /// Describes a place.
   ///
   /// - Parameters:
-  ///   - file: The main file that the store will have, if it has one; it does not exist yet. The rules about files of other programs need it.
+  ///   - file: The main file that the store will have, if it has one; it does not exist yet. The rules about files of other programs need
+  ///     it.
   ///   - backup: The place for a backup; the rules about backups need it.
   ///   - remove: Removes the place, after the check.
   ///   - makeBackend: Makes a backend that is not open, on the store that is kept here; called again to reopen the store.

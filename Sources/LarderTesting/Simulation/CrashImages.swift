@@ -2,10 +2,10 @@ internal import Larder
 
 /// The states that a crash can leave, made one by one as they are asked for; an index names the same state again for the same seed.
 ///
-/// After a power loss: nothing unsynced kept, all of it kept, and every subset of it, or 64 sampled ones if more than ten changes were unsynced.
-/// A change is a write's bytes, a file's growth, a mode, or one entry of a directory, so that a file may have grown without its bytes, and a
-/// rename may be durable before the bytes or after. Then each unsynced write torn at each 512-byte boundary of its file, with what is before
-/// it kept, what is after it, or some sectors of it, and with the later writes to that file kept or not.
+/// After a power loss: nothing unsynced kept, all of it kept, and every subset of it, or 64 sampled ones if more than ten changes were
+/// unsynced. A change is a write's bytes, a file's growth, a mode, or one entry of a directory, so that a file may have grown without its
+/// bytes, and a rename may be durable before the bytes or after. Then each unsynced write torn at each 512-byte boundary of its file, with
+/// what is before it kept, what is after it, or some sectors of it, and with the later writes to that file kept or not.
 ///
 /// After a kill: the write in flight cut after each of its bytes.
 public struct CrashImages: RandomAccessCollection, Sendable {

@@ -3,8 +3,8 @@ public import Larder
 
 /// A planned failure of a ``SimulatedFileSystem``: the call that fails, its error, and whether later calls fail too.
 ///
-/// Steps are numbered from 1, changes and syncs apart from reads. A loop over the numbers until a run meets no fault covers every call that a
-/// program makes; ``SimulatedFileSystem/operationCount`` and ``SimulatedFileSystem/readCount`` show how far it came.
+/// Steps are numbered from 1, changes and syncs apart from reads. A loop over the numbers until a run meets no fault covers every call
+/// that a program makes; ``SimulatedFileSystem/operationCount`` and ``SimulatedFileSystem/readCount`` show how far it came.
 public struct FaultPlan: Hashable, Sendable {
   /// The calls that are counted.
   public enum Step: Hashable, Sendable {

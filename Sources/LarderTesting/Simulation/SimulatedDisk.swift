@@ -3,8 +3,8 @@ internal import Larder
 
 /// The state of a simulated machine's files: the contents that programs see, and the part that is durable.
 ///
-/// A value, so that a crash image is made from a copy. Every change is kept in an ordered list until a sync covers it. Programs see the durable
-/// state with all of the list applied; a power cut leaves the durable state with some of the list applied.
+/// A value, so that a crash image is made from a copy. Every change is kept in an ordered list until a sync covers it. Programs see the
+/// durable state with all of the list applied; a power cut leaves the durable state with some of the list applied.
 struct SimulatedDisk: Sendable {
   /// One change of a file that a power cut can lose on its own.
   enum FileChange: Sendable {

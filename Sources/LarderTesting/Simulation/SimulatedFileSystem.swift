@@ -28,9 +28,9 @@ internal import Synchronization
 /// files.fail(FaultPlan(.operation(2), code: .full, isPermanent: true))
 /// ```
 ///
-/// Writes, new files, renames and removals are visible at once and durable only after a sync: `OpenFile.sync()` covers the contents, the size
-/// and the mode of a file and never its name; ``syncDirectory(_:)`` covers the names. After a failed sync, what it should have covered may be
-/// lost and no later sync covers it, as on Linux. A single sector of 512 bytes is written whole or not at all.
+/// Writes, new files, renames and removals are visible at once and durable only after a sync: `OpenFile.sync()` covers the contents, the
+/// size and the mode of a file and never its name; ``syncDirectory(_:)`` covers the names. After a failed sync, what it should have
+/// covered may be lost and no later sync covers it, as on Linux. A single sector of 512 bytes is written whole or not at all.
 ///
 /// Cost: memory for the contents and for every unsynced change; an image costs a copy of the files.
 ///
