@@ -54,16 +54,17 @@ let package = Package(
     .target(name: "LarderTesting", dependencies: ["Larder"], swiftSettings: settings),
     // A process that writes to a store and says what was acknowledged, for tests that kill it.
     .executableTarget(
-      name: "LedgerWriter", dependencies: ["Larder", "LarderSQLite"], path: "Tests/LedgerWriter", swiftSettings: settings),
-    .testTarget(name: "CrashTests", dependencies: ["Larder", "LarderSQLite", "LedgerWriter"], swiftSettings: settings),
-    .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport", swiftSettings: settings),
+      name: "LedgerWriter", dependencies: ["Larder", "LarderSQLite", "LarderTesting"], path: "Tests/LedgerWriter", swiftSettings: settings),
+    .testTarget(
+      name: "CrashTests", dependencies: ["Larder", "LarderSQLite", "LedgerWriter", "TestSupport"], swiftSettings: settings),
+    .target(name: "TestSupport", dependencies: ["Larder", "LarderTesting"], path: "Tests/TestSupport", swiftSettings: settings),
     .testTarget(
       name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderTesting", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "LarderBlobsTests", dependencies: ["LarderBlobs", "Larder", "LarderTesting", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "LarderSQLiteTests",
-      dependencies: ["LarderSQLite", "Larder", "LarderTesting", "CSQLite"],
+      dependencies: ["LarderSQLite", "Larder", "LarderTesting", "CSQLite", "TestSupport"],
       resources: [.copy("Fixtures")],
       swiftSettings: settings
     ),

@@ -4,8 +4,8 @@ public import Larder
 extension LocalRepository {
   /// Opens or creates a store in a SQLite database, with one repository in it.
   ///
-  /// A missing file is created, for its owner only (mode 0600); so are missing directories (0700). The collection is a table named after the
-  /// schema that other programs can read; see `SQLiteBackend`.
+  /// A missing file is created, for its owner only (mode 0600); so are missing directories (0700). The collection is a table named after
+  /// the schema that other programs can read; see `SQLiteBackend`.
   /// - Throws: what `SQLiteBackend.open` throws, among it `.locked`, `.alreadyOpen`, `.corrupted`, `.notOurStore` and `.newerSchema`;
   ///   `.unsupported` for a schema that cannot be stored.
   public init(

@@ -6,33 +6,88 @@ public import Foundation
 public import Larder
 internal import Synchronization
 
-/// Keeps a store in a SQLite database: one readable table for each collection, `id, revision, version, crc, value`.
+/// A backend that keeps a store in a SQLite database, in tables that other programs can read.
 ///
-/// Beside the file are, while it is open, its write-ahead log (`-wal`), the log's index (`-shm`) and a lock file (`-lock`); after a clean
-/// close only the file remains. All are mode 0600. The path may go through linked directories; the file itself must not be a link.
+/// ```swift
+/// let file = URL.documentsDirectory.appending(path: "spots.sqlite")
+/// let spots = try await LocalRepository<Spot>(sqliteFile: file, schema: .init("spots"))    // one repository, or
+/// let store = try await Store.open(SQLiteBackend(file: file))                              // a store with several
+/// ```
+///
+/// Each collection is a table with the columns `id, revision, version, crc, value`; the value is the record's JSON. Any SQLite tool can
+/// read it, also while the store is open. Do not write to it with other tools: a changed row no longer matches its checksum, and the next
+/// open is `.corrupted`.
+///
+/// ## Files
+///
+/// While the store is open, three files are beside the database: its write-ahead log (`-wal`), the log's index (`-shm`) and a lock file
+/// (`-lock`). After a clean close only the database remains. All have mode 0600. The path may lead through linked directories; the file
+/// itself must not be a link.
+///
+/// ## Durability
 ///
 /// A durable commit syncs the log once (`synchronous=FULL`); a buffered one does not. On Darwin syncs ask for `F_FULLFSYNC`, which Apple's
-/// own build of SQLite may weaken to a barrier: order is certain there, survival of a power cut is the drive's promise.
+/// own build of SQLite may weaken to a barrier: the order of commits is certain there, survival of a power cut depends on the drive.
+///
+/// ## Limits
 ///
 /// Collections need names that differ in more than the case of their letters and do not start with `sqlite_` or `larder_`: `.unsupported`.
-/// Values are at most 1,000,000,000 bytes, the limit of common builds of SQLite: `.tooLarge`.
+/// Values have at most 1,000,000,000 bytes, the limit of common builds of SQLite: `.tooLarge`.
 ///
-/// `StoreOptions.Access.readOnly` reads beside writers, without the lock; writes throw `.unsupported`. With `.shared` several processes write,
-/// each commit under SQLite's write lock; an index by revision, which each table then gets, tells each what the others have done.
+/// ## Several processes
+///
+/// `StoreOptions.Access.readOnly` reads without a lock while other processes write; its own writes throw `.unsupported`. With `.shared`
+/// several processes write, each commit under SQLite's write lock; each table then gets an index by revision, which makes finding foreign
+/// commits cheap.
+///
+/// ## Cost
+///
+/// Opening reads every row. A commit costs the rows that it writes, their path in the table's tree, and one sync if it is durable; after
+/// 1,000 pages of log it also folds the log into the database.
+///
+/// ## Topics
+///
+/// ### Making a backend
+/// - ``init(file:)``
+/// - ``name``
+///
+/// ### Opening and closing
+/// - ``open(_:_:)``
+/// - ``recover(_:)``
+/// - ``close()``
+/// - ``abandon()``
+///
+/// ### Writing
+/// - ``commit(_:)``
+/// - ``commitOnFullDisk(_:)``
+/// - ``flush()``
+/// - ``checkpoint()``
+///
+/// ### Sharing the store with other processes
+/// - ``beginCommit(after:_:)``
+/// - ``cancelCommit()``
+/// - ``foreignCommits(after:)``
+///
+/// ### Checking and copying
+/// - ``verify()``
+/// - ``backup(to:)``
+/// - ``readCopy(at:_:)``
 public final class SQLiteBackend: StorageBackend {
   /// The path of the database.
   public let name: String
-  private let store: Mutex<SQLiteStore>
+  let store: Mutex<SQLiteStore>
 
-  /// Names the file; nothing is touched before ``open(_:_:)``.
+  /// Names the file; touches nothing before ``open(_:_:)``.
   public convenience init(file: URL) {
     self.init(file: file, fileSystem: POSIXFileSystem())
   }
 
-  init(file: URL, fileSystem: any FileSystem) {
+  init(file: URL, fileSystem: any FileSystem = POSIXFileSystem(), disk: SQLiteDisk = .system) {
     name = file.standardizedFileURL.path(percentEncoded: false)
-    store = Mutex(SQLiteStore(file, fileSystem))
+    store = Mutex(SQLiteStore(file, fileSystem, disk))
   }
+
+  // MARK: Opening
 
   /// Reads the database and its log, and changes neither; see `StorageBackend.open(_:_:)`.
   ///
@@ -40,10 +95,10 @@ public final class SQLiteBackend: StorageBackend {
   /// it also runs SQLite's `quick_check`, and compares what the write-ahead log holds with what SQLite recovers from it: a torn last
   /// write is reported, damage before a later durable commit is `.corrupted`. A file of zero bytes is `.corrupted` too, and so is a log of
   /// another copy of the store.
-  /// - Throws: as the seam says. A database whose log or journal is left without it is `.dataMissing`; so is a missing one when only reading.
-  ///   `.unsupported` for a name of more than 243 bytes, for whatever is not a plain file, and for a file with several names (hard links);
-  ///   `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it; `.locked` when another process has the file open,
-  ///   by whatever name (Linux).
+  /// - Throws: the errors of `StorageBackend.open(_:_:)`. `.dataMissing` for a database that is missing beside its log or journal, and for
+  ///   a missing one when only reading; `.unsupported` for a name of more than 243 bytes, for anything but a plain file, and for a file
+  ///   with several names (hard links); `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it; `.locked`
+  ///   when another process has the file open by any name (Linux).
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.beginOpening(options) }
     do {
@@ -57,78 +112,16 @@ public final class SQLiteBackend: StorageBackend {
     }
   }
 
-  /// Creates a new store; brings a log that was found into the database, durably, and keeps a torn end aside; see `StorageBackend.recover(_:)`.
+  /// Creates a new store, or folds a log that was found into the database and sets a torn end aside; see `StorageBackend.recover(_:)`.
   ///
-  /// On a full disk a store that is there stays open for reading: each commit tries again, and throws `.full` until there is space.
-  /// - Throws: `.full` for a new store; `.inputOutput`, `.outcomeUnknown`, `.protectedDataUnavailable`, `.dataMissing`, `.unsupported` for a
-  ///   file system without shared memory, and `.locked` when another program changed the store since it was read.
+  /// On a full disk an existing store stays open for reading: each commit tries again, and throws `.full` until there is space.
+  /// - Throws: `.full` for a new store; `.inputOutput`, `.outcomeUnknown`, `.protectedDataUnavailable`, `.dataMissing`, `.unsupported` for
+  ///   a file system without shared memory, and `.locked` when another program changed the store since it was read.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     try store.withLock { store throws(RepositoryError) in try store.recover(report) }
   }
 
-  /// Writes the batch in one transaction.
-  ///
-  /// Of the disk it leaves 256 KiB free (and one 500th of the file's size), unless the store is shared: what it takes to clear a store that has
-  /// filled it. Before it refuses values for that, it gives back what log and free pages hold.
-  /// - Throws: `.full`, `.inputOutput`, `.locked` when a foreign program holds the database or has committed to it since it was opened,
-  ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`,
-  ///   `.unsupported` or `.corrupted`, each with nothing of the batch kept; `.outcomeUnknown` when COMMIT met an I/O error; `.poisoned` after that.
-  public func commit(_ batch: WriteBatch) throws(RepositoryError) {
-    try store.withLock { store throws(RepositoryError) in try store.write(batch) }
-  }
-
-  /// Writes deletions in the space that commits of values leave free for them, without tombstones where these would be more than the limit or have no
-  /// room, and makes the file as small as what is left, if that has room; see `StorageBackend.commitOnFullDisk(_:)`.
-  ///
-  /// - Throws: as ``commit(_:)``; `.full` when another program has taken that space too.
-  public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
-    try store.withLock { store throws(RepositoryError) in try store.writeOnFullDisk(batch) }
-  }
-
-  /// Takes SQLite's write lock, and reads what others have committed since; see `StorageBackend.beginCommit(after:_:)`.
-  ///
-  /// Cost: some ten microseconds, and what has changed.
-  /// - Throws: `.locked` when others hold the lock for longer than `StoreOptions.lockTimeout`, `.dataMissing`, `.corrupted`, `.inputOutput`,
-  ///   `.poisoned`.
-  public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
-    try store.withLock { store throws(RepositoryError) in try store.beginCommit(after: revision, durability) }
-  }
-
-  /// Gives the write lock back.
-  public func cancelCommit() {
-    store.withLock { $0.cancelCommit() }
-  }
-
-  /// Looks at `PRAGMA data_version`, and reads by revision when others have committed; a read-only store looks at the commit number in the file.
-  /// - Throws: `.corrupted`, `.inputOutput`, `.dataMissing`, `.locked`, `.poisoned`, `.closed`.
-  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
-    try store.withLock { store throws(RepositoryError) in try store.foreignCommits(after: revision) }
-  }
-
-  /// Syncs the write-ahead log if a buffered commit is in it.
-  /// - Throws: `.outcomeUnknown` or `.poisoned`.
-  public func flush() throws(RepositoryError) {
-    try store.withLock { store throws(RepositoryError) in try store.flush() }
-  }
-
-  /// Copies the write-ahead log into the database and empties it, and forgets tombstones over the limit.
-  /// - Throws: `.full`, `.inputOutput`, `.corrupted`, `.outcomeUnknown` when a sync failed, `.poisoned`.
-  public func checkpoint() throws(RepositoryError) {
-    try store.withLock { store throws(RepositoryError) in try store.checkpoint() }
-  }
-
-  /// Runs SQLite's `integrity_check` and compares every checksum; lists up to a thousand problems.
-  public func verify() -> VerifyReport {
-    store.withLock { $0.verify() }
-  }
-
-  /// Writes a compact copy by `VACUUM INTO`, mode 0600, durably; it is a complete store of its own with the same id.
-  /// - Throws: `.alreadyExists` when there is a file at the URL, `.full`, `.inputOutput`, `.poisoned`.
-  public func backup(to url: URL) throws(RepositoryError) {
-    try store.withLock { store throws(RepositoryError) in try store.backup(to: url) }
-  }
-
-  /// Empties the write-ahead log into the database and closes it; a shared store leaves the log to those who still have it open.
+  /// Folds the write-ahead log into the database and closes it; a shared store leaves the log to other processes that have it open.
   ///
   /// Releases the lock even when it throws; the second call does nothing.
   /// - Throws: `.full`, `.inputOutput` or `.outcomeUnknown` when the log could not be folded: the next open does it.
@@ -141,8 +134,82 @@ public final class SQLiteBackend: StorageBackend {
     store.withLock { $0.abandon() }
   }
 
-  /// Runs a statement on the connection: tests bring about a full disk with it.
-  func execute(_ sql: String) throws(RepositoryError) {
-    try store.withLock { store throws(RepositoryError) in try store.execute(sql) }
+  // MARK: Writing
+
+  /// Writes the batch in one transaction.
+  ///
+  /// Unless the store is shared, it leaves 256 KiB of the disk free (and one 500th of the file's size): the space that clearing a full
+  /// store takes. Before it refuses values for that, it gives back what log and free pages hold.
+  /// - Throws: `.full`, `.inputOutput`, `.locked` when another program holds the database or has committed to it since it was opened,
+  ///   `.dataMissing` when the file, its log or the log's index was removed or replaced, `.tooLarge`, `.unsupported` or `.corrupted`, each
+  ///   with nothing of the batch kept; `.outcomeUnknown` when COMMIT met an I/O error; `.poisoned` after that.
+  public func commit(_ batch: WriteBatch) throws(RepositoryError) {
+    try store.withLock { store throws(RepositoryError) in try store.write(batch) }
+  }
+
+  /// Writes deletions in the space that commits of values leave free; see `StorageBackend.commitOnFullDisk(_:)`.
+  ///
+  /// Writes no tombstones where these would be more than the limit or have no room, and shrinks the file to what is left, if that has room.
+  /// - Throws: as ``commit(_:)``; `.full` when another program has taken that space too.
+  public func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError) {
+    try store.withLock { store throws(RepositoryError) in try store.writeOnFullDisk(batch) }
+  }
+
+  /// Syncs the write-ahead log if a buffered commit is in it.
+  /// - Throws: `.outcomeUnknown` or `.poisoned`.
+  public func flush() throws(RepositoryError) {
+    try store.withLock { store throws(RepositoryError) in try store.flush() }
+  }
+
+  /// Folds the write-ahead log into the database and empties it, and forgets tombstones over the limit.
+  /// - Throws: `.full`, `.inputOutput`, `.corrupted`, `.outcomeUnknown` when a sync failed, `.poisoned`.
+  public func checkpoint() throws(RepositoryError) {
+    try store.withLock { store throws(RepositoryError) in try store.checkpoint() }
+  }
+
+  // MARK: Sharing
+
+  /// Takes SQLite's write lock, and reads the foreign commits after a revision; see `StorageBackend.beginCommit(after:_:)`.
+  ///
+  /// Cost: some ten microseconds, and the changes.
+  /// - Throws: `.locked` when other processes hold the lock for longer than `StoreOptions.lockTimeout`, `.dataMissing`, `.corrupted`,
+  ///   `.inputOutput`, `.poisoned`.
+  public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
+    try store.withLock { store throws(RepositoryError) in try store.beginCommit(after: revision, durability) }
+  }
+
+  /// Gives the write lock back.
+  public func cancelCommit() {
+    store.withLock { $0.cancelCommit() }
+  }
+
+  /// Reads the foreign commits after a revision; `nil` when there is none.
+  ///
+  /// Asks SQLite's `PRAGMA data_version` first, or in a read-only store the times of the files, so an answer of `nil` is cheap.
+  /// - Throws: `.corrupted`, `.inputOutput`, `.dataMissing`, `.locked`, `.poisoned`, `.closed`.
+  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
+    try store.withLock { store throws(RepositoryError) in try store.foreignCommits(after: revision) }
+  }
+
+  // MARK: Checking and copying
+
+  /// Runs SQLite's `integrity_check` and compares every checksum; lists up to a thousand problems.
+  public func verify() -> VerifyReport {
+    store.withLock { $0.verify() }
+  }
+
+  /// Writes a compact copy by `VACUUM INTO`, mode 0600, durably; it is a complete store of its own with the same id.
+  /// - Throws: `.alreadyExists` when there is a file at the URL, `.full`, `.inputOutput`, `.poisoned`.
+  public func backup(to url: URL) throws(RepositoryError) {
+    try store.withLock { store throws(RepositoryError) in try store.backup(to: url) }
+  }
+
+  /// Reads a copy as a read-only store does, without a lock.
+  /// - Throws: as `StorageBackend.readCopy(at:_:)`.
+  public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    let copy = SQLiteBackend(file: url)
+    let report = try copy.open(StoreOptions(access: .readOnly), visit)
+    try copy.close()
+    return report
   }
 }

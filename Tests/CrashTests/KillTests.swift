@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderSQLite
+import TestSupport
 import Testing
 
 /// A disk backend under test, named by the extension of its file.
@@ -29,8 +30,8 @@ struct Entry: Codable, Identifiable, Sendable {
   @Test(arguments: DiskBackend.allCases) func losesNothingThatWasAcknowledgedAndLeavesNothingHalf(_ kind: DiskBackend) async throws {
     let seed = seed
     print("LARDER_SEED=\(seed) (the kills' moments do not replay exactly)")
-    var random = SystemRandom(seed: seed)
-    let directory = try Directory()
+    var random = SeededGenerator(seed: seed)
+    let directory = try TemporaryDirectory()
     let file = directory.url.appendingPathComponent("ledger.\(kind.rawValue)")
     var ledger = Ledger()
 
@@ -48,7 +49,7 @@ struct Entry: Codable, Identifiable, Sendable {
 
       // Half of the times the next writer recovers by itself, and only a copy is looked at.
       let isCopy = random.next() % 2 == 0
-      let examined = isCopy ? try directory.copy() : directory
+      let examined = isCopy ? try directory.copy(except: file.lastPathComponent + "-lock") : directory
       let store = try await Store.open(kind.backend(examined.url.appendingPathComponent(file.lastPathComponent)))
       let entries = try await store.repository(RepositorySchema<Entry>("entries"))
       let found = Dictionary(try await entries.loadAll().map { ($0.id, $0.step) }, uniquingKeysWith: max)
@@ -63,7 +64,7 @@ struct Entry: Codable, Identifiable, Sendable {
   }
 
   @Test(arguments: DiskBackend.allCases) func aSecondProcessIsRefusedAtOnceAndTheFirstIsUndisturbed(_ kind: DiskBackend) async throws {
-    let directory = try Directory()
+    let directory = try TemporaryDirectory()
     let file = directory.url.appendingPathComponent("held.\(kind.rawValue)")
     let entries = try await LocalRepository<Entry>(backend: kind.backend(file), schema: .init("entries"))
     try await entries.save(Entry(id: "mine", step: 1, padding: ""))
@@ -91,7 +92,7 @@ struct Entry: Codable, Identifiable, Sendable {
 extension KillTests {
   /// The file itself is locked, not only its name.
   @Test func anotherProcessIsRefusedAlsoWhenTheLockFileWasDeleted() async throws {
-    let directory = try Directory()
+    let directory = try TemporaryDirectory()
     let file = directory.url.appendingPathComponent("held.json")
     let holder = try WriterProcess("hold", file.path)
     #expect(holder.nextLine() == "open")
@@ -103,40 +104,5 @@ extension KillTests {
     holder.kill()
     holder.waitUntilExit()
     try await LocalRepository<Entry>(backend: JSONFileBackend(file: file), schema: .init("entries")).close()
-  }
-}
-
-/// A generator that replays from its seed.
-struct SystemRandom: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed | 1 }
-
-  /// xorshift64* (Vigna, 2016).
-  mutating func next() -> UInt64 {
-    state ^= state >> 12
-    state ^= state << 25
-    state ^= state >> 27
-    return state &* 0x2545_F491_4F6C_DD1D
-  }
-}
-
-/// A directory of a test's own, removed with the value.
-final class Directory {
-  let url: URL
-
-  init() throws {
-    url = FileManager.default.temporaryDirectory.appendingPathComponent("larder-crash-\(UUID().uuidString)", isDirectory: true)
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
-  }
-
-  deinit { try? FileManager.default.removeItem(at: url) }
-
-  /// A copy of what is there, the lock excepted.
-  func copy() throws -> Directory {
-    let copy = try Directory()
-    for name in try FileManager.default.contentsOfDirectory(atPath: url.path) where !name.hasSuffix("-lock") {
-      try FileManager.default.copyItem(at: url.appendingPathComponent(name), to: copy.url.appendingPathComponent(name))
-    }
-    return copy
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderSQLite
+import TestSupport
 import Testing
 
 // Run by hand with LARDER_KILLS=50 LARDER_RECORDS=100000, which takes longer than the other suites have.
@@ -33,14 +34,14 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
   @Test(arguments: DiskBackend.allCases) func alwaysCompletesLaterWithEveryRecordMigratedOnce(_ kind: DiskBackend) async throws {
     let (seed, count, kills) = (seed, count, kills)
     print("LARDER_SEED=\(seed) (the kills' moments do not replay exactly)")
-    var random = SystemRandom(seed: seed)
-    let directory = try Directory()
+    var random = SeededGenerator(seed: seed)
+    let directory = try TemporaryDirectory()
     let name = "places.\(kind.rawValue)"
     let file = directory.url.appendingPathComponent(name)
     let old = try await LocalRepository<OldPlace>(backend: kind.backend(file), schema: .init("places"))
     try await old.save(contentsOf: (0..<count).map { OldPlace(id: $0, title: "place \($0)", count: $0 * 3) })
     try await old.close()
-    let pristine = try directory.copy()
+    let pristine = try directory.copy(except: file.lastPathComponent + "-lock")
 
     var (killed, rounds, resumed) = (0, 0, 0)
     var current = try pristine.copy()
@@ -100,8 +101,8 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
   @Test func runsThatShareTheStoreLeaveOneCopyHoweverOftenTheyAreKilled() async throws {
     let seed = seed
     print("LARDER_SEED=\(seed) (the kills' moments do not replay exactly)")
-    var random = SystemRandom(seed: seed)
-    let directory = try Directory()
+    var random = SeededGenerator(seed: seed)
+    let directory = try TemporaryDirectory()
     let file = directory.url.appendingPathComponent("places.sqlite")
     let old = try await LocalRepository<OldPlace>(sqliteFile: file, schema: .init("places"))
     try await old.save(contentsOf: (0..<count).map { OldPlace(id: $0, title: "place \($0)", count: $0 * 3) })
@@ -129,7 +130,7 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
   }
 
   /// Reads a store as the backend has it: every record at one of the two versions, there once, with the value that version must have.
-  private func look(at directory: Directory, _ kind: DiskBackend, _ name: String, _ count: Int) async throws -> (Int, String?) {
+  private func look(at directory: TemporaryDirectory, _ kind: DiskBackend, _ name: String, _ count: Int) async throws -> (Int, String?) {
     let backend = kind.backend(directory.url.appendingPathComponent(name))
     var records: [StoredRecord] = []
     _ = try backend.openAndRecover(StoreOptions()) { if $0.value != nil { records.append($0) } }

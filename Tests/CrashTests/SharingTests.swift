@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderSQLite
+import TestSupport
 import Testing
 
 struct Counter: Codable, Identifiable, Sendable {
@@ -9,13 +10,13 @@ struct Counter: Codable, Identifiable, Sendable {
 }
 
 @Suite("Processes that share a store", .serialized, .timeLimit(.minutes(10))) struct SharingTests {
-  private let directory: Directory
+  private let directory: TemporaryDirectory
   private let file: URL
   /// How often each process adds one; `LARDER_INCREMENTS` sets another number.
   private let increments = ProcessInfo.processInfo.environment["LARDER_INCREMENTS"].flatMap(Int.init) ?? 200
 
   init() throws {
-    directory = try Directory()
+    directory = try TemporaryDirectory()
     file = directory.url.appendingPathComponent("counters.sqlite")
   }
 

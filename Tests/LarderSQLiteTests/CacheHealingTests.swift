@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderSQLite
 import LarderTesting
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
@@ -9,10 +10,8 @@ struct CacheHealingTests {
   private typealias Cache = CachedRepository<String, Int>
 
   @Test func aDamagedDatabaseOfACacheIsMovedAsideAndReported() async throws {
-    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("larder-tests-\(UUID().uuidString)", isDirectory: true)
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
-    defer { try? FileManager.default.removeItem(at: directory) }
-    let file = directory.appendingPathComponent("cache.db", isDirectory: false)
+    let directory = try TemporaryDirectory()
+    let file = directory.file("cache.db")
     let source = ScriptedSource<String, Int> { key, _ in .value(key.count) }
     let freshness = FreshnessPolicy(fresh: .seconds(60), usable: .hours(1))
 

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderSQLite
+import TestSupport
 import Testing
 
 /// Stores that earlier versions wrote open and read the same; how they were made is in Fixtures/format-1/README.md.

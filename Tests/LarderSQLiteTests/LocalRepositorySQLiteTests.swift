@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderSQLite
+import TestSupport
 import Testing
 
 private struct Spot: Codable, Identifiable, Sendable, Equatable {
@@ -9,14 +10,10 @@ private struct Spot: Codable, Identifiable, Sendable, Equatable {
 }
 
 @Suite("SQLite: repositories", .timeLimit(.minutes(10)))
-struct LocalRepositorySQLiteTests {
+struct LocalRepositorySQLiteTests: SQLiteSuite {
   let directory: TemporaryDirectory
-  let url: URL
 
-  init() throws {
-    directory = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
   @Test func whatARepositorySavedIsThereAfterReopening() async throws {
     let ids = ["", "a\0one", "a\0two", "caf\u{E9}", "cafe\u{301}", "../x", "👨‍👩‍👧"]

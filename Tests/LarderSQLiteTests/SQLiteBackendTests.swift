@@ -1,18 +1,15 @@
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
 
 @Suite("SQLite: records", .timeLimit(.minutes(10)))
-struct SQLiteBackendTests {
+struct SQLiteBackendTests: SQLiteSuite {
   let directory: TemporaryDirectory
-  let url: URL
 
-  init() throws {
-    directory = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
   @Test func whatWasCommittedIsThereAfterReopening() throws {
     let backend = SQLiteBackend(file: url)

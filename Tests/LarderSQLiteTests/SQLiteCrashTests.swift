@@ -1,22 +1,20 @@
 import CSQLite
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
 
 /// What a killed process leaves is what is in its files: copies of them, taken at any moment, must open with all that was acknowledged.
 @Suite("SQLite: crashes", .timeLimit(.minutes(10)))
-struct SQLiteCrashTests {
+struct SQLiteCrashTests: SQLiteSuite {
   let directory: TemporaryDirectory
   let copies: TemporaryDirectory
-  let url: URL
 
   init() throws {
-    try #require(FaultyFiles.isInstalled)
-    directory = try TemporaryDirectory()
+    directory = try Self.makeDirectory()
     copies = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
   }
 
   /// Opens a copy of the files as they are.

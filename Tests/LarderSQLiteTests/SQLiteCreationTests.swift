@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite

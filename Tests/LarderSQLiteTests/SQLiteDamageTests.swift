@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
@@ -8,14 +9,10 @@ import Testing
 ///
 /// Each gives all of the data, a precise error with every file as it was, or a report: never silence, never a trap.
 @Suite("SQLite: damage", .timeLimit(.minutes(10)))
-struct SQLiteDamageTests {
+struct SQLiteDamageTests: SQLiteSuite {
   let directory: TemporaryDirectory
-  let url: URL
 
-  init() throws {
-    directory = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
   private struct Outcomes {
     var whole = 0

@@ -1,24 +1,16 @@
 import CSQLite
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
 
 @Suite("SQLite: failures of the disk", .timeLimit(.minutes(10)))
-struct SQLiteFaultTests {
+struct SQLiteFaultTests: SQLiteSuite {
   let directory: TemporaryDirectory
-  let url: URL
-  let log: String
-  let main: String
 
-  init() throws {
-    try #require(FaultyFiles.isInstalled)
-    directory = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
-    main = url.resolvingSymlinksInPath().path
-    log = main + "-wal"
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
   private let ioError = SQLITE_IOERR | 3 << 8
   private let syncError = SQLITE_IOERR | 4 << 8

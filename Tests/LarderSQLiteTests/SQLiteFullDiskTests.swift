@@ -1,26 +1,22 @@
 import CSQLite
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
 
 /// A SQLite store that has filled its disk can be cleared.
 @Suite(.serialized, .timeLimit(.minutes(10)))
-struct SQLiteFullDiskTests {
-  private let directory: TemporaryDirectory
-  private let url: URL
+struct SQLiteFullDiskTests: SQLiteSuite {
+  let directory: TemporaryDirectory
 
-  init() throws {
-    directory = try TemporaryDirectory()
-    url = directory.file("cache.sqlite")
-    try #require(FaultyFiles.isInstalled)
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
   private let value = String(repeating: "x", count: 20_000)
 
   @Test(arguments: [0, 3, 10_000]) func aStoreThatHasFilledTheDiskCanBeCleared(_ limit: Int) throws {
-    let backend = SQLiteBackend(file: url)
+    let backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
     _ = try backend.openAndRecover(StoreOptions(limits: .init(tombstones: limit))) { _ in }
     let keys = (0..<100).map { "key \($0)" }
     try backend.commit(keys.map { record($0, value, at: 1) } + [record("other", "1", at: 1, in: "others")], at: 1)
@@ -43,8 +39,7 @@ struct SQLiteFullDiskTests {
 
   /// The next sync would succeed, and prove nothing.
   @Test func aSyncThatFailsWhileSpaceIsGivenBackLetsNoDeletionThrough() throws {
-    let log = url.resolvingSymlinksInPath().path + "-wal"
-    let backend = SQLiteBackend(file: url)
+    let backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
     _ = try backend.openAndRecover(StoreOptions()) { _ in }
     try backend.commit([record("a", "1", at: 1)], at: 1)
     try backend.commit([record("b", "1", at: 2)], at: 2, .buffered)
@@ -58,7 +53,7 @@ struct SQLiteFullDiskTests {
   }
 
   @Test func someOfACollectionIsDeletedOneByOne() throws {
-    let backend = SQLiteBackend(file: url)
+    let backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
     _ = try backend.openAndRecover(StoreOptions(limits: .init(tombstones: 0))) { _ in }
     try backend.commit((0..<50).map { record("key \($0)", value, at: 1) }, at: 1)
     try backend.execute("PRAGMA max_page_count = 1")
@@ -73,13 +68,13 @@ struct SQLiteFullDiskTests {
   /// After reopening, the deletions are an ordinary commit: nobody has found the disk full yet.
   @Test(arguments: [false, true], [2_000, 20_000]) func aStoreThatWasClearedTakesValuesAgain(_ reopens: Bool, _ size: Int) throws {
     try onDisk(of: 2 << 20) {
-      var backend = SQLiteBackend(file: url)
+      var backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
       _ = try backend.openAndRecover(StoreOptions()) { _ in }
       let value = String(repeating: "x", count: size)
       let last = fill(backend, value, from: 0)
       #expect(last > 20)
       if reopens {
-        backend = SQLiteBackend(file: url)  // the first is dropped, as by a crash
+        backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)  // the first is dropped, as by a crash
         _ = try backend.openAndRecover(StoreOptions()) { _ in }
       }
       let deletions = WriteBatch(records: (0..<last).map { record("key \($0)", nil, at: last + 1) }, commits: last + 1...last + 1)
@@ -87,7 +82,7 @@ struct SQLiteFullDiskTests {
       let again = fill(backend, value, from: last + 1)
       #expect(again > last + 1 + last / 2)
       #expect(backend.verify().isSound)
-      backend = SQLiteBackend(file: url)
+      backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
       var count: UInt64 = 0
       let report = try backend.openAndRecover(StoreOptions()) { if $0.value != nil { count += 1 } }
       #expect(report.commit == Revision(again) && count == again - last - 1)
@@ -95,11 +90,10 @@ struct SQLiteFullDiskTests {
   }
 
   @Test func tombstonesThatHaveNoRoomAreForgotten() throws {
-    let backend = SQLiteBackend(file: url)
+    let backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
     _ = try backend.openAndRecover(StoreOptions()) { _ in }
     try backend.commit((0..<9).map { record("key \($0)", value, at: 1) }, at: 1)
     // Once, for the commit that has them.
-    let log = url.resolvingSymlinksInPath().path + "-wal"
     FaultyFiles.set(.init(operation: .write, countdown: 1, result: SQLITE_FULL), at: log)
     try backend.commitOnFullDisk(WriteBatch(records: (0..<9).map { record("key \($0)", nil, at: 2) }, commits: 2...2))
     try backend.close()
@@ -110,7 +104,7 @@ struct SQLiteFullDiskTests {
   /// Small records, whose tombstones are not much smaller.
   @Test(arguments: [1, 40, 150]) func tombstonesTakeThePagesOfWhatWasDeleted(_ length: Int) throws {
     try onDisk(of: 1 << 20) {
-      let backend = SQLiteBackend(file: url)
+      let backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
       _ = try backend.openAndRecover(StoreOptions()) { _ in }
       let small = String(repeating: "y", count: length)
       var last = 0
@@ -132,10 +126,10 @@ struct SQLiteFullDiskTests {
 
   @Test func aReaderKeepsTheSpaceOfTheLogUntilItEnds() throws {
     try onDisk(of: 2 << 20) {
-      let backend = SQLiteBackend(file: url)
+      let backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
       _ = try backend.openAndRecover(StoreOptions()) { _ in }
       let last = fill(backend, value, from: 0)
-      let reader = try #require(try SQLiteConnection(path: url.resolvingSymlinksInPath().path, .readOnly))
+      let reader = try #require(try SQLiteConnection(path: main, .readOnly))
       try reader.execute("BEGIN")
       #expect(try reader.prepare("SELECT count(*) FROM larder_store").number() == 1)
       try backend.commitOnFullDisk(
@@ -152,7 +146,7 @@ struct SQLiteFullDiskTests {
 
   /// The file is as large as the disk there, and what was deleted is free pages in it.
   @Test func valuesHaveRoomInFreePages() throws {
-    let backend = SQLiteBackend(file: url)
+    let backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
     _ = try backend.openAndRecover(StoreOptions()) { _ in }
     try backend.commit((0..<100).map { record("key \($0)", value, at: 1) }, at: 1)
     try backend.checkpoint()
@@ -167,12 +161,11 @@ struct SQLiteFullDiskTests {
     #expect(try readBack(url).contents.count == 110)
   }
 
-  /// Plays a disk on which there is nothing but the store: SQLite's writes find it full, and the store is told what is free.
+  /// Runs a body while the disk has a size and holds nothing but the store: SQLite's writes find it full, and the store asks what is free.
   private func onDisk(of size: Int, _ body: () throws -> Void) throws {
-    let path = url.resolvingSymlinksInPath().path
-    FaultyFiles.setDisk(size, at: path)
-    defer { FaultyFiles.setDisk(nil, at: path) }
-    try SQLiteSpace.$diskSize.withValue(size) { try body() }
+    FaultyFiles.setDisk(size, at: main)
+    defer { FaultyFiles.setDisk(nil, at: main) }
+    try body()
   }
 
   /// Saves values until the disk is full; returns the newest commit.

@@ -1,6 +1,7 @@
 import CSQLite
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
@@ -12,18 +13,13 @@ import Testing
 #endif
 
 @Suite("SQLite: opening reads, and only then writes", .timeLimit(.minutes(10)))
-struct SQLiteOpeningTests {
+struct SQLiteOpeningTests: SQLiteSuite {
   let directory: TemporaryDirectory
   let copies: TemporaryDirectory
-  let url: URL
-  let main: String
 
   init() throws {
-    try #require(FaultyFiles.isInstalled)
-    directory = try TemporaryDirectory()
+    directory = try Self.makeDirectory()
     copies = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
-    main = url.resolvingSymlinksInPath().path
   }
 
   private func makeStore(_ commits: UInt64 = 1) throws {
@@ -31,16 +27,6 @@ struct SQLiteOpeningTests {
     _ = try backend.openAll()
     for number in 1...commits { try backend.commit([record("spot-\(number)", "\"\(number)\"", at: number)], at: number) }
     try backend.close()
-  }
-
-  /// A store that a killed process leaves after so many commits, which may be longer than one page.
-  private func makeUnclosedStore(_ commits: UInt64 = 3) throws {
-    let backend = SQLiteBackend(file: url)
-    _ = try backend.openAll()
-    for number in 1...commits { try backend.commit([record("spot-\(number)", "\"\(number)\"", at: number)], at: number) }
-    let files = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
-    try backend.close()
-    try directory.replace(with: files)
   }
 
   // MARK: What is refused after it was read

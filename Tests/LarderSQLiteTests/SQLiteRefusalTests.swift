@@ -1,18 +1,15 @@
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
 
 @Suite("SQLite: what is refused stays as it is", .timeLimit(.minutes(10)))
-struct SQLiteRefusalTests {
+struct SQLiteRefusalTests: SQLiteSuite {
   let directory: TemporaryDirectory
-  let url: URL
 
-  init() throws {
-    directory = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
   /// Opens in every mode, expects one code, and that no byte of any file has changed and no file has come.
   private func expectRefusal(_ expected: RepositoryError.Code, leaves extra: Set<String> = []) throws {

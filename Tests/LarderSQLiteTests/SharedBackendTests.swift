@@ -1,19 +1,16 @@
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
 
 @Suite("SQLite: the backend of a shared store", .timeLimit(.minutes(10)))
-struct SharedBackendTests {
+struct SharedBackendTests: SQLiteSuite {
   let directory: TemporaryDirectory
-  let url: URL
   let shared = StoreOptions(access: .shared, lockTimeout: .milliseconds(50))
 
-  init() throws {
-    directory = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
   private func open() throws -> SQLiteBackend {
     let backend = SQLiteBackend(file: url)

@@ -1,6 +1,7 @@
 import Foundation
 import LarderSQLite
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Larder
@@ -36,14 +37,10 @@ final class Heard: ChangeObserver {
 }
 
 @Suite("SQLite: several writers of one store", .timeLimit(.minutes(10)))
-struct SharedStoreTests {
+struct SharedStoreTests: SQLiteSuite {
   let directory: TemporaryDirectory
-  let url: URL
 
-  init() throws {
-    directory = try TemporaryDirectory()
-    url = directory.file("piers.sqlite")
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
   /// Opens the store as another process would; looks for others' commits only when told, unless an interval is given.
   private func open(
@@ -172,7 +169,7 @@ struct SharedStoreTests {
       try await writer.delete("\(length)")
       try await writer.save(Pier(id: "b", length: length))
       try await writer.close()
-      #expect(try names() == ["piers.sqlite"])
+      #expect(try names() == ["spots.sqlite"])
       let closed = try directory.contents()
       try await reader.refresh()
       #expect(try await reader.loadAll() == [Pier(id: "a", length: length), Pier(id: "b", length: length)], "after the writer")
@@ -251,7 +248,7 @@ struct SharedStoreTests {
     #expect(refused?.code == .alreadyOpen)
     #expect(try await open(.readOnly).find(by: "a")?.length == 1)
     try await alone.close()
-    #expect(try names() == ["piers.sqlite"])
+    #expect(try names() == ["spots.sqlite"])
   }
 
   @Test func theLastOneToCloseLeavesOneFile() async throws {
@@ -259,10 +256,10 @@ struct SharedStoreTests {
     try await one.save(Pier(id: "a", length: 1))
     try await two.save(Pier(id: "b", length: 1), durability: .buffered)
     try await one.close()
-    #expect(try names() == ["piers.sqlite", "piers.sqlite-lock", "piers.sqlite-shm", "piers.sqlite-wal"])
+    #expect(try names() == ["spots.sqlite", "spots.sqlite-lock", "spots.sqlite-shm", "spots.sqlite-wal"])
     try await two.save(Pier(id: "c", length: 1))
     try await two.close()
-    #expect(try names() == ["piers.sqlite"])
+    #expect(try names() == ["spots.sqlite"])
     let next = try await open(.exclusive)
     #expect(try await next.loadAll().map(\.id) == ["a", "b", "c"])
     try await next.close()

@@ -4,6 +4,7 @@
 import Foundation
 import Larder
 import LarderSQLite
+import LarderTesting
 
 /// A record of the ledger: which task wrote it last, and in which of its steps.
 struct Entry: Codable, Identifiable, Sendable {
@@ -65,7 +66,7 @@ struct Entry: Codable, Identifiable, Sendable {
       say("open")
       let count = try await places.count()
       let reads = Task {
-        var random = SplitMix64(state: UInt64(count))
+        var random = SeededGenerator(seed: UInt64(count))
         var number = 0
         while !Task.isCancelled {
           number = Int(random.next() % UInt64(count))
@@ -90,7 +91,7 @@ struct Entry: Codable, Identifiable, Sendable {
   ///
   /// A task touches only its own keys.
   private static func run(_ entries: LocalRepository<Entry>, task: Int, seed: UInt64, from first: Int) async throws {
-    var random = SplitMix64(state: seed &+ UInt64(task) &* 0x9E37)
+    var random = SeededGenerator(seed: seed &+ UInt64(task) &* 0x9E37)
     for step in first... {
       let size = random.next() % 40 == 0 ? 5_000 : 40
       let entry: @Sendable (Int) -> Entry = { key in Entry(id: "\(task)-\(key)", step: step, padding: String(repeating: "x", count: size)) }
@@ -149,17 +150,4 @@ struct Place: Codable, Identifiable, Equatable, Sendable {
 
   static let schema = RepositorySchema<Place>(
     "places", version: 2, migrations: [.init(from: 1, OldPlace.self, to: Place.self) { Place($0) }])
-}
-
-/// The generator of Steele, Lea and Flood (2014), which replays from its seed.
-struct SplitMix64: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
 }

@@ -20,6 +20,19 @@ package final class TemporaryDirectory: Sendable {
   /// The names of the files in it, sorted.
   package var names: [String] { get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() } }
 
+  /// Reads all files in the directory, by name.
+  package func contents() throws -> [String: Data] {
+    var contents: [String: Data] = [:]
+    for name in try names { contents[name] = try Data(contentsOf: file(name)) }
+    return contents
+  }
+
+  /// Makes the directory hold these files, and no others.
+  package func replace(with contents: [String: Data]) throws {
+    for name in try names { try FileManager.default.removeItem(at: file(name)) }
+    for (name, data) in contents { try data.write(to: file(name)) }
+  }
+
   /// A copy of its files as they are now: what a process that is killed now leaves behind.
   package func copy(except name: String? = nil) throws -> TemporaryDirectory {
     let copy = try TemporaryDirectory()

@@ -1,54 +1,51 @@
+// Connection/ is the only room that calls SQLite's C functions: connections, statements, result codes.
+// Invariant: every failure is a RepositoryError that names the file, and nothing in a file can make SQLite do more than read and write
+// rows. Called by every other room of LarderSQLite.
+
 internal import CSQLite
+internal import Foundation
 internal import Larder
 
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
-
-/// One connection to one database file, set up so that nothing in the file can make it do more than read and write rows.
+/// A connection to one database file.
 final class SQLiteConnection {
   enum Mode {
+    /// Reads and writes, with SQLite's own locks.
     case readWrite
-    /// Reads beside a writer.
+    /// Reads while other connections may write.
     case readOnly
-    /// Reads a file that nobody writes meanwhile, without locks and without making a file.
+    /// Reads a file that is not written meanwhile; takes no lock and makes no file.
     case immutable
-    /// Reads a file with its log, to which nobody else has a connection, nor gets one meanwhile: `.locked` when somebody has.
+    /// Reads a file and its log under an exclusive lock; `.locked` when there is another connection.
     ///
     /// SQLite keeps the index of the log in memory then, so that no file is made or changed.
-    case alone
-    /// Reads a file with its log, makes no file and takes no part in the locks of the log's index: who uses it must notice whether somebody has
-    /// written meanwhile.
-    case withoutTrace
+    case exclusive
+    /// Reads a file and its log with an index of the log in this connection's memory; makes no file.
+    ///
+    /// Takes no part in the locks of the log's index, so the caller must make sure that nothing was written meanwhile.
+    case privateIndex
   }
 
   let path: String
   private(set) var handle: OpaquePointer?
   /// The length of the write-ahead log in pages after the last commit; SQLite fills it in.
-  private let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
-  /// Until when others are waited for, as ``SQLiteWait`` counts; SQLite reads it.
-  private let waitsUntil = UnsafeMutablePointer<Int64>.allocate(capacity: 1)
-  /// How SQLite reaches the file, where that is not its own way.
+  let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+  /// The end of the current wait for a lock, on the clock of ``waiting(_:_:)``; SQLite's busy handler reads it.
+  let waitDeadline = UnsafeMutablePointer<Int64>.allocate(capacity: 1)
+  /// The functions by which SQLite reaches the file, where they are not its own.
   private var methods: UnsafeMutablePointer<sqlite3_io_methods>?
-  /// The log and its index, as they were when the store was opened.
-  private var besides: [(path: String, identity: SQLiteFileIdentity)] = []
-  /// The directory as it was when all of them were last found in it.
-  private var quiet: SQLiteDirectoryState?
+  /// The log and its index as they were when the store was opened.
+  var logFiles: [(path: String, identity: FileIdentity)] = []
+  /// The state of the directory in which all files were last found unchanged.
+  var checkedDirectory: SQLiteDirectoryState?
 
-  /// Opens the file; `nil` when there is none.
-  ///
-  /// Never creates one, and reads nothing of it yet.
+  /// Opens the file, without reading it; `nil` when there is none.
   init?(path: String, _ mode: Mode) throws(RepositoryError) {
     self.path = path
     logPages.initialize(to: 0)
-    waitsUntil.initialize(to: 0)
+    waitDeadline.initialize(to: 0)
     var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI
-    // The lock of one who is alone needs a descriptor that may write.
-    flags |= mode == .readWrite || mode == .alone ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
+    // An exclusive lock needs a descriptor that may write.
+    flags |= mode == .readWrite || mode == .exclusive ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
     let result = sqlite3_open_v2(Self.uri(path, immutable: mode == .immutable), &handle, flags, nil)
     if result != SQLITE_OK {
       if result & 0xFF == SQLITE_CANTOPEN && SQLitePath.isAbsent(path) { return nil }
@@ -59,28 +56,22 @@ final class SQLiteConnection {
       let isAllowed = access(path, W_OK) == 0
       throw RepositoryError(
         isAllowed ? .inputOutput : .protectedDataUnavailable,
-        isAllowed ? "the file could not be opened for writing" : "the file may not be written", file: path)
+        isAllowed
+          ? "SQLite could open the file for reading only, though its permissions allow writing: try again"
+          : "expected permission to write the file, found none: change its permissions, or open it for reading only", file: path)
     }
-    try defend()
-    if mode == .withoutTrace { try hideLogIndex() }
-    if mode == .alone { try execute("PRAGMA locking_mode = EXCLUSIVE", while: .opening) }
-    if mode == .readWrite {
-      // This replaces SQLite's automatic checkpoint, which would keep a failed sync to itself.
-      sqlite3_wal_hook(
-        handle,
-        { context, _, _, pages in
-          context?.storeBytes(of: pages, as: Int32.self)
-          return SQLITE_OK
-        }, logPages)
-    }
+    try harden()
+    if mode == .privateIndex { try hideLogIndex() }
+    if mode == .exclusive { try execute("PRAGMA locking_mode = EXCLUSIVE", while: .opening) }
+    if mode == .readWrite { followLogLength() }
   }
 
   deinit {
-    // Without close(): as after a crash. No checkpoint here, because it blocks, and nobody would hear that it failed.
+    // Without close(): as after a crash. No checkpoint here, because it blocks and its failure could not be reported.
     keepLogOnClose()
     sqlite3_close_v2(handle)
     logPages.deallocate()
-    waitsUntil.deallocate()
+    waitDeadline.deallocate()
     methods?.deallocate()
   }
 
@@ -103,46 +94,7 @@ final class SQLiteConnection {
     return immutable ? uri + "?immutable=1" : uri
   }
 
-  /// Takes away what a hostile or damaged file could use, before anything of it is read.
-  private func defend() throws(RepositoryError) {
-    let flags: [(Int32, Int32)] = [
-      (SQLITE_DBCONFIG_DEFENSIVE, 1), (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), (SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
-      (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0), (SQLITE_DBCONFIG_ENABLE_VIEW, 0), (SQLITE_DBCONFIG_DQS_DML, 0),
-      (SQLITE_DBCONFIG_DQS_DDL, 0), (SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0),
-    ]
-    for (flag, value) in flags {
-      let result = larder_sqlite3_db_config_flag(handle, flag, value, nil)
-      if result != SQLITE_OK { throw error(result, while: .opening) }
-    }
-    // The length of a value stays SQLite's own limit: a store must show records that were saved under a wider one.
-    let limits: [(Int32, Int32)] = [
-      (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_COLUMN, 100), (SQLITE_LIMIT_EXPR_DEPTH, 20), (SQLITE_LIMIT_COMPOUND_SELECT, 3),
-      (SQLITE_LIMIT_FUNCTION_ARG, 8), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
-      (SQLITE_LIMIT_VARIABLE_NUMBER, 16), (SQLITE_LIMIT_TRIGGER_DEPTH, 1),
-    ]
-    for (limit, value) in limits { sqlite3_limit(handle, limit, value) }
-    // Only a foreign tool can hold a lock for long: exclusive stores exclude each other with their lock file.
-    sqlite3_busy_timeout(handle, 2_000)
-    for pragma in ["cell_size_check = ON", "mmap_size = 0", "trusted_schema = OFF", "temp_store = MEMORY"] {
-      try execute("PRAGMA \(pragma)", while: .opening)
-    }
-  }
-
-  /// Runs a body that waits for other writers at most so long, in short steps.
-  ///
-  /// SQLite's own handler sleeps longer the longer it has waited, so that who waits is overtaken by who comes.
-  func waiting<Result>(_ timeout: Duration, _ body: () throws(RepositoryError) -> Result) throws(RepositoryError) -> Result {
-    waitsUntil.pointee = SQLiteWait.now + SQLiteWait.nanoseconds(timeout)
-    sqlite3_busy_handler(
-      handle,
-      { context, count in
-        guard let deadline = context?.load(as: Int64.self), SQLiteWait.now < deadline else { return 0 }
-        SQLiteWait.pause(after: count)
-        return 1
-      }, waitsUntil)
-    defer { sqlite3_busy_timeout(handle, 2_000) }
-    return try body()
-  }
+  // MARK: Statements
 
   /// Runs a statement of this module's own text once.
   func execute(_ sql: String, while activity: SQLiteResult.Activity = .writing) throws(RepositoryError) {
@@ -150,11 +102,12 @@ final class SQLiteConnection {
     try statement.run(while: activity)
   }
 
+  /// Prepares a statement that is kept for reuse.
   func prepare(_ sql: String) throws(RepositoryError) -> SQLiteStatement {
     try SQLiteStatement(sql, on: self)
   }
 
-  /// Runs a statement of this module's own text and returns the text of its first row.
+  /// Returns the text of the first row that a statement gives; `nil` when there is no row.
   func text(_ sql: String, while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> String? {
     let statement = try prepare(sql)
     let text = try statement.step(while: activity) ? try statement.text(0) : nil
@@ -162,82 +115,19 @@ final class SQLiteConnection {
     return text
   }
 
-  /// Whether a transaction is open.
-  ///
-  /// SQLite ends one by itself after some failures.
+  /// Returns the integer of the first row that a statement gives; `nil` when there is no row.
+  func number(_ sql: String) throws(RepositoryError) -> Int64? { try prepare(sql).number() }
+
+  /// Whether a transaction is open; SQLite ends one by itself after some failures.
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-  /// The first bytes of the file and its size, below the page cache.
+  /// Returns the first hundred bytes of the file and its size, read below the page cache.
   func header() throws(RepositoryError) -> (bytes: [UInt8], size: Int64) {
     var bytes = [UInt8](repeating: 0, count: 100)
     var size: Int64 = 0
     let result = larder_sqlite3_read_file(handle, &bytes, 100, 0, &size)
     if result != SQLITE_OK && result != SQLITE_IOERR | 2 << 8 { throw error(result, while: .opening) }  // _SHORT_READ
     return (bytes, size)
-  }
-
-  /// Remembers which files the log and its index are, once SQLite has opened them.
-  func rememberFiles() throws(RepositoryError) {
-    besides = []
-    for path in [path + "-wal", path + "-shm"] {
-      guard let identity = try SQLiteFileIdentity(at: path) else { throw missing(path) }
-      besides.append((path, identity))
-    }
-  }
-
-  private func missing(_ path: String) -> RepositoryError {
-    RepositoryError(
-      .dataMissing, "the file was removed or replaced while the store was open: close the store, and open it again", file: path)
-  }
-
-  /// Throws when the file or its log was renamed, removed or replaced, so that what is written to it would be lost.
-  ///
-  /// Costs one `lstat` while nothing comes into the directory or goes from it.
-  func checkPresence() throws(RepositoryError) {
-    let directory = try SQLiteDirectoryState(of: path)
-    if let directory, directory == quiet { return }
-    quiet = nil
-    var hasMoved: Int32 = 0
-    let result = sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
-    if result != SQLITE_OK { throw error(result, while: .writing) }
-    if hasMoved != 0 { throw RepositoryError(.dataMissing, "the file was removed or renamed while it was open", file: path) }
-    for (path, identity) in besides where try SQLiteFileIdentity(at: path) != identity { throw missing(path) }
-    if let directory, directory.isSettled { quiet = directory }
-  }
-
-  // MARK: The write-ahead log
-
-  var logPageCount: Int { Int(logPages.pointee) }
-
-  /// Makes the write-ahead log durable.
-  func syncLog() throws(RepositoryError) {
-    #if canImport(Darwin)
-      let flags = SQLITE_SYNC_FULL
-    #else
-      let flags = SQLITE_SYNC_NORMAL
-    #endif
-    let result = larder_sqlite3_sync_log(handle, flags)
-    if result != SQLITE_OK { throw error(result, while: .syncing) }
-  }
-
-  /// Copies the write-ahead log into the database; truncating waits for readers, otherwise what they hold back is left for later.
-  func checkpoint(truncating: Bool) throws(RepositoryError) {
-    let mode = truncating ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE
-    let result = sqlite3_wal_checkpoint_v2(handle, "main", mode, nil, nil)
-    if result != SQLITE_OK { throw error(result, while: .writing) }
-    logPages.pointee = 0
-  }
-
-  /// Lets closing leave the files as they are.
-  func keepLogOnClose() {
-    if handle != nil { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil) }
-  }
-
-  /// Ends the connection; every statement must be gone.
-  func close() throws(RepositoryError) {
-    let result = sqlite3_close(handle)
-    if result != SQLITE_OK { throw error(result, while: .writing) }
-    handle = nil
   }
 
   /// Runs a body while the one attached database that `VACUUM` needs is allowed.
@@ -247,28 +137,10 @@ final class SQLiteConnection {
     try body()
   }
 
-  // MARK: Errors
-
-  func error(_ result: Int32, while activity: SQLiteResult.Activity) -> RepositoryError {
-    if result & 0xFF == SQLITE_CORRUPT, let failure = readFailure { return failure }
-    let concernsSystem = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(result & 0xFF)
-    return SQLiteResult.error(
-      result, while: activity, file: path, errorNumber: concernsSystem ? sqlite3_system_errno(handle) : 0)
-  }
-
-  /// The failure of the disk that SQLite takes for damage, if there was one: a read that ended in EIO.
-  private var readFailure: RepositoryError? {
-    let number = larder_sqlite3_last_errno(handle)
-    guard number == EIO || number == ENXIO else { return nil }
-    return RepositoryError(
-      .inputOutput, "the disk failed while it was read; this is no proof of damage", file: path,
-      underlying: SystemCallError(call: "read", errorNumber: number))
-  }
-
-  /// The error for damage that SQLite itself found, unless the disk failed.
-  func damagedOrUnreadable(_ what: String) -> RepositoryError { readFailure ?? damaged(what) }
-
-  func damaged(_ what: String, keyHash: String? = nil) -> RepositoryError {
-    RepositoryError(.corrupted, what, file: path, keyHash: keyHash)
+  /// Ends the connection; every statement must be finalized.
+  func close() throws(RepositoryError) {
+    let result = sqlite3_close(handle)
+    if result != SQLITE_OK { throw error(result, while: .writing) }
+    handle = nil
   }
 }

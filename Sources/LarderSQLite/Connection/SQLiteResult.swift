@@ -1,30 +1,23 @@
 internal import CSQLite
+internal import Foundation
 internal import Larder
 
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
-
-/// What SQLite answered, turned into the errors of a store.
+/// The translation of SQLite's result codes into the errors of a store.
 ///
 /// The text is SQLite's fixed one for the code: `sqlite3_errmsg` could quote what is in the file.
 enum SQLiteResult {
-  /// What was going on, which decides what a failure means.
+  /// The activity during which a call failed; it decides the meaning of the failure.
   enum Activity: String {
     case opening, reading, writing, syncing
     /// The step of COMMIT: what reached the disk before an I/O error is not known.
     case committing
   }
 
-  /// The error for a result code, which must be a failure.
+  /// Returns the error for a result code, which must be a failure.
   static func error(_ code: Int32, while activity: Activity, file: String, errorNumber: Int32 = 0) -> RepositoryError {
     let text = sqlite3_errstr(code).map { String(cString: $0) } ?? "unknown"
     return RepositoryError(
-      self.code(code, while: activity, errorNumber), "SQLite says \"\(text)\" (\(code)) while \(activity.rawValue)", file: file,
+      self.code(code, while: activity, errorNumber), "SQLite failed while \(activity.rawValue): \(text) (\(code))", file: file,
       underlying: errorNumber == 0 ? nil : SystemCallError(call: "SQLite", errorNumber: errorNumber))
   }
 

@@ -2,7 +2,9 @@ internal import CSQLite
 internal import Foundation
 internal import Larder
 
-/// A prepared statement; values reach it by binding only, with their length, so that text may hold NUL.
+/// A prepared statement.
+///
+/// Values reach it by binding only, with their length, so that text may hold NUL and is never part of SQL.
 final class SQLiteStatement {
   private var handle: OpaquePointer?
   private let connection: SQLiteConnection
@@ -14,7 +16,8 @@ final class SQLiteStatement {
     if result != SQLITE_OK { throw connection.error(result, while: .reading) }
   }
 
-  deinit { sqlite3_finalize(handle) }  // every run resets, and so has seen the result that this would repeat
+  // The result repeats that of the last run, which a reset has reported.
+  deinit { sqlite3_finalize(handle) }
 
   /// Ends the statement, so that its connection can be closed.
   func finalize() throws(RepositoryError) {
@@ -29,27 +32,19 @@ final class SQLiteStatement {
     try check(sqlite3_bind_int64(handle, index, number))
   }
 
-  func bind(_ key: RecordKey, at index: Int32) throws(RepositoryError) {
-    try check(
-      key.withBytes {
-        larder_sqlite3_bind_text(handle, index, $0.baseAddress?.assumingMemoryBound(to: CChar.self), sqlite3_uint64($0.count))
-      })
-  }
-
   func bind(_ text: String, at index: Int32) throws(RepositoryError) { try bind(RecordKey(text), at: index) }
+  func bind(_ key: RecordKey, at index: Int32) throws(RepositoryError) { try check(key.withBytes { bind($0, at: index) }) }
+  func bind(_ data: Data, at index: Int32) throws(RepositoryError) { try check(data.withUnsafeBytes { bind($0, at: index) }) }
 
-  func bind(_ data: Data, at index: Int32) throws(RepositoryError) {
-    try check(
-      data.withUnsafeBytes {
-        larder_sqlite3_bind_text(handle, index, $0.baseAddress?.assumingMemoryBound(to: CChar.self), sqlite3_uint64($0.count))
-      })
+  private func bind(_ bytes: UnsafeRawBufferPointer, at index: Int32) -> Int32 {
+    larder_sqlite3_bind_text(handle, index, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), sqlite3_uint64(bytes.count))
   }
 
   // MARK: Running
 
-  /// Goes on to the next row; `false` after the last.
+  /// Moves to the next row; returns `false` after the last.
   ///
-  /// A failure has reset the statement.
+  /// Resets the statement when it fails.
   func step(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Bool {
     let result = sqlite3_step(handle)
     if result == SQLITE_ROW { return true }
@@ -59,19 +54,19 @@ final class SQLiteStatement {
     throw error
   }
 
-  /// Makes the statement ready for its next run.
+  /// Readies the statement for its next run.
   func reset(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) {
     let result = sqlite3_reset(handle)
     if result != SQLITE_OK { throw connection.error(result, while: activity) }
   }
 
-  /// Runs a statement that gives no rows that matter.
+  /// Runs the statement to its end and ignores its rows.
   func run(while activity: SQLiteResult.Activity = .writing) throws(RepositoryError) {
     while try step(while: activity) {}
     try reset(while: activity)
   }
 
-  /// Runs a statement and returns the first column of its only row, an integer, or `nil` when there is none.
+  /// Runs the statement and returns the integer in the first column of its first row; `nil` when there is no row.
   func number(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Int64? {
     let number = try step(while: activity) ? try integer(0) : nil
     try reset(while: activity)
@@ -80,26 +75,32 @@ final class SQLiteStatement {
 
   // MARK: Columns, from 0
 
-  /// An integer column; another type is damage.
+  /// Returns an integer column; another type is damage.
   func integer(_ column: Int32) throws(RepositoryError) -> Int64 {
-    guard sqlite3_column_type(handle, column) == SQLITE_INTEGER else { throw connection.damaged("a number is not one") }
+    guard sqlite3_column_type(handle, column) == SQLITE_INTEGER else {
+      throw connection.damaged("expected an integer in column \(column) of a row, found another type")
+    }
     return sqlite3_column_int64(handle, column)
   }
 
-  /// The bytes of a text column, valid until the next step; another type is damage.
+  /// Returns the bytes of a text column, valid until the next step; another type is damage.
   ///
   /// `sqlite3_column_blob` gives text as it is stored; `sqlite3_column_text` would copy it to append a NUL.
   func bytes(_ column: Int32) throws(RepositoryError) -> UnsafeRawBufferPointer {
-    guard sqlite3_column_type(handle, column) == SQLITE_TEXT else { throw connection.damaged("a text is not one") }
+    guard sqlite3_column_type(handle, column) == SQLITE_TEXT else {
+      throw connection.damaged("expected text in column \(column) of a row, found another type")
+    }
     let start = sqlite3_column_blob(handle, column)
     let count = Int(sqlite3_column_bytes(handle, column))
     if start == nil && count > 0 { throw connection.error(SQLITE_NOMEM, while: .reading) }
     return UnsafeRawBufferPointer(start: start, count: count)
   }
 
-  /// A text column; bytes that are not UTF-8 are damage.
+  /// Returns a text column; bytes that are not UTF-8 are damage.
   func text(_ column: Int32) throws(RepositoryError) -> String {
-    guard let text = String(validating: try bytes(column), as: UTF8.self) else { throw connection.damaged("a text is not UTF-8") }
+    guard let text = String(validating: try bytes(column), as: UTF8.self) else {
+      throw connection.damaged("expected UTF-8 in column \(column) of a row, found other bytes")
+    }
     return text
   }
 
@@ -111,13 +112,13 @@ final class SQLiteStatement {
   var row: SQLiteColumns { SQLiteColumns(handle: handle) }
 }
 
-/// The columns of a row, for a reader that has other means to see that their types are right.
+/// The columns of a row without checks, for a reader whose checksums detect a wrong type.
 struct SQLiteColumns {
   fileprivate let handle: OpaquePointer?
 
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
-  /// The bytes of a column, valid until the next step.
+  /// Returns the bytes of a column, valid until the next step.
   func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
     let start = sqlite3_column_blob(handle, column)
     return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))

@@ -1,29 +1,11 @@
 internal import Foundation
 internal import Larder
 
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Glibc)
-  internal import Glibc
-#elseif canImport(Musl)
-  internal import Musl
-#endif
-
-/// A store that is being created: complete under another name before it gets its own, so that a crash leaves none or a whole one.
+/// A new store or copy that is completed under another name before it gets its own, so that a crash leaves none or a whole one.
 enum SQLiteDraft {
-  /// The settings that are not kept in the file.
-  static var pragmas: [String] {
-    // A batch stays in memory until COMMIT, so that a batch that fails leaves nothing in the log.
-    var pragmas = ["cache_spill = OFF", "cache_size = -8000", "secure_delete = FAST"]
-    #if canImport(Darwin)
-      pragmas += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
-    #endif
-    return pragmas
-  }
-
   private static func files(of draft: String) -> [String] { ["", "-journal", "-wal", "-shm"].map { draft + $0 } }
 
-  /// Removes what an interrupted creation left, and nothing else that has its name.
+  /// Removes the files of an interrupted creation, and no other files with their names; returns their paths.
   static func removeLeftovers(of path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> [String] {
     guard try isLeftover(path.draft, fileSystem) else { return [] }
     var removed: [String] = []
@@ -34,10 +16,10 @@ enum SQLiteDraft {
     return removed
   }
 
-  /// The most bytes that a store without a record has.
+  /// The largest size of a store without a record, in bytes.
   private static let emptySize = 16_384
 
-  /// Whether a file is a store that was never complete, or complete and never used.
+  /// Whether a file is a store that was never completed, or completed and never used.
   private static func isLeftover(_ draft: String, _ fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
     guard !SQLitePath.isAbsent(draft), try SQLitePath.status(of: draft).map({ $0.st_mode & S_IFMT }) == S_IFREG,
       let file = try fileSystem.open(draft, writable: false)
@@ -51,15 +33,16 @@ enum SQLiteDraft {
     do throws(RepositoryError) {
       return try SQLiteStoreRow(on: connection).commit == 0
     } catch {
-      // Half a store; what another program has in its place is not half of ours.
+      // Half a store, by its application id, and not a database of another program.
       return header.count == 100 && header[68..<72].elementsEqual([0x4C, 0x52, 0x44, 0x52])
     }
   }
 
-  /// A name that nothing lies under.
+  /// Returns a path under which there is no file.
   private static func freeName(_ path: SQLitePath) throws(RepositoryError) -> String {
     for draft in [path.draft] + path.otherDrafts where files(of: draft).allSatisfy(SQLitePath.isAbsent) { return draft }
-    throw RepositoryError(.alreadyExists, "expected nothing under the name of a store that is being made: move it away", file: path.draft)
+    throw RepositoryError(
+      .alreadyExists, "expected no file under the name of a store that is being created, found one: move it away", file: path.draft)
   }
 
   /// Creates the store, durably.
@@ -67,9 +50,9 @@ enum SQLiteDraft {
     try make(path, freeName(path), fileSystem) { draft throws(RepositoryError) in try fill(draft, row) }
   }
 
-  /// Makes a copy of a store under another name, durably, and gives it its own when it is complete.
+  /// Makes a copy of a store, durably; the body writes it to the path that it is given.
   ///
-  /// Removes what earlier copies to this name have left that were cut short.
+  /// Removes the files of earlier copies to this path that were interrupted.
   static func copy(
     to path: SQLitePath, _ fileSystem: any FileSystem, _ body: (String) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
@@ -77,9 +60,9 @@ enum SQLiteDraft {
     try make(path, path.newCopy, fileSystem, body)
   }
 
-  /// Removes what nobody is at work on any more; a copy that is being made is locked.
+  /// Removes the files of interrupted copies; a copy that is being made is locked.
   private static func removeInterruptedCopies(to path: SQLitePath, _ fileSystem: any FileSystem) {
-    // What cannot be looked at or removed is in nobody's way.
+    // A file that cannot be read or removed does not stand in the way of the new copy.
     do throws(RepositoryError) {
       for name in try (fileSystem.entries(of: path.directory) ?? []).filter(path.isCopy) {
         let draft = (path.directory == "/" ? "" : path.directory) + "/" + name
@@ -93,19 +76,20 @@ enum SQLiteDraft {
 
   /// Locks a copy that is being made, until it is closed.
   ///
-  /// Not on Darwin, where the lock and SQLite's own would be in each other's way: of two processes that copy to one name at once, one may fail there.
+  /// Not on Darwin, where the lock and SQLite's own would exclude each other: when two processes copy to one path at once there, one may
+  /// fail.
   private static func lock(_ file: any OpenFile) throws(RepositoryError) {
     #if !canImport(Darwin)
       try file.lock()
     #endif
   }
 
-  /// Makes a store under another name, durably, and gives it its own when it is complete.
+  /// Has a body write a database under another name, durably, and renames it when it is complete.
   private static func make(
     _ path: SQLitePath, _ draft: String, _ fileSystem: any FileSystem, _ body: (String) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
     do {
-      // Ours is 0600 whatever the umask, and SQLite gives the log and its index the mode of the database.
+      // Created here, because this gives mode 0600 whatever the umask; SQLite gives the log and its index the mode of the database.
       let file = try fileSystem.create(draft)
       try lock(file)
       try body(draft)
@@ -115,7 +99,7 @@ enum SQLiteDraft {
       try file.close()
       try fileSystem.syncDirectory(path.directory)
     } catch {
-      // The first failure is what the caller must hear; a draft that stays is removed by the next open or copy, or by a person.
+      // The first failure is the one to report; a draft that stays is removed by the next open or copy.
       do { for file in files(of: draft) { try fileSystem.remove(file) } } catch {}
       throw error
     }
@@ -123,11 +107,12 @@ enum SQLiteDraft {
 
   private static func fill(_ draft: String, _ row: SQLiteStoreRow) throws(RepositoryError) {
     guard let connection = try SQLiteConnection(path: draft, .readWrite) else {
-      throw RepositoryError(.dataMissing, "the file went away while it was created", file: draft)
+      throw RepositoryError(.dataMissing, "the file was removed while it was created: try again", file: draft)
     }
-    // Builds of SQLite differ in their defaults, so what the format depends on is said.
+    // Builds of SQLite differ in their defaults, so everything that the format depends on is set.
     let format = ["page_size = 4096", "encoding = 'UTF-8'", "auto_vacuum = NONE", "journal_mode = DELETE", "synchronous = FULL"]
-    for pragma in format + pragmas { try connection.execute("PRAGMA \(pragma)") }
+    for pragma in format { try connection.execute("PRAGMA \(pragma)") }
+    try connection.prepareForWriting()
     try connection.execute("BEGIN IMMEDIATE")
     try connection.execute("PRAGMA application_id = \(SQLiteLayout.applicationID)")
     try connection.execute("PRAGMA user_version = \(SQLiteLayout.formatVersion)")
@@ -146,7 +131,7 @@ enum SQLiteDraft {
   /// Syncs a database to which there is no connection.
   static func sync(_ path: String, _ fileSystem: any FileSystem) throws(RepositoryError) {
     guard let file = try fileSystem.open(path, writable: true) else {
-      throw RepositoryError(.dataMissing, "the file went away while it was written", file: path)
+      throw RepositoryError(.dataMissing, "the file was removed while it was written: try again", file: path)
     }
     try file.sync()
     try file.close()

@@ -4,11 +4,11 @@
 internal import Foundation
 internal import Larder
 
-/// The first step of opening: reads everything and judges it.
+/// The opening of a store in two steps: the first reads and judges everything, the second writes what recovery needs.
 ///
-/// It goes `init`, then `next` until that gives `nil`. What has to be written waits for ``recover(_:)``; without it, `abandon` ends the opening.
+/// The first step is `init`, then `next()` until it returns `nil`. The second is ``recover()``; without it, `abandon()` ends the opening.
 ///
-/// Invariant: nothing is written, and no file is made but the lock's. Between the steps there is no connection, only the locks.
+/// Invariant: the first step writes nothing, and makes no file but the lock's. Between the steps there is no connection, only the locks.
 final class SQLiteOpening {
   let path: SQLitePath
   let row: SQLiteStoreRow
@@ -16,33 +16,34 @@ final class SQLiteOpening {
   var report: OpenReport
 
   let fileSystem: any FileSystem
-  /// The locks; `nil` for reading only.
+  let disk: SQLiteDisk
+  /// The locks; `nil` for a read-only store.
   let locks: SQLiteLocks?
-  /// What a store that is read only needs in their place.
+  /// The registration of a read-only store, in place of locks.
   let readingLock: SQLiteFileLock?
-  /// The log that an unclean end has left, if this process has to see to it.
-  let log: SQLiteLog?
+  /// The log that an unclean end has left, if this process must recover it.
+  let log: SQLiteLogInspection?
   let lockTimeout: Duration
   private let reading: Reading?
-  /// What a read-only opening has read already.
+  /// The records that a read-only opening has read already, in reverse order.
   private var readAlready: [[StoredRecord]] = []
   private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
 
   private struct Reading {
     let connection: SQLiteConnection
-    let reader: SQLiteReader
+    let scan: SQLiteScan
 
     init(_ path: SQLitePath, _ mode: SQLiteConnection.Mode, checking isUnclean: Bool) throws(RepositoryError) {
       guard let connection = try SQLiteConnection(path: path.main, mode) else {
-        throw RepositoryError(.dataMissing, "the file went away while it was opened", file: path.main)
+        throw path.vanished
       }
       // Closing would fold the log and remove it.
       connection.keepLogOnClose()
       if isUnclean, try connection.text("PRAGMA quick_check(1)") != "ok" {
-        throw connection.damagedOrUnreadable("SQLite's quick check found damage")
+        throw connection.damagedOrUnreadable("SQLite's quick check found damage: restore a backup")
       }
-      reader = try SQLiteReader(connection)
+      scan = try SQLiteScan(connection)
       self.connection = connection
     }
   }
@@ -50,9 +51,9 @@ final class SQLiteOpening {
   // MARK: For writing
 
   /// Takes the locks, and checks everything that can be checked before reading records.
-  init(_ file: URL, _ options: StoreOptions, _ fileSystem: any FileSystem) throws(RepositoryError) {
+  init(_ file: URL, _ options: StoreOptions, _ fileSystem: any FileSystem, _ disk: SQLiteDisk) throws(RepositoryError) {
     start = clock.now
-    self.fileSystem = fileSystem
+    (self.fileSystem, self.disk) = (fileSystem, disk)
     let path = try SQLitePath(file) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
     self.path = path
     try path.checkKinds()
@@ -61,25 +62,25 @@ final class SQLiteOpening {
     path.giveToOwner(path.lock)
     do throws(RepositoryError) {
       let isNew = try Self.preflight(path, fileSystem)
-      // Who finds others there leaves to them what they have done: creating, and judging the log.
-      guard !isNew || locks.isAlone else { throw RepositoryError(.dataMissing, "the file went away while it was open", file: path.main) }
-      try locks.takeFile()
-      let log = isNew || !locks.isAlone ? nil : try Self.inspectLog(path, fileSystem)
-      let reading = isNew ? nil : try Self.beginReading(path, log, isAlone: locks.isAlone)
-      let row = reading?.reader.row ?? SQLiteStoreRow(id: UUID())
+      // Processes that have the store open have created it and judged its log.
+      guard !isNew || locks.isExclusive else { throw path.vanished }
+      try locks.lockDatabase()
+      let log = isNew || !locks.isExclusive ? nil : try Self.inspectLog(path, fileSystem)
+      let reading = isNew ? nil : try Self.beginReading(path, log, isExclusive: locks.isExclusive)
+      let row = reading?.scan.row ?? SQLiteStoreRow(id: UUID())
       if let log {
         try Self.judge(log, path, isBuffered: row.isBuffered, options.recovery)
         try Self.checkContinuity(path, row)
       }
       (self.row, self.log, self.reading, self.locks) = (row, log, reading, locks)
-      collections = reading?.reader.collections ?? []
+      collections = reading?.scan.collections ?? []
       report = OpenReport(
         storeID: row.id, commit: Revision(row.commit), isNew: isNew, replayedCommits: log?.transactions ?? 0,
         tombstoneHorizon: Revision(row.tombstonesSince))
       if let log, let offset = log.lostOffset {
-        // Nothing in a log tells a last write that was torn from the rest of several that were cut off.
+        // Nothing in a log distinguishes a torn last write from the rest of several writes that were cut off.
         report.cutTail = .init(file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: "", isAmbiguous: true)
-      } else if !isNew, locks.isAlone {
+      } else if !isNew, locks.isExclusive {
         report.cutTail = try Self.unreportedCut(path, fileSystem)
       }
     } catch {
@@ -88,11 +89,12 @@ final class SQLiteOpening {
     }
   }
 
-  /// Looks at the file's header without changing anything; `true` when there is no store at all.
+  /// Checks the file's header without changing anything; returns `true` when there is no store at all.
   private static func preflight(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else {
       for other in [path.log, path.rollbackJournal] where !SQLitePath.isAbsent(other) {
-        throw RepositoryError(.dataMissing, "the database is gone, its journal is there", file: other)
+        throw RepositoryError(
+          .dataMissing, "the database is missing, but its journal exists: bring the database back, or move the journal away", file: other)
       }
       return true
     }
@@ -103,117 +105,52 @@ final class SQLiteOpening {
     return false
   }
 
-  /// Looks at the write-ahead log that an unclean end has left; `nil` when there is none.
-  ///
-  /// It is synced first: decisions must not rest on bytes that a killed process left in the page cache.
-  private static func inspectLog(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> SQLiteLog? {
-    guard let file = try fileSystem.open(path.log, writable: true), try file.size() > 0 else { return nil }
-    try file.sync()
-    try fileSystem.syncDirectory(path.directory)
-    guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
-    let bytes = try connection.header().bytes
-    try connection.close()
-    let pageSize = Int(bytes[16]) << 8 | Int(bytes[17])
-    guard pageSize == 1 || (pageSize >= 512 && pageSize.nonzeroBitCount == 1) else {
-      throw RepositoryError(.corrupted, "the page size is damaged", file: path.main, offset: 16)
-    }
-    let log = try SQLiteLog(file, pageSize: pageSize == 1 ? 65_536 : pageSize)
-    try file.close()
-    return log
-  }
-
-  /// What an earlier open has cut that then failed, or was killed, so that nobody has heard of it.
-  private static func unreportedCut(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> OpenReport.CutTail? {
-    for name in try (fileSystem.entries(of: path.directory) ?? []).sorted() {
-      guard let (quarantine, offset) = path.unreportedCut(name) else { continue }
-      let size = try SQLitePath.status(of: SQLitePath.unreported(quarantine)).map { Int($0.st_size) } ?? 0
-      return .init(
-        file: path.log, offset: UInt64(offset), byteCount: max(0, size - offset), quarantineFile: quarantine, isAmbiguous: true)
-    }
-    return nil
-  }
-
-  /// Begins to read in the way that leaves no trace.
-  private static func beginReading(_ path: SQLitePath, _ log: SQLiteLog?, isAlone: Bool) throws(RepositoryError) -> Reading {
-    guard isAlone else { return try Reading(path, .readWrite, checking: false) }
+  /// Begins to read in the way that changes no file.
+  private static func beginReading(_ path: SQLitePath, _ log: SQLiteLogInspection?, isExclusive: Bool) throws(RepositoryError) -> Reading {
+    guard isExclusive else { return try Reading(path, .readWrite, checking: false) }
     guard log != nil else { return try Reading(path, .immutable, checking: false) }
     do throws(RepositoryError) {
-      return try Reading(path, .alone, checking: true)
+      return try Reading(path, .exclusive, checking: true)
     } catch {
-      // A program that reads has a connection: then there is an index already.
+      // Another program has a connection for reading, so the log has an index already.
       guard error.code == .locked else { throw error }
       return try Reading(path, .readWrite, checking: true)
     }
   }
 
-  // MARK: Judging a log
-
-  /// Refuses a log with damage that took acknowledged commits, or any damage where that is asked for.
-  private static func judge(
-    _ log: SQLiteLog, _ path: SQLitePath, isBuffered: Bool, _ recovery: StoreOptions.Recovery
-  ) throws(RepositoryError) {
-    // Unsynced transactions may reach the disk in any order, so only synced ones prove damage.
-    if let offset = log.lostOffset, log.holdsLaterCommit && !isBuffered {
-      throw RepositoryError(.corrupted, "the write-ahead log is damaged before a later commit", file: path.log, offset: UInt64(offset))
-    }
-    if recovery == .strict, let offset = log.lostOffset ?? log.unfinishedOffset {
-      throw RepositoryError(.corrupted, "the write-ahead log does not end with a whole commit", file: path.log, offset: UInt64(offset))
-    }
-  }
-
-  /// Refuses a log that does not go on from what the database holds, as the log of another copy of the store.
-  ///
-  /// What was folded is a commit of the log or an earlier one, so the database alone is never ahead of it.
-  private static func checkContinuity(_ path: SQLitePath, _ row: SQLiteStoreRow) throws(RepositoryError) {
-    guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return }
-    let folded: SQLiteStoreRow
-    do throws(RepositoryError) {
-      folded = try SQLiteStoreRow(on: connection)
-    } catch {
-      return  // folding was cut short in the middle of it: the log has the whole of it
-    }
-    guard folded.id == row.id, folded.commit < row.commit || folded == row else {
-      let found = "found commit \(row.commit) in it and commit \(folded.commit) in the database"
-      throw RepositoryError(
-        .corrupted, "the write-ahead log belongs to another copy of the store, or an earlier one: " + found, file: path.log)
-    }
-  }
-
   // MARK: For reading only
 
-  /// Reads a store beside its writer, if there is one.
-  ///
-  /// Creates and changes nothing.
+  /// Reads a store that another process may be writing; creates and changes nothing.
   init(readOnly file: URL, _ fileSystem: any FileSystem) throws(RepositoryError) {
     start = clock.now
-    self.fileSystem = fileSystem
+    (self.fileSystem, disk) = (fileSystem, .system)
     path = try SQLitePath(file, makeDirectory: nil)
     try path.checkKinds()
-    readingLock = try SQLiteFileLock.take(path.main, .reading)
+    readingLock = try SQLiteFileLock.lock(path.main, .unlocked)
     (locks, log, reading, lockTimeout) = (nil, nil, nil, .zero)
-    let (reader, chunks) = try SQLiteBeside(path, fileSystem).readAll()
-    (row, collections) = (reader.row, reader.collections)
+    let (scan, chunks) = try SQLiteReadOnlyReader(path, fileSystem).readAll()
+    (row, collections) = (scan.row, scan.collections)
     report = OpenReport(
-      storeID: row.id, commit: Revision(row.commit), isNew: false, recordCount: reader.recordCount,
+      storeID: row.id, commit: Revision(row.commit), isNew: false, recordCount: scan.recordCount,
       tombstoneHorizon: Revision(row.tombstonesSince))
     readAlready = chunks.reversed()
   }
 
   // MARK: The steps
 
-  /// The next records; `nil` after the last, when the connection is closed.
+  /// Returns the next records; `nil` after the last, when the connection is closed.
   func next() throws(RepositoryError) -> [StoredRecord]? {
     guard let reading else { return readAlready.popLast() }
-    if let records = try reading.reader.next() { return records }
-    report.recordCount = reading.reader.recordCount
+    if let records = try reading.scan.next() { return records }
+    report.recordCount = reading.scan.recordCount
     try reading.connection.close()
     return nil
   }
 
-  /// Notes how long opening has taken by now.
+  /// Notes the duration of opening so far.
   func noteDuration() { report.duration = clock.now - start }
 
-  /// Gives everything back; the files stay as they were found.
+  /// Closes the connection and releases the locks; the files stay as they were found.
   func abandon() {
     if let connection = reading?.connection, connection.handle != nil {
       do { try connection.close() } catch {}  // the refusal is what the caller must hear

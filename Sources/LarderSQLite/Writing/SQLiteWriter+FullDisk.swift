@@ -1,35 +1,36 @@
 internal import Larder
 
 extension SQLiteWriter {
-  /// Throws `.full` for values that would take the space which is kept for clearing the store, once all was given back that can be.
+  /// Throws `.full` for values that would take the reserve, once all space was given back that can be.
   ///
-  /// Not beside others, who do not keep it. Called before the transaction, in which nothing can be given back.
+  /// Checks nothing in a shared store, whose other processes do not keep a reserve. Called before the transaction, in which nothing can be
+  /// given back.
   func checkSpace(for batch: WriteBatch) throws(RepositoryError) {
     guard sharing == nil, batch.records.contains(where: { $0.value != nil }) else { return }
     // Each record may change some pages beside those that its value takes.
     let bytes = batch.records.reduce(0) { $0 + $1.key.byteCount + ($1.value?.count ?? 0) }
     let needed = bytes + bytes / 8 + min(batch.records.count, 64) * 8192
-    if SQLiteSpace.isPlentiful(for: needed, beside: connection.path) { return }
+    if SQLiteDiskSpace.isPlentiful(for: needed, beside: connection.path, on: disk) { return }
     do throws(RepositoryError) {
-      return try SQLiteSpace(connection).check(needed, of: connection.path)
+      return try SQLiteDiskSpace(of: connection, on: disk).check(needed)
     } catch {
       guard error.code == .full else { throw error }
     }
     giveBack()
     try checkUse()
-    try SQLiteSpace(connection).check(needed, of: connection.path)
+    try SQLiteDiskSpace(of: connection, on: disk).check(needed)
   }
 
-  /// Throws `.full` where folding the log has no room.
+  /// Throws `.full` when folding the log has no room.
   func checkSpaceToFold() throws(RepositoryError) {
     guard sharing == nil else { return }
-    try SQLiteSpace(connection).checkFold(of: connection.path)
+    try SQLiteDiskSpace(of: connection, on: disk).checkFold()
   }
 
   /// Commits deletions, and gives the space back that they free.
   ///
-  /// Where tombstones have no room they are forgotten: whoever asks for the deletions since then is told to load everything again.
-  /// - Parameter tombstoneLimit: How many tombstones there may be; where a batch makes more, none are written, and the older ones forgotten.
+  /// Where tombstones have no room they are forgotten: a reader that asks for the deletions since then must load everything again.
+  /// - Parameter tombstoneLimit: The most tombstones; where a batch makes more, none are written, and the older ones forgotten.
   func writeOnFullDisk(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
     guard sharing == nil else { return try write(batch) }
     try checkUse()
@@ -54,24 +55,24 @@ extension SQLiteWriter {
     }
   }
 
-  /// Deletes records; those of a whole collection at once, which changes no page of theirs.
+  /// Deletes records; a whole collection in one statement, which changes no page of its records.
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
     let forgets = batch.records.count > tombstoneLimit
-    var deleted: [String: [RecordKey: Int64]] = [:]
+    var deleted: [String: [RecordAddress: Int64]] = [:]
     for record in batch.records {
-      if collections.contains(record.collection), let crc = try table(record.collection).checksum(of: record.key) {
-        deleted[record.collection, default: [:]][record.key] = crc
+      if collections.contains(record.collection), let crc = try table(record.collection).checksum(of: record.address) {
+        deleted[record.collection, default: [:]][record.address] = crc
       }
     }
     for (collection, records) in deleted {
       for crc in records.values { next.subtract(crc) }
       next.records -= records.count
       let name = SQLiteLayout.quoted(collection)
-      if try connection.prepare("SELECT count(*) FROM \(name)").number() == Int64(records.count) {
+      if try connection.number("SELECT count(*) FROM \(name)") == Int64(records.count) {
         try connection.execute("DELETE FROM \(name)")
       } else {
         let table = try table(collection)
-        for key in records.keys { try table.delete(key) }
+        for address in records.keys { try table.delete(address) }
       }
     }
     // After the deletions, whose pages they take: a file that grew could not be folded.
@@ -87,19 +88,13 @@ extension SQLiteWriter {
     next.tombstonesSince = batch.commits.upperBound
   }
 
-  /// Writes the tombstone of a record.
-  private func bury(_ record: StoredRecord, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
-    if let old = try tombstones.checksum(of: record.address) { next.subtract(old) } else { next.tombstones += 1 }
-    try tombstones.upsert(record, Int64(record.checksum))
-    next.add(Int64(record.checksum))
-  }
-
-  /// Gives the system what the log and the free pages hold of a full disk, as far as that has room.
+  /// Returns the space of the log and of free pages to a full disk, as far as that has room.
   ///
-  /// The log is folded first: where somebody reads it, it cannot shrink, and `VACUUM` would make it longer. Where all of the store is in it, folding has
-  /// room only once `VACUUM` has made the store small.
-  /// Nothing that was committed depends on it, so its failures fail nobody: it is tried again before a value is refused. A reader that keeps the log
-  /// in use costs its space until then. Only a failed sync matters, and shows in the next call.
+  /// The log is folded first: while it is read it cannot shrink, and `VACUUM` would make it longer. Where all of the store is in the log,
+  /// folding has room only once `VACUUM` has made the store small.
+  ///
+  /// Nothing that was committed depends on it, so its failures are ignored: it is tried again before a value is refused. A reader that
+  /// keeps the log in use costs its space until then. Only a failed sync matters, and shows in the next call.
   private func giveBack() {
     do throws(RepositoryError) {
       try connection.checkPresence()
@@ -108,13 +103,13 @@ extension SQLiteWriter {
       } catch {
         guard error.code == .full else { throw error }
       }
-      guard try SQLiteSpace(connection).isCompactingWorthwhile else { return }
+      guard try SQLiteDiskSpace(of: connection, on: disk).isCompactingWorthwhile else { return }
       try connection.withAttachment { () throws(RepositoryError) in try connection.execute("VACUUM") }
       try fold()
     } catch { _ = poisoned(by: error) }
   }
 
-  /// Folds the log and gives its space back: at once, or not, for a caller waits.
+  /// Folds the log and gives its space back, without waiting for readers.
   private func fold() throws(RepositoryError) {
     try checkSpaceToFold()
     try connection.waiting(.zero) { () throws(RepositoryError) in try connection.checkpoint(truncating: true) }

@@ -11,7 +11,34 @@ internal import Synchronization
 /// clock.setWall(to: .distantFuture)       // somebody sets the clock; no time passes
 /// ```
 ///
-/// Who sleeps on it is woken by ``advance(by:)``, in the order of the moments.
+/// ``advance(by:)`` wakes the tasks whose sleep is over, in the order in which their sleeps end. A test that advances before a task sleeps
+/// would wake nothing, so wait for the task first:
+///
+/// ```swift
+/// await clock.waitForSleepers()           // the retry waits
+/// clock.advance(by: .seconds(1))          // and goes on
+/// ```
+///
+/// Cost: one lock a call; advancing looks at every sleeper.
+///
+/// ## Topics
+///
+/// ### Making a clock
+/// - ``init(now:)``
+///
+/// ### Moving time
+/// - ``advance(by:)``
+/// - ``setWall(to:)``
+/// - ``setWall(by:)``
+///
+/// ### Waiting for tasks
+/// - ``waitForSleepers(_:)``
+/// - ``sleeperCount``
+///
+/// ### Reading the clock
+/// - ``now``
+/// - ``uptime``
+/// - ``sleep(for:)``
 public final class ManualClock: WallClock {
   private struct Sleeper: Sendable {
     let until: Duration
@@ -33,12 +60,12 @@ public final class ManualClock: WallClock {
 
   /// The date, as the test has set it.
   public var now: Date { state.withLock { $0.now } }
-  /// What the test has let pass.
+  /// The time that the test has let pass.
   public var uptime: Duration { state.withLock { $0.uptime } }
-  /// How many tasks sleep.
+  /// The number of tasks that sleep.
   public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
-  /// Lets time pass on both clocks, and wakes who has slept long enough.
+  /// Lets time pass on both clocks, and wakes the tasks that have slept long enough.
   public func advance(by duration: Duration) {
     let woken = state.withLock { state in
       state.uptime += duration
@@ -82,7 +109,7 @@ public final class ManualClock: WallClock {
     guard isOver else { throw CancellationError() }
   }
 
-  /// Waits until at least so many tasks sleep: one, unless given.
+  /// Waits until at least some number of tasks sleep: one, unless given.
   public func waitForSleepers(_ count: Int = 1) async {
     await withCheckedContinuation { continuation in
       let isThere = state.withLock { state in

@@ -1,9 +1,9 @@
-// Conformance/ says what a StorageBackend must do, one named rule after the other, for backends of this package and of others.
+// Conformance/ states what a StorageBackend must do, one named rule after the other, for backends of this package and of others.
 // Invariant: a rule uses the public seam only, and names what it saw. Called by tests, of any framework.
 
-/// One rule that every `StorageBackend` must keep, with the trial that shows it.
+/// A rule that every `StorageBackend` must keep, with the check that shows it: together the conformance suite for backend authors.
 ///
-/// With Swift Testing the whole suite is
+/// With Swift Testing, one function runs the whole suite, each rule as a test case of its own:
 ///
 /// ```swift
 /// @Test(arguments: BackendRequirement.all)
@@ -12,8 +12,31 @@
 /// }
 /// ```
 ///
-/// and with another framework a loop over ``all``. A check makes a place of its own, is synchronous, and takes milliseconds, apart from the
-/// rules about size; it may run beside others.
+/// With another framework, loop over ``all`` and report each ``ConformanceFailure``; its text names the rule and what was seen instead.
+/// A backend without files describes its places with ``BackendFactory/init(capabilities:place:)``.
+///
+/// Rules that need an ability which the factory does not list are skipped, so list what the backend can do: a backend that shares its store
+/// adds ``BackendCapability/sharing``. A wrapper around another backend runs the suite as well.
+///
+/// Cost: a check makes a place of its own, is synchronous, and takes milliseconds, apart from the rules about size. Checks may run in
+/// parallel.
+///
+/// ## Topics
+///
+/// ### Running the suite
+/// - ``all``
+/// - ``check(_:)``
+/// - ``applies(to:)``
+/// - ``ConformanceFailure``
+///
+/// ### Describing a backend
+/// - ``BackendFactory``
+/// - ``BackendPlace``
+/// - ``BackendCapability``
+///
+/// ### Naming a rule
+/// - ``name``
+/// - ``rule``
 public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
   /// The rule as a name, such as "tombstonesComeBack".
   public let name: String
@@ -41,7 +64,7 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
   /// Whether the rule applies to a kind of backend, which depends on its capabilities.
   public func applies(to factory: BackendFactory) -> Bool { needs.isSubset(of: factory.capabilities) }
 
-  /// Tries the rule on a fresh place; does nothing when the rule does not apply.
+  /// Checks the rule in a fresh place; does nothing when the rule does not apply.
   ///
   /// - Throws: A ``ConformanceFailure`` that names the rule and says what was seen instead.
   public func check(_ factory: BackendFactory) throws(ConformanceFailure) {
@@ -56,7 +79,7 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
     } catch let violation as Violation {
       throw ConformanceFailure(requirement: self, seen: violation.seen)
     } catch {
-      throw ConformanceFailure(requirement: self, seen: "an error where none may be: \(error)", underlying: error)
+      throw ConformanceFailure(requirement: self, seen: "expected no error, found \(error)", underlying: error)
     }
   }
 
@@ -73,7 +96,7 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
 public struct ConformanceFailure: Error, CustomStringConvertible {
   /// The rule.
   public let requirement: BackendRequirement
-  /// What was seen instead.
+  /// The behavior that was seen instead.
   public let seen: String
   /// The error that the backend threw where it must not, if that is what happened.
   public let underlying: (any Error)?
@@ -88,7 +111,7 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
   public var description: String { "\(requirement.name): \(requirement.rule). Seen: \(seen)" }
 }
 
-/// What a trial saw that must not be.
+/// A breach of a rule, as the trial saw it.
 struct Violation: Error {
   let seen: String
 }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import Larder
 
 extension BackendRequirement {
-  /// Second opens, ends, and what survives them.
+  /// Second opens, closes and crashes.
   static let lifetime: [BackendRequirement] = [
     BackendRequirement("aSecondOpenIsRefused", "a second open in one process is refused with alreadyOpen, and the first goes on") { trial in
       try trial.open()

@@ -2,7 +2,7 @@ internal import Foundation
 internal import Larder
 
 extension BackendRequirement {
-  /// What an open must not do before the store has accepted what it read.
+  /// Opens that end before the store has accepted the records.
   static let refusing: [BackendRequirement] = [
     BackendRequirement(
       "aRefusedOpenChangesNothing", "open and abandon leave every file as it is, byte for byte, and make and remove none",

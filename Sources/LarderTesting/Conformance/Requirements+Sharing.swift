@@ -94,7 +94,7 @@ extension Trial {
     return (one, two)
   }
 
-  /// Commits as a store does, to a backend whose store knows everything up to a commit, and compares what it is told first.
+  /// Commits as a store does that knows everything up to a commit, and compares the foreign commits that it reads first.
   fileprivate func commit(
     _ writes: Write..., to backend: any StorageBackend, knowing known: UInt64, expecting told: [String: UInt64]
   ) throws {
@@ -108,7 +108,7 @@ extension Trial {
     try commit([writes], to: backend)
   }
 
-  /// Compares what is told of others with keys and their revisions.
+  /// Compares foreign commits with keys and their revisions.
   fileprivate func compare(_ foreign: ForeignCommits?, with told: [String: UInt64], at commit: UInt64) throws {
     guard let foreign else { return try require(told.isEmpty, "nothing is told of \(told.count) changes") }
     let found = Dictionary(foreign.records.map { ($0.key.text, $0.revision.number) }) { _, _ in 0 }
@@ -119,7 +119,7 @@ extension Trial {
     }
   }
 
-  /// Closes both, and compares what is there with what was committed.
+  /// Closes both, and compares the store with what was committed.
   fileprivate func end(_ one: any StorageBackend, _ two: any StorageBackend) throws {
     try one.close()
     try two.close()

@@ -2,9 +2,9 @@ internal import Foundation
 internal import Larder
 
 extension Trial {
-  /// What an open has found, apart from the records.
+  /// The result of an open, apart from the records.
   struct Finding: Equatable, CustomStringConvertible {
-    /// Why it was refused, if it was.
+    /// The code of the refusal, if the open was refused.
     var refusal: RepositoryError.Code?
     var commit: Revision?
     var cut: (offset: UInt64, byteCount: Int, isAmbiguous: Bool)?
@@ -25,7 +25,7 @@ extension Trial {
     }
   }
 
-  /// Opens a backend and gives it up, as a store does that refuses what it was handed; no file may differ afterwards.
+  /// Opens a backend and abandons it, as a store does that refuses the records; no file may differ afterwards.
   @discardableResult
   func openAndAbandon(_ what: String) throws -> Finding {
     let before = try files()
@@ -45,7 +45,7 @@ extension Trial {
     return finding
   }
 
-  /// The contents of the files of the place, by name.
+  /// Reads the files of the place, by name.
   func files() throws -> [String: Data] {
     guard let directory = place.file?.deletingLastPathComponent() else { return [:] }
     var files: [String: Data] = [:]
@@ -55,7 +55,7 @@ extension Trial {
     return files
   }
 
-  /// Makes the last commit look half written: the last eight bytes of what it has changed are zero again.
+  /// Makes the last commit look half written: zeros the last eight bytes that it has changed.
   func tearWhatChanged(since before: [String: Data]) throws {
     guard let directory = place.file?.deletingLastPathComponent() else { return }
     var most = (name: "", changed: 0..<0)

@@ -4,7 +4,7 @@ internal import Larder
 /// One run of a rule: the place, the backend that is open on it, and what it must hold by now.
 final class Trial {
   let place: BackendPlace
-  /// What every address must hold, tombstones included.
+  /// The record or tombstone that every address must hold.
   private(set) var expected: [RecordAddress: StoredRecord] = [:]
   /// The newest commit.
   private(set) var commit: UInt64 = 0
@@ -21,7 +21,7 @@ final class Trial {
 
   // MARK: Opening and ending
 
-  /// Opens a new backend on the place, and compares what it hands out with what it must hold.
+  /// Opens a new backend on the place, and compares its records with those it must hold.
   @discardableResult
   func open(_ options: StoreOptions = .init()) throws -> OpenReport { try open(place.makeBackend(), options) }
 
@@ -35,7 +35,7 @@ final class Trial {
     return report
   }
 
-  /// Opens a backend and gathers what it hands out.
+  /// Opens a backend and collects its records.
   static func open(_ backend: any StorageBackend, _ options: StoreOptions = .init()) throws -> (OpenReport, [StoredRecord]) {
     var records: [StoredRecord] = []
     let report = try backend.openAndRecover(options) { records.append($0) }
@@ -47,7 +47,7 @@ final class Trial {
     openBackend = nil
   }
 
-  /// Lets go of the backend without closing it, as a crash of the process does.
+  /// Drops the backend without closing it, as a crash of the process does.
   func drop() { openBackend = nil }
 
   @discardableResult
@@ -58,7 +58,7 @@ final class Trial {
 
   /// Ends the use of the place, whatever state the rule left it in.
   func end() {
-    do { try openBackend?.close() } catch { return }  // the rule has had its say
+    do { try openBackend?.close() } catch { return }  // the rule was judged already
   }
 
   // MARK: Writing
@@ -121,7 +121,7 @@ final class Trial {
     if !condition { throw Violation(seen: seen()) }
   }
 
-  /// Runs something that must fail with one of these codes.
+  /// Runs a body that must fail with one of these codes.
   func requireError(_ codes: RepositoryError.Code..., from what: String, _ body: () throws -> Void) throws {
     let names = codes.map(\.description).joined(separator: " or ")
     do {
@@ -134,7 +134,7 @@ final class Trial {
     throw Violation(seen: "\(what) does not throw, instead of \(names)")
   }
 
-  /// Compares what a backend handed out with what must be there: every address once, nothing else, all fields.
+  /// Compares the records of a backend with those that must be there: every address once, nothing else, all fields.
   func compare(_ records: [StoredRecord]) throws {
     var missing = expected
     var found: Set<RecordAddress> = []

@@ -1,9 +1,9 @@
 public import Larder
 
-/// Runs a workload into a crash before each of its operations, and has every state that the crash can leave checked.
+/// An exhaustive crash test: runs a workload into a crash before each of its operations, and checks every state that the crash can leave.
 ///
-/// The workload is given a file system, and a closure to call with whatever it has been promised: an acknowledged write, say. The check is given
-/// what is left and what was acknowledged by then, and throws when a promise is broken. The check may open, recover and change the image.
+/// The workload gets a file system, and a closure to call with each acknowledgement that it receives. The check gets an image of the files
+/// after the crash and all that was acknowledged before it, and throws when a promise is broken. It may open, recover and change the image.
 ///
 /// ```swift
 /// let result = try CrashExplorer(seed: seed).explore { files, acknowledge in
@@ -18,9 +18,9 @@ public import Larder
 ///
 /// Cost: the workload runs once for each of its operations, and the check once for each different state.
 public struct CrashExplorer: Sendable {
-  /// Decides every sample, so that equal seeds visit equal images.
+  /// The seed of every sample: equal seeds visit equal images.
   public var seed: UInt64
-  /// What happens to the machine at each point: by default both kinds.
+  /// The kinds of crash at each point: by default both.
   public var kinds: [CrashKind]
   /// The most images of one kind at one point; a seeded sample of the others is taken.
   public var imagesPerPoint: Int
@@ -32,19 +32,19 @@ public struct CrashExplorer: Sendable {
     self.imagesPerPoint = imagesPerPoint
   }
 
-  /// How much was explored.
+  /// A count of the crashes that were explored.
   public struct Exploration: Hashable, Sendable {
-    /// How many crash points the workload has: one before each operation, and one after the last.
+    /// The number of crash points of the workload: one before each operation, and one after the last.
     public var points = 0
-    /// How many images were checked, each different from the others of its point and kind.
+    /// The number of images that were checked, each different from the others of its point and kind.
     public var images = 0
-    /// How many more images would have been equal to one that was checked.
+    /// The number of images that were equal to one that was checked.
     public var duplicates = 0
 
     /// Makes a count of nothing.
     public init() {}
 
-    /// Adds what another exploration has done.
+    /// Adds the counts of another exploration.
     public static func += (left: inout Exploration, right: Exploration) {
       left.points += right.points
       left.images += right.images
@@ -52,11 +52,11 @@ public struct CrashExplorer: Sendable {
     }
   }
 
-  /// A crash, named so that it can be repeated.
+  /// A crash that can be repeated.
   public struct Point: Hashable, Sendable, CustomStringConvertible {
-    /// The operation that did not happen any more, from 1.
+    /// The number of the operation before which the machine went down, from 1.
     public var operation: Int
-    /// What happened to the machine.
+    /// The kind of crash.
     public var kind: CrashKind
     /// The number of the image.
     public var image: Int
@@ -69,11 +69,11 @@ public struct CrashExplorer: Sendable {
 
   /// A state after a crash in which the check failed.
   public struct Failure: Error, CustomStringConvertible {
-    /// Where it happened; see ``CrashExplorer/image(at:from:through:workload:)``.
+    /// The crash; see ``CrashExplorer/image(at:from:through:workload:)``.
     public let point: Point
-    /// What the image kept.
+    /// A description of the changes that the image kept.
     public let summary: String
-    /// What the check threw.
+    /// The error of the check.
     public let underlying: any Error
 
     /// The failure in words.
@@ -84,11 +84,11 @@ public struct CrashExplorer: Sendable {
   ///
   /// - Parameters:
   ///   - start: Makes the file system that the workload starts on: an empty one by default.
-  ///   - wrap: Puts something between the workload and the file system, such as ``DirectorySyncIgnoring``.
-  ///   - workload: What is interrupted. It must do the same operations each time, and stop when one of them throws.
+  ///   - wrap: Puts another file system between the workload and the simulated one, such as one with a defect.
+  ///   - workload: The program that is interrupted. It must do the same operations each time, and stop when one of them throws.
   ///   - check: Throws when the image breaks a promise.
-  /// - Returns: How much was explored.
-  /// - Throws: ``Failure`` for the first image that fails, or what the workload throws when nothing has crashed.
+  /// - Returns: The number of crashes that were explored.
+  /// - Throws: ``Failure`` for the first image that fails, or the error of the workload when nothing has crashed.
   public func explore<Ack>(
     from start: () throws -> SimulatedFileSystem = { SimulatedFileSystem() },
     through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 },
@@ -125,7 +125,7 @@ public struct CrashExplorer: Sendable {
 
   /// Makes the image of one crash again, and what had been acknowledged by then.
   ///
-  /// - Throws: What the workload throws when nothing has crashed.
+  /// - Throws: The error of the workload when nothing has crashed.
   public func image<Ack>(
     at point: Point,
     from start: () throws -> SimulatedFileSystem = { SimulatedFileSystem() },

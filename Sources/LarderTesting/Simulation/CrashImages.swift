@@ -1,38 +1,18 @@
 internal import Larder
 
-/// What happens to a machine when it crashes.
-public enum CrashKind: Hashable, Sendable {
-  /// The power fails: what no sync covered may be lost, change by change and sector by sector.
-  case powerLoss
-  /// The process is killed: everything written is still there, unsynced, and the write in flight may have stopped at any byte.
-  case processKill
-}
-
-/// One state that a crash can leave.
-public struct CrashImage: Sendable {
-  /// What a program finds after the crash.
-  ///
-  /// After a power loss all of it is durable; after a kill what was unsynced still is.
-  public let fileSystem: SimulatedFileSystem
-  /// What happened to the machine.
-  public let kind: CrashKind
-  /// What was kept, in words.
-  public let summary: String
-}
-
 /// The states that a crash can leave, made one by one as they are asked for; an index names the same state again for the same seed.
 ///
-/// After a power loss: nothing unsynced kept, all of it kept, and every subset of it, or 64 sampled ones if more than ten changes were unsynced.
-/// A change is a write's bytes, a file's growth, a mode, or one entry of a directory, so that a file may have grown without its bytes, and a
-/// rename may be durable before the bytes or after. Then each unsynced write torn at each 512-byte boundary of its file, with what is before
-/// it kept, what is after it, or some sectors of it, and with the later writes to that file kept or not.
+/// After a power loss: nothing unsynced kept, all of it kept, and every subset of it, or 64 sampled ones if more than ten changes were
+/// unsynced. A change is a write's bytes, a file's growth, a mode, or one entry of a directory, so that a file may have grown without its
+/// bytes, and a rename may be durable before the bytes or after. Then each unsynced write torn at each 512-byte boundary of its file, with
+/// what is before it kept, what is after it, or some sectors of it, and with the later writes to that file kept or not.
 ///
 /// After a kill: the write in flight cut after each of its bytes.
 public struct CrashImages: RandomAccessCollection, Sendable {
   enum Choice: Sendable {
-    /// Which of the unsynced changes are kept, and of one of them only these parts.
+    /// A power loss that keeps some unsynced changes, and of one of them only parts.
     case keep([Bool], torn: (change: Int, parts: [Range<Int>])?)
-    /// How many bytes of the write in flight were written.
+    /// A kill after so many bytes of the write in flight.
     case cut(Int)
   }
 
@@ -60,7 +40,7 @@ public struct CrashImages: RandomAccessCollection, Sendable {
 
   /// The number of the first image: nothing unsynced is kept.
   public var startIndex: Int { 0 }
-  /// How many images there are.
+  /// The number of images.
   public var endIndex: Int { choices.count }
 
   /// Makes the image of that number.
@@ -119,7 +99,7 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     return choices
   }
 
-  /// The parts of a write that fall into one sector each.
+  /// Splits a write into the parts that fall into one sector each.
   private static func sectors(from offset: Int, count: Int) -> [Range<Int>] {
     var pieces: [Range<Int>] = []
     var start = 0
@@ -129,81 +109,5 @@ public struct CrashImages: RandomAccessCollection, Sendable {
       start = end
     }
     return pieces
-  }
-}
-
-extension SimulatedDisk {
-  /// A change that a power cut can lose, as far as the choice of images needs to know it.
-  enum UnsyncedChange {
-    case write(file: Int, offset: Int, count: Int)
-    case other
-  }
-
-  /// Every change that a power cut can lose: files by number, then directories by path, each in the order of its changes.
-  var unsyncedChanges: [UnsyncedChange] {
-    var list: [UnsyncedChange] = []
-    for number in files.keys.sorted() {
-      for logged in files[number]?.changes ?? [] where logged.standing != .synced {
-        if case .data(let offset, let bytes) = logged.change {
-          list.append(.write(file: number, offset: offset, count: bytes.count))
-        } else {
-          list.append(.other)
-        }
-      }
-    }
-    for directory in directories.values { list += directory.changes.filter { $0.standing != .synced }.map { _ in .other } }
-    return list
-  }
-
-  /// Becomes what is left after a power cut that kept these of the ``unsyncedChanges``; all of it is durable.
-  mutating func losePower(keeping kept: [Bool], torn: (change: Int, parts: [Range<Int>])?) {
-    var index = 0
-    func isKept(_ standing: Standing) -> Bool {
-      if standing == .synced { return true }
-      defer { index += 1 }
-      return kept[index]
-    }
-    for number in files.keys.sorted() {
-      guard let file = files[number], !file.changes.isEmpty else { continue }
-      var image = file.durable
-      for logged in file.changes {
-        let tearing = logged.standing != .synced && index == torn?.change ? torn : nil
-        guard isKept(logged.standing) else { continue }
-        if let tearing, case .data(let offset, let bytes) = logged.change {
-          bytes.withUnsafeBytes { bytes in
-            for part in tearing.parts { image.write(UnsafeRawBufferPointer(rebasing: bytes[part]), at: offset + part.lowerBound) }
-          }
-        } else {
-          image.apply(logged.change)
-        }
-      }
-      files[number] = File(durable: image, current: image)
-    }
-    for path in directories.keys.sorted() {
-      guard let directory = directories[path], !directory.changes.isEmpty else { continue }
-      var entries = directory.durable
-      for logged in directory.changes where isKept(logged.standing) { Directory.apply(logged.change, to: &entries) }
-      directories[path] = Directory(durable: entries, current: entries)
-    }
-    forgetUnreachable()
-  }
-
-  /// Drops directories whose own entry was lost, and files without a name.
-  private mutating func forgetUnreachable() {
-    var reached: [String: Directory] = [:]
-    var named: [Int: File] = [:]
-    var open = ["/"]
-    while let path = open.popLast() {
-      guard let directory = directories[path] else { continue }
-      reached[path] = directory
-      for (name, entry) in directory.current {
-        switch entry {
-        case .directory: open.append(Self.join(path, name))
-        case .file(let number): named[number] = files[number]
-        }
-      }
-    }
-    directories = reached
-    files = named
   }
 }

@@ -1,10 +1,10 @@
 internal import Foundation
 public import Larder
 
-/// Which call of a ``SimulatedFileSystem`` fails, how, and whether it goes on failing.
+/// A planned failure of a ``SimulatedFileSystem``: the call that fails, its error, and whether later calls fail too.
 ///
-/// Steps are numbered from 1, changes and syncs apart from reads, so that a loop over the numbers until a run meets no fault covers every
-/// call that a program makes: ``SimulatedFileSystem/operationCount`` and ``SimulatedFileSystem/readCount`` say how far it came.
+/// Steps are numbered from 1, changes and syncs apart from reads. A loop over the numbers until a run meets no fault covers every call
+/// that a program makes; ``SimulatedFileSystem/operationCount`` and ``SimulatedFileSystem/readCount`` show how far it came.
 public struct FaultPlan: Hashable, Sendable {
   /// The calls that are counted.
   public enum Step: Hashable, Sendable {
@@ -20,7 +20,7 @@ public struct FaultPlan: Hashable, Sendable {
   public var errorNumber: Int32
   /// Whether every later call of its kind fails too.
   public var isPermanent: Bool
-  /// How many bytes a write leaves behind when it fails; it may be more than the write has, which then leaves everything.
+  /// The number of bytes that a failing write leaves behind; a number above its length leaves all of them.
   public var writtenBytes: Int
 
   /// Plans a fault.

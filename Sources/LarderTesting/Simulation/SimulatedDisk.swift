@@ -1,16 +1,16 @@
 internal import Foundation
 internal import Larder
 
-/// The state of a simulated machine's files: what programs see, and what of it has reached the medium.
+/// The state of a simulated machine's files: the contents that programs see, and the part that is durable.
 ///
-/// A value, so that a crash image is made from a copy. Every change is kept in an ordered list until a sync covers it; what is seen is always
-/// the durable state with all of the list applied, and a power cut leaves the durable state with some of the list applied.
+/// A value, so that a crash image is made from a copy. Every change is kept in an ordered list until a sync covers it. Programs see the
+/// durable state with all of the list applied; a power cut leaves the durable state with some of the list applied.
 struct SimulatedDisk: Sendable {
   /// One change of a file that a power cut can lose on its own.
   enum FileChange: Sendable {
-    /// Bytes were written; those beyond the size are not there.
+    /// Bytes were written; those beyond the size are lost.
     case data(offset: Int, bytes: [UInt8])
-    /// The file became longer; what is not written in it reads as zero.
+    /// The file became longer; its unwritten bytes are zero.
     case growth(to: Int)
     /// The file became shorter.
     case cut(to: Int)
@@ -29,7 +29,7 @@ struct SimulatedDisk: Sendable {
     case directory
   }
 
-  /// How safe a change is.
+  /// The durability of a change.
   enum Standing: Sendable {
     /// Waiting for a sync.
     case open
@@ -88,7 +88,7 @@ struct SimulatedDisk: Sendable {
       changes.append(Logged(change: change, standing: .open))
     }
 
-    /// Moves what is durable and has nothing older before it out of the list.
+    /// Moves synced changes with no older unsynced change before them out of the list.
     mutating func fold() {
       let covered = changes.prefix { $0.standing == .synced }
       for logged in covered { durable.apply(logged.change) }
@@ -131,7 +131,7 @@ struct SimulatedDisk: Sendable {
 
   // MARK: Names
 
-  /// The directory and the name that a path stands for.
+  /// Splits a path into its directory and its name.
   static func split(_ path: String) -> (directory: String, name: String) {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return ("", path) }
     let directory = slash == path.startIndex ? "/" : String(path[..<slash])
@@ -140,7 +140,7 @@ struct SimulatedDisk: Sendable {
 
   static func join(_ directory: String, _ name: String) -> String { directory == "/" ? "/" + name : directory + "/" + name }
 
-  /// Returns what stands at a path; `nil` when nothing does.
+  /// Returns the entry at a path; `nil` when there is none.
   /// - Throws: `.inputOutput` when the path leads through a file.
   func entry(at path: String) throws(RepositoryError) -> Entry? {
     if directories[path] != nil { return .directory }
@@ -193,7 +193,7 @@ struct SimulatedDisk: Sendable {
     let (directory, name) = Self.split(path)
     let (newDirectory, newName) = Self.split(newPath)
     guard directory == newDirectory else {
-      throw RepositoryError(.unsupported, "a file is renamed within its directory only", file: path)
+      throw RepositoryError(.unsupported, "expected a new name in the same directory, found another directory", file: path)
     }
     guard let entry = try entry(at: path) else { throw .simulated("rename", ENOENT, path) }
     guard case .file = entry, try self.entry(at: newPath) != .directory else { throw .simulated("rename", EISDIR, newPath) }
@@ -235,7 +235,7 @@ struct SimulatedDisk: Sendable {
     directories[path] = directory
   }
 
-  /// Puts a file there as if it had always been: durable, with its entry.
+  /// Puts a file at a path as if it had always been there: durable, with its entry.
   mutating func place(_ bytes: [UInt8], mode: UInt16, at path: String) throws(RepositoryError) {
     let (directory, name) = Self.split(path)
     guard directories[directory] != nil, try entry(at: path) != .directory else { throw .simulated("open", ENOENT, path) }
@@ -249,7 +249,7 @@ struct SimulatedDisk: Sendable {
 }
 
 extension RepositoryError {
-  /// The error that the real file layer makes of a failed call.
+  /// Returns the error that the real file system makes of a failed call.
   static func simulated(_ call: String, _ number: Int32, _ path: String) -> RepositoryError {
     let code: Code =
       switch number {

@@ -1,17 +1,65 @@
-// Simulation/ holds a machine's files in memory, with what a power cut, a killed process or a failing disk can do to them.
+// Simulation/ holds a machine's files in memory, and makes power cuts, killed processes and failing disks of them.
 // Invariant: nothing is durable but what a sync covered: a file's contents by its own sync, its name by its directory's. Called by tests.
 
 public import Foundation
 public import Larder
 internal import Synchronization
 
-/// A file system in memory that knows what is durable, can lose power before any operation, and can fail at any.
+/// A file system in memory that can lose power before any operation, can fail at any, and knows which bytes survive.
 ///
-/// What was written, created, renamed or removed is seen at once and is durable only after a sync: `OpenFile.sync()` covers the contents, the
-/// size and the mode of a file and never its name; ``syncDirectory(_:)`` covers the names. After a failed sync, what it should have covered may
-/// be lost and no later sync covers it, as Linux behaves. A single sector of 512 bytes is written whole or not at all.
+/// A store that loses power before its third operation, and everything that may be left of it:
+///
+/// ```swift
+/// let files = SimulatedFileSystem()
+/// files.crash(beforeOperation: 3)
+/// do {
+///   let store = try MyStore(on: files)
+///   try store.put("a")
+/// } catch {}                                      // the machine is down
+/// for image in files.crashImages() {
+///   let store = try MyStore(on: image.fileSystem)
+///   #expect(store.isSound, "\(image.summary)")
+/// }
+/// ```
+///
+/// ``CrashExplorer`` does this for every operation of a workload. A full or broken disk is a ``FaultPlan``:
+///
+/// ```swift
+/// files.fail(FaultPlan(.operation(2), code: .full, isPermanent: true))
+/// ```
+///
+/// Writes, new files, renames and removals are visible at once and durable only after a sync: `OpenFile.sync()` covers the contents, the
+/// size and the mode of a file and never its name; ``syncDirectory(_:)`` covers the names. After a failed sync, what it should have
+/// covered may be lost and no later sync covers it, as on Linux. A single sector of 512 bytes is written whole or not at all.
 ///
 /// Cost: memory for the contents and for every unsynced change; an image costs a copy of the files.
+///
+/// ## Topics
+///
+/// ### Making a file system
+/// - ``init()``
+/// - ``copy()``
+/// - ``place(_:at:mode:)``
+///
+/// ### Crashing
+/// - ``crash(beforeOperation:)``
+/// - ``crashImages(_:limit:seed:)``
+/// - ``isDown``
+/// - ``CrashExplorer``
+///
+/// ### Failing
+/// - ``fail(_:)``
+/// - ``FaultPlan``
+///
+/// ### Looking at the files
+/// - ``paths``
+/// - ``contents(of:)``
+/// - ``mode(of:)``
+/// - ``fingerprint``
+///
+/// ### Counting calls
+/// - ``operationCount``
+/// - ``readCount``
 public final class SimulatedFileSystem: FileSystem {
   struct State: Sendable {
     var disk = SimulatedDisk()
@@ -22,12 +70,12 @@ public final class SimulatedFileSystem: FileSystem {
     var readCount = 0
     var crashPoint: Int?
     var faults: [FaultPlan] = []
-    /// Whether the machine is down, and the write that it was asked for when it went down.
+    /// Whether the machine is down, and the write during which it went down.
     var isDown = false
     var writeInFlight: (file: Int, offset: Int, bytes: [UInt8])?
   }
 
-  private let state: Mutex<State>
+  let state: Mutex<State>
 
   /// Makes a file system that holds nothing but the directory "/".
   public convenience init() { self.init(SimulatedDisk()) }
@@ -36,12 +84,12 @@ public final class SimulatedFileSystem: FileSystem {
 
   // MARK: Crashes and faults
 
-  /// How many calls have changed or synced something; failed ones count, refused ones after a crash do not.
+  /// The number of calls that have changed or synced something; failed ones count, refused ones after a crash do not.
   ///
   /// One call counts once, but `createDirectory` counts each directory that it makes, and each sync.
   public var operationCount: Int { state.withLock { $0.operationCount } }
 
-  /// How many calls have read something.
+  /// The number of calls that have read something.
   public var readCount: Int { state.withLock { $0.readCount } }
 
   /// Whether the planned crash has happened.
@@ -49,26 +97,26 @@ public final class SimulatedFileSystem: FileSystem {
 
   /// Plans a crash before the operation of that number, counted from 1 as ``operationCount`` does; `nil` plans none.
   ///
-  /// That operation and everything after it throws `.inputOutput`. ``crashImages(_:limit:seed:)`` tells what is left.
+  /// That operation and everything after it throws `.inputOutput`. ``crashImages(_:limit:seed:)`` makes what is left.
   public func crash(beforeOperation number: Int?) { state.withLock { $0.crashPoint = number } }
 
   /// Plans faults, in place of those planned before.
   public func fail(_ plans: FaultPlan...) { state.withLock { $0.faults = plans } }
 
-  /// Returns what a crash at this moment can leave, as new file systems; see ``CrashImages``.
+  /// Returns all that a crash at this moment can leave, as new file systems; see ``CrashImages``.
   ///
   /// - Parameters:
-  ///   - kind: What happens to the machine: power loss by default.
+  ///   - kind: The kind of crash: power loss by default.
   ///   - limit: The most images; where there are more, a sample is taken that the seed decides.
   ///   - seed: Decides every sample, so that an image can be made again by its index.
   public func crashImages(_ kind: CrashKind = .powerLoss, limit: Int = 2_000, seed: UInt64 = 0) -> CrashImages {
     state.withLock { CrashImages(kind, disk: $0.disk, inFlight: $0.writeInFlight, limit: limit, seed: seed) }
   }
 
-  /// The same files, unsynced changes included, on a machine on which nothing is open, locked, counted or planned.
+  /// Returns the same files, unsynced changes included, on a machine on which nothing is open, locked, counted or planned.
   public func copy() -> SimulatedFileSystem { SimulatedFileSystem(state.withLock { $0.disk }) }
 
-  // MARK: Looking in from outside, counted nowhere
+  // MARK: Looking at the files, uncounted
 
   /// The paths of all files, in order.
   public var paths: [String] {
@@ -79,13 +127,13 @@ public final class SimulatedFileSystem: FileSystem {
     }
   }
 
-  /// The contents of a file as a program sees them; `nil` when there is none.
+  /// Returns the contents of a file as a program sees them; `nil` when there is none.
   public func contents(of path: String) -> Data? { image(of: path).map { Data($0.bytes) } }
 
-  /// The permission bits of a file; `nil` when there is none.
+  /// Returns the permission bits of a file; `nil` when there is none.
   public func mode(of path: String) -> UInt16? { image(of: path)?.mode }
 
-  /// Puts a file there, durably: a damaged one, or one from another time.
+  /// Puts a file at a path, durably: a damaged one, or one from another time.
   /// - Throws: `.inputOutput` when its directory does not exist.
   public func place(_ contents: Data, at path: String, mode: UInt16 = 0o600) throws(RepositoryError) {
     try state.withLock { (state) throws(RepositoryError) in try state.disk.place([UInt8](contents), mode: mode, at: path) }
@@ -117,112 +165,6 @@ public final class SimulatedFileSystem: FileSystem {
     }
   }
 
-  // MARK: FileSystem
-
-  /// Opens an existing file; `nil` when there is none.
-  public func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? {
-    let number = try reading("open", path) { (disk) throws(RepositoryError) in try disk.file(at: path) }
-    return number.map { SimulatedFile(path: path, number: $0, isWritable: writable, system: self) }
-  }
-
-  /// Returns what stands at a path, `nil` when nothing does; the inode of a file is its number.
-  public func status(of path: String) throws(RepositoryError) -> FileStatus? {
-    switch try reading("lstat", path, { (disk) throws(RepositoryError) in try disk.entry(at: path) }) {
-    case .file(let number): try status(of: number, path)
-    case .directory: FileStatus(kind: .directory, identity: nil, size: 0, mode: 0o700)
-    case nil: nil
-    }
-  }
-
-  func status(of number: Int, _ path: String) throws(RepositoryError) -> FileStatus {
-    try reading("fstat", path) { (disk) in
-      let image = disk.files[number]?.current ?? .init()
-      return FileStatus(identity: .init(device: 1, inode: UInt64(number)), size: image.bytes.count, mode: image.mode)
-    }
-  }
-
-  /// Creates a file that must not exist yet, mode 0600.
-  public func create(_ path: String) throws(RepositoryError) -> any OpenFile {
-    let number = try changing("open", path) { (disk) throws(RepositoryError) in try disk.create(path) }
-    return SimulatedFile(path: path, number: number, isWritable: true, system: self)
-  }
-
-  /// Renames a file within its directory.
-  public func rename(_ path: String, to newPath: String) throws(RepositoryError) {
-    try changing("rename", path) { (disk) throws(RepositoryError) in try disk.rename(path, to: newPath) }
-  }
-
-  /// Removes a file; no error when there is none.
-  public func remove(_ path: String) throws(RepositoryError) {
-    try changing("unlink", path) { (disk) throws(RepositoryError) in try disk.remove(path) }
-  }
-
-  /// Makes a directory and its missing parents, each synced into its parent before the next is made.
-  public func createDirectory(_ path: String) throws(RepositoryError) {
-    let parent = SimulatedDisk.split(path).directory
-    switch try reading("stat", path, { (disk) throws(RepositoryError) in try disk.entry(at: path) }) {
-    case .file: throw .simulated("mkdir", ENOTDIR, path)
-    case .directory: try adoptDirectory(path)
-    case nil:
-      if try reading("stat", parent, { (disk) throws(RepositoryError) in try disk.entry(at: parent) }) == nil {
-        try createDirectory(parent)
-      } else {
-        try adoptDirectory(parent)
-      }
-      try changing("mkdir", path) { (disk) in disk.makeDirectory(path) }
-      try syncDirectory(parent)
-    }
-  }
-
-  /// Syncs the parent of a directory that is there: whoever made it may not have lived to do so.
-  private func adoptDirectory(_ path: String) throws(RepositoryError) {
-    if path != "/" { try syncDirectory(SimulatedDisk.split(path).directory) }
-  }
-
-  /// Makes the entries of a directory durable.
-  public func syncDirectory(_ path: String) throws(RepositoryError) {
-    try changing("fsync", path, failing: { $0.syncDirectory(path, fails: true) }) { (disk) throws(RepositoryError) in
-      guard disk.directories[path] != nil else { throw .simulated("open", ENOENT, path) }
-      disk.syncDirectory(path)
-    }
-  }
-
-  /// The names in a directory, those of locks included; `nil` when there is no such directory.
-  public func entries(of directory: String) throws(RepositoryError) -> [String]? {
-    let found = try reading("readdir", directory) { (disk) throws(RepositoryError) -> [String]? in
-      if case .file = try disk.entry(at: directory) { throw .simulated("open", ENOTDIR, directory) }
-      return disk.directories[directory].map { Array($0.current.keys) }
-    }
-    let locks = state.withLock { $0.locks }.map { SimulatedDisk.split($0) }.filter { $0.directory == directory }.map(\.name)
-    return found.map { Array(Set($0).union(locks)) }
-  }
-
-  /// Takes a lock that lives in memory only: no crash image holds it.
-  /// - Throws: `.alreadyOpen` while it is held.
-  public func lock(_ path: String) throws(RepositoryError) -> any HeldLock {
-    try changing("flock", path) { (disk) throws(RepositoryError) in
-      guard disk.directories[SimulatedDisk.split(path).directory] != nil else { throw .simulated("open", ENOENT, path) }
-    }
-    guard state.withLock({ $0.locks.insert(path).inserted }) else {
-      throw RepositoryError(.alreadyOpen, "this process holds the lock", file: path)
-    }
-    return SimulatedLock(path: path, system: self)
-  }
-
-  /// Locks a file itself; `false` when it is locked.
-  ///
-  /// Uncounted, for it changes nothing on the disk.
-  func lock(_ number: Int, _ path: String) throws(RepositoryError) -> Bool {
-    try state.withLock { (state) throws(RepositoryError) in
-      if state.isDown { throw Self.down(path) }
-      return state.lockedFiles.insert(number).inserted
-    }
-  }
-
-  func unlock(_ number: Int) { _ = state.withLock { $0.lockedFiles.remove(number) } }
-
-  func unlock(_ path: String) { _ = state.withLock { $0.locks.remove(path) } }
-
   // MARK: Counting
 
   /// Reads from the disk, counted as one read.
@@ -241,7 +183,7 @@ public final class SimulatedFileSystem: FileSystem {
 
   /// Changes or syncs the disk, counted as one operation.
   ///
-  /// - Parameter failing: What a planned fault does to the disk nevertheless.
+  /// - Parameter failing: The change that a planned fault makes to the disk nevertheless.
   func changing<Result: Sendable>(
     _ call: String, _ path: String, failing: (inout SimulatedDisk) -> Void = { _ in },
     _ body: (inout SimulatedDisk) throws(RepositoryError) -> Result
@@ -280,7 +222,7 @@ public final class SimulatedFileSystem: FileSystem {
     return state.faults.first { $0.hitsOperation(state.operationCount) }
   }
 
-  private static func down(_ path: String) -> RepositoryError {
+  static func down(_ path: String) -> RepositoryError {
     RepositoryError(.inputOutput, "the simulated machine is down", file: path)
   }
 }

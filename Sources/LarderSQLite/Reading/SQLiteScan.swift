@@ -1,15 +1,15 @@
 internal import Foundation
 internal import Larder
 
-/// Reads every record and tombstone in one read transaction, and compares every checksum, the order of the keys, and the sum of it all.
+/// A scan of every record and tombstone in one read transaction; compares every checksum, the order of the keys, and the sum of all rows.
 ///
 /// Values are copied into arenas of 256 KiB that the returned `Data` slices share: a row costs no allocation but that of its key.
-final class SQLiteReader {
+final class SQLiteScan {
   let row: SQLiteStoreRow
   let collections: [String]
   var recordCount: Int { counts.records }
   var tombstoneCount: Int { counts.tombstones }
-  /// What is wrong, where the reader does not stop at the first damage; at most a thousand.
+  /// The damage found by a scan that does not stop at the first; at most a thousand entries.
   private(set) var problems: [RepositoryError] = []
 
   private let connection: SQLiteConnection
@@ -17,18 +17,18 @@ final class SQLiteReader {
   private var sources: [(collection: String?, sql: String)]
   private var statement: SQLiteStatement?
   private var collection: String?
-  /// Whether the statement stands on a row that did not fit into the last chunk.
+  /// Whether the statement is at a row that did not fit into the last chunk.
   private var holdsRow = false
   /// Whether the statement has not reached the end of its table; a step beyond that would begin anew.
   private var isWithinTable = false
   private var counts = (records: 0, tombstones: 0)
-  private var order = KeyOrder()
+  private var order = AscendingKeys()
   private var sum: SQLiteStoreRow
 
   private static let arenaSize = 256 << 10
   private static let problemLimit = 1_000
 
-  /// Begins to read: checks the layout and the store's own row.
+  /// Begins the transaction; checks the layout and the store's own row.
   init(_ connection: SQLiteConnection, stopsAtDamage: Bool = true) throws(RepositoryError) {
     self.connection = connection
     self.stopsAtDamage = stopsAtDamage
@@ -41,8 +41,8 @@ final class SQLiteReader {
       throw error
     }
     sum = SQLiteStoreRow(id: row.id)
-    sources = collections.map { ($0, "SELECT id, revision, version, crc, value FROM \(SQLiteLayout.quoted($0))") }
-    sources.append((nil, "SELECT id, revision, version, crc, collection FROM larder_tombstones"))
+    sources = collections.map { ($0, "SELECT \(SQLiteLayout.recordColumns) FROM \(SQLiteLayout.quoted($0))") }
+    sources.append((nil, "SELECT \(SQLiteLayout.tombstoneColumns) FROM \(SQLiteLayout.tombstones)"))
     sources.reverse()
   }
 
@@ -50,7 +50,7 @@ final class SQLiteReader {
     if connection.isInTransaction { try connection.execute("COMMIT", while: .reading) }
   }
 
-  /// The next records, or `nil` after the last, when all that was read has been found complete.
+  /// Returns the next records; `nil` after the last, once their sum was compared.
   func next() throws(RepositoryError) -> [StoredRecord]? {
     while true {
       if statement == nil {
@@ -60,7 +60,7 @@ final class SQLiteReader {
         }
         do { statement = try connection.prepare(source.sql) } catch { try note(error) }
         collection = source.collection
-        order = KeyOrder()
+        order = AscendingKeys()
         (holdsRow, isWithinTable) = (false, true)
       }
       guard let statement else { continue }
@@ -80,10 +80,12 @@ final class SQLiteReader {
 
   /// Reads rows until the arena is full or the table ends.
   ///
-  /// The loop works on locals, because it decides how long opening takes.
+  /// The loop works on local variables, because it decides how long opening takes.
   private func chunk(_ statement: SQLiteStatement) throws(RepositoryError) -> [StoredRecord] {
-    guard let arena = malloc(Self.arenaSize) else { throw RepositoryError(.inputOutput, "out of memory", file: connection.path) }
-    // A slice is taken only after its bytes were written, so that handing out a part and writing behind it do not meet.
+    guard let arena = malloc(Self.arenaSize) else {
+      throw RepositoryError(.inputOutput, "there is no memory for reading records: free some memory, and try again", file: connection.path)
+    }
+    // A slice is taken only after its bytes were written, and later writes go behind it: no byte is written after it was handed out.
     let storage = Data(bytesNoCopy: arena, count: Self.arenaSize, deallocator: .free)
     var used = 0
     var (sum, order, counts) = (sum, order, counts)
@@ -116,9 +118,9 @@ final class SQLiteReader {
       let name = if let collection { collection } else { try statement.text(4) }
       let keyBytes = try statement.bytes(0)
       guard order.follows(keyBytes, in: collection == nil ? name : nil) else {
-        throw connection.damaged("keys in \"\(name)\" are out of order")
+        throw connection.damaged("expected ascending keys in \"\(name)\", found one out of order")
       }
-      // What is not UTF-8 is repaired to other bytes here, which the length or the checksum below tells.
+      // Bytes that are not UTF-8 are repaired to other bytes here, which the length or the checksum below reveals.
       let key = RecordKey(String(decoding: keyBytes, as: UTF8.self))
       let crc = row.integer(3)
       let record = StoredRecord(
@@ -130,20 +132,19 @@ final class SQLiteReader {
       if Int64(record.checksum) == crc && key.byteCount == keyBytes.count && record.revision.number <= UInt64(Int64.max) {
         records.append(record)
       } else {
-        let what = value == nil ? "a tombstone" : "a record"
-        try note(connection.damaged("the checksum of \(what) in \"\(name)\" does not match", keyHash: key.hash))
+        try note(connection.damagedRow(record))
       }
     }
     return records
   }
 
-  /// Remembers the last key, to see that keys ascend.
-  private struct KeyOrder {
+  /// A check that keys ascend.
+  private struct AscendingKeys {
     private var group: String?
     private var bytes: [UInt8] = []
     private var isEmpty = true
 
-    /// Takes the next key; `false` when it does not come after the last one of its group.
+    /// Whether the next key comes after the last one of its group; remembers it.
     mutating func follows(_ next: UnsafeRawBufferPointer, in group: String?) -> Bool {
       defer {
         isEmpty = false
@@ -164,8 +165,10 @@ final class SQLiteReader {
   private func finish() throws(RepositoryError) {
     try Self.end(connection)
     if recordCount != row.records || tombstoneCount != row.tombstones || sum.digest != row.digest {
-      let found = "found \(recordCount) records and \(tombstoneCount) tombstones, expected \(row.records) and \(row.tombstones)"
-      try note(connection.damaged("records are missing or out of date: " + found))
+      try note(
+        connection.damaged(
+          "records are missing or out of date: expected \(row.records) records and \(row.tombstones) tombstones, "
+            + "found \(recordCount) and \(tombstoneCount)"))
     }
   }
 

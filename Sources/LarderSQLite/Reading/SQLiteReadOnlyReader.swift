@@ -1,11 +1,13 @@
-internal import Foundation
+// Reading/ reads stores: all records of one, the foreign commits of one, and a store that other processes may be writing.
+// Invariant: nothing is written, and whatever is handed out matched its checksum. Called by Opening/, Sharing/ and SQLiteStore.
+
 internal import Larder
 
-/// Reads a store beside its writers, if there are any, without the lock; writes nothing.
-final class SQLiteBeside {
+/// A reader of a store that other processes may be writing; takes no lock and writes nothing.
+final class SQLiteReadOnlyReader {
   private let path: SQLitePath
   private let fileSystem: any FileSystem
-  /// What the files looked like when a look last found nothing new, and after which revision.
+  /// The state of the files in which there was last nothing new, and the revision after which.
   private var quiet: (state: SQLiteFileState, revision: Revision)?
 
   init(_ path: SQLitePath, _ fileSystem: any FileSystem) {
@@ -13,19 +15,19 @@ final class SQLiteBeside {
     self.fileSystem = fileSystem
   }
 
-  /// Reads everything, all problems included if they are not to stop it.
-  func readAll(stopsAtDamage: Bool = true) throws(RepositoryError) -> (SQLiteReader, [[StoredRecord]]) {
+  /// Reads everything; collects all problems unless the first one is to stop it.
+  func readAll(stopsAtDamage: Bool = true) throws(RepositoryError) -> (SQLiteScan, [[StoredRecord]]) {
     try read { connection, _ throws(RepositoryError) in
-      let reader = try SQLiteReader(connection, stopsAtDamage: stopsAtDamage)
+      let scan = try SQLiteScan(connection, stopsAtDamage: stopsAtDamage)
       var chunks: [[StoredRecord]] = []
-      while let chunk = try reader.next() { chunks.append(chunk) }
-      return ((reader, chunks), reader.problems.isEmpty)
+      while let chunk = try scan.next() { chunks.append(chunk) }
+      return ((scan, chunks), scan.problems.isEmpty)
     }
   }
 
-  /// Returns what was committed after a revision; `nil` when nothing was.
+  /// Reads the foreign commits after a revision; `nil` when there is none.
   ///
-  /// Opens the file only when it or its log has changed since the last look.
+  /// Opens the file only when it or its log has changed since the last call.
   func commits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     let state = try SQLiteFileState(path)
     if let state, let quiet, quiet.state == state, quiet.revision == revision { return nil }
@@ -41,7 +43,7 @@ final class SQLiteBeside {
       let row = try SQLiteStoreRow(on: connection)
       if row.commit == revision.number { return (nil, true) }
       if mode != .immutable {
-        let reader = SQLiteForeignReader(connection)
+        let reader = SQLiteForeignCommitReader(connection)
         _ = try reader.newCollections()
         return (try reader.read(after: revision, row: row), true)
       }
@@ -52,24 +54,24 @@ final class SQLiteBeside {
   }
 
   private static func everything(after revision: Revision, on connection: SQLiteConnection) throws(RepositoryError) -> ForeignCommits {
-    let reader = try SQLiteReader(connection)
-    guard reader.row.commit >= revision.number else { throw connection.damaged("the store has gone back to an earlier commit") }
+    let scan = try SQLiteScan(connection)
+    guard scan.row.commit >= revision.number else { throw connection.wentBack(to: scan.row.commit, from: revision) }
     var records: [StoredRecord] = []
     var addresses: Set<RecordAddress> = []
-    while let chunk = try reader.next() {
+    while let chunk = try scan.next() {
       for record in chunk {
         if record.value != nil { addresses.insert(record.address) }
         if record.revision > revision { records.append(record) }
       }
     }
-    return ForeignCommits(commit: Revision(reader.row.commit), records: records, addresses: addresses)
+    return ForeignCommits(commit: Revision(scan.row.commit), records: records, addresses: addresses)
   }
 
-  /// Runs a body on a connection; it returns whether what it read is sound.
+  /// Runs a body on a connection; the body also returns whether it found no damage.
   ///
-  /// Without a log nobody writes the file, and SQLite can read it without making files of its own. A writer that comes and folds its log into
-  /// the file meanwhile is noticed by what is read, or by its log; then all is read again, in a proper transaction if there is a log
-  /// now. Damage that is met twice without a log is damage.
+  /// Without a log nothing writes the file, and SQLite can read it without making files of its own. A writer that comes and folds its log
+  /// into the file meanwhile shows in what is read, or by its log; then all is read again, in a proper transaction if there is a log now.
+  /// Damage that is found twice without a log is damage.
   private func read<Result>(
     _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
   ) throws(RepositoryError) -> Result {
@@ -80,24 +82,25 @@ final class SQLiteBeside {
         let (result, isSound) = try read(.immutable, body)
         if try !hasLog(), isSound || attempt == 2 { return result }
       } catch {
-        let isAlone = try !hasLog()
-        if error.code != .corrupted || (attempt == 2 && isAlone) { throw error }
+        let isUnwritten = try !hasLog()
+        if error.code != .corrupted || (attempt == 2 && isUnwritten) { throw error }
       }
       attempt += 1
     }
-    if let result = try readWithoutTrace(body) { return result }
+    if let result = try readWithPrivateIndex(body) { return result }
     return try read(.readOnly, body).0
   }
 
-  /// Reads a log that an unclean end has left, and makes no file; `nil` when somebody has the store open, or had meanwhile.
+  /// Reads a log that an unclean end has left, without making a file; `nil` when another process has the store open, or had meanwhile.
   ///
-  /// Who uses a log has an index of it, so where there is none before and after, and database and log have not changed, nobody came between.
-  private func readWithoutTrace<Result>(
+  /// Every user of a log has an index of it. So where there is no index before and after, and database and log have not changed, there was
+  /// no other user in between.
+  private func readWithPrivateIndex<Result>(
     _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
   ) throws(RepositoryError) -> Result? {
     guard SQLitePath.isAbsent(path.logIndex), let before = try SQLiteFileState(path) else { return nil }
     do throws(RepositoryError) {
-      let result = try read(.withoutTrace, body).0
+      let result = try read(.privateIndex, body).0
       return try isUnused(since: before) ? result : nil
     } catch {
       guard try isUnused(since: before) else { return nil }
@@ -119,7 +122,7 @@ final class SQLiteBeside {
     _ mode: SQLiteConnection.Mode, _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
   ) throws(RepositoryError) -> (Result, isSound: Bool) {
     guard let connection = try SQLiteConnection(path: path.main, mode) else {
-      throw RepositoryError(.dataMissing, "there is no such file", file: path.main)
+      throw RepositoryError(.dataMissing, "expected a store to read, found no file", file: path.main)
     }
     let (bytes, size) = try connection.header()
     try SQLiteLayout.check(header: bytes, size: size, file: path.main)

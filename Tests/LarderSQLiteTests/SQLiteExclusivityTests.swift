@@ -1,22 +1,16 @@
 import CSQLite
 import Foundation
 import Larder
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
 
 @Suite("SQLite: exclusive means the file", .timeLimit(.minutes(10)))
-struct SQLiteSolitudeTests {
+struct SQLiteExclusivityTests: SQLiteSuite {
   let directory: TemporaryDirectory
-  let url: URL
-  let main: String
 
-  init() throws {
-    try #require(FaultyFiles.isInstalled)
-    directory = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
-    main = url.resolvingSymlinksInPath().path
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
   private func openStore(_ access: StoreOptions.Access = .exclusive) throws -> SQLiteBackend {
     let backend = SQLiteBackend(file: url)
@@ -24,7 +18,7 @@ struct SQLiteSolitudeTests {
     return backend
   }
 
-  @Test func aLockFileThatWasDeletedByHandLetsNobodyIn() throws {
+  @Test func aLockFileThatWasDeletedByHandExcludesAllTheSame() throws {
     let backend = try openStore()
     try backend.commit([record("a", "1", at: 1)], at: 1)
     try FileManager.default.removeItem(atPath: main + "-lock")
@@ -58,10 +52,10 @@ struct SQLiteSolitudeTests {
   @Test func whatAnotherProgramCommittedIsNotWrittenOver() throws {
     let backend = try openStore()
     try backend.commit([record("a", "1", at: 1)], at: 1)
-    // A person may add an index.
+    // Indexes may be added by hand.
     do { try ForeignDatabase(url).run("CREATE INDEX by_version ON spots (version)") }
     try backend.commit([record("b", "1", at: 2)], at: 2)
-    // Another writer of stores, such as one that came by a name that nobody checks.
+    // Another writer of stores, by a name that is not checked.
     try FileManager.default.copyItem(at: url, to: directory.file("saved.sqlite"))
     do {
       let opened = try SQLiteConnection(path: main, .readWrite)

@@ -1,26 +1,26 @@
 internal import Foundation
 internal import Larder
 
-/// What the write-ahead log holds beyond what SQLite will recover from it.
+/// The inspection of a write-ahead log that an unclean end has left: the part that SQLite will recover, and the part that it will ignore.
 ///
-/// SQLite ignores a log from the first frame whose checksum does not match, which is right for a torn last write and silent loss of
-/// acknowledged commits for a damaged byte. This walk tells what is lost, so that opening can refuse or report it.
-struct SQLiteLog {
-  /// Transactions that SQLite recovers.
+/// SQLite ignores a log from the first frame whose checksum does not match. That is right for a torn last write, and silent loss of
+/// acknowledged commits for a damaged byte. The inspection tells the two apart, so that opening can refuse or report.
+struct SQLiteLogInspection {
+  /// The number of transactions that SQLite recovers.
   private(set) var transactions = 0
-  /// Where the part begins that SQLite ignores although it belongs to this log; `nil` when there is none.
+  /// The offset of the part that SQLite ignores although it belongs to this log; `nil` when there is none.
   private(set) var lostOffset: Int?
-  /// How many bytes that part has.
+  /// The size of that part in bytes.
   private(set) var lostCount = 0
-  /// Whether the part holds a whole transaction and the beginning of a later one, which was only written after a sync of the first.
+  /// Whether that part holds a whole transaction and the beginning of a later one, which was only written after a sync of the first.
   private(set) var holdsLaterCommit = false
-  /// Where the frames begin that belong to no commit, because what wrote them did not get to its end; `nil` when there are none.
+  /// The offset of the frames of a transaction that was not committed; `nil` when there are none.
   private(set) var unfinishedOffset: Int?
 
   static let headerSize = 32
   static let frameHeaderSize = 24
 
-  /// Walks through a log.
+  /// Reads through a log.
   ///
   /// - Parameter pageSize: The page size of the database, in case the log's header is damaged.
   init(_ file: any OpenFile, pageSize: Int) throws(RepositoryError) {
@@ -58,8 +58,8 @@ struct SQLiteLog {
         if isCommit { transactions += 1 }
         unfinishedOffset = isCommit ? nil : unfinishedOffset ?? offset
       } else {
-        // A frame of an earlier generation has neither these salts nor this chain; it is what the log was before its last restart.
-        // Those of one chain to each other, though, so a chain tells only behind a frame of this generation.
+        // Frames of an earlier generation, from before the log's last restart, have neither these salts nor this chain. They chain to
+        // each other, though, so a chain proves something only behind a frame of this generation.
         lose(at: offset)
         isOurs = hasSalts || isChained && isOurs
         if isOurs { end = offset + frameSize }
@@ -72,7 +72,7 @@ struct SQLiteLog {
       offset += frameSize
     }
     if offset < size {
-      // Logs are whole frames long. A part of one is torn if all before it belongs to this generation.
+      // A log consists of whole frames. Part of one is torn if all before it belongs to this generation.
       if lostOffset == nil || end == offset { end = size }
       lose(at: offset)
     }

@@ -1,19 +1,19 @@
 internal import Foundation
 internal import Larder
 
-/// Reads what was committed after a revision, within a transaction that the caller has begun.
+/// A reader of the foreign commits after a revision, within a transaction that the caller has begun.
 ///
 /// Keeps its statements, because a shared store asks before every commit. In a store that was ever opened `.shared`, an index by revision
-/// makes the cost that of what has changed; elsewhere a table is scanned.
+/// makes the cost that of the changes; elsewhere each table is scanned.
 ///
-/// What such an index says is compared with the records, because nobody else would notice a change that a damaged one hides: when a store is
-/// opened `.shared`, all of it; when it is used, that each entry leads to its record, and that the newest commit is among what it finds.
-final class SQLiteForeignReader {
+/// A damaged index could hide a change without any other sign, so the index is compared with the records: all of it when a store is opened
+/// `.shared`; at each use, that every entry leads to its record, and that the newest commit is among what it finds.
+final class SQLiteForeignCommitReader {
   private let connection: SQLiteConnection
   /// Whether the tables have indexes by revision.
   private let usesIndexes: Bool
   private var collections: [String] = []
-  /// SQLite's number of the tables' state that ``collections`` is of.
+  /// SQLite's number of the schema that ``collections`` belongs to.
   private var schemaNumber: Int64?
   private var statements: [String: SQLiteStatement] = [:]
 
@@ -22,7 +22,7 @@ final class SQLiteForeignReader {
     self.usesIndexes = usesIndexes
   }
 
-  /// Returns what the collections are now; `nil` when they are as at the last call.
+  /// Reads the names of the collections; `nil` when they have not changed since the last call.
   func newCollections() throws(RepositoryError) -> [String]? {
     let number = try statement("PRAGMA schema_version").number()
     guard number != schemaNumber else { return nil }
@@ -31,16 +31,15 @@ final class SQLiteForeignReader {
     return collections
   }
 
-  /// Everything after a revision, when the store's own row is this one; `nil` when there was no commit.
+  /// Reads everything after a revision, up to the commit of the store's row; `nil` when there was no commit.
   ///
   /// ``newCollections()`` must have been called in the same transaction.
   func read(after revision: Revision, row: SQLiteStoreRow) throws(RepositoryError) -> ForeignCommits? {
     guard row.commit != revision.number else { return nil }
-    guard row.commit > revision.number else { throw connection.damaged("the store has gone back to an earlier commit") }
+    guard row.commit > revision.number else { throw connection.wentBack(to: row.commit, from: revision) }
     do throws(RepositoryError) {
       var records: [StoredRecord] = []
-      for name in collections { try read(name, after: revision, into: &records) }
-      try readTombstones(after: revision, into: &records)
+      for table in collections + [SQLiteLayout.tombstones] { try read(table, after: revision, into: &records) }
       if usesIndexes { try checkNewest(in: records, row) }
       let addresses = row.tombstonesSince > revision.number ? try addresses() : nil
       return ForeignCommits(commit: Revision(row.commit), records: records, addresses: addresses)
@@ -62,26 +61,18 @@ final class SQLiteForeignReader {
     return statement
   }
 
-  private func read(_ name: String, after revision: Revision, into records: inout [StoredRecord]) throws(RepositoryError) {
+  private func read(_ table: String, after revision: Revision, into records: inout [StoredRecord]) throws(RepositoryError) {
+    let holdsTombstones = table == SQLiteLayout.tombstones
+    let columns = holdsTombstones ? SQLiteLayout.tombstoneColumns : SQLiteLayout.recordColumns
     let before = records.count
-    let statement = try statement("SELECT id, revision, version, crc, value FROM \(SQLiteLayout.quoted(name)) WHERE revision > ?1")
+    let statement = try statement("SELECT \(columns) FROM \(SQLiteLayout.quoted(table)) WHERE revision > ?1")
     try statement.bind(Int64(bitPattern: revision.number), at: 1)
     while try statement.step() {
-      records.append(try record(statement, in: name, value: Data(statement.bytes(4))))
+      let name = holdsTombstones ? try statement.text(4) : table
+      records.append(try record(statement, in: name, value: holdsTombstones ? nil : Data(statement.bytes(4))))
     }
     try statement.reset()
-    try checkCount(name, after: revision, found: records.count - before)
-  }
-
-  private func readTombstones(after revision: Revision, into records: inout [StoredRecord]) throws(RepositoryError) {
-    let before = records.count
-    let statement = try statement("SELECT id, revision, version, crc, collection FROM \(SQLiteLayout.tombstones) WHERE revision > ?1")
-    try statement.bind(Int64(bitPattern: revision.number), at: 1)
-    while try statement.step() {
-      records.append(try record(statement, in: statement.text(4), value: nil))
-    }
-    try statement.reset()
-    try checkCount(SQLiteLayout.tombstones, after: revision, found: records.count - before)
+    try checkCount(table, after: revision, found: records.count - before)
   }
 
   private func record(_ statement: SQLiteStatement, in name: String, value: Data?) throws(RepositoryError) -> StoredRecord {
@@ -91,12 +82,23 @@ final class SQLiteForeignReader {
       collection: name, key: key, revision: Revision(UInt64(bitPattern: try statement.integer(1))),
       schemaVersion: Int(try statement.integer(2)), value: value)
     guard try Int64(record.checksum) == statement.integer(3), key.byteCount == keyBytes.count else {
-      throw connection.damaged("the checksum of a record in \"\(name)\" does not match", keyHash: key.hash)
+      throw connection.damagedRow(record)
     }
     return record
   }
 
-  // MARK: The indexes
+  /// Reads the addresses of all records.
+  private func addresses() throws(RepositoryError) -> Set<RecordAddress> {
+    var addresses: Set<RecordAddress> = []
+    for name in collections {
+      let statement = try statement("SELECT id FROM \(SQLiteLayout.quoted(name))")
+      while try statement.step() { addresses.insert(RecordAddress(collection: name, key: RecordKey(try statement.text(0)))) }
+      try statement.reset()
+    }
+    return addresses
+  }
+
+  // MARK: The indexes by revision
 
   /// Refuses entries that lead nowhere: SQLite passes over them.
   private func checkCount(_ table: String, after revision: Revision, found: Int) throws(RepositoryError) {
@@ -126,21 +128,22 @@ final class SQLiteForeignReader {
     try statement.finalize()
     guard isSame else { throw connection.damagedIndex(table) }
   }
-
-  /// Returns where all records are.
-  private func addresses() throws(RepositoryError) -> Set<RecordAddress> {
-    var addresses: Set<RecordAddress> = []
-    for name in collections {
-      let statement = try statement("SELECT id FROM \(SQLiteLayout.quoted(name))")
-      while try statement.step() { addresses.insert(RecordAddress(collection: name, key: RecordKey(try statement.text(0)))) }
-      try statement.reset()
-    }
-    return addresses
-  }
 }
 
 extension SQLiteConnection {
+  /// Returns the error for a store whose newest commit is older than one that was read.
+  func wentBack(to commit: UInt64, from revision: Revision) -> RepositoryError {
+    damaged("expected commit \(revision) or a newer one, found commit \(commit): an older copy has replaced the file; open the store again")
+  }
+
+  /// Returns the error for a row whose checksum does not match.
+  func damagedRow(_ record: StoredRecord) -> RepositoryError {
+    let kind = record.value == nil ? "tombstone" : "record"
+    return damaged(
+      "the checksum of a \(kind) in \"\(record.collection)\" does not match its row: restore a backup", keyHash: record.key.hash)
+  }
+
   fileprivate func damagedIndex(_ table: String) -> RepositoryError {
-    damaged("the index by revision of \(table) does not say what the records say; the command REINDEX of SQLite makes it anew from them")
+    damaged("the index by revision of \(table) differs from its records: remake it with SQLite's command REINDEX")
   }
 }

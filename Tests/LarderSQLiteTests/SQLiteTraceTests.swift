@@ -1,37 +1,21 @@
 import CSQLite
 import Foundation
 import Larder
+import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: looks, copies and cuts leave what they must", .timeLimit(.minutes(10)))
-struct SQLiteLookTests {
+@Suite("SQLite: reading and copying leave no trace, and cuts are reported", .timeLimit(.minutes(10)))
+struct SQLiteTraceTests: SQLiteSuite {
   let directory: TemporaryDirectory
-  let url: URL
-  let main: String
 
-  init() throws {
-    try #require(FaultyFiles.isInstalled)
-    directory = try TemporaryDirectory()
-    url = directory.file("spots.sqlite")
-    main = url.resolvingSymlinksInPath().path
-  }
+  init() throws { directory = try Self.makeDirectory() }
 
-  /// A store that a killed process leaves after so many commits, without the index of its log.
-  private func makeUnclosedStore(_ commits: UInt64 = 3, cutting count: Int = 0) throws {
-    let backend = SQLiteBackend(file: url)
-    _ = try backend.openAll()
-    for number in 1...commits { try backend.commit([record("spot-\(number)", "\"\(number)\"", at: number)], at: number) }
-    var files = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
-    try backend.close()
-    files["spots.sqlite-wal"]?.removeLast(count)
-    try directory.replace(with: files)
-  }
+  // MARK: Reading
 
-  // MARK: Looks
-
-  @Test(arguments: [0, 100]) func aLookAtAStoreThatWasKilledLeavesNoTrace(cutting count: Int) throws {
+  @Test(arguments: [0, 100]) func readingAStoreThatWasKilledLeavesNoTrace(cutting count: Int) throws {
     try makeUnclosedStore(cutting: count)
     let before = try directory.contents()
     let backend = SQLiteBackend(file: url)
@@ -46,7 +30,7 @@ struct SQLiteLookTests {
     #expect(try readBack(url).contents == contents)
   }
 
-  @Test func aLookBesideAWriterSeesWhatItCommits() throws {
+  @Test func aReaderBesideAWriterSeesWhatItCommits() throws {
     try makeUnclosedStore()
     let reader = SQLiteBackend(file: url)
     let report = try reader.openAll(StoreOptions(access: .readOnly)).report
@@ -142,24 +126,14 @@ struct SQLiteLookTests {
   }
 }
 
-/// The real file system, where no file can be made while the disk is full.
-private final class FullFileSystem: FileSystem, @unchecked Sendable {
+/// The real file system, on a full disk: no file can be created.
+private final class FullFileSystem: ForwardingFileSystem, @unchecked Sendable {
+  let base: any FileSystem = POSIXFileSystem()
   // Set between calls, by the thread that makes them.
   var isFull = true
-  private let real = POSIXFileSystem()
 
-  func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? { try real.open(path, writable: writable) }
   func create(_ path: String) throws(RepositoryError) -> any OpenFile {
     if isFull { throw RepositoryError(.full, file: path) }
-    return try real.create(path)
-  }
-  func rename(_ path: String, to newPath: String) throws(RepositoryError) { try real.rename(path, to: newPath) }
-  func remove(_ path: String) throws(RepositoryError) { try real.remove(path) }
-  func createDirectory(_ path: String) throws(RepositoryError) { try real.createDirectory(path) }
-  func syncDirectory(_ path: String) throws(RepositoryError) { try real.syncDirectory(path) }
-  func entries(of directory: String) throws(RepositoryError) -> [String]? { try real.entries(of: directory) }
-  func lock(_ path: String) throws(RepositoryError) -> any HeldLock { try real.lock(path) }
-  func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
-    try real.lockShared(path, waiting: timeout)
+    return try base.create(path)
   }
 }

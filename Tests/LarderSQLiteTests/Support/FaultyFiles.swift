@@ -2,7 +2,9 @@ import CSQLite
 import Foundation
 import Synchronization
 
-/// Makes SQLite's own file operations fail, once a test says where: a VFS that stands before the system's.
+@testable import LarderSQLite
+
+/// Faults of SQLite's own file operations, where a test asks for them: a VFS before the system's.
 ///
 /// It becomes the default of this process, and passes everything on for files that no test has named.
 enum FaultyFiles {
@@ -152,13 +154,23 @@ enum FaultyFiles {
   /// Whether the disk of a file has room for it when it ends there.
   private static func hasRoom(for end: Int, at path: String) -> Bool {
     let main = path.hasSuffix("-wal") ? String(path.dropLast(4)) : path
-    guard let disk = state.withLock({ $0.disks[main] }) else { return true }
-    func size(_ path: String) -> Int { ((try? FileManager.default.attributesOfItem(atPath: path)[.size]) as? Int) ?? 0 }
+    guard let free = freeBytes(beside: main) else { return true }
     let growth = end - size(path)
-    return growth <= 0 || ["", "-wal", "-shm"].reduce(growth) { $0 + size(main + $1) } <= disk
+    return growth <= 0 || growth <= free
   }
 
-  /// How often something was done to a file.
+  /// The disk that a store asks: the one that ``setDisk(_:at:)`` has given its database, else the system's.
+  static let disk = SQLiteDisk { freeBytes(beside: $0) ?? SQLiteDisk.system.freeBytes($0) }
+
+  /// Returns what a database and its log leave free of the disk that they have for themselves; `nil` when they have none.
+  private static func freeBytes(beside main: String) -> Int? {
+    guard let disk = state.withLock({ $0.disks[main] }) else { return nil }
+    return max(0, ["", "-wal", "-shm"].reduce(disk) { $0 - size(main + $1) })
+  }
+
+  private static func size(_ path: String) -> Int { ((try? FileManager.default.attributesOfItem(atPath: path)[.size]) as? Int) ?? 0 }
+
+  /// Returns the number of operations of a kind on a file.
   static func count(_ operation: Operation, at path: String) -> Int { state.withLock { $0.counts[path]?[operation] ?? 0 } }
 
   private static func path(_ file: UnsafeMutablePointer<sqlite3_file>?) -> String? { state.withLock { $0.paths[UInt(bitPattern: file)] } }

@@ -1,0 +1,38 @@
+internal import CSQLite
+internal import Foundation
+internal import Larder
+
+extension SQLiteConnection {
+  /// Returns the error for a result code, which must be a failure.
+  func error(_ result: Int32, while activity: SQLiteResult.Activity) -> RepositoryError {
+    if result & 0xFF == SQLITE_CORRUPT, let failure = readFailure { return failure }
+    let concernsSystem = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(result & 0xFF)
+    return SQLiteResult.error(
+      result, while: activity, file: path, errorNumber: concernsSystem ? sqlite3_system_errno(handle) : 0)
+  }
+
+  /// The disk's failure that SQLite takes for damage, if there was one: a read that ended in EIO.
+  private var readFailure: RepositoryError? {
+    let number = larder_sqlite3_last_errno(handle)
+    guard number == EIO || number == ENXIO else { return nil }
+    return RepositoryError(
+      .inputOutput, "the disk failed during a read, which is no proof of damage: try again, or check the disk", file: path,
+      underlying: SystemCallError(call: "read", errorNumber: number))
+  }
+
+  /// Returns the error for damage that SQLite itself found, or the disk's failure that looks like it.
+  func damagedOrUnreadable(_ text: String) -> RepositoryError { readFailure ?? damaged(text) }
+
+  /// Returns the error for damage in the file.
+  func damaged(_ text: String, keyHash: String? = nil) -> RepositoryError {
+    RepositoryError(.corrupted, text, file: path, keyHash: keyHash)
+  }
+}
+
+extension RepositoryError {
+  /// Makes the error for a system call that failed.
+  init(_ text: String, call: String, errorNumber: Int32, file: String) {
+    let code: Code = errorNumber == EACCES || errorNumber == EPERM ? .protectedDataUnavailable : .inputOutput
+    self.init(code, text, file: file, underlying: SystemCallError(call: call, errorNumber: errorNumber))
+  }
+}

@@ -1,0 +1,73 @@
+internal import Foundation
+internal import Larder
+
+/// The judgement of a log that an unclean end has left.
+extension SQLiteOpening {
+  /// Inspects the log that an unclean end has left; `nil` when there is none.
+  ///
+  /// It is synced first: decisions must not rest on bytes that a killed process left in the page cache.
+  static func inspectLog(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> SQLiteLogInspection? {
+    guard let file = try fileSystem.open(path.log, writable: true), try file.size() > 0 else { return nil }
+    try file.sync()
+    try fileSystem.syncDirectory(path.directory)
+    guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
+    let bytes = try connection.header().bytes
+    try connection.close()
+    let pageSize = Int(bytes[16]) << 8 | Int(bytes[17])
+    guard pageSize == 1 || (pageSize >= 512 && pageSize.nonzeroBitCount == 1) else {
+      throw RepositoryError(
+        .corrupted, "expected a page size between 512 and 65536, found \(pageSize): restore a backup", file: path.main, offset: 16)
+    }
+    let log = try SQLiteLogInspection(file, pageSize: pageSize == 1 ? 65_536 : pageSize)
+    try file.close()
+    return log
+  }
+
+  /// Finds the cut of an earlier open that failed or was killed before it could report it.
+  static func unreportedCut(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> OpenReport.CutTail? {
+    for name in try (fileSystem.entries(of: path.directory) ?? []).sorted() {
+      guard let (quarantine, offset) = path.unreportedCut(name) else { continue }
+      let size = try SQLitePath.status(of: SQLitePath.unreported(quarantine)).map { Int($0.st_size) } ?? 0
+      return .init(
+        file: path.log, offset: UInt64(offset), byteCount: max(0, size - offset), quarantineFile: quarantine, isAmbiguous: true)
+    }
+    return nil
+  }
+
+  /// Refuses a log whose damage took acknowledged commits, and with `.strict` recovery any damage.
+  static func judge(
+    _ log: SQLiteLogInspection, _ path: SQLitePath, isBuffered: Bool, _ recovery: StoreOptions.Recovery
+  ) throws(RepositoryError) {
+    // Unsynced transactions may reach the disk in any order, so only synced ones prove damage.
+    if let offset = log.lostOffset, log.holdsLaterCommit && !isBuffered {
+      throw RepositoryError(
+        .corrupted, "the write-ahead log is damaged before a later commit: restore a backup", file: path.log, offset: UInt64(offset))
+    }
+    if recovery == .strict, let offset = log.lostOffset ?? log.unfinishedOffset {
+      throw RepositoryError(
+        .corrupted,
+        "expected a log that ends with a whole commit, found a torn end: open with `StoreOptions.recovery` `.cutAndReport` to cut it",
+        file: path.log, offset: UInt64(offset))
+    }
+  }
+
+  /// Refuses a log that does not go on from the database's commit, such as the log of another copy of the store.
+  ///
+  /// What was folded is a commit of the log or an earlier one, so the database alone is never ahead of it.
+  static func checkContinuity(_ path: SQLitePath, _ row: SQLiteStoreRow) throws(RepositoryError) {
+    guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return }
+    let folded: SQLiteStoreRow
+    do throws(RepositoryError) {
+      folded = try SQLiteStoreRow(on: connection)
+    } catch {
+      return  // folding was cut short in the middle of it: the log has the whole of it
+    }
+    guard folded.id == row.id, folded.commit < row.commit || folded == row else {
+      throw RepositoryError(
+        .corrupted,
+        "the write-ahead log belongs to another copy of the store, or an earlier one: expected one that goes on from commit "
+          + "\(folded.commit) of the database, found commit \(row.commit); bring the log of this copy back, or move this one away",
+        file: path.log)
+    }
+  }
+}

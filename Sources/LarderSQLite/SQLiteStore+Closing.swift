@@ -1,0 +1,57 @@
+internal import Larder
+
+extension SQLiteStore {
+  /// Folds the log and ends the connection; only the database file stays.
+  func close() throws(RepositoryError) {
+    guard case .writing(let writer, let locks) = phase else { return abandon() }
+    phase = .closed
+    defer { locks.release() }
+    // After a failed sync the log is left for the next open to judge.
+    if writer.poison != nil { return writer.abandon() }
+    if locks.isShared { return try closeShared(writer, locks) }
+    try fold(writer)
+  }
+
+  /// Leaves the log to other processes, or folds it if no other process has the store open.
+  ///
+  /// The connection is closed before the locks tell which, so that the last process has the only connection.
+  private func closeShared(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
+    do {
+      try writer.flush()
+    } catch {
+      writer.abandon()
+      throw error
+    }
+    writer.abandon()
+    guard locks.reclaim(), let connection = try SQLiteConnection(path: writer.connection.path, .readWrite) else { return }
+    try connection.prepareForWriting()
+    let collections = try SQLiteLayout.collections(on: connection)
+    try fold(SQLiteWriter(connection, row: SQLiteStoreRow(on: connection), collections: collections, disk: disk))
+  }
+
+  /// Folds the log and ends the connection; after a failure the files stay as they are.
+  private func fold(_ writer: SQLiteWriter) throws(RepositoryError) {
+    do {
+      try writer.checkpoint(keeping: options.limits.tombstones)
+      try writer.close()
+    } catch {
+      writer.abandon()
+      throw error
+    }
+  }
+
+  /// Ends the use of a store to which nothing was committed: its files stay as they are.
+  func abandon() {
+    let ending = phase
+    phase = .closed
+    switch ending {
+    case .opening(let opening), .opened(let opening), .full(let opening): opening.abandon()
+    case .reading(_, let lock): lock?.release()
+    case .writing(let writer, let locks):
+      // Its log was folded by recovery: SQLite may remove it.
+      do { try writer.close() } catch { writer.abandon() }
+      locks.release()
+    case .unopened, .closed: break
+    }
+  }
+}

@@ -1,0 +1,76 @@
+internal import Foundation
+internal import Larder
+
+/// Verification and backup.
+extension SQLiteStore {
+  /// Checks everything, and reports each problem.
+  func verify() -> VerifyReport {
+    let clock = ContinuousClock()
+    let start = clock.now
+    var report = VerifyReport()
+    do throws(RepositoryError) {
+      let scan: SQLiteScan
+      if let writer = try writer() {
+        scan = try SQLiteScan(writer.connection, stopsAtDamage: false)
+        while try scan.next() != nil {}
+        report.problems = try Self.integrityProblems(writer.connection)
+      } else if let path {
+        scan = try SQLiteReadOnlyReader(path, fileSystem).readAll(stopsAtDamage: false).0
+      } else {
+        throw notOpen
+      }
+      report.commit = Revision(scan.row.commit)
+      report.recordCount = scan.recordCount
+      report.tombstoneCount = scan.tombstoneCount
+      report.problems += scan.problems
+    } catch {
+      report.problems.append(error)
+    }
+    report.duration = clock.now - start
+    return report
+  }
+
+  /// Runs SQLite's own full check.
+  ///
+  /// Its lines may quote what is in the file, so only their number is reported.
+  private static func integrityProblems(_ connection: SQLiteConnection) throws(RepositoryError) -> [RepositoryError] {
+    let statement = try connection.prepare("PRAGMA integrity_check(100)")
+    var count = 0
+    while try statement.step() { if try statement.text(0) != "ok" { count += 1 } }
+    try statement.reset()
+    return count == 0 ? [] : [connection.damaged("SQLite's integrity check found \(count) problems: restore a backup")]
+  }
+
+  /// Writes a compact copy, durably, under another name first.
+  func backup(to url: URL) throws(RepositoryError) {
+    let writer = try writer()
+    try writer?.checkUse()
+    let connection = try connectionForCopying(writer)
+    let fileSystem = fileSystem
+    let target = try SQLitePath(url) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
+    guard SQLitePath.isAbsent(target.main) else {
+      throw RepositoryError(.alreadyExists, "expected no file at the path of the copy, found one: choose another path", file: target.main)
+    }
+    do {
+      try SQLiteDraft.copy(to: target, fileSystem) { draft throws(RepositoryError) in
+        try connection.withAttachment { () throws(RepositoryError) in
+          let statement = try connection.prepare("VACUUM INTO ?1")
+          try statement.bind(draft, at: 1)
+          try statement.run()
+        }
+      }
+    } catch {
+      if error.code != .outcomeUnknown { throw error }
+      throw RepositoryError(
+        .inputOutput, "the copy could not be synced: check the disk, and try again", file: target.main, underlying: error)
+    }
+  }
+
+  /// Returns the writer's connection, or a new one while a commit has begun: it sees the state before that commit.
+  private func connectionForCopying(_ writer: SQLiteWriter?) throws(RepositoryError) -> SQLiteConnection {
+    if let writer, !writer.connection.isInTransaction { return writer.connection }
+    guard let path else { throw notOpen }
+    guard let connection = try SQLiteConnection(path: path.main, .readOnly) else { throw path.vanished }
+    return connection
+  }
+}

@@ -1,0 +1,92 @@
+internal import Larder
+
+extension SQLiteWriter {
+  /// Writes a record or tombstone, and counts it in the store's row.
+  func apply(_ record: StoredRecord, to next: inout SQLiteStoreRow) throws(RepositoryError) {
+    guard record.revision.number <= UInt64(Int64.max) else {
+      throw RepositoryError(
+        .unsupported, "expected a revision of at most \(Int64.max), found \(record.revision.number)", file: connection.path)
+    }
+    guard record.value != nil else { return try applyDeletion(record, to: &next) }
+    let table = try table(record.collection)
+    let crc = Int64(record.checksum)
+    if let old = try table.checksum(of: record.address) { next.subtract(old) } else { next.records += 1 }
+    try table.upsert(record, crc)
+    next.add(crc)
+    if next.tombstones > 0, let old = try tombstones.checksum(of: record.address) {
+      try tombstones.delete(record.address)
+      next.subtract(old)
+      next.tombstones -= 1
+    }
+  }
+
+  private func applyDeletion(_ record: StoredRecord, to next: inout SQLiteStoreRow) throws(RepositoryError) {
+    guard SQLiteLayout.isCollectionName(record.collection) else { throw unusable(record.collection) }
+    if collections.contains(record.collection) {
+      let table = try table(record.collection)
+      if let old = try table.checksum(of: record.address) {
+        try table.delete(record.address)
+        next.subtract(old)
+        next.records -= 1
+      }
+    }
+    try bury(record, &next)
+  }
+
+  /// Writes the tombstone of a record, and counts it.
+  func bury(_ record: StoredRecord, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
+    let crc = Int64(record.checksum)
+    if let old = try tombstones.checksum(of: record.address) { next.subtract(old) } else { next.tombstones += 1 }
+    try tombstones.upsert(record, crc)
+    next.add(crc)
+  }
+
+  /// Forgets the oldest tombstones, so that at most as many as the limit stay.
+  func prune(keeping limit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
+    let newest = try connection.prepare("SELECT revision FROM larder_tombstones ORDER BY revision DESC LIMIT 1 OFFSET ?1")
+    try newest.bind(Int64(limit), at: 1)
+    guard let horizon = try newest.number() else { return }
+    let statement = try connection.prepare("DELETE FROM larder_tombstones WHERE revision <= ?1 RETURNING crc")
+    try statement.bind(horizon, at: 1)
+    while try statement.step(while: .writing) {
+      next.subtract(try statement.integer(0))
+      next.tombstones -= 1
+    }
+    try statement.reset(while: .writing)
+    next.tombstonesSince = UInt64(bitPattern: horizon)
+  }
+
+  // MARK: Tables
+
+  /// Returns the table of a collection; creates it for the collection's first record.
+  func table(_ name: String) throws(RepositoryError) -> SQLiteTable {
+    if let table = tables[name] { return table }
+    if !collections.contains(name) {
+      guard SQLiteLayout.isCollectionName(name), !foldedNames.contains(SQLiteLayout.folded(name)) else { throw unusable(name) }
+      try connection.execute(SQLiteLayout.createCollection(name))
+      if sharing != nil { try connection.execute(SQLiteLayout.createRevisionIndex(name)) }
+      created.append(name)
+      collections.insert(name)
+      foldedNames.insert(SQLiteLayout.folded(name))
+    }
+    let table = try SQLiteTable(name, connection)
+    tables[name] = table
+    return table
+  }
+
+  /// Reads every name that a new table could collide with, indexes included.
+  static func objectNames(on connection: SQLiteConnection) throws(RepositoryError) -> Set<String> {
+    let statement = try connection.prepare("SELECT name FROM sqlite_schema")
+    var names: Set<String> = []
+    while try statement.step() { names.insert(SQLiteLayout.folded(try statement.text(0))) }
+    try statement.reset()
+    return names
+  }
+
+  private func unusable(_ name: String) -> RepositoryError {
+    RepositoryError(
+      .unsupported,
+      "expected a collection name that can be a table, found \"\(name)\": use letters, digits, \"_\", \"-\" and \".\", no reserved prefix, "
+        + "and no name that differs from another in case only", file: connection.path)
+  }
+}

@@ -1,0 +1,87 @@
+public import Foundation
+public import Larder
+
+/// The calls that are passed on to the inner backend.
+extension FaultInjectingBackend {
+  /// The name of the inner backend.
+  public var name: String { inner.name }
+
+  /// Opens the inner backend, once the gate and the faults let it.
+  public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    let failure = try begin(.open)
+    let report = try inner.open(options, visit)
+    if let failure { throw failure }
+    return report
+  }
+
+  /// Recovers the inner backend, once the gate and the faults let it.
+  public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
+    let failure = try begin(.recover)
+    let recovered = try inner.recover(report)
+    if let failure { throw failure }
+    return recovered
+  }
+
+  /// Begins a commit of the inner backend; not counted, held or failed.
+  public func beginCommit(after revision: Revision, _ durability: Durability) throws(RepositoryError) -> ForeignCommits? {
+    try inner.beginCommit(after: revision, durability)
+  }
+
+  /// Cancels a commit of the inner backend.
+  ///
+  /// A fault before the inner backend's `commit` calls this too, as a backend that fails does.
+  public func cancelCommit() { inner.cancelCommit() }
+
+  /// Reads the foreign commits of the inner backend; not counted, held or failed.
+  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
+    try inner.foreignCommits(after: revision)
+  }
+
+  /// Whether the inner backend has other writers.
+  public var hasOtherWriters: Bool { inner.hasOtherWriters }
+
+  /// Flushes the inner backend, once the gate and the faults let it.
+  public func flush() throws(RepositoryError) {
+    let failure = try begin(.flush)
+    try inner.flush()
+    if let failure { throw failure }
+  }
+
+  /// Whether the inner backend finds a checkpoint worthwhile.
+  public var isCheckpointWorthwhile: Bool { inner.isCheckpointWorthwhile }
+
+  /// Checkpoints the inner backend, once the gate and the faults let it.
+  public func checkpoint() throws(RepositoryError) {
+    let failure = try begin(.checkpoint)
+    try inner.checkpoint()
+    if let failure { throw failure }
+  }
+
+  /// Verifies the inner backend, once the gate lets it.
+  public func verify() -> VerifyReport {
+    pass(.verify)
+    return inner.verify()
+  }
+
+  /// Backs up the inner backend, once the gate and the faults let it.
+  public func backup(to url: URL) throws(RepositoryError) {
+    let failure = try begin(.backup)
+    try inner.backup(to: url)
+    if let failure { throw failure }
+  }
+
+  /// Reads a copy of the inner backend; not counted, held or failed.
+  public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    try inner.readCopy(at: url, visit)
+  }
+
+  /// Closes the inner backend, once the gate and the faults let it.
+  public func close() throws(RepositoryError) {
+    let failure = try begin(.close)
+    try inner.close()
+    if let failure { throw failure }
+  }
+
+  /// Gives the inner backend up as it is; not counted, held or failed.
+  public func abandon() { inner.abandon() }
+}

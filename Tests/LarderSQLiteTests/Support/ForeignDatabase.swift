@@ -1,0 +1,38 @@
+import CSQLite
+import Foundation
+import Testing
+
+/// The connection of another program.
+final class ForeignDatabase {
+  private var handle: OpaquePointer?
+
+  init(_ url: URL) throws {
+    try #require(sqlite3_open(url.path(percentEncoded: false), &handle) == SQLITE_OK)
+  }
+
+  deinit { sqlite3_close_v2(handle) }
+
+  func run(_ sql: String) throws {
+    let result = sqlite3_exec(handle, sql, nil, nil, nil)
+    try #require(result == SQLITE_OK, "\(sql): \(result)")
+  }
+
+  func number(_ sql: String) throws -> Int64 {
+    var statement: OpaquePointer?
+    try #require(sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK)
+    defer { sqlite3_finalize(statement) }
+    try #require(sqlite3_step(statement) == SQLITE_ROW)
+    return sqlite3_column_int64(statement, 0)
+  }
+
+  func text(_ sql: String, column: Int32) throws -> String {
+    var statement: OpaquePointer?
+    try #require(sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK)
+    defer { sqlite3_finalize(statement) }
+    try #require(sqlite3_step(statement) == SQLITE_ROW)
+    return String(cString: sqlite3_column_text(statement, column))
+  }
+
+  /// Leaves the log as a crash would.
+  func keepLog() { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil) }
+}
