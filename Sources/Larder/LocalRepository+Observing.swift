@@ -47,5 +47,5 @@ extension LocalRepository {
   /// others shift with the words of all is not told by itself.
   ///
   /// The sequence ends when the store is closed, and when the reading task is cancelled. It does not keep the store open.
-  public nonisolated func results(of query: Query<Item>) -> QueryResults<Item> { QueryResults(queue, collection, query) }
+  public nonisolated func results(of query: Query<Item>) -> QueryResults<Item> { QueryResults(queue, collection, coder, query) }
 }

@@ -8,11 +8,7 @@ extension LocalRepository {
   /// - Throws: `.unsupported` when the query cannot be evaluated (a needed index is not declared, a predicate overflows, a negative limit),
   ///   with the reason; `.decodingFailed` for a ``Query/strict()`` one while a record does not decode; `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
-    try query.shape.check()
-    if let answer = try DirectAnswer(query.shape, try queue.collectionState(collection)) {
-      return answer.bound <= ParallelDecoding.chunk ? try answer.items(coder) : try await Self.itemsElsewhere(answer, coder)
-    }
-    return try await answer(query) { (run) throws(RepositoryError) in try run.results().map { $0.item } }
+    try await answer(query) { (run) throws(RepositoryError) in try run.items() }
   }
 
   /// The first record that meets the query, or `nil` when none does.
@@ -36,7 +32,7 @@ extension LocalRepository {
       let all = records.count - (await ParallelDecoding.undecodableCount(records, coder))
       return Swift.min(Swift.max(all - shape.skipped, 0), shape.maximum ?? .max)
     }
-    return try await answer(query, isQuick: { $0.isCounted }) { (run) throws(RepositoryError) in try run.count() }
+    return try await answer(query, isQuick: { $0.run.knownCount != nil }) { (run) throws(RepositoryError) in try run.count() }
   }
 
   /// The records that meet the query, with what the query has found out about each: distance, rank, highlighted text.
@@ -62,10 +58,10 @@ extension LocalRepository {
     }
     return try await answer(query.limit(limit + 1)) { (run) throws(RepositoryError) -> Page<Item> in
       try PageCursor.check(cursor, run.query)
-      let found = try run.results(after: cursor)
-      let shown = found.prefix(limit)
+      let results = try run.results(after: cursor)
+      let shown = results.prefix(limit)
       var next: PageCursor?
-      if found.count > limit, let last = shown.last { next = try PageCursor(last, run.query) }
+      if results.count > limit, let last = shown.last { next = try PageCursor(last, run.query) }
       return Page(matches: run.matches(Array(shown)), next: next)
     }
   }
@@ -78,7 +74,7 @@ extension LocalRepository {
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
   ) async throws(RepositoryError) -> [Value: Int] {
-    try await answer(query, alsoUses: keyPath, isQuick: { $0.isGroupedByIndex(keyPath, Value.self) }) { (run) throws(RepositoryError) in
+    try await answer(query, alsoUsing: keyPath, isQuick: { $0.groupingIndex(keyPath, Value.self) != nil }) { (run) throws(RepositoryError) in
       try run.grouped(by: keyPath)
     }
   }
@@ -89,11 +85,8 @@ extension LocalRepository {
   /// than 10,000 records. A query that cannot be answered has a plan that says why.
   public nonisolated func explain(_ query: Query<Item>) -> QueryPlan {
     do throws(RepositoryError) {
-      let prepared = try PreparedQuery(query)
       let state = queue.state.collections[collection]
-      guard var indexes = state.indexes as? IndexSet<Item> else { throw RepositoryError(.closed) }
-      for index in QueryPlanner.usable(prepared.shape, indexes.shapes) { indexes.build(index, from: state.records) }
-      return try QueryRun(prepared, records: state.records, indexes: indexes).explained()
+      return try TypedQueryRun(query, coder, state.building(state.indexes.missing(for: query.shape))).explained()
     } catch {
       return QueryPlan(refusal: error)
     }
@@ -105,60 +98,35 @@ extension LocalRepository {
   /// - Throws: as ``fetch(_:)``, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func delete(where query: Query<Item>) async throws(RepositoryError) -> Int {
-    // Sees to the indexes, which the transaction would otherwise have to make on the store's executor.
-    _ = try await readyRun(PreparedQuery(query))
+    // Builds the indexes, which the transaction would otherwise have to do on the store's executor.
+    _ = try await readyRun(query)
     return try await repositoryErrors { try await self.transaction { transaction in try transaction.delete(where: query, in: self) } }
   }
 
   // MARK: Running
 
-  /// Prepares a query, sees to its indexes, and runs it: here when it is small, away from the caller's actor when it is not.
+  /// Runs a query once its indexes are built: here when it is small, away from the caller's actor when it is not.
   private nonisolated(nonsending) func answer<Output: Sendable>(
-    _ query: Query<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (QueryRun<Item>) -> Bool = { _ in false },
-    _ body: @escaping @Sendable (QueryRun<Item>) throws(RepositoryError) -> Output
+    _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (TypedQueryRun<Item>) -> Bool = { _ in false },
+    _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
-    let prepared = try PreparedQuery(query)
-    let run = try await readyRun(prepared, alsoUses: keyPath)
-    if run.choice.bound <= ParallelDecoding.chunk || isQuick(run) { return try body(run) }
-    return try await Self.runElsewhere(run, body)
+    let run = try await readyRun(query, alsoUsing: keyPath)
+    return run.isSmall || isQuick(run) ? try body(run) : try await Self.answerElsewhere(run, body)
   }
 
+  /// Plans a query at the newest commit, once its indexes are built.
   nonisolated(nonsending) func readyRun(
-    _ query: PreparedQuery<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil
-  ) async throws(RepositoryError) -> QueryRun<Item> {
-    while true {
-      let state = try queue.collectionState(collection)
-      guard let indexes = state.indexes as? IndexSet<Item> else {
-        throw RepositoryError(.unsupported, "the collection has no indexes of this type")
-      }
-      var needed = QueryPlanner.usable(query.shape, indexes.shapes)
-      if let keyPath {
-        needed += indexes.declarations.indices.filter { index in
-          if case .ordered = indexes.declarations[index].kind {
-            indexes.declarations[index].columns.first?.keyPath == keyPath
-          } else {
-            false
-          }
-        }
-      }
-      let missing = needed.filter { !indexes.isBuilt($0) }
-      if missing.isEmpty {
-        // What a strict query has to decode first is decoded away from the caller's actor.
-        if query.shape.isStrict { _ = await ParallelDecoding.undecodableCount(state.records, coder) }
-        return try QueryRun(query, records: state.records, indexes: indexes)
-      }
-      for index in missing { await queue.buildIndex(index, of: collection, Item.self) }
+    _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil
+  ) async throws(RepositoryError) -> TypedQueryRun<Item> {
+    try await TypedQueryRun.ready(query, coder, alsoUsing: keyPath, of: collection, in: queue) { () throws(RepositoryError) in
+      try queue.collectionState(collection)
     }
   }
 
-  @concurrent private nonisolated static func itemsElsewhere(
-    _ answer: DirectAnswer, _ coder: RecordCoder<Item>
-  ) async throws(RepositoryError) -> [Item] { try answer.items(coder) }
-
-  @concurrent private nonisolated static func runElsewhere<Output: Sendable>(
-    _ run: QueryRun<Item>, _ body: @escaping @Sendable (QueryRun<Item>) throws(RepositoryError) -> Output
+  @concurrent private nonisolated static func answerElsewhere<Output: Sendable>(
+    _ run: TypedQueryRun<Item>, _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
-    if case .scan = run.choice.access { await ParallelDecoding.touch(run.records, run.indexes.coder) }
+    if case .scan = run.run.choice.access { await ParallelDecoding.touch(run.run.records, run.coder) }
     return try body(run)
   }
 }

@@ -44,9 +44,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated func prepare() async throws(RepositoryError) {
     try queue.declare(IndexSet(schema.indexes, coder), for: collection)
     for (index, declaration) in schema.indexes.enumerated() where declaration.isUnique || queue.options.indexing == .eager {
-      await queue.buildIndex(index, of: collection, Item.self)
-      guard let indexes = queue.state.collections[collection].indexes as? IndexSet<Item> else { continue }
-      let found = indexes.duplicates(index, collection: schema.name)
+      await queue.buildIndex(index, of: collection)
+      let found = queue.state.collections[collection].indexes.duplicates(index, collection: schema.name)
       duplicates.withLock { $0 += found }
     }
   }

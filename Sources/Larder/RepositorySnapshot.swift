@@ -9,7 +9,7 @@ where Item.ID: Hashable & Codable & Sendable {
   let records: RecordMap
   let coder: RecordCoder<Item>
   /// The indexes of the same commit, as far as they had been built.
-  var indexes: any CollectionIndexes = NoIndexes()
+  var indexes = IndexSet()
 
   /// How many records are stored, those that do not decode included.
   ///

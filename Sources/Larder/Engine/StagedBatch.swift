@@ -178,16 +178,6 @@ extension StagedBatch {
     }
   }
 
-  /// The indexes of a collection over the staged records, those that are asked for made now if they were not there.
-  func builtIndexes<Item>(_ needed: [Int], of repository: LocalRepository<Item>) -> IndexSet<Item>? {
-    guard var indexes = collections[repository.collection].indexes as? IndexSet<Item> else { return nil }
-    let missing = needed.filter { !indexes.isBuilt($0) }
-    guard !missing.isEmpty else { return indexes }
-    // Kept by nobody: the batch may fail, and a build that is under way elsewhere must find its log.
-    for index in missing { indexes.build(index, from: collections[repository.collection].records) }
-    return indexes
-  }
-
   /// Refuses to write an older version into a collection to which another process has brought a newer one: it could not be read back there
   /// without a step that nobody has written.
   /// - Throws: `.newerSchema`.

@@ -39,14 +39,18 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   /// A declared index is used where it can be: for equality, ranges, `contains` over constants, conjunctions of these, and order. A predicate
   /// never traps: where one cannot be evaluated (an overflow, a subscript out of range), the fetch throws `.unsupported` with the reason.
   public func `where`(_ predicate: Predicate<Item>) -> Self {
+    do throws(RepositoryError) {
+      return try CompiledPredicate.conjuncts(of: predicate).reduce(self) { $0.adding($1) }
+    } catch {
+      return changed { $0.shape.failure = $0.shape.failure ?? error }
+    }
+  }
+
+  /// Returns the query with one condition more.
+  func adding(_ conjunct: Conjunct<Item>) -> Self {
     changed { query in
-      do throws(RepositoryError) {
-        let compiled = try CompiledPredicate.conjuncts(of: predicate)
-        query.conjuncts += compiled
-        query.shape.conditions += compiled.map { QueryShape.Condition(constraint: $0.constraint, isExact: $0.isExact) }
-      } catch {
-        query.shape.failure = query.shape.failure ?? error
-      }
+      query.conjuncts.append(conjunct)
+      query.shape.conditions.append(QueryShape.Condition(constraint: conjunct.constraint, isExact: conjunct.isExact))
     }
   }
 
@@ -69,7 +73,7 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   ///   - longitude: Degrees east; whole turns are taken off.
   ///   - within: The greatest distance, included.
   public func near(latitude: Double, longitude: Double, within: Distance? = nil) -> Self {
-    changed { $0.shape.areas.append(.init(latitude: latitude, longitude: longitude, within: within)) }
+    changed { $0.shape.areas.append(.init(latitude: latitude, longitude: longitude, radius: within)) }
   }
 
   /// Asks for records whose place is in a box, edges included; needs a `.geo` index.
@@ -110,15 +114,10 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     return query
   }
 
-  /// The query for those records in which an optional property has a value.
+  /// Returns the query for those records in which an optional property has a value.
   func present<Value: IndexableValue>(_ keyPath: any KeyPath<Item, Value?> & Sendable) -> Self {
-    changed { query in
-      let constraint = Constraint.range(keyPath, lower: Bound(value: .null, isInclusive: false), upper: nil, orNotANumber: false)
-      let part = Conjunct<Item>(constraint: constraint, isExact: true) { (item) throws(RepositoryError) -> Bool in
-        item[keyPath: keyPath] != nil
-      }
-      query.conjuncts.append(part)
-      query.shape.conditions.append(QueryShape.Condition(constraint: constraint, isExact: true))
-    }
+    let constraint = Constraint.range(keyPath, lower: Bound(value: .null, isInclusive: false), upper: nil, orNotANumber: false)
+    return adding(
+      Conjunct(constraint: constraint, isExact: true) { (item) throws(RepositoryError) -> Bool in item[keyPath: keyPath] != nil })
   }
 }

@@ -7,9 +7,7 @@ extension RepositorySnapshot {
   /// - Throws: `.unsupported` when the query cannot be evaluated, with the reason; `.decodingFailed` for a ``Query/strict()`` one while a
   ///   record does not decode.
   public func fetch(_ query: Query<Item>) throws(RepositoryError) -> [Item] {
-    try query.shape.check()
-    if let answer = try DirectAnswer(query.shape, CollectionState(records, indexes: indexes)) { return try answer.items(coder) }
-    return try run(query).results().map { $0.item }
+    try run(query).items()
   }
 
   /// The first record that meets the query, or `nil` when none does.
@@ -27,13 +25,10 @@ extension RepositorySnapshot {
   /// - Throws: as ``fetch(_:)``.
   public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
 
-  private func run(_ query: Query<Item>) throws(RepositoryError) -> QueryRun<Item> {
-    let prepared = try PreparedQuery(query)
-    var indexes = (indexes as? IndexSet<Item>) ?? IndexSet([], coder)
+  private func run(_ query: Query<Item>) throws(RepositoryError) -> TypedQueryRun<Item> {
+    let state = CollectionState(records, indexes: indexes)
     // Places and values can be looked at without an index, words cannot.
-    for index in QueryPlanner.usable(prepared.shape, indexes.shapes) where indexes.shapes[index].kind == .fullText {
-      indexes.build(index, from: records)
-    }
-    return try QueryRun(prepared, records: records, indexes: indexes)
+    let missing = indexes.missing(for: query.shape).filter { indexes.definitions[$0].kind == .fullText }
+    return try TypedQueryRun(query, coder, state.building(missing))
   }
 }

@@ -16,7 +16,7 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
   }
 
   let kind: Kind
-  /// The values that an ordered index compares, first things first; of the others, the properties that they read.
+  /// The properties that an ordered index compares, the first one first; of the others, the properties that they read.
   let columns: [IndexColumn<Item>]
 
   /// An index that finds equal values and ranges of the first column, of the second among equals of the first, and so on, and that gives
@@ -96,16 +96,4 @@ extension RepositoryIndex: CustomStringConvertible {
   }
 
   var isUnique: Bool { if case .ordered(isUnique: true) = kind { true } else { false } }
-
-  /// Whether both declare the same.
-  func isSame(as other: Self) -> Bool {
-    let isSameKind =
-      switch (kind, other.kind) {
-      case (.ordered(let isUnique), .ordered(let otherIsUnique)): isUnique == otherIsUnique
-      case (.geo, .geo), (.fullText, .fullText): true
-      default: false
-      }
-    return isSameKind && columns.count == other.columns.count
-      && zip(columns, other.columns).allSatisfy { $0.keyPath == $1.keyPath && $0.isDescending == $1.isDescending }
-  }
 }

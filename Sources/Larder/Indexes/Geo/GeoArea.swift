@@ -1,5 +1,5 @@
 /// What a node of the index knows of the places below it: the box around their points in space, and their ranges on the map.
-struct GeoArea: SummaryTreeSummary {
+struct GeoArea: TreeSummary {
   private(set) var low: SpherePoint
   private(set) var high: SpherePoint
   private(set) var south: Double
@@ -39,7 +39,7 @@ struct GeoArea: SummaryTreeSummary {
 }
 
 /// A record in the index, with its place as degrees and as a point.
-struct GeoEntry: SummaryTreeEntry {
+struct GeoEntry: TreeEntry {
   typealias Summary = GeoArea
 
   let cell: UInt64

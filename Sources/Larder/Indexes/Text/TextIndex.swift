@@ -3,12 +3,12 @@
 /// A copy costs O(1); adding or removing a record O(log n) for each of its words. A record may have several texts, which count as one.
 /// Records without a word are not in the index.
 struct TextIndex: Sendable {
-  var terms = SummaryTree<TermEntry>()
-  var documents = SummaryTree<TextDocument>()
-  var numbers = SummaryTree<TextNumber>()
+  var terms = PersistentTree<TermEntry>()
+  var documents = PersistentTree<TextDocument>()
+  var numbers = PersistentTree<TextNumber>()
   var wordCount = 0
   var nextNumber: UInt32 = 0
-  private var free = SummaryTree<FreeNumber>()
+  private var free = PersistentTree<FreeNumber>()
 
   /// The order of records with equal scores.
   let keys: KeyOrder
@@ -77,7 +77,7 @@ struct TextIndex: Sendable {
 
   private mutating func add(_ posting: TextPosting, to term: Term) {
     if !terms.update(term, { $0.postings.insert(posting) }) {
-      terms.insert(TermEntry(term: term, postings: SummaryTree(sorted: [posting])))
+      terms.insert(TermEntry(term: term, postings: PersistentTree(sorted: [posting])))
     }
   }
 

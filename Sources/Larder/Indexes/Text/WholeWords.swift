@@ -6,7 +6,7 @@ struct WholeWords {
   private let bonus: Double
 
   /// Takes the records that hold each prefix as a word; `numbers` is greater than any number in them.
-  init(_ words: [SummaryTree<TextPosting>], bonus: Double, numbers: Int) {
+  init(_ words: [PersistentTree<TextPosting>], bonus: Double, numbers: Int) {
     self.bonus = bonus
     self.words = words.map { Word($0, numbers: numbers) }
   }
@@ -21,10 +21,10 @@ struct WholeWords {
   private struct Word {
     /// By number, for a common word: quicker than to look for each; empty for others.
     private var isHolder: [Bool] = []
-    private var cursor: SummaryTreeCursor<TextPosting>
+    private var cursor: PersistentTreeCursor<TextPosting>
 
-    init(_ postings: SummaryTree<TextPosting>, numbers: Int) {
-      cursor = SummaryTreeCursor(postings)
+    init(_ postings: PersistentTree<TextPosting>, numbers: Int) {
+      cursor = PersistentTreeCursor(postings)
       guard postings.count > numbers / 32 else { return }
       isHolder = [Bool](repeating: false, count: numbers)
       postings.forEachLeaf { leaf in for posting in leaf { isHolder[Int(posting.number)] = true } }

@@ -1,110 +1,135 @@
 // Each edit takes the array out of the node before it changes it, and puts it back: otherwise the node would hold a second reference, and
 // the array would be copied each time.
-extension SummaryTreeNode {
-  /// Inserts, and returns the right half if the node became too wide.
-  mutating func insert(_ entry: Entry, replacing old: inout Entry?) -> SummaryTreeNode? {
+extension PersistentTreeNode {
+  /// Inserts an entry, and returns the right half if the node became too wide.
+  ///
+  /// - Parameter isLast: Whether the node ends the tree.
+  mutating func insert(_ entry: Entry, isLast: Bool, replacing old: inout Entry?) -> PersistentTreeNode? {
     switch self {
     case .leaf(var entries):
       self = .leaf([])
       defer { self = .leaf(entries) }
-      let place = Self.place(of: entry.key, in: entries)
-      if place < entries.count, entries[place].key == entry.key {
-        old = entries[place]
-        entries[place] = entry
+      let position = Self.position(of: entry.key, in: entries)
+      if position < entries.count, entries[position].key == entry.key {
+        old = entries[position]
+        entries[position] = entry
         return nil
       }
-      entries.insert(entry, at: place)
-      guard entries.count > Entry.leafCapacity else { return nil }
-      // Where entries come in order, full leaves stay full.
-      let middle = place == entries.count - 1 ? entries.count - 1 : entries.count / 2
-      let right = Array(entries[middle...])
-      entries.removeSubrange(middle...)
-      return .leaf(right)
+      entries.insert(entry, at: position)
+      return Self.splitOff(&entries, capacity: Entry.leafCapacity, isAppended: isLast && position == entries.count - 1).map { .leaf($0) }
     case .inner(var children):
       self = .leaf([])
       defer { self = .inner(children) }
-      let place = Self.place(of: entry.key, in: children)
-      let right = children[place].node.insert(entry, replacing: &old)
-      if right != nil || old != nil {
-        children[place].refresh()
+      let position = Self.position(of: entry.key, in: children)
+      let isLast = isLast && position == children.count - 1
+      let right = children[position].node.insert(entry, isLast: isLast, replacing: &old)
+      if right != nil {
+        children[position].refresh()
+      } else if old != nil {
+        children[position].refresh(count: children[position].count)
       } else {
-        children[place].count += 1
-        children[place].summary.formUnion(Entry.Summary(entry))
-        if entry.key < children[place].first { children[place].first = entry.key }
+        children[position].count += 1
+        children[position].summary.formUnion(Entry.Summary(entry))
+        // Entries before the first one of a node come into its first child only.
+        if position == 0, let first = children[0].node.first { children[0].first = first.key }
       }
       guard let right, let child = Child(right) else { return nil }
-      children.insert(child, at: place + 1)
-      guard children.count > Self.fanOut else { return nil }
-      let middle = place + 1 == children.count - 1 ? children.count - 1 : children.count / 2
-      let rest = Array(children[middle...])
-      children.removeSubrange(middle...)
-      return .inner(rest)
+      children.insert(child, at: position + 1)
+      return Self.splitOff(&children, capacity: Entry.fanOut, isAppended: isLast).map { .inner($0) }
     }
   }
 
+  /// Takes the right half off a node that has become too wide.
+  ///
+  /// Where entries come in order, nodes stay full: of the last node of the tree only the last element is taken off.
+  private static func splitOff<Element>(_ elements: inout [Element], capacity: Int, isAppended: Bool) -> [Element]? {
+    guard elements.count > capacity else { return nil }
+    let middle = isAppended ? elements.count - 1 : elements.count / 2
+    let right = Array(elements[middle...])
+    elements.removeSubrange(middle...)
+    return right
+  }
+
+  /// Changes the entry of a key in place; `false` when there is none.
   mutating func update(_ key: Entry.Key, _ body: (inout Entry) -> Void) -> Bool {
     switch self {
     case .leaf(var entries):
-      let place = Self.place(of: key, in: entries)
-      guard place < entries.count, entries[place].key == key else { return false }
+      let position = Self.position(of: key, in: entries)
+      guard position < entries.count, entries[position].key == key else { return false }
       self = .leaf([])
-      body(&entries[place])
+      body(&entries[position])
       self = .leaf(entries)
       return true
     case .inner(var children):
       self = .leaf([])
       defer { self = .inner(children) }
-      let place = Self.place(of: key, in: children)
-      guard children[place].node.update(key, body) else { return false }
-      if Entry.Summary.self != NoSummary<Entry>.self { children[place].refresh() }
+      let position = Self.position(of: key, in: children)
+      guard children[position].node.update(key, body) else { return false }
+      if Entry.Summary.self != NoSummary<Entry>.self { children[position].refresh() }
       return true
     }
   }
 
+  /// Removes the entry of a key, and returns it.
   mutating func remove(_ key: Entry.Key) -> Entry? {
     switch self {
     case .leaf(var entries):
-      let place = Self.place(of: key, in: entries)
-      guard place < entries.count, entries[place].key == key else { return nil }
+      let position = Self.position(of: key, in: entries)
+      guard position < entries.count, entries[position].key == key else { return nil }
       self = .leaf([])
       defer { self = .leaf(entries) }
-      return entries.remove(at: place)
+      return entries.remove(at: position)
     case .inner(var children):
       self = .leaf([])
       defer { self = .inner(children) }
-      let place = Self.place(of: key, in: children)
-      guard let old = children[place].node.remove(key) else { return nil }
-      if children[place].node.width == 0 {
-        children.remove(at: place)
+      let position = Self.position(of: key, in: children)
+      guard let old = children[position].node.remove(key) else { return nil }
+      if children[position].node.width == 0 {
+        children.remove(at: position)
       } else {
-        children[place].refresh()
-        Self.merge(&children, around: place)
+        children[position].refresh(count: children[position].count - 1)
+        Self.mend(&children, at: position)
       }
       return old
     }
   }
 
-  /// Joins a child that became narrow with one beside it, if both fit.
-  private static func merge(_ children: inout [Child], around place: Int) {
-    let capacity = children[place].node.isLeaf ? Entry.leafCapacity : fanOut
-    guard children[place].node.width * 4 < capacity, children.count > 1 else { return }
-    let left = place > 0 ? place - 1 : place
-    let joined: SummaryTreeNode
+  /// Joins a child that has become narrow with the one beside it, and splits both evenly if that is too wide.
+  private static func mend(_ children: inout [Child], at position: Int) {
+    let capacity = children[position].node.isLeaf ? Entry.leafCapacity : Entry.fanOut
+    // Less than half, so that joining and splitting do not alternate.
+    guard children[position].node.width < fewest(of: capacity), children.count > 1 else { return }
+    let left = position > 0 ? position - 1 : position
+    let joined: [PersistentTreeNode]
     switch (children[left].node, children[left + 1].node) {
-    case (.leaf(let first), .leaf(let second)) where first.count + second.count <= capacity: joined = .leaf(first + second)
-    case (.inner(let first), .inner(let second)) where first.count + second.count <= capacity: joined = .inner(first + second)
+    case (.leaf(let first), .leaf(let second)): joined = parts(of: first + second, capacity: capacity).map { .leaf($0) }
+    case (.inner(let first), .inner(let second)): joined = parts(of: first + second, capacity: capacity).map { .inner($0) }
     default: return
     }
-    guard let child = Child(joined) else { return }
-    children[left] = child
-    children.remove(at: left + 1)
+    children.replaceSubrange(left...left + 1, with: joined.compactMap { Child($0) })
   }
+
+  private static func parts<Element>(of elements: [Element], capacity: Int) -> [[Element]] {
+    if elements.count <= capacity { return [elements] }
+    let middle = elements.count / 2
+    return [Array(elements[..<middle]), Array(elements[middle...])]
+  }
+
+  /// Returns the least width of a node below the root; the last node of each level may be narrower.
+  static func fewest(of capacity: Int) -> Int { max(1, capacity / 4) }
 }
 
-extension SummaryTreeNode.Child {
-  /// Takes the key, count and summary from the node anew.
+extension PersistentTreeNode.Child {
+  /// Reads the first key, the count and the summary of the node again.
   fileprivate mutating func refresh() {
     guard let fresh = Self(node) else { return }  // an empty child is removed instead
     (first, count, summary) = (fresh.first, fresh.count, fresh.summary)
+  }
+
+  /// Reads the first key and the summary of the node again; the count is known.
+  fileprivate mutating func refresh(count: Int) {
+    guard Entry.Summary.self == NoSummary<Entry>.self else { return refresh() }
+    if let entry = node.first { first = entry.key }
+    self.count = count
   }
 }

@@ -30,7 +30,7 @@ struct IndexSpan: Sendable {
   var upper: Bound?
 
   /// The ranks of the entries in an index, whose columns descend or not.
-  func ranks(in tree: CountedTree<IndexEntry>, isDescending: Bool) -> Range<Int> {
+  func ranks(in tree: PersistentTree<IndexEntry>, isDescending: Bool) -> Range<Int> {
     let (first, last) = isDescending ? (upper, lower) : (lower, upper)
     let start: Int
     if let first {

@@ -21,11 +21,11 @@ protocol AnalyzableExpression: StandardPredicateExpression {
 /// An expression as a closure.
 struct Compiled<Environment, Output>: Sendable {
   let run: @Sendable (Environment) throws -> Output
-  /// Where the value lies in the environment, if it is read from there and nothing else is done.
-  var place: Place<Environment, Output>?
+  /// The path to the value in the environment, if it is read from there and nothing else is done.
+  let path: ValuePath<Environment, Output>?
 
-  init(place: Place<Environment, Output>? = nil, _ run: @escaping @Sendable (Environment) throws -> Output) {
-    self.place = place
+  init(path: ValuePath<Environment, Output>? = nil, _ run: @escaping @Sendable (Environment) throws -> Output) {
+    self.path = path
     self.run = run
   }
 }

@@ -76,16 +76,14 @@ enum Constraint: Equatable, Sendable {
 
   static func == (left: Constraint, right: Constraint) -> Bool {
     switch (left, right) {
-    case (.equal(let path, let value), .equal(let otherPath, let otherValue)): same(path, otherPath) && value == otherValue
+    case (.equal(let path, let value), .equal(let otherPath, let otherValue)): path.isSame(as: otherPath) && value == otherValue
     case (.range(let path, let lower, let upper, let orNaN), .range(let otherPath, let otherLower, let otherUpper, let otherOrNaN)):
-      same(path, otherPath) && lower == otherLower && upper == otherUpper && orNaN == otherOrNaN
-    case (.oneOf(let path, let values), .oneOf(let otherPath, let otherValues)): same(path, otherPath) && values == otherValues
+      path.isSame(as: otherPath) && lower == otherLower && upper == otherUpper && orNaN == otherOrNaN
+    case (.oneOf(let path, let values), .oneOf(let otherPath, let otherValues)): path.isSame(as: otherPath) && values == otherValues
     case (.never, .never), (.always, .always), (.residual, .residual): true
     default: false
     }
   }
-
-  static func same(_ left: AnyKeyPath, _ right: AnyKeyPath) -> Bool { left == right }
 }
 
 /// One end of a range of index values.

@@ -1,39 +1,11 @@
-/// A query whose predicates are compiled and whose numbers are checked: what a plan is made for, and what a record is tested with.
-struct PreparedQuery<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
-  let shape: QueryShape
-  let conjuncts: [Conjunct<Item>]
-  let filters: [@Sendable (Item) -> Bool]
-  let order: [SortColumn<Item>]
-
-  /// - Throws: `.unsupported` for a predicate, a place or a number that cannot be.
-  init(_ query: Query<Item>) throws(RepositoryError) {
-    try query.shape.check()
-    shape = query.shape
-    conjuncts = query.conjuncts
-    filters = query.filters
-    order = query.order
-  }
-
-  var near: QueryShape.Area? { shape.near }
-  var words: TextQuery? { shape.words }
-  var maximum: Int? { shape.maximum }
-  var skipped: Int { shape.skipped }
-  var needed: Int? { shape.needed }
-  var isImpossible: Bool { shape.isImpossible }
-}
-
-/// A record that a query is looking at; two references, whatever the record holds.
+/// A record that may be a result of a query: two references, whatever the record holds.
 struct QueryCandidate<Item: Sendable>: Sendable {
   let slot: RecordSlot
   let value: DecodedValue<Item>
-  /// Metres from the place of `near`.
+  /// The distance from the place of `near`, in metres.
   var distance: Double?
-  /// How well it matches; more is better.
+  /// The rank of its words; more is better.
   var score: Double?
-
-  init(slot: RecordSlot, value: DecodedValue<Item>, distance: Double? = nil, score: Double? = nil) {
-    (self.slot, self.value, self.distance, self.score) = (slot, value, distance, score)
-  }
 
   var item: Item { value.item }
 }
