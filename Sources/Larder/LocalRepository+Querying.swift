@@ -1,17 +1,21 @@
 internal import Foundation
 
 extension LocalRepository {
-  /// The records that meet the query, in its order.
+  /// Returns the records that meet the query, in its order.
   ///
-  /// Sees one committed state. The first query that needs an index waits until it is built; later ones never wait. What can look at many
-  /// records runs away from the caller's actor.
+  /// Sees one committed state. The first query that needs an index waits until it is built; later ones never wait. A query that can look
+  /// at many records runs away from the caller's actor. Records that do not decode are in no result, unless the query is
+  /// ``Query/strict()``.
+  ///
+  /// Cost: some microseconds and a copy of each result where an index answers the query; otherwise a test of each record that the best
+  /// index leads to, and a decode of those that were not touched yet.
   /// - Throws: `.unsupported` when the query cannot be evaluated (a needed index is not declared, a predicate overflows, a negative limit),
   ///   with the reason; `.decodingFailed` for a ``Query/strict()`` one while a record does not decode; `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
     try await answer(query) { (run) throws(RepositoryError) in try run.items() }
   }
 
-  /// The first record that meets the query, or `nil` when none does.
+  /// Returns the first record that meets the query, or `nil` when none does.
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
@@ -20,8 +24,8 @@ extension LocalRepository {
 
   /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
   ///
-  /// Cost: two searches where an index answers the whole query. For all records, a decode of those that were not touched yet, since one that
-  /// does not decode is not counted, and a look at each of them the first time; later, at what was written since.
+  /// Cost: two searches where an index answers the whole query. For all records, a decode of those that were not touched yet, since one
+  /// that does not decode is not counted, and a look at each of them the first time; later, at what was written since.
   /// ``RepositorySnapshot/count`` counts what is stored, for nothing.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {
@@ -29,32 +33,33 @@ extension LocalRepository {
     if shape.asksForAll {
       try shape.check()
       let records = try queue.records(of: collection)
-      let all = records.count - (await ParallelDecoding.undecodableCount(records, coder))
+      let all = records.count - (await records.undecodableCount(coder))
       return Swift.min(Swift.max(all - shape.skipped, 0), shape.maximum ?? .max)
     }
     return try await answer(query, isQuick: { $0.run.knownCount != nil }) { (run) throws(RepositoryError) in try run.count() }
   }
 
-  /// The records that meet the query, with what the query has found out about each: distance, rank, highlighted text.
+  /// Returns the records that meet the query, with what the query has found out about each: distance, rank, highlighted text.
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func matches(_ query: Query<Item>) async throws(RepositoryError) -> [Match<Item>] {
     try await answer(query) { (run) throws(RepositoryError) in run.matches(try run.results()) }
   }
 
-  /// Some records that meet the query, from the beginning or behind a cursor.
+  /// Returns some records that meet the query, from the beginning or behind a cursor.
   ///
   /// The query's own limit and offset must not be set. Cost: where an ordered index fits, as for `limit` records, however far on.
   /// - Parameters:
-  ///   - query: What is asked; every page must ask the same, in the same order.
-  ///   - cursor: Where the page before this one ended; `nil` for the first page.
-  ///   - limit: How many records a page has, at least 1.
+  ///   - query: The query; the same one, in the same order, for every page.
+  ///   - cursor: The end of the page before this one; `nil` for the first page.
+  ///   - limit: The number of records of a page, at least 1.
   /// - Throws: `.unsupported` for a query without a lasting order, or with another one than the cursor's; otherwise as ``fetch(_:)``.
   public nonisolated(nonsending) func page(
     _ query: Query<Item>, after cursor: PageCursor? = nil, limit: Int
   ) async throws(RepositoryError) -> Page<Item> {
     guard query.maximum == nil, query.skipped == 0, limit >= 1, limit < Int.max else {
-      throw RepositoryError(.unsupported, "a page has a limit of its own, from 1; the query must have none, and no offset")
+      throw RepositoryError(
+        .unsupported, "expected a page limit of at least 1, and a query without limit and offset; found page limit \(limit)")
     }
     return try await answer(query.limit(limit + 1)) { (run) throws(RepositoryError) -> Page<Item> in
       try PageCursor.check(cursor, run.query)
@@ -74,14 +79,15 @@ extension LocalRepository {
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
   ) async throws(RepositoryError) -> [Value: Int] {
-    try await answer(query, alsoUsing: keyPath, isQuick: { $0.groupingIndex(keyPath, Value.self) != nil }) { (run) throws(RepositoryError) in
+    try await answer(query, alsoUsing: keyPath, isQuick: { $0.groupingIndex(keyPath, Value.self) != nil }) {
+      (run) throws(RepositoryError) in
       try run.grouped(by: keyPath)
     }
   }
 
   /// Returns how the query would be answered now: which index, what is checked record by record, and how many records that concerns.
   ///
-  /// A diagnostic: it makes an index for itself that no query has needed yet, and runs the query to count, unless it would look at more
+  /// A diagnostic: it builds an index for itself that no query has needed yet, and runs the query to count, unless it would look at more
   /// than 10,000 records. A query that cannot be answered has a plan that says why.
   public nonisolated func explain(_ query: Query<Item>) -> QueryPlan {
     do throws(RepositoryError) {
@@ -126,7 +132,7 @@ extension LocalRepository {
   @concurrent private nonisolated static func answerElsewhere<Output: Sendable>(
     _ run: TypedQueryRun<Item>, _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
-    if case .scan = run.run.choice.access { await ParallelDecoding.touch(run.run.records, run.coder) }
+    if case .scan = run.run.choice.access { await run.run.records.decode(run.coder) }
     return try body(run)
   }
 }

@@ -5,7 +5,7 @@ internal import Foundation
 /// Plans, walks and commits work on definitions. Code that is generic over the records would look up its types each time, which takes
 /// longer than planning.
 struct IndexDefinition: Sendable {
-  /// What the index is for.
+  /// The purpose of an index.
   enum Kind: Sendable {
     case ordered, geo, fullText
   }
@@ -29,7 +29,7 @@ struct IndexDefinition: Sendable {
   let name: String
   let isUnique: Bool
   let columns: [Column]
-  /// How the entries of an ordered index compare.
+  /// The order of the entries of an ordered index.
   private let order: IndexEntry.Order
   private let reader: Reader
 

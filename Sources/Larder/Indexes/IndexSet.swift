@@ -1,3 +1,6 @@
+// Indexes/ holds the declared indexes of a collection: Ordered/, Geo/ and Text/, on the tree of Tree/. Invariant: indexes are over exactly
+// the records of their commit, and are the same on every backend. Called by CollectionState (changes), the engine (builds) and QueryRun.
+
 /// The declared indexes of a collection, as far as they have been built, over the records of one commit.
 ///
 /// A value beside the records: a copy shares everything with the original, and a commit changes its own copy. A collection is read as one
@@ -44,7 +47,7 @@ struct IndexSet: Sendable {
     if case .ordered(let tree) = bodies[index] { tree } else { nil }
   }
 
-  /// The first index of a kind.
+  /// Returns the first index of a kind.
   func first(_ kind: IndexDefinition.Kind) -> Int? { definitions.firstIndex { $0.kind == kind } }
 }
 
@@ -139,13 +142,13 @@ extension IndexSet {
     let definition = definitions[index]
     switch definition.kind {
     case .ordered:
-      let entries = ParallelWork.map(slots) { definition.entry(for: $0) }
-      return .ordered(PersistentTree(sorted: ParallelWork.sorted(entries.compactMap { $0 })))
+      let entries = ConcurrentMap.blockingMap(slots) { definition.entry(for: $0) }
+      return .ordered(PersistentTree(sorted: ConcurrentMap.blockingSorted(entries.compactMap { $0 })))
     case .geo:
-      let places = ParallelWork.map(slots) { slot in definition.place(of: slot).map { ($0, slot) } }
+      let places = ConcurrentMap.blockingMap(slots) { slot in definition.place(of: slot).map { ($0, slot) } }
       return .geo(GeoIndex(places.compactMap { $0 }, keys: keys))
     case .fullText:
-      let portions = ParallelWork.mapParts(slots) { part in
+      let portions = ConcurrentMap.blockingParts(slots) { part in
         TextPortion(part.compactMap { slot in definition.texts(of: slot).map { (slot, $0) } })
       }
       return .text(TextIndex(portions, keys: keys))

@@ -15,8 +15,8 @@ public struct Page<Item: Sendable>: Sendable {
 
 /// The position of a record in the order of a query, behind which the next page begins.
 ///
-/// It names the position by the sorted values and the id, not by a count: whatever is inserted or deleted meanwhile, the next page begins with
-/// the first record behind it, and no record that stays where it is appears twice or is left out. It may be stored, and used in
+/// It names the position by the sorted values and the id, not by a count: whatever is inserted or deleted meanwhile, the next page begins
+/// with the first record behind it, and no record that stays where it is appears twice or is left out. It may be stored, and used in
 /// another launch. It holds the sorted values of one record: treat it as private as the record.
 public struct PageCursor: Hashable, Sendable, Codable {
   let values: [IndexValue]

@@ -57,8 +57,9 @@ extension Query {
   /// let piers = Query<Landing>().where(\.kind, .equal, .pier).where(\.rating, .greaterOrEqual, 4)
   /// ```
   ///
-  /// Conditions add up. A declared index of the property answers `.equal` for every ``IndexableValue``, and the order of integers, floating-point
-  /// numbers, `String`, `Date` and `UUID`; of other types, and for `.notEqual`, every record that meets the other conditions is checked.
+  /// Conditions add up. A declared index of the property answers `.equal` for every ``IndexableValue``, and the order of integers,
+  /// floating-point numbers, `String`, `Date` and `UUID`; of other types, and for `.notEqual`, every record that meets the other
+  /// conditions is checked.
   ///
   /// - Parameters:
   ///   - keyPath: The property, on the left.

@@ -1,16 +1,16 @@
 extension RepositorySnapshot {
-  /// The records that meet the query, in its order; at once, on the calling thread: for the body of a view.
+  /// Returns the records that meet the query, in its order; at once, on the calling thread: for the body of a view.
   ///
-  /// An index is used that had been built when the snapshot was taken: open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``, or
-  /// ask ``LocalRepository/fetch(_:)`` once before. Without it every record is looked at, and decoded at its first touch; an index of words
-  /// is made for this call alone.
+  /// An index is used that had been built when the snapshot was taken: open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``,
+  /// or call ``LocalRepository/fetch(_:)`` once before. Without it every record is looked at, and decoded at its first touch; an index of
+  /// words is built for this call alone.
   /// - Throws: `.unsupported` when the query cannot be evaluated, with the reason; `.decodingFailed` for a ``Query/strict()`` one while a
   ///   record does not decode.
   public func fetch(_ query: Query<Item>) throws(RepositoryError) -> [Item] {
     try run(query).items()
   }
 
-  /// The first record that meets the query, or `nil` when none does.
+  /// Returns the first record that meets the query, or `nil` when none does.
   ///
   /// Cost: as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
@@ -20,8 +20,8 @@ extension RepositorySnapshot {
 
   /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
   ///
-  /// Cost: two searches where an index answers the whole query; for all records, a decode of those that were not touched yet, on the calling
-  /// thread; otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` counts what is stored, for nothing.
+  /// Cost: two searches where an index answers the whole query; for all records, a decode of those that were not touched yet, on the
+  /// calling thread; otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` counts what is stored, for nothing.
   /// - Throws: as ``fetch(_:)``.
   public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
 

@@ -18,7 +18,7 @@ struct IndexEntry: Sendable {
     self.order = order
   }
 
-  /// How the entries of one index compare.
+  /// The order of the entries of one index.
   struct Order: Sendable {
     /// The columns that descend, the first one in the lowest bit.
     ///

@@ -28,7 +28,7 @@ struct IndexWalk {
     let key: RecordKey
   }
 
-  /// Begins in the middle of a group, which may be most of the index.
+  /// Visits the entries from the middle of a group on, which may be most of the index.
   private func entries(_ ranks: Range<Int>, from start: Start, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
     let position = tree.rank { entry in
       switch entry.compared(to: start.values) {
@@ -62,7 +62,7 @@ struct IndexWalk {
     return wantsMore
   }
 
-  /// Groups of fewer columns than the index has: each is gathered and sorted by id.
+  /// Visits groups of fewer columns than the index has: each is gathered and sorted by id.
   private func wholeGroups(_ ranks: Range<Int>, _ grouped: Int, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
     var group: [RecordSlot] = []
     var values: ArraySlice<IndexValue> = []
@@ -84,7 +84,7 @@ struct IndexWalk {
     return wantsMore
   }
 
-  /// The groups from the last to the first, each forwards.
+  /// Visits the groups from the last to the first, each forwards.
   private func groupsReversed(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
     var end = ranks.upperBound
     while end > ranks.lowerBound {
@@ -124,11 +124,11 @@ extension IndexWalk {
     init(_ ranks: Range<Int>, _ use: AccessPath.OrderUse) { (self.ranks, self.use) = (ranks, use) }
   }
 
-  /// Leaves records out at the beginning of a part, in the order of a query, without visiting them: what is left of the part, and how many
-  /// of its first records are still to be left out.
+  /// Returns what is left of a part behind its first records in the order of a query, without a visit to them, and how many of the rest are
+  /// still to be left out.
   ///
-  /// None are where the index has just the columns of the query's groups: then a group lies in the order of the ids, and what is left of one
-  /// is walked from its rank. Of wider indexes only the walk knows the order within a group. Cost: some searches.
+  /// None are where the index has just the columns of the query's groups: then a group lies in the order of the ids, and what is left of
+  /// one is walked from its rank. Of wider indexes only the walk knows the order within a group. Cost: some searches.
   func skipping(_ count: Int, of ranks: Range<Int>, _ use: AccessPath.OrderUse) -> (rest: [Stretch], inside: Int) {
     guard case .groups(let grouped, let isReversed) = use, count > 0 else { return ([Stretch(ranks, use)], count) }
     guard count < ranks.count else { return ([], 0) }

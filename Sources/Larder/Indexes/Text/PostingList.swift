@@ -1,11 +1,11 @@
-/// The records that hold a word of a query, which may have several spellings.
+/// The records that hold a word of a query, which may have several spellings; see note 0010 on its two forms.
 enum PostingList {
   /// One spelling, or few records.
   case tree(PersistentTree<TextPosting>)
   /// By number: how often and of how many words, or zeros. For many spellings or common ones, made for one search.
   case table([Tally], count: Int)
 
-  /// How often a word is in a record, beside the length of the record, which is asked for with it.
+  /// The frequency of a word in a record, beside the length of the record, which is needed with it.
   struct Tally {
     var frequency: UInt32 = 0
     var length: UInt32 = 0

@@ -7,11 +7,11 @@ struct TextMatch: Sendable {
 }
 
 extension TextIndex {
-  /// The records that hold all words, best first, those with equal scores by key.
+  /// Returns the records that hold all words, best first, those with equal scores by key.
   ///
   /// A word matches if it is equal when folded; a prefix also matches any word that begins with it, and counts like one word in all these
   /// spellings. Records that hold a prefix as a word of its own come before those that do not. No words match nothing.
-  /// - Parameter limit: how many to return at most; with few, the search costs little more than reading the words' lists.
+  /// - Parameter limit: The greatest number to return; with few, the search costs little more than reading the words' lists.
   func search(_ text: String, limit: Int = .max) -> [TextMatch] {
     search(TextQuery(text), limit: limit)
   }
@@ -54,7 +54,7 @@ extension TextIndex {
     return best.sorted()
   }
 
-  /// About how many records a search finds: never fewer than it does, unless very many words begin with a prefix.
+  /// Returns about how many records a search finds: never fewer than it does, unless very many words begin with a prefix.
   func estimate(_ query: TextQuery) -> Int {
     if query.isImpossible { return 0 }
     var least = documents.count
@@ -73,7 +73,7 @@ extension TextIndex {
     return least
   }
 
-  /// The lists of the words in the order of the query, the prefixes' at the end; `nil` for no words.
+  /// Returns the lists of the words in the order of the query, the prefixes' at the end; `nil` for no words.
   private func lists(for query: TextQuery) -> [PostingList]? {
     if query.isImpossible { return nil }
     var lists = query.words.map { PostingList.tree(terms.find($0)?.postings ?? PersistentTree()) }

@@ -67,10 +67,10 @@ extension TextIndex {
     wordCount = lengths.reduce(0) { $0 + Int($1) }
 
     let starts = portions.indices.map { index in UInt32(portions[..<index].reduce(0) { $0 + $1.slots.count }) }
-    terms = PersistentTree(sorted: ParallelWork.map(Self.merged(portions)) { $0.entry(portions, starts) })
+    terms = PersistentTree(sorted: ConcurrentMap.blockingMap(Self.merged(portions)) { $0.entry(portions, starts) })
   }
 
-  /// The words of all portions in order, each with the places where it is.
+  /// Returns the words of all portions in order, each with the positions where it is.
   private static func merged(_ portions: [TextPortion]) -> [JoinedTerm] {
     var joined: [JoinedTerm] = []
     var next = portions.map { _ in 0 }
@@ -96,7 +96,7 @@ private struct JoinedTerm: Sendable {
   let term: Term
   let places: [(portion: Int, place: Int)]
 
-  /// The word with its records; each portion's numbers begin at its start.
+  /// Returns the word with its records; each portion's numbers begin at its start.
   func entry(_ portions: [TextPortion], _ starts: [UInt32]) -> TermEntry {
     var postings: [TextPosting] = []
     postings.reserveCapacity(places.reduce(0) { $0 + portions[$1.portion].postings[$1.place].count })

@@ -1,4 +1,4 @@
-/// What records score to begin with, one after the other by ascending number: a bonus where a prefix is a word of its own.
+/// The scores that records begin with, one after the other by ascending number: a bonus where a prefix is a word of its own.
 ///
 /// A value that is handed on and no closure: what closures capture is guarded at every access, which would cost more than the scores.
 struct WholeWords {
@@ -11,7 +11,7 @@ struct WholeWords {
     self.words = words.map { Word($0, numbers: numbers) }
   }
 
-  /// What a record starts at.
+  /// Returns the score that a record begins with.
   mutating func start(_ number: UInt32) -> Double {
     var sum = 0.0
     for index in words.indices where words[index].isIn(number) { sum += bonus }

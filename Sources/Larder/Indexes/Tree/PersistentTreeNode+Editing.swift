@@ -116,7 +116,9 @@ extension PersistentTreeNode {
   }
 
   /// Returns the least width of a node below the root; the last node of each level may be narrower.
-  static func fewest(of capacity: Int) -> Int { max(1, capacity / 4) }
+  ///
+  /// At least two, so that every child but the last has a sibling to be joined with.
+  static func fewest(of capacity: Int) -> Int { max(2, capacity / 4) }
 }
 
 extension PersistentTreeNode.Child {

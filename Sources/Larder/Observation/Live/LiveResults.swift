@@ -131,7 +131,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       feed?.begin(after: commit)
       return state
     }
-    if case .scan = run.run.choice.access { await ParallelDecoding.touch(run.run.records, coder) }
+    if case .scan = run.run.choice.access { await run.run.records.decode(coder) }
     runCount += 1
     let window = LiveWindow(try run.results(), order: run.order, limit: query.maximum, offset: query.skipped)
     following = Following(

@@ -11,15 +11,15 @@ struct QueryPlanner {
     var covered: [Int] = []
     /// The parts of an ordered index that its spans are.
     var ranks: [Range<Int>] = []
-    /// How many records the access path leads to, at most.
+    /// The number of records that the access path leads to, at most.
     var reach: Int
-    /// How many records will be looked at, as far as can be told.
+    /// The number of records that will be looked at, as far as can be told.
     var estimate: Int
     var givesOrder = false
     /// Whether no more than ``estimate`` will be looked at, rather than probably not.
     var isCertain = false
 
-    /// How many records may be looked at.
+    /// The number of records that may be looked at.
     var bound: Int { isCertain ? estimate : reach }
   }
 
@@ -220,7 +220,7 @@ extension IndexSpan {
     !IndexSpan(prefix: prefix + [.notANumber]).ranks(in: tree, isDescending: false).isEmpty
   }
 
-  /// Leaves only what is also between these bounds.
+  /// Narrows the span to what is also between these bounds.
   mutating func narrow(_ lower: Bound?, _ upper: Bound?) {
     if let lower, self.lower.map({ ($0.value, $0.isInclusive ? 0 : 1) < (lower.value, lower.isInclusive ? 0 : 1) }) ?? true {
       self.lower = lower

@@ -44,7 +44,7 @@ struct QueryShape: Sendable {
   /// Whether the place of a record must be looked at.
   var isPlaced: Bool { !areas.isEmpty || !boxes.isEmpty }
 
-  /// How many records decide the answer, when they come in its order; `nil` for all.
+  /// The number of records that decide the answer, when they come in its order; `nil` for all.
   var needed: Int? { needed(behind: skipped) }
 
   /// Returns how many records decide the answer, when they come in its order and so many are left out first; `nil` for all.
@@ -58,7 +58,8 @@ struct QueryShape: Sendable {
   func check() throws(RepositoryError) {
     if let failure { throw failure }
     guard (maximum ?? 0) >= 0, skipped >= 0 else {
-      throw RepositoryError(.unsupported, "expected a limit and an offset of at least 0, found limit \(maximum ?? 0) and offset \(skipped)")
+      throw RepositoryError(
+        .unsupported, "expected a limit and an offset that are not negative, found limit \(maximum ?? 0) and offset \(skipped)")
     }
     for near in areas {
       guard near.longitude.isFinite, abs(near.latitude) <= 90, (near.radius?.meters ?? 0) >= 0 else {

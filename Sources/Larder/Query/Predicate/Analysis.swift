@@ -43,8 +43,8 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
 
 extension PredicateExpressions.SequenceStartsWith: AnalyzableExpression
 where Base: StandardPredicateExpression, Prefix: StandardPredicateExpression {
-  /// The range of the texts that begin with a prefix of ASCII characters, among others: "ab" followed by a combining accent lies in it, but
-  /// its second character is not "b".
+  /// Returns the range of the texts that begin with a prefix of ASCII characters, among others: "ab" followed by a combining accent lies
+  /// in it, but its second character is not "b".
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
     guard Base.Output.self == String.self, let path = scope.path(of: base), let prefix = scope.constant(self.prefix) as? String,
       let last = prefix.unicodeScalars.last, prefix.unicodeScalars.allSatisfy(\.isASCII)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A kind of expression that we evaluate ourselves, as a closure over an environment that holds the bound variables.
+/// A kind of expression that is evaluated without Foundation, by a closure over an environment that holds the bound variables.
 protocol CompilableExpression<Output>: StandardPredicateExpression {
   /// Makes the closure.
   ///
@@ -49,7 +49,7 @@ extension Scope {
     try compile(expression)
   }
 
-  /// The value of an expression without variables; nothing if it has some or throws.
+  /// Returns the value of an expression without variables; `nil` if it has some or throws.
   func constant<E: StandardPredicateExpression>(_ expression: E) -> E.Output? {
     // What nearly every constant is, without a search for a conformance.
     if let value = expression as? PredicateExpressions.Value<E.Output> { return value.value }

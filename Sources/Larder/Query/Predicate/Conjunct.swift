@@ -4,7 +4,7 @@ import Synchronization
 struct Conjunct<Item>: Sendable {
   typealias Evaluation = @Sendable (Item) throws(RepositoryError) -> Bool
 
-  /// What the part asks of one key path, if it is as simple as that.
+  /// The constraint of the part on one key path, if it is as simple as that.
   let constraint: Constraint
   /// Whether the records that meet the constraint are just those for which the part holds.
   ///
@@ -33,7 +33,8 @@ struct Conjunct<Item>: Sendable {
     private let compile: @Sendable () -> Evaluation
     private let made = Mutex<Made?>(nil)
 
-    /// Holds the closure by reference: a lock over the closure itself would wrap it once more at every use, until a call overflows the stack.
+    /// Holds the closure by reference: a lock over the closure itself would wrap it once more at every use, until a call overflows the
+    /// stack.
     private final class Made: Sendable {
       let evaluation: Evaluation
       init(_ evaluation: @escaping Evaluation) { self.evaluation = evaluation }
@@ -55,7 +56,7 @@ struct Conjunct<Item>: Sendable {
 /// A key path from the item; equal to the key path that an index declares.
 typealias ItemPath = any AnyKeyPath & Sendable
 
-/// What a conjunct asks of the index value at one key path.
+/// A condition on the index value at one key path.
 enum Constraint: Equatable, Sendable {
   /// One value; `nil` is ``IndexValue/null``.
   case equal(ItemPath, IndexValue)

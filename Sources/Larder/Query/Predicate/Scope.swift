@@ -19,7 +19,7 @@ struct Scope<Environment>: Sendable {
   /// Whether a variable is the whole environment.
   func isItem(_ variable: PredicateExpressions.Variable<Environment>) -> Bool { slots.count == 1 && slots[0].id == variable.key }
 
-  /// The scope inside a closure that takes one element more.
+  /// Returns the scope inside a closure that takes one element more.
   func nested<Element>(_ variable: PredicateExpressions.Variable<Element>) -> Scope<Nested<Environment, Element>> {
     let outer = slots.compactMap { $0.moved(into: Element.self) }
     let own = Slot<Nested<Environment, Element>, Element>(variable: variable, path: ValuePath(keyPath: \.element))
@@ -34,7 +34,7 @@ struct Scope<Environment>: Sendable {
     throw RepositoryError(.unsupported, "a predicate names a variable that is not bound")
   }
 
-  /// Hands every variable to Foundation.
+  /// Binds every variable for Foundation.
   func bind(_ environment: Environment, _ bindings: inout PredicateBindings) {
     for slot in slots { slot.bind(environment, &bindings) }
   }

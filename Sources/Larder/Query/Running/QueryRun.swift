@@ -1,3 +1,6 @@
+// Running/ runs a planned query. Invariant: the results are those of testing and sorting every record, whatever the plan. Called by
+// LocalRepository, RepositorySnapshot, Transaction and LiveResults.
+
 /// One run of a query over a collection at one commit: planned once, when it is made.
 ///
 /// It has no type of records: it finds their slots, and ``TypedQueryRun`` tests and returns their values. Code that is generic over the
@@ -37,14 +40,14 @@ struct QueryRun: Sendable {
     return choice.givesOrder
   }
 
-  /// How many records are looked at, at most.
+  /// The number of records that are looked at, at most.
   var bound: Int {
     guard isExact, choice.givesOrder, case .ordered = choice.access else { return choice.bound }
     let (stretches, skipped) = skippedByRank
     return Swift.min(stretches?.reduce(0) { $0 + $1.ranks.count } ?? choice.reach, shape.needed(behind: skipped) ?? .max)
   }
 
-  /// How many records meet the query before its offset and limit, where that is known without a look at any of them.
+  /// The number of records that meet the query before its offset and limit, where that is known without a look at any of them.
   var knownCount: Int? {
     switch choice.access {
     case .nothing: 0

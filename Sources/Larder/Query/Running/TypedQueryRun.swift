@@ -17,7 +17,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   var order: ResultOrder<Item> { ResultOrder(columns: query.order, keys: coder.keys.order) }
 
   /// Whether few enough records are looked at to do it on the caller's actor.
-  var isSmall: Bool { run.bound <= ParallelDecoding.chunk }
+  var isSmall: Bool { run.bound <= ConcurrentMap.partSize }
 
   /// Returns the records that meet the query, in its order: straight from an index where that answers the whole query.
   ///
@@ -112,7 +112,7 @@ extension TypedQueryRun {
       let missing = state.indexes.missing(for: query.shape, alsoUsing: keyPath)
       if missing.isEmpty {
         // A strict query decodes every record: away from the caller's actor where they are many.
-        if query.shape.isStrict { _ = await ParallelDecoding.undecodableCount(state.records, coder) }
+        if query.shape.isStrict { _ = await state.records.undecodableCount(coder) }
         return try Self(query, coder, state)
       }
       for index in missing { await queue.buildIndex(index, of: collection) }
