@@ -50,5 +50,5 @@ extension LocalRepository {
   /// changed; a shift of ranks alone gives no new result.
   ///
   /// The sequence ends when the store is closed, and when the reading task is cancelled. It does not keep the store open.
-  public nonisolated func results(of query: Query<Item>) -> QueryResults<Item> { QueryResults(core, collection, query) }
+  public nonisolated func results(of query: Query<Item>) -> QueryResults<Item> { QueryResults(core, collection, coder, query) }
 }

@@ -1,21 +1,21 @@
 internal import Foundation
 
 extension LocalRepository {
-  /// The records that meet the query, in its order.
+  /// Returns the records that meet the query, in its order.
   ///
-  /// Sees one committed state. The first query that needs an index waits until it is built; later ones never wait. What can look at many
-  /// records runs away from the caller's actor.
+  /// Sees one committed state. The first query that needs an index waits until it is built; later ones never wait. A query that can look
+  /// at many records runs away from the caller's actor. Records that do not decode are in no result, unless the query is
+  /// ``Query/strict()``.
+  ///
+  /// Cost: some microseconds and a copy of each result where an index answers the query; otherwise a test of each record that the best
+  /// index leads to, and a decode of those that were not touched yet.
   /// - Throws: `.unsupported` when the query cannot be evaluated (a needed index is not declared, a predicate overflows, a negative limit),
   ///   with the reason; `.decodingFailed` for a ``Query/strict()`` one while a record does not decode; `.closed`.
   public nonisolated(nonsending) func fetch(_ query: Query<Item> = .init()) async throws(RepositoryError) -> [Item] {
-    try query.shape.check()
-    if let answer = try DirectAnswer(query.shape, try core.collectionState(collection)) {
-      return answer.bound <= ParallelDecoding.chunk ? try answer.items(coder) : try await Self.itemsElsewhere(answer, coder)
-    }
-    return try await answer(query) { (run) throws(RepositoryError) in try run.results().map { $0.item } }
+    try await answer(query) { (run) throws(RepositoryError) in try run.items() }
   }
 
-  /// The first record that meets the query, or `nil` when none does.
+  /// Returns the first record that meets the query, or `nil` when none does.
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
@@ -24,8 +24,8 @@ extension LocalRepository {
 
   /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
   ///
-  /// Cost: two searches where an index answers the whole query. For all records, a decode of those that were not touched yet, since one that
-  /// does not decode is not counted, and a look at each of them the first time; later, at what was written since.
+  /// Cost: two searches where an index answers the whole query. For all records, a decode of those that were not touched yet, since one
+  /// that does not decode is not counted, and a look at each of them the first time; later, at what was written since.
   /// ``RepositorySnapshot/count`` counts what is stored, for nothing.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {
@@ -33,39 +33,40 @@ extension LocalRepository {
     if shape.asksForAll {
       try shape.check()
       let records = try core.records(of: collection)
-      let all = records.count - (await ParallelDecoding.undecodableCount(records, coder))
+      let all = records.count - (await records.undecodableCount(coder))
       return Swift.min(Swift.max(all - shape.skipped, 0), shape.maximum ?? .max)
     }
-    return try await answer(query, isQuick: { $0.isCounted }) { (run) throws(RepositoryError) in try run.count() }
+    return try await answer(query, isQuick: { $0.run.knownCount != nil }) { (run) throws(RepositoryError) in try run.count() }
   }
 
-  /// The records that meet the query, with what the query has found out about each: distance, rank, highlighted text.
+  /// Returns the records that meet the query, with what the query has found out about each: distance, rank, highlighted text.
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func matches(_ query: Query<Item>) async throws(RepositoryError) -> [Match<Item>] {
     try await answer(query) { (run) throws(RepositoryError) in run.matches(try run.results()) }
   }
 
-  /// Some records that meet the query, from the beginning or behind a cursor.
+  /// Returns some records that meet the query, from the beginning or behind a cursor.
   ///
   /// The query's own limit and offset must not be set. Cost: where an ordered index fits, as for `limit` records, however far on.
   /// - Parameters:
-  ///   - query: What is asked; every page must ask the same, in the same order.
-  ///   - cursor: Where the page before this one ended; `nil` for the first page.
-  ///   - limit: How many records a page has, at least 1.
+  ///   - query: The query; the same one, in the same order, for every page.
+  ///   - cursor: The end of the page before this one; `nil` for the first page.
+  ///   - limit: The number of records of a page, at least 1.
   /// - Throws: `.unsupported` for a query without a lasting order, or with another one than the cursor's; otherwise as ``fetch(_:)``.
   public nonisolated(nonsending) func page(
     _ query: Query<Item>, after cursor: PageCursor? = nil, limit: Int
   ) async throws(RepositoryError) -> Page<Item> {
     guard query.maximum == nil, query.skipped == 0, limit >= 1, limit < Int.max else {
-      throw RepositoryError(.unsupported, "a page has a limit of its own, from 1; the query must have none, and no offset")
+      throw RepositoryError(
+        .unsupported, "expected a page limit of at least 1, and a query without limit and offset; found page limit \(limit)")
     }
     return try await answer(query.limit(limit + 1)) { (run) throws(RepositoryError) -> Page<Item> in
       try PageCursor.check(cursor, run.query)
-      let found = try run.results(after: cursor)
-      let shown = found.prefix(limit)
+      let results = try run.results(after: cursor)
+      let shown = results.prefix(limit)
       var next: PageCursor?
-      if found.count > limit, let last = shown.last { next = try PageCursor(last, run.query) }
+      if results.count > limit, let last = shown.last { next = try PageCursor(last, run.query) }
       return Page(matches: run.matches(Array(shown)), next: next)
     }
   }
@@ -78,22 +79,20 @@ extension LocalRepository {
   public nonisolated(nonsending) func grouped<Value: Hashable & IndexableValue>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ query: Query<Item> = .init()
   ) async throws(RepositoryError) -> [Value: Int] {
-    try await answer(query, alsoUses: keyPath, isQuick: { $0.isGroupedByIndex(keyPath, Value.self) }) { (run) throws(RepositoryError) in
+    try await answer(query, alsoUsing: keyPath, isQuick: { $0.groupingIndex(keyPath, Value.self) != nil }) {
+      (run) throws(RepositoryError) in
       try run.grouped(by: keyPath)
     }
   }
 
   /// Returns how the query would be answered now: which index, what is checked record by record, and how many records that concerns.
   ///
-  /// A diagnostic: it makes an index for itself that no query has needed yet, and runs the query to count, unless it would look at more
+  /// A diagnostic: it builds an index for itself that no query has needed yet, and runs the query to count, unless it would look at more
   /// than 10,000 records. A query that cannot be answered has a plan that says why.
   public nonisolated func explain(_ query: Query<Item>) -> QueryPlan {
     do throws(RepositoryError) {
-      let prepared = try PreparedQuery(query)
       let state = core.state.collections[collection]
-      guard var indexes = state.indexes as? IndexSet<Item> else { throw RepositoryError(.closed) }
-      for index in QueryPlanner.usable(prepared.shape, indexes.shapes) { indexes.build(index, from: state.records) }
-      return try QueryRun(prepared, records: state.records, indexes: indexes).explained()
+      return try TypedQueryRun(query, coder, state.building(state.indexes.missing(for: query.shape))).explained()
     } catch {
       return QueryPlan(refusal: error)
     }
@@ -105,60 +104,35 @@ extension LocalRepository {
   /// - Throws: as ``fetch(_:)``, and the errors of storage and cancellation as ``save(_:ifRevision:durability:)``.
   @concurrent @discardableResult
   public nonisolated func delete(where query: Query<Item>) async throws(RepositoryError) -> Int {
-    // Sees to the indexes, which the transaction would otherwise have to make on the store's executor.
-    _ = try await readyRun(PreparedQuery(query))
+    // Builds the indexes, which the transaction would otherwise have to do on the store's executor.
+    _ = try await readyRun(query)
     return try await write { transaction throws(RepositoryError) in try transaction.delete(where: query, in: self) }
   }
 
   // MARK: Running
 
-  /// Prepares a query, sees to its indexes, and runs it: here when it is small, away from the caller's actor when it is not.
+  /// Runs a query once its indexes are built: here when it is small, away from the caller's actor when it is not.
   private nonisolated(nonsending) func answer<Output: Sendable>(
-    _ query: Query<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (QueryRun<Item>) -> Bool = { _ in false },
-    _ body: @escaping @Sendable (QueryRun<Item>) throws(RepositoryError) -> Output
+    _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, isQuick: (TypedQueryRun<Item>) -> Bool = { _ in false },
+    _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
-    let prepared = try PreparedQuery(query)
-    let run = try await readyRun(prepared, alsoUses: keyPath)
-    if run.choice.bound <= ParallelDecoding.chunk || isQuick(run) { return try body(run) }
-    return try await Self.runElsewhere(run, body)
+    let run = try await readyRun(query, alsoUsing: keyPath)
+    return run.isSmall || isQuick(run) ? try body(run) : try await Self.answerElsewhere(run, body)
   }
 
+  /// Plans a query at the newest commit, once its indexes are built.
   nonisolated(nonsending) func readyRun(
-    _ query: PreparedQuery<Item>, alsoUses keyPath: (any AnyKeyPath & Sendable)? = nil
-  ) async throws(RepositoryError) -> QueryRun<Item> {
-    while true {
-      let state = try core.collectionState(collection)
-      guard let indexes = state.indexes as? IndexSet<Item> else {
-        throw RepositoryError(.unsupported, "the collection has no indexes of this type")
-      }
-      var needed = QueryPlanner.usable(query.shape, indexes.shapes)
-      if let keyPath {
-        needed += indexes.declarations.indices.filter { index in
-          if case .ordered = indexes.declarations[index].kind {
-            indexes.declarations[index].columns.first?.keyPath == keyPath
-          } else {
-            false
-          }
-        }
-      }
-      let missing = needed.filter { !indexes.isBuilt($0) }
-      if missing.isEmpty {
-        // What a strict query has to decode first is decoded away from the caller's actor.
-        if query.shape.isStrict { _ = await ParallelDecoding.undecodableCount(state.records, coder) }
-        return try QueryRun(query, records: state.records, indexes: indexes)
-      }
-      for index in missing { await core.buildIndex(index, of: collection, Item.self) }
+    _ query: Query<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil
+  ) async throws(RepositoryError) -> TypedQueryRun<Item> {
+    try await TypedQueryRun.ready(query, coder, alsoUsing: keyPath, of: collection, in: core) { () throws(RepositoryError) in
+      try core.collectionState(collection)
     }
   }
 
-  @concurrent private nonisolated static func itemsElsewhere(
-    _ answer: DirectAnswer, _ coder: RecordCoder<Item>
-  ) async throws(RepositoryError) -> [Item] { try answer.items(coder) }
-
-  @concurrent private nonisolated static func runElsewhere<Output: Sendable>(
-    _ run: QueryRun<Item>, _ body: @escaping @Sendable (QueryRun<Item>) throws(RepositoryError) -> Output
+  @concurrent private nonisolated static func answerElsewhere<Output: Sendable>(
+    _ run: TypedQueryRun<Item>, _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
-    if case .scan = run.choice.access { await ParallelDecoding.touch(run.records, run.indexes.coder) }
+    if case .scan = run.run.choice.access { await run.run.records.decode(run.coder) }
     return try body(run)
   }
 }

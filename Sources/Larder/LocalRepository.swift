@@ -103,9 +103,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated func prepare() async throws(RepositoryError) {
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
     for (index, declaration) in schema.indexes.enumerated() where declaration.isUnique || core.options.indexing == .eager {
-      await core.buildIndex(index, of: collection, Item.self)
-      guard let indexes = core.state.collections[collection].indexes as? IndexSet<Item> else { continue }
-      let found = indexes.duplicates(index, collection: schema.name)
+      await core.buildIndex(index, of: collection)
+      let found = core.state.collections[collection].indexes.duplicates(index, collection: schema.name)
       duplicates.withLock { $0 += found }
     }
   }

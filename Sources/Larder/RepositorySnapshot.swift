@@ -1,6 +1,30 @@
 /// The records of a repository at one commit: an immutable value that answers at once.
 ///
-/// Taking a snapshot copies a few pointers. It stays as it is whatever is written later, and keeps the memory of its records alive.
+/// ```swift
+/// let snapshot = spots.snapshot
+/// let best = try snapshot.fetch(Query().sorted(by: \.rating, .reverse).limit(20))
+/// ```
+///
+/// Taking a snapshot copies a few pointers, and reads never wait. It stays as it is whatever is written later, and keeps the memory of its
+/// records alive. It works on the calling thread: use ``LocalRepository/fetch(_:)`` for a query that looks at many records.
+///
+/// ## Topics
+///
+/// ### Reading
+/// - ``find(by:)``
+/// - ``loadAll()``
+/// - ``loadAll(strict:)``
+/// - ``count``
+///
+/// ### Querying
+/// - ``fetch(_:)``
+/// - ``first(_:)``
+/// - ``count(_:)``
+///
+/// ### Revisions and damage
+/// - ``revision``
+/// - ``revision(of:)``
+/// - ``undecodable``
 public struct RepositorySnapshot<Item: Codable & Identifiable & Sendable>: Sendable
 where Item.ID: Hashable & Codable & Sendable {
   /// The newest commit of the store when the snapshot was taken.
@@ -9,23 +33,23 @@ where Item.ID: Hashable & Codable & Sendable {
   let records: RecordMap
   let coder: RecordCoder<Item>
   /// The indexes of the same commit, as far as they had been built.
-  var indexes: any CollectionIndexes = NoIndexes()
+  var indexes = IndexSet()
 
-  /// How many records are stored, those that do not decode included.
+  /// The number of records that are stored, those that do not decode included.
   ///
   /// Cost: none. ``count(_:)`` and ``LocalRepository/count(_:)`` count those that decode.
   public var count: Int { records.count }
 
-  /// The record with this id, or `nil` when there is none.
+  /// Returns the record with this id, or `nil` when there is none.
   ///
   /// Cost: a hash look-up; the first touch of a record also decodes it.
-  /// - Throws: `.decodingFailed` or `.tooLarge` for a record that is there but cannot be read as `Item`, `.invalidKey` for an id that
-  ///   cannot be a key.
+  /// - Throws: `.decodingFailed`, `.migrationFailed` or `.tooLarge` for a record that is there but cannot be read as `Item`; `.invalidKey`
+  ///   for an id that cannot be a key.
   public func find(by id: Item.ID) throws(RepositoryError) -> Item? {
     try records[coder.keys.key(for: id)]?.value(coder)
   }
 
-  /// All records that decode, in the order of their keys' bytes; ``undecodable`` lists the others.
+  /// Returns all records that decode, in the order of their keys' bytes; ``undecodable`` lists the others.
   ///
   /// Cost: linear, and a decode for each record that was not touched yet, on the calling thread. ``LocalRepository/loadAll()`` decodes in
   /// parallel, away from the caller's actor.
@@ -38,7 +62,7 @@ where Item.ID: Hashable & Codable & Sendable {
     return items
   }
 
-  /// The commit that wrote the record with this id; `nil` when there is none, or when the id cannot be a key.
+  /// Returns the commit that wrote the record with this id; `nil` when there is none, or when the id cannot be a key.
   public func revision(of id: Item.ID) -> Revision? {
     do throws(RepositoryError) { return records[try coder.keys.key(for: id)]?.revision } catch { return nil }
   }

@@ -83,7 +83,7 @@ public struct Transaction: ~Copyable {
   public func fetch<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> [Item] {
-    try run(query, in: repository).results().map(\.item)
+    try run(query, in: repository).items()
   }
 
   /// Returns the first record that meets the query, as the transaction sees it, or `nil` when none does.
@@ -92,7 +92,7 @@ public struct Transaction: ~Copyable {
   public func first<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> Item? {
-    try run(query.limit(min(query.maximum ?? 1, 1)), in: repository).results().first?.item
+    try run(query.limit(min(query.maximum ?? 1, 1)), in: repository).items().first
   }
 
   /// Returns how many records meet the query, as the transaction sees them: as many as ``fetch(_:in:)`` would give.
@@ -121,14 +121,11 @@ public struct Transaction: ~Copyable {
 
   private func run<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
-  ) throws(RepositoryError) -> QueryRun<Item> {
+  ) throws(RepositoryError) -> TypedQueryRun<Item> {
     try check(repository)
-    let prepared = try PreparedQuery(query)
-    let usable = QueryPlanner.usable(prepared.shape, repository.schema.indexes.map { IndexShape($0) })
-    guard let indexes = pending.builtIndexes(usable, of: repository) else {
-      throw RepositoryError(.unsupported, "the collection has no indexes of this type")
-    }
-    return try QueryRun(prepared, records: pending.collections[repository.collection].records, indexes: indexes)
+    let state = pending.collections[repository.collection]
+    // Kept by nobody: the batch may fail, and a build that is under way elsewhere must find its log.
+    return try TypedQueryRun(query, repository.coder, state.building(state.indexes.missing(for: query.shape)))
   }
 
   /// Inserts the record, or replaces the one with its id.

@@ -5,12 +5,10 @@ extension StoreCore {
   /// Declares the indexes of a collection, as its first repository has them.
   ///
   /// - Throws: `.unsupported` when another repository of the collection has declared others.
-  func declare<Item>(_ indexes: IndexSet<Item>, for collection: Int) throws(RepositoryError) {
+  func declare(_ indexes: IndexSet, for collection: Int) throws(RepositoryError) {
     let isRefused = published.withLock { state in
-      if let present = state.collections[collection].indexes as? IndexSet<Item> {
-        let isSame = zip(present.declarations, indexes.declarations).allSatisfy { $0.isSame(as: $1) }
-        return !(isSame && present.declarations.count == indexes.declarations.count)
-      }
+      let present = state.collections[collection].indexes
+      if present.areDeclared { return !present.isSame(as: indexes) }
       state.collections[collection].indexes = indexes
       return false
     }
@@ -25,27 +23,24 @@ extension StoreCore {
   }
 
   /// Builds an index that is not there yet, while writes go on; calls for the same one share the work.
-  func buildIndex<Item>(_ index: Int, of collection: Int, _ type: Item.Type) async
-  where Item: Codable & Identifiable & Sendable, Item.ID: Hashable & Codable & Sendable {
+  func buildIndex(_ index: Int, of collection: Int) async {
     let build = indexBuilds.withLock { builds in
       let address = IndexAddress(collection: collection, index: index)
       if let running = builds[address] { return running }
-      let task = Task { await self.build(index, of: collection, type) }
+      let task = Task { await self.build(index, of: collection) }
       builds[address] = task
       return task
     }
     await build.value
   }
 
-  private func build<Item>(_ index: Int, of collection: Int, _ type: Item.Type) async
-  where Item: Codable & Identifiable & Sendable, Item.ID: Hashable & Codable & Sendable {
-    // From here on, the state logs what changes for the index that is being made.
-    let begun: (slots: [RecordSlot], indexes: IndexSet<Item>)? = await executor.run {
-      let begun: (RecordMap, IndexSet<Item>)? = self.published.withLock { state in
-        guard var indexes = state.collections[collection].indexes as? IndexSet<Item>, !indexes.isBuilt(index) else { return nil }
-        indexes.startBuilding(index)
-        state.collections[collection].indexes = indexes
-        return (state.collections[collection].records, indexes)
+  private func build(_ index: Int, of collection: Int) async {
+    // From here on, the state logs what changes for the index that is being built.
+    let begun: (slots: [RecordSlot], indexes: IndexSet)? = await executor.run {
+      let begun: (RecordMap, IndexSet)? = self.published.withLock { state in
+        guard !state.collections[collection].indexes.isBuilt(index) else { return nil }
+        state.collections[collection].indexes.startBuilding(index)
+        return (state.collections[collection].records, state.collections[collection].indexes)
       }
       return begun.map { ($0.0.ordered(), $0.1) }
     }
@@ -56,9 +51,9 @@ extension StoreCore {
       }
     }
     await executor.run {
-      var indexes = self.state.collections[collection].indexes as? IndexSet<Item>
-      indexes?.finishBuilding(index, body)
-      guard let finished = indexes else { return }
+      var indexes = self.state.collections[collection].indexes
+      indexes.finishBuilding(index, body)
+      let finished = indexes
       self.published.withLock { $0.collections[collection].indexes = finished }
     }
   }

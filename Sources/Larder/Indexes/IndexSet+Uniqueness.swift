@@ -1,20 +1,21 @@
 internal import Foundation
 
 extension IndexSet {
+  /// Returns why a record may not be as it is now, when it was `old` before the write that is being staged; `nil` when it may.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
-    for (index, declaration) in declarations.enumerated() where declaration.isUnique {
-      guard let tree = tree(index), let entry = entry(for: new, index), !entry.values.contains(.null) else { continue }
+    for (index, definition) in definitions.enumerated() where definition.isUnique {
+      guard let tree = tree(index), let entry = definition.entry(for: new), !entry.values.contains(.null) else { continue }
       // What was equal already is no new violation: the record may be saved until somebody resolves it.
-      if let old, let oldEntry = self.entry(for: old, index), oldEntry.values == entry.values { continue }
+      if let old, let oldEntry = definition.entry(for: old), oldEntry.values == entry.values { continue }
       guard let other = Self.other(than: entry, in: tree) else { continue }
       return RepositoryError(
-        .uniqueViolation, "\(declaration) holds these values for the record \(other.slot.key) already", keyHash: new.key.hash)
+        .uniqueViolation, "\(definition.name) holds these values for the record \(other.slot.key) already", keyHash: new.key.hash)
     }
     return nil
   }
 
-  /// A different record with the values of an entry.
-  private static func other(than entry: IndexEntry, in tree: CountedTree<IndexEntry>) -> IndexEntry? {
+  /// Returns a different record with the values of an entry.
+  private static func other(than entry: IndexEntry, in tree: PersistentTree<IndexEntry>) -> IndexEntry? {
     let start = tree.rank { $0.compared(to: entry.values) != .orderedAscending }
     var other: IndexEntry?
     tree.forEach(in: start..<tree.count) { candidate in
@@ -26,15 +27,15 @@ extension IndexSet {
     return other
   }
 
-  /// The records that a unique index finds equal, each with the first of them.
+  /// Returns the records that a unique index finds equal, each with the first of them.
   func duplicates(_ index: Int, collection: String) -> [OpenReport.Duplicate] {
-    guard declarations[index].isUnique, let tree = tree(index) else { return [] }
+    guard definitions[index].isUnique, let tree = tree(index) else { return [] }
     var duplicates: [OpenReport.Duplicate] = []
     var first: IndexEntry?
     tree.forEach(in: 0..<tree.count) { entry in
       if let first, first.values == entry.values, !entry.values.contains(.null) {
         duplicates.append(
-          .init(collection: collection, index: "\(declarations[index])", first: first.slot.key, second: entry.slot.key))
+          .init(collection: collection, index: definitions[index].name, first: first.slot.key, second: entry.slot.key))
       } else {
         first = entry
       }

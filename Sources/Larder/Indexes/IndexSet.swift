@@ -1,53 +1,69 @@
+// Indexes/ holds the declared indexes of a collection: Ordered/, Geo/ and Text/, on the tree of Tree/. Invariant: indexes are over exactly
+// the records of their commit, and are the same on every backend. Called by CollectionState (changes), the engine (builds) and QueryRun.
+
 /// The declared indexes of a collection, as far as they have been built, over the records of one commit.
 ///
-/// A value beside the records: a copy shares everything with the original, and a commit changes its own copy.
-struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes where Item.ID: Hashable & Codable & Sendable {
-  typealias Body = IndexBody
-
-  let declarations: [RepositoryIndex<Item>]
-  let coder: RecordCoder<Item>
-  let shapes: [IndexShape]
-  /// How the entries of each index compare.
-  ///
-  /// Kept, as ``areUnique`` is: every save asks for them, and a key path that is written in generic code is made anew at each use.
-  let orders: [IndexEntry.Order]
+/// A value beside the records: a copy shares everything with the original, and a commit changes its own copy. A collection is read as one
+/// type, so what it declares is known without that type.
+struct IndexSet: Sendable {
+  let definitions: [IndexDefinition]
+  /// The order of the ids.
+  let keys: KeyOrder
+  /// Whether a repository has declared the indexes of the collection, even if none.
+  let areDeclared: Bool
+  /// Whether the collection has a unique index, so that a write may be refused.
   let areUnique: Bool
-  private(set) var bodies: [Body]
+  private(set) var bodies: [IndexBody]
 
-  init(_ declarations: [RepositoryIndex<Item>], _ coder: RecordCoder<Item>) {
-    self.declarations = declarations
-    self.coder = coder
-    shapes = declarations.map { IndexShape($0) }
-    orders = declarations.map { IndexEntry.Order(descending: $0.columns.map { $0.isDescending }, keys: coder.keys.order) }
-    areUnique = declarations.contains { $0.isUnique }
-    bodies = declarations.map { _ in .absent }
+  /// The indexes of a collection that no repository was opened for.
+  init() { self.init([], keys: .bytes, areDeclared: false) }
+
+  /// The indexes that a repository declares, none of them built.
+  init<Item>(_ declarations: [RepositoryIndex<Item>], _ coder: RecordCoder<Item>) {
+    self.init(declarations.map { IndexDefinition($0, coder) }, keys: coder.keys.order, areDeclared: true)
   }
 
-  var areDeclared: Bool { true }
+  private init(_ definitions: [IndexDefinition], keys: KeyOrder, areDeclared: Bool) {
+    (self.definitions, self.keys, self.areDeclared) = (definitions, keys, areDeclared)
+    areUnique = definitions.contains { $0.isUnique }
+    bodies = definitions.map { _ in .absent }
+  }
 
+  /// Whether a written value will be asked for at once, so that it is better decoded in the writer's own task.
   var needsValues: Bool {
     bodies.contains { if case .absent = $0 { false } else { true } }
+  }
+
+  /// Whether both declare the same.
+  func isSame(as other: Self) -> Bool {
+    definitions.count == other.definitions.count && zip(definitions, other.definitions).allSatisfy { $0.isSame(as: $1) }
   }
 
   /// Whether an index can be used.
   func isBuilt(_ index: Int) -> Bool { bodies[index].isBuilt }
 
-  var table: IndexTable? { IndexTable(shapes: shapes, bodies: bodies, keys: coder.keys.order) }
-
-  func tree(_ index: Int) -> CountedTree<IndexEntry>? {
+  /// Returns the entries of an ordered index; `nil` when it is of another kind, or was not built.
+  func tree(_ index: Int) -> PersistentTree<IndexEntry>? {
     if case .ordered(let tree) = bodies[index] { tree } else { nil }
   }
 
-  // MARK: Following commits
+  /// Returns the first index of a kind.
+  func first(_ kind: IndexDefinition.Kind) -> Int? { definitions.firstIndex { $0.kind == kind } }
+}
 
+// MARK: - Following commits
+
+extension IndexSet {
+  /// Follows a change of one record.
+  /// - Returns: Whether a unique index holds its new values for another record, too.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool {
     guard needsValues else { return false }
     var isContested = false
     for index in bodies.indices {
       // Taken out of the array while it is changed, so that it has one owner and changes in place.
-      var body = Body.absent
+      var body = IndexBody.absent
       swap(&body, &bodies[index])
-      if change(&body, index, old, new) { isContested = true }
+      if change(&body, definitions[index], old, new) { isContested = true }
       swap(&body, &bodies[index])
     }
     return isContested
@@ -55,8 +71,7 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
 
   /// Follows a change of one record in one index.
   /// - Returns: Whether the index is unique and holds the new values for another record, too.
-  private func change(_ body: inout Body, _ index: Int, _ old: RecordSlot?, _ new: RecordSlot?) -> Bool {
-    let declaration = declarations[index]
+  private func change(_ body: inout IndexBody, _ definition: IndexDefinition, _ old: RecordSlot?, _ new: RecordSlot?) -> Bool {
     var isContested = false
     switch body {
     case .absent:
@@ -67,32 +82,27 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
       body = .building(log)
     case .ordered(var tree):
       body = .absent
-      let (before, after) = (old.flatMap { entry(for: $0, index) }, new.flatMap { entry(for: $0, index) })
+      let (before, after) = (old.flatMap(definition.entry), new.flatMap(definition.entry))
       // Where the values are the same, the new entry takes the place of the old one.
       let isMoved = before != after
       if let before, isMoved { tree.remove(before) }
       if let after {
-        if declaration.isUnique, isMoved {
-          let (left, right) = tree.insertBetween(after)
-          // Entries with the same values lie side by side. Whoever came first was alone, so it is enough to look when the second one comes.
+        if definition.isUnique, isMoved {
+          // Entries with the same values lie side by side. The first of them came alone, so it is enough to look when the second one comes.
+          let (left, right) = tree.neighbours(of: after)
           isContested = (left?.values == after.values || right?.values == after.values) && !after.values.contains(.null)
-        } else {
-          tree.insert(after)
         }
+        tree.insert(after)
       }
       body = .ordered(tree)
     case .geo(var geo):
       body = .absent
-      if let old, let place = place(of: old, declaration) {
-        geo.remove(latitude: place.latitude, longitude: place.longitude, key: old.key)
-      }
-      if let new, let place = place(of: new, declaration) {
-        geo.insert(latitude: place.latitude, longitude: place.longitude, new)
-      }
+      if let old, let place = definition.place(of: old) { geo.remove(old.key, at: place) }
+      if let new, let place = definition.place(of: new) { geo.insert(new, at: place) }
       body = .geo(geo)
     case .text(var text):
       body = .absent
-      let (before, after) = (old.flatMap { texts(of: $0, declaration) }, new.flatMap { texts(of: $0, declaration) })
+      let (before, after) = (old.flatMap(definition.texts), new.flatMap(definition.texts))
       if let new, let after {
         text.update(new, from: before ?? [], to: after)
       } else if let old, let before {
@@ -102,72 +112,46 @@ struct IndexSet<Item: Codable & Identifiable & Sendable>: CollectionIndexes wher
     }
     return isContested
   }
+}
 
-  // MARK: What an index reads of a record
+// MARK: - Building
 
-  /// The value of a record, or `nil` when it does not decode, and then it is in no index.
-  func value(_ slot: RecordSlot) -> DecodedValue<Item>? {
-    do throws(RepositoryError) { return try slot.decoded(coder) } catch { return nil }  // listed by `undecodable`
-  }
-
-  /// As ``value(_:)``, and copies it.
-  func item(_ slot: RecordSlot) -> Item? { value(slot)?.item }
-
-  func entry(for slot: RecordSlot, _ index: Int) -> IndexEntry? {
-    value(slot).map { value in
-      IndexEntry(values: declarations[index].columns.map { $0.value(value.item) }, slot: slot, order: orders[index])
-    }
-  }
-
-  private func place(of slot: RecordSlot, _ declaration: RepositoryIndex<Item>) -> (latitude: Double, longitude: Double)? {
-    guard case .geo(let place) = declaration.kind else { return nil }
-    return item(slot).flatMap(place)
-  }
-
-  private func texts(of slot: RecordSlot, _ declaration: RepositoryIndex<Item>) -> [String]? {
-    guard case .fullText(let texts) = declaration.kind else { return nil }
-    return item(slot).map(texts)
-  }
-
-  // MARK: Building
-
-  /// Begins to note what changes, for an index that is about to be made from the present records.
+extension IndexSet {
+  /// Begins to note what changes, for an index that is about to be built from the present records.
   mutating func startBuilding(_ index: Int) {
     if case .absent = bodies[index] { bodies[index] = .building([]) }
   }
 
-  /// Puts a made index in place, after what has changed since it was begun.
-  mutating func finishBuilding(_ index: Int, _ made: Body) {
+  /// Publishes a built index, after what has changed since ``startBuilding(_:)`` was applied to it.
+  mutating func finishBuilding(_ index: Int, _ built: IndexBody) {
     guard case .building(let log) = bodies[index] else { return }
-    var body = made
-    for (old, new) in log { _ = change(&body, index, old, new) }
+    var body = built
+    for (old, new) in log { _ = change(&body, definitions[index], old, new) }
     bodies[index] = body
   }
 
-  /// Makes an index of records at once, on this thread and as many others as there are cores.
+  /// Builds an index of records at once, on this thread and as many others as there are cores.
   mutating func build(_ index: Int, from records: RecordMap) {
     if !isBuilt(index) { bodies[index] = body(index, over: records.ordered()) }
   }
 
-  /// An index over these records.
+  /// Returns an index over these records.
   ///
   /// Cost: decodes what was not touched yet, reads, and sorts. Blocks: not for the cooperative pool.
-  func body(_ index: Int, over slots: [RecordSlot]) -> Body {
-    let declaration = declarations[index]
-    switch declaration.kind {
+  func body(_ index: Int, over slots: [RecordSlot]) -> IndexBody {
+    let definition = definitions[index]
+    switch definition.kind {
     case .ordered:
-      let entries = ParallelWork.map(slots) { slot in self.entry(for: slot, index) }
-      return .ordered(CountedTree(sorted: ParallelWork.sorted(entries.compactMap { $0 })))
+      let entries = ConcurrentMap.blockingMap(slots) { definition.entry(for: $0) }
+      return .ordered(PersistentTree(sorted: ConcurrentMap.blockingSorted(entries.compactMap { $0 })))
     case .geo:
-      let places = ParallelWork.map(slots) { slot in
-        self.place(of: slot, declaration).flatMap { GeoCoordinate(latitude: $0.latitude, longitude: $0.longitude) }.map { ($0, slot) }
-      }
-      return .geo(GeoIndex(places.compactMap { $0 }, keys: coder.keys.order))
+      let places = ConcurrentMap.blockingMap(slots) { slot in definition.place(of: slot).map { ($0, slot) } }
+      return .geo(GeoIndex(places.compactMap { $0 }, keys: keys))
     case .fullText:
-      let portions = ParallelWork.mapParts(slots) { part in
-        TextPortion(part.compactMap { slot in self.texts(of: slot, declaration).map { (slot, $0) } })
+      let portions = ConcurrentMap.blockingParts(slots) { part in
+        TextPortion(part.compactMap { slot in definition.texts(of: slot).map { (slot, $0) } })
       }
-      return .text(TextIndex(portions, keys: coder.keys.order))
+      return .text(TextIndex(portions, keys: keys))
     }
   }
 }

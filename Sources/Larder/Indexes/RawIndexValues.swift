@@ -2,14 +2,16 @@ internal import Synchronization
 
 /// Whether the values of a type with a raw value have the index values of their raw values, as far as this process has seen.
 ///
-/// A type takes ``IndexableValue/hasExactIndexValues`` over from its raw value, but may make an ``IndexableValue/indexValue`` of its own that
-/// different values share. The type does not tell, so each value that goes into an index, and each constant of a predicate, is looked at.
-/// Where an index value is that of the raw value, it stands for no other value; where one is not, records that an index finds are checked.
+/// A type takes ``IndexableValue/hasExactIndexValues`` over from its raw value, but may make an ``IndexableValue/indexValue`` of its own
+/// that different values share. The type does not tell, so each value that goes into an index, and each constant of a predicate, is
+/// looked at. Where an index value is that of the raw value, it stands for no other value; where one is not, records that an index finds
+/// are checked.
 final class RawIndexValues: Sendable {
   private let isOwnSeen = Atomic(false)
   private static let types = Mutex<[ObjectIdentifier: RawIndexValues]>([:])
 
-  /// Returns what is known of a type, or of the one that an optional wraps; `nil` when it has no raw value, or does not say that it is exact.
+  /// Returns what is known of a type, or of the one that an optional wraps; `nil` when it has no raw value, or does not say that it is
+  /// exact.
   static func of<Value: IndexableValue>(_ type: Value.Type) -> RawIndexValues? {
     let wrapped: Any.Type = (type as? any OptionalType.Type)?.wrapped ?? type
     guard wrapped is any RawRepresentable.Type, type.hasExactIndexValues else { return nil }

@@ -50,7 +50,7 @@ struct GeoRanges: Sendable {
     area.north >= south && area.south <= north && longitudes.contains { $0.overlaps(area.west...area.east) }
   }
 
-  /// The part of an area that is in the box, by angles: 0 to 1.
+  /// Returns the part of an area that is in the box, by angles: 0 to 1.
   func share(of area: GeoArea) -> Double {
     let height = share(area.south...area.north, of: south...north)
     return height * min(1, longitudes.reduce(0) { $0 + share(area.west...area.east, of: $1) })

@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension LocalRepository {
-  /// The least value of a property among the records that meet the query, or `nil` when none does.
+  /// Returns the least value of a property among the records that meet the query, or `nil` when none does.
   ///
   /// Cost: one search where an index gives the order.
   /// - Throws: as ``fetch(_:)``.
@@ -11,7 +11,7 @@ extension LocalRepository {
     try await first(SortColumn(keyPath, .forward), in: query)?[keyPath: keyPath]
   }
 
-  /// The greatest value of a property among the records that meet the query, or `nil` when none does.
+  /// Returns the greatest value of a property among the records that meet the query, or `nil` when none does.
   ///
   /// A NaN is greater than every number. Cost: one search where an index gives the order.
   /// - Throws: as ``fetch(_:)``.
@@ -21,7 +21,7 @@ extension LocalRepository {
     try await first(SortColumn(keyPath, .reverse), in: query)?[keyPath: keyPath]
   }
 
-  /// The least value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  /// Returns the least value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
   ///
   /// A NaN is greater than every number. Cost: one search where an index gives the order.
   /// - Throws: as ``fetch(_:)``.
@@ -31,7 +31,7 @@ extension LocalRepository {
     try await first(SortColumn(indexed: keyPath, .forward), in: query)?[keyPath: keyPath]
   }
 
-  /// The greatest value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  /// Returns the greatest value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
   ///
   /// A NaN is greater than every number. Cost: one search where an index gives the order.
   /// - Throws: as ``fetch(_:)``.
@@ -41,7 +41,7 @@ extension LocalRepository {
     try await first(SortColumn(indexed: keyPath, .reverse), in: query)?[keyPath: keyPath]
   }
 
-  /// The least value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  /// Returns the least value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
   ///
   /// A NaN is greater than every number. Cost: one search where an index gives the order.
   /// - Throws: as ``fetch(_:)``.
@@ -51,7 +51,7 @@ extension LocalRepository {
     try await first(SortColumn(indexed: keyPath, .forward), in: query)?[keyPath: keyPath]
   }
 
-  /// The greatest value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
+  /// Returns the greatest value of a property among the records that meet the query, in the order of an index, or `nil` when none does.
   ///
   /// A NaN is greater than every number. Cost: one search where an index gives the order.
   /// - Throws: as ``fetch(_:)``.
@@ -61,7 +61,7 @@ extension LocalRepository {
     try await first(SortColumn(indexed: keyPath, .reverse), in: query)?[keyPath: keyPath]
   }
 
-  /// The least value of an optional property among the records that meet the query and have one, or `nil` when none does.
+  /// Returns the least value of an optional property among the records that meet the query and have one, or `nil` when none does.
   ///
   /// Cost: some searches where an index gives the order.
   /// - Throws: as ``fetch(_:)``.
@@ -72,7 +72,7 @@ extension LocalRepository {
       keyPath: keyPath]
   }
 
-  /// The greatest value of an optional property among the records that meet the query and have one, or `nil` when none does.
+  /// Returns the greatest value of an optional property among the records that meet the query and have one, or `nil` when none does.
   ///
   /// Cost: some searches where an index gives the order.
   /// - Throws: as ``fetch(_:)``.
@@ -83,10 +83,10 @@ extension LocalRepository {
       keyPath: keyPath]
   }
 
-  /// The record that comes first by a property among those that meet the query.
+  /// Returns the record that comes first by a property among those that meet the query.
   ///
   /// - Parameters:
-  ///   - isLeftOut: Which of the query's records do not count.
+  ///   - isLeftOut: Whether a record of the query does not count.
   ///   - narrowed: Makes the query leave them out, where it has no limit that would then let others in.
   private nonisolated(nonsending) func first(
     _ column: SortColumn<Item>, in query: Query<Item>, unless isLeftOut: (Item) -> Bool = { _ in false },

@@ -2,9 +2,9 @@
 public struct Match<Item: Sendable>: Sendable {
   /// The record.
   public let item: Item
-  /// How far it is from the place of `near`; `nil` for a query without one.
+  /// The distance from the place of `near`; `nil` for a query without one.
   public let distance: Distance?
-  /// How well it matches the words, by BM25: more is better.
+  /// The rank of its words, by BM25: more is better.
   ///
   /// Only the order means something. `nil` for a query without words.
   public let score: Double?
@@ -15,7 +15,7 @@ public struct Match<Item: Sendable>: Sendable {
   /// Made each time it is asked for, which takes longer than to find the record: some 20 µs for a text of 20 words.
   public var extract: TextExtract? { source.flatMap { TextExtract(of: $0.words, from: $0.texts) } }
 
-  /// What an extract is made from.
+  /// The words and texts that an extract is made from.
   struct ExtractSource: Hashable, Sendable {
     let words: TextQuery
     let texts: [String]

@@ -1,4 +1,4 @@
-/// Some results of a query in order, and where to go on.
+/// Some results of a query in order, and the cursor to go on from.
 public struct Page<Item: Sendable>: Sendable {
   /// The results.
   public let items: [Item]
@@ -13,15 +13,15 @@ public struct Page<Item: Sendable>: Sendable {
   }
 }
 
-/// The place of a record in the order of a query: where the next page begins.
+/// The position of a record in the order of a query, behind which the next page begins.
 ///
-/// It names the place by the sorted values and the id, not by a count: whatever is inserted or deleted meanwhile, the next page begins with
-/// the first record behind it, and no record that stays where it is appears twice or is left out. It may be stored, and used in
+/// It names the position by the sorted values and the id, not by a count: whatever is inserted or deleted meanwhile, the next page begins
+/// with the first record behind it, and no record that stays where it is appears twice or is left out. It may be stored, and used in
 /// another launch. It holds the sorted values of one record: treat it as private as the record.
 public struct PageCursor: Hashable, Sendable, Codable {
   let values: [IndexValue]
   let key: String
-  /// What the query sorts by, so that a cursor is not used with another order.
+  /// The order of the query, so that a cursor is not used with another one.
   let order: [String]
 
   private enum CodingKeys: String, CodingKey {
@@ -32,8 +32,9 @@ public struct PageCursor: Hashable, Sendable, Codable {
 }
 
 extension PageCursor {
+  /// Makes the cursor behind the last result of a page.
   /// - Throws: `.unsupported` for an order whose values cannot be written down.
-  init<Item>(_ last: QueryCandidate<Item>, _ query: PreparedQuery<Item>) throws(RepositoryError) {
+  init<Item>(_ last: QueryCandidate<Item>, _ query: Query<Item>) throws(RepositoryError) {
     key = last.slot.key.text
     order = Self.order(query)
     if query.order.isEmpty, let distance = last.distance {
@@ -48,9 +49,10 @@ extension PageCursor {
     }
   }
 
+  /// Refuses a cursor, or a query that cannot have one.
   /// - Throws: `.unsupported` for a query that has no lasting order, or another one than the cursor.
-  static func check<Item>(_ cursor: PageCursor?, _ query: PreparedQuery<Item>) throws(RepositoryError) {
-    if query.words != nil, query.order.isEmpty, query.near == nil {
+  static func check<Item>(_ cursor: PageCursor?, _ query: Query<Item>) throws(RepositoryError) {
+    if query.shape.words != nil, query.order.isEmpty, query.shape.near == nil {
       throw RepositoryError(.unsupported, "ranks change with every write; pages of a matching query need sorted(by:)")
     }
     for column in query.order where column.value == nil { throw notIndexable(column.description) }
@@ -61,27 +63,27 @@ extension PageCursor {
 
   /// Whether a candidate comes after the cursor.
   func isBefore<Item>(_ candidate: QueryCandidate<Item>, _ order: ResultOrder<Item>) throws(RepositoryError) -> Bool {
-    let found: [IndexValue] =
+    let others: [IndexValue] =
       order.columns.isEmpty ? candidate.distance.map { [IndexValue($0)] } ?? [] : order.columns.map { $0.value?(candidate.item) ?? .null }
-    for (position, (mine, other)) in zip(values, found).enumerated() where mine != other {
+    for (position, (mine, other)) in zip(values, others).enumerated() where mine != other {
       let isReversed = order.columns.indices.contains(position) && order.columns[position].isReversed
       return isReversed ? other < mine : mine < other
     }
     return order.keys.isBefore(RecordKey(key), candidate.slot.key)
   }
 
-  /// The values with which an index entry at the cursor begins, behind the equal ones of a span.
-  func values<Item>(after prefix: [IndexValue], _ order: [SortColumn<Item>], _ columns: [IndexColumn<Item>]) -> [IndexValue] {
+  /// Returns the values with which an index entry at the cursor begins, behind the equal ones of a span.
+  func values(after prefix: [IndexValue], _ order: [QueryShape.OrderColumn], _ columns: [IndexDefinition.Column]) -> [IndexValue] {
     var start = prefix
     for column in columns.dropFirst(prefix.count) {
-      guard let position = order.firstIndex(where: { $0.keyPath == column.keyPath }), position < values.count else { break }
+      guard let position = order.firstIndex(where: { $0.keyPath.isSame(as: column.keyPath) }), position < values.count else { break }
       start.append(values[position])
     }
     return start
   }
 
-  private static func order<Item>(_ query: PreparedQuery<Item>) -> [String] {
-    query.order.isEmpty ? (query.near.map { ["near \($0.latitude) \($0.longitude)"] } ?? []) : query.order.map(\.description)
+  private static func order<Item>(_ query: Query<Item>) -> [String] {
+    query.order.isEmpty ? (query.shape.near.map { ["near \($0.latitude) \($0.longitude)"] } ?? []) : query.order.map(\.description)
   }
 
   private static func notIndexable(_ column: String) -> RepositoryError {

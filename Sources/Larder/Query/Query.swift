@@ -1,19 +1,47 @@
-// Query/ is what an app asks of a repository: the Query value, the plan that is made for it, the indexes that the plan uses, and the
-// run of the plan. Invariant: a query sees the records and the indexes of exactly one commit, and gives the same on every backend,
-// whatever is indexed. Called by LocalRepository and Transaction.
+// Query/ holds queries: the public values here, Predicate/ (a #Predicate as closures and constraints), Planning/ (the choice of an index),
+// Running/ (the run of the plan). Invariant: a query sees the records and the indexes of exactly one commit, and gives the same on every
+// backend, whatever is indexed. Called by LocalRepository, RepositorySnapshot, Transaction and LiveResults.
 
 public import Foundation
 
-/// What is asked of a repository: which records, in which order, how many.
+/// A question to a repository: the conditions that records must meet, their order, and how many are wanted.
 ///
 /// ```swift
 /// let best = Query<Spot>().where(#Predicate { $0.country == "JP" && $0.rating >= 4 }).sorted(by: \.rating, .reverse).limit(20)
 /// ```
 ///
-/// Conditions add up: a record must meet all of them. A query is a value and does nothing by itself; ``LocalRepository/explain(_:)`` tells
-/// how it will be answered. Without an order of its own it gives `near` by distance, `matching` by rank, and everything else by id.
+/// Conditions add up: a record must meet all of them. A query is a value that does nothing by itself: give it to
+/// ``LocalRepository/fetch(_:)``, to a ``RepositorySnapshot`` or a ``Transaction``, or follow it with ``LocalRepository/results(of:)``.
+/// Without an order of its own it gives `near` by distance, `matching` by rank, and everything else by id.
+///
+/// Making a query costs a few microseconds; a query that is kept and asked again costs less, since its predicates are analyzed once.
+/// Where a declared ``RepositoryIndex`` fits, a fetch looks at the records that it returns and no others; without one it looks at all
+/// records. ``LocalRepository/explain(_:)`` returns the plan.
+///
+/// ## Topics
+///
+/// ### Conditions
+/// - ``where(_:)``
+/// - ``QueryComparison``
+/// - ``filter(_:)``
+/// - ``strict()``
+///
+/// ### Places and words
+/// - ``near(latitude:longitude:within:)``
+/// - ``within(_:)``
+/// - ``matching(_:)``
+///
+/// ### Limits
+/// - ``limit(_:)``
+/// - ``offset(_:)``
+///
+/// ### Answers
+/// - ``Match``
+/// - ``Page``
+/// - ``PageCursor``
+/// - ``QueryPlan``
 public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
-  /// What plans are made for; kept beside the closures, so that a query that is asked often pays once.
+  /// The part that plans are made for; kept beside the closures, so that a query that is asked often pays once.
   var shape = QueryShape()
   /// The predicates, compiled when they were given.
   private(set) var conjuncts: [Conjunct<Item>] = []
@@ -36,23 +64,28 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
 
   /// Asks for records for which the predicate holds.
   ///
-  /// A declared index is used where it can be: for equality, ranges, `contains` over constants, conjunctions of these, and order. A predicate
-  /// never traps: where one cannot be evaluated (an overflow, a subscript out of range), the fetch throws `.unsupported` with the reason.
+  /// A declared index is used where it can be: for equality, ranges, `contains` over constants, conjunctions of these, and order. A
+  /// predicate never traps: where one cannot be evaluated (an overflow, a subscript out of range), the fetch throws `.unsupported` with
+  /// the reason.
   public func `where`(_ predicate: Predicate<Item>) -> Self {
+    do throws(RepositoryError) {
+      return try CompiledPredicate.conjuncts(of: predicate).reduce(self) { $0.adding($1) }
+    } catch {
+      return changed { $0.shape.failure = $0.shape.failure ?? error }
+    }
+  }
+
+  /// Returns the query with one condition more.
+  func adding(_ conjunct: Conjunct<Item>) -> Self {
     changed { query in
-      do throws(RepositoryError) {
-        let compiled = try CompiledPredicate.conjuncts(of: predicate)
-        query.conjuncts += compiled
-        query.shape.conditions += compiled.map { QueryShape.Condition(constraint: $0.constraint, isExact: $0.isExact) }
-      } catch {
-        query.shape.failure = query.shape.failure ?? error
-      }
+      query.conjuncts.append(conjunct)
+      query.shape.conditions.append(QueryShape.Condition(constraint: conjunct.constraint, isExact: conjunct.isExact))
     }
   }
 
   /// Asks for records for which the closure returns `true`.
   ///
-  /// It is called for each record that meets the other conditions, and no index can help: prefer `where` when a predicate can say it.
+  /// It is called for each record that meets the other conditions, and no index can help: prefer `where` when it can say the same.
   public func filter(_ isIncluded: @escaping @Sendable (Item) -> Bool) -> Self {
     changed { query in
       query.filters.append(isIncluded)
@@ -69,7 +102,7 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   ///   - longitude: Degrees east; whole turns are taken off.
   ///   - within: The greatest distance, included.
   public func near(latitude: Double, longitude: Double, within: Distance? = nil) -> Self {
-    changed { $0.shape.areas.append(.init(latitude: latitude, longitude: longitude, within: within)) }
+    changed { $0.shape.areas.append(.init(latitude: latitude, longitude: longitude, radius: within)) }
   }
 
   /// Asks for records whose place is in a box, edges included; needs a `.geo` index.
@@ -96,12 +129,12 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   /// Records come and go between two fetches: prefer ``LocalRepository/page(_:after:limit:)`` for paging.
   public func offset(_ count: Int) -> Self { changed { $0.skipped = count } }
 
-  /// Asks that no record be left out: every answer to this query throws `.decodingFailed` while a record of the collection does not decode.
+  /// Asks that no record be left out: every answer throws `.decodingFailed` while a record of the collection does not decode.
   ///
-  /// Without it, such records are in no result. Whether one would have met the query cannot be told, so any of them counts. The error says how
-  /// many there are and names their keys by their hashes; ``RepositorySnapshot/undecodable`` lists them. It holds for everything that takes a
-  /// query: of a repository, a snapshot and a transaction; live results and pages; a deletion, which then deletes nothing. Cost: a decode of
-  /// every record that was not touched yet, and a look at what was written since.
+  /// Without it, such records are in no result. Whether one would have met the query cannot be told, so any of them counts. The error has
+  /// their number and the hashes of their keys; ``RepositorySnapshot/undecodable`` lists them. It holds for everything that takes a query:
+  /// of a repository, a snapshot and a transaction; live results and pages; a deletion, which then deletes nothing. Cost: a decode of every
+  /// record that was not touched yet, and a look at what was written since.
   public func strict() -> Self { changed { $0.shape.isStrict = true } }
 
   func changed(_ change: (inout Self) -> Void) -> Self {
@@ -110,15 +143,10 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     return query
   }
 
-  /// The query for those records in which an optional property has a value.
+  /// Returns the query for those records in which an optional property has a value.
   func present<Value: IndexableValue>(_ keyPath: any KeyPath<Item, Value?> & Sendable) -> Self {
-    changed { query in
-      let constraint = Constraint.range(keyPath, lower: Bound(value: .null, isInclusive: false), upper: nil, orNotANumber: false)
-      let part = Conjunct<Item>(constraint: constraint, isExact: true) { (item) throws(RepositoryError) -> Bool in
-        item[keyPath: keyPath] != nil
-      }
-      query.conjuncts.append(part)
-      query.shape.conditions.append(QueryShape.Condition(constraint: constraint, isExact: true))
-    }
+    let constraint = Constraint.range(keyPath, lower: Bound(value: .null, isInclusive: false), upper: nil, orNotANumber: false)
+    return adding(
+      Conjunct(constraint: constraint, isExact: true) { (item) throws(RepositoryError) -> Bool in item[keyPath: keyPath] != nil })
   }
 }

@@ -1,4 +1,4 @@
-/// How a query is answered, as a value that prints as one line.
+/// The plan of a query, as a value that prints as one line.
 ///
 /// ```
 /// ordered(country, rating) [country =, rating >=], order from the index, 12 rows estimated, 12 examined
@@ -6,7 +6,7 @@
 ///
 /// It names indexes and properties, never values.
 public struct QueryPlan: Hashable, Sendable, CustomStringConvertible {
-  /// Where the records come from.
+  /// The source of the records.
   public enum Access: Hashable, Sendable {
     /// Nowhere: no record can meet the query.
     case nothing
@@ -18,7 +18,7 @@ public struct QueryPlan: Hashable, Sendable, CustomStringConvertible {
     case refused
   }
 
-  /// Where the order of the results comes from.
+  /// The source of the order of the results.
   public enum Order: Hashable, Sendable {
     /// Nothing was asked, and the id decides.
     case id
@@ -28,19 +28,19 @@ public struct QueryPlan: Hashable, Sendable, CustomStringConvertible {
     case sorted
   }
 
-  /// Where the records come from.
+  /// The source of the records.
   public let access: Access
   /// The conditions that the index answers: each names a property, and how it is used.
   public let conditions: [String]
-  /// What is checked record by record: the property of a condition, or `predicate`, `filter`, `distance`, `box`.
+  /// The conditions that are checked record by record: the property of a condition, or `predicate`, `filter`, `distance`, `box`.
   public let residual: [String]
-  /// Where the order comes from.
+  /// The source of the order.
   public let order: Order
-  /// How many records the plan expects to look at.
+  /// The number of records that the plan expects to look at.
   public let estimatedRows: Int
-  /// How many records it did look at; `nil` when there were too many to try.
+  /// The number of records that it did look at; `nil` when there were too many to try.
   public let examinedRows: Int?
-  /// Why the query cannot be answered, if it cannot.
+  /// The reason for which the query cannot be answered, if it cannot.
   public let refusal: String?
 
   /// The name of the index that is used, or `nil` when none is.

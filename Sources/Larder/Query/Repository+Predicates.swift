@@ -2,13 +2,13 @@ public import Foundation
 
 // References without arguments, such as `let read = repository.fetch`, mean the calls that take a query.
 extension Repository {
-  /// The records for which the predicate holds, by id.
+  /// Returns the records for which the predicate holds, by id.
   @_disfavoredOverload
   public func fetch(where predicate: Predicate<Item>) async throws(RepositoryError) -> [Item] {
     try await fetch(Query().where(predicate))
   }
 
-  /// The first record by id for which the predicate holds, or `nil` when it holds for none.
+  /// Returns the first record by id for which the predicate holds, or `nil` when it holds for none.
   @_disfavoredOverload
   public func first(where predicate: Predicate<Item>) async throws(RepositoryError) -> Item? {
     try await first(Query().where(predicate))
@@ -22,7 +22,7 @@ extension Repository {
 }
 
 extension LocalRepository {
-  /// The records for which the predicate holds, by id.
+  /// Returns the records for which the predicate holds, by id.
   ///
   /// - Throws: as ``fetch(_:)``.
   @_disfavoredOverload
@@ -30,7 +30,7 @@ extension LocalRepository {
     try await fetch(Query().where(predicate))
   }
 
-  /// The first record by id for which the predicate holds, or `nil` when it holds for none.
+  /// Returns the first record by id for which the predicate holds, or `nil` when it holds for none.
   ///
   /// - Throws: as ``fetch(_:)``.
   @_disfavoredOverload

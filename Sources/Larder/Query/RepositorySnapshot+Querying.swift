@@ -1,18 +1,16 @@
 extension RepositorySnapshot {
-  /// The records that meet the query, in its order; at once, on the calling thread: for the body of a view.
+  /// Returns the records that meet the query, in its order; at once, on the calling thread: for the body of a view.
   ///
-  /// An index is used that had been built when the snapshot was taken: open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``, or
-  /// ask ``LocalRepository/fetch(_:)`` once before. Without it every record is looked at, and decoded at its first touch; an index of words
-  /// is made for this call alone.
+  /// An index is used that had been built when the snapshot was taken: open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``,
+  /// or call ``LocalRepository/fetch(_:)`` once before. Without it every record is looked at, and decoded at its first touch; an index of
+  /// words is built for this call alone.
   /// - Throws: `.unsupported` when the query cannot be evaluated, with the reason; `.decodingFailed` for a ``Query/strict()`` one while a
   ///   record does not decode.
   public func fetch(_ query: Query<Item>) throws(RepositoryError) -> [Item] {
-    try query.shape.check()
-    if let answer = try DirectAnswer(query.shape, CollectionState(records, indexes: indexes)) { return try answer.items(coder) }
-    return try run(query).results().map { $0.item }
+    try run(query).items()
   }
 
-  /// The first record that meets the query, or `nil` when none does.
+  /// Returns the first record that meets the query, or `nil` when none does.
   ///
   /// Cost: as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
@@ -22,18 +20,15 @@ extension RepositorySnapshot {
 
   /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
   ///
-  /// Cost: two searches where an index answers the whole query; for all records, a decode of those that were not touched yet, on the calling
-  /// thread; otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` counts what is stored, for nothing.
+  /// Cost: two searches where an index answers the whole query; for all records, a decode of those that were not touched yet, on the
+  /// calling thread; otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` counts what is stored, for nothing.
   /// - Throws: as ``fetch(_:)``.
   public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
 
-  private func run(_ query: Query<Item>) throws(RepositoryError) -> QueryRun<Item> {
-    let prepared = try PreparedQuery(query)
-    var indexes = (indexes as? IndexSet<Item>) ?? IndexSet([], coder)
+  private func run(_ query: Query<Item>) throws(RepositoryError) -> TypedQueryRun<Item> {
+    let state = CollectionState(records, indexes: indexes)
     // Places and values can be looked at without an index, words cannot.
-    for index in QueryPlanner.usable(prepared.shape, indexes.shapes) where indexes.shapes[index].kind == .fullText {
-      indexes.build(index, from: records)
-    }
-    return try QueryRun(prepared, records: records, indexes: indexes)
+    let missing = indexes.missing(for: query.shape).filter { indexes.definitions[$0].kind == .fullText }
+    return try TypedQueryRun(query, coder, state.building(missing))
   }
 }

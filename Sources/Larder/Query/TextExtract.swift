@@ -4,7 +4,7 @@ public struct TextExtract: Hashable, Sendable, Codable {
   public let text: String
   /// The words that matched, as offsets of characters (`Character`) in ``text``, in order.
   public let highlights: [Range<Int>]
-  /// Which of the record's texts it is from: its place in the declaration of the index.
+  /// The text of the record that it is from, by its position in the declaration of the index.
   public let field: Int
 
   /// Makes an extract by hand, as for a preview.
@@ -40,7 +40,7 @@ private struct Window {
 
   private var range: Range<Int>
   private let matches: [Range<Int>]
-  /// How many different words of the query are here, then how many in all.
+  /// The number of different words of the query here, then of all matches.
   let value: (Int, Int)
 
   init?(of query: TextQuery, in text: String, width: Int) {
@@ -99,7 +99,7 @@ private struct Window {
     return low..<high
   }
 
-  /// Cuts the piece out; bounds that fall inside a character take the whole of it.
+  /// Returns the piece of the text; bounds that fall inside a character take the whole of it.
   func extract(from text: String, field: Int) -> TextExtract {
     var cut = ""
     var places: [Int] = []  // where the characters of the cut begin in the text

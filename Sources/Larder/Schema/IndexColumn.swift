@@ -2,16 +2,16 @@
 public struct IndexColumn<Item>: Sendable {
   let keyPath: any PartialKeyPath<Item> & Sendable
   let isDescending: Bool
-  /// What is known of the index values of a type with a raw value; `nil` for other types.
+  /// The knowledge of the index values of a type with a raw value; `nil` for other types.
   let rawValues: RawIndexValues?
   let value: @Sendable (Item) -> IndexValue
 
-  /// The property from its least value to its greatest.
+  /// Returns a column from the least value of the property to its greatest.
   public static func ascending(_ keyPath: any KeyPath<Item, some IndexableValue> & Sendable) -> Self {
     Self(keyPath, isDescending: false)
   }
 
-  /// The property from its greatest value to its least.
+  /// Returns a column from the greatest value of the property to its least.
   public static func descending(_ keyPath: any KeyPath<Item, some IndexableValue> & Sendable) -> Self {
     Self(keyPath, isDescending: true)
   }

@@ -8,17 +8,17 @@ public import Foundation
 /// enum Kind: String, Codable, IndexableValue { case pier, beach, summit }
 /// ```
 ///
-/// Two values that are equal must have equal index values, and if the type is `Comparable`, its order must be that of its index values. Whether
-/// the converse holds, the type says with ``hasExactIndexValues``: where it does, an index alone answers `==`.
+/// Two values that are equal must have equal index values, and if the type is `Comparable`, its order must be that of its index values.
+/// Whether the converse holds, the type says with ``hasExactIndexValues``: where it does, an index alone answers `==`.
 public protocol IndexableValue: Sendable {
   /// The value as an index sees it.
   var indexValue: IndexValue { get }
 
   /// Whether two values with equal index values are always equal.
   ///
-  /// `false` unless the type says otherwise: then an index finds the records that may be meant, and each is checked. A type with a raw value
-  /// is as exact as that, as long as its index values are those of its raw values: where one is not, the records are checked whatever is said
-  /// here.
+  /// `false` unless the type says otherwise: then an index finds the records that may be meant, and each is checked. A type with a raw
+  /// value is as exact as that, as long as its index values are those of its raw values: where one is not, the records are checked
+  /// whatever is said here.
   static var hasExactIndexValues: Bool { get }
 }
 

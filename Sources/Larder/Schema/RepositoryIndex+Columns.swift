@@ -1,6 +1,6 @@
 // A property that ascends is written as its key path alone, also beside columns with a direction: for two and three columns.
 extension RepositoryIndex {
-  /// An ordered index whose first column has a direction, and whose others ascend.
+  /// Returns an ordered index whose first column has a direction, and whose others ascend.
   public static func ordered<Second: IndexableValue, each Value: IndexableValue>(
     _ first: IndexColumn<Item>, _ second: any KeyPath<Item, Second> & Sendable, _ others: repeat any KeyPath<Item, each Value> & Sendable
   ) -> Self {
@@ -9,12 +9,12 @@ extension RepositoryIndex {
     return ordered(columns)
   }
 
-  /// An ordered index whose last column has a direction.
+  /// Returns an ordered index whose last column has a direction.
   public static func ordered(_ first: any KeyPath<Item, some IndexableValue> & Sendable, _ second: IndexColumn<Item>) -> Self {
     ordered([.ascending(first), second])
   }
 
-  /// An ordered index whose last column has a direction.
+  /// Returns an ordered index whose last column has a direction.
   public static func ordered(
     _ first: any KeyPath<Item, some IndexableValue> & Sendable, _ second: any KeyPath<Item, some IndexableValue> & Sendable,
     _ third: IndexColumn<Item>
@@ -22,7 +22,7 @@ extension RepositoryIndex {
     ordered([.ascending(first), .ascending(second), third])
   }
 
-  /// An ordered index whose second column has a direction.
+  /// Returns an ordered index whose second column has a direction.
   public static func ordered(
     _ first: any KeyPath<Item, some IndexableValue> & Sendable, _ second: IndexColumn<Item>,
     _ third: any KeyPath<Item, some IndexableValue> & Sendable
@@ -30,21 +30,21 @@ extension RepositoryIndex {
     ordered([.ascending(first), second, .ascending(third)])
   }
 
-  /// An ordered index whose second and third column have a direction.
+  /// Returns an ordered index whose second and third column have a direction.
   public static func ordered(
     _ first: any KeyPath<Item, some IndexableValue> & Sendable, _ second: IndexColumn<Item>, _ third: IndexColumn<Item>
   ) -> Self {
     ordered([.ascending(first), second, third])
   }
 
-  /// An ordered index whose first and third column have a direction.
+  /// Returns an ordered index whose first and third column have a direction.
   public static func ordered(
     _ first: IndexColumn<Item>, _ second: any KeyPath<Item, some IndexableValue> & Sendable, _ third: IndexColumn<Item>
   ) -> Self {
     ordered([first, .ascending(second), third])
   }
 
-  /// An ordered index whose first and second column have a direction.
+  /// Returns an ordered index whose first and second column have a direction.
   public static func ordered(
     _ first: IndexColumn<Item>, _ second: IndexColumn<Item>, _ third: any KeyPath<Item, some IndexableValue> & Sendable
   ) -> Self {

@@ -5,9 +5,24 @@
 /// ```
 ///
 /// An index is built when a query first needs it, or at open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``; a unique one
-/// always at open. From then on every commit keeps it up, and a query sees records and indexes of one commit. Cost: memory for the keys; for
-/// each write, in the caller's task, decoding the value once, and some microseconds for each index: about a tenth of a durable save. What is
-/// declared is not stored: indexes may be added and removed at any time.
+/// always at open. From then on every commit keeps it up, and a query sees records and indexes of one commit. What is declared is not
+/// stored: indexes may be added and removed at any time.
+///
+/// Cost: memory for the keys; for each write, in the caller's task, decoding the value once, and some microseconds for each index, about a
+/// tenth of a durable save. A search takes some microseconds among 100,000 records.
+///
+/// ## Topics
+///
+/// ### Equality, ranges and order
+/// - ``IndexColumn``
+/// - ``IndexableValue``
+/// - ``IndexValue``
+///
+/// ### Places and words
+/// - ``BoundingBox``
+/// - ``Distance``
+/// - ``SearchableText``
+/// - ``TextExtract``
 public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable {
   enum Kind: Sendable {
     case ordered(isUnique: Bool)
@@ -16,26 +31,26 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
   }
 
   let kind: Kind
-  /// The values that an ordered index compares, first things first; of the others, the properties that they read.
+  /// The properties that an ordered index compares, the first one first; of the others, the properties that they read.
   let columns: [IndexColumn<Item>]
 
-  /// An index that finds equal values and ranges of the first column, of the second among equals of the first, and so on, and that gives
-  /// records in this order or the reverse.
+  /// Returns an index that finds equal values and ranges of the first column, of the second among equals of the first, and so on, and
+  /// that gives records in this order or the reverse.
   public static func ordered<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
     var list: [IndexColumn<Item>] = []
     repeat list.append(.ascending(each columns))
     return Self(kind: .ordered(isUnique: false), columns: list)
   }
 
-  /// An ordered index with a direction for each column, for queries that sort by several columns in different directions.
+  /// Returns an ordered index with a direction for each column, for queries that sort by several columns in different directions.
   public static func ordered(_ columns: IndexColumn<Item>...) -> Self {
     Self(kind: .ordered(isUnique: false), columns: columns)
   }
 
-  /// An ordered index in which no two records may have the same values.
+  /// Returns an ordered index in which no two records may have the same values.
   ///
-  /// A write that would make two equal throws `.uniqueViolation` and changes nothing; a transaction is judged as a whole, at its end. Values
-  /// that are `nil` are not equal to each other. Records that are equal already when the index is declared are reported in
+  /// A write that would make two equal throws `.uniqueViolation` and changes nothing; a transaction is checked as a whole, at its end.
+  /// Values that are `nil` are not equal to each other. Records that are equal already when the index is declared are reported in
   /// ``OpenReport/duplicates``; they stay, and only new violations are refused.
   public static func unique<each Value: IndexableValue>(_ columns: repeat any KeyPath<Item, each Value> & Sendable) -> Self {
     var list: [IndexColumn<Item>] = []
@@ -43,7 +58,7 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
     return Self(kind: .ordered(isUnique: true), columns: list)
   }
 
-  /// An index of places on Earth, in degrees.
+  /// Returns an index of places on Earth, in degrees.
   ///
   /// Needed by `near` and `within`. Saving a record whose latitude is not between -90 and 90, or whose coordinates are not finite, throws
   /// `.unsupported`; one that is stored already is not in the index. Longitudes are taken around the globe.
@@ -54,7 +69,7 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
       kind: .geo { ($0[keyPath: latitude], $0[keyPath: longitude]) }, columns: [.ascending(latitude), .ascending(longitude)])
   }
 
-  /// An index of places on Earth, in degrees, in which records without a place are left out.
+  /// Returns an index of places on Earth, in degrees, in which records without a place are left out.
   public static func geo(
     _ latitude: any KeyPath<Item, Double?> & Sendable, _ longitude: any KeyPath<Item, Double?> & Sendable
   ) -> Self {
@@ -65,7 +80,7 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
     return Self(kind: .geo(place), columns: [.ascending(latitude), .ascending(longitude)])
   }
 
-  /// An index of the words of one or several texts.
+  /// Returns an index of the words of one or several texts.
   ///
   /// Needed by `matching`. Words are found by the rules of Unicode, without regard to case and diacritics.
   public static func fullText<each Text: SearchableText>(_ texts: repeat any KeyPath<Item, each Text> & Sendable) -> Self {
@@ -96,16 +111,4 @@ extension RepositoryIndex: CustomStringConvertible {
   }
 
   var isUnique: Bool { if case .ordered(isUnique: true) = kind { true } else { false } }
-
-  /// Whether both declare the same.
-  func isSame(as other: Self) -> Bool {
-    let isSameKind =
-      switch (kind, other.kind) {
-      case (.ordered(let isUnique), .ordered(let otherIsUnique)): isUnique == otherIsUnique
-      case (.geo, .geo), (.fullText, .fullText): true
-      default: false
-      }
-    return isSameKind && columns.count == other.columns.count
-      && zip(columns, other.columns).allSatisfy { $0.keyPath == $1.keyPath && $0.isDescending == $1.isDescending }
-  }
 }

@@ -14,13 +14,13 @@ import Testing
       let things = try await LocalRepository(inMemory: RepositorySchema<Thing>("things", indexes: declared))
       try await things.save(contentsOf: (0..<60).map { Thing.random($0, using: &random) })
       let before = try things.core.collectionState(things.collection).records.ordered()
-      try change(things) { indexes in for index in declared.indices { indexes.startBuilding(index) } }
+      change(things) { indexes in for index in declared.indices { indexes.startBuilding(index) } }
 
       // Saved again, new, gone, and gone after it was saved again.
       let saved = (40..<90).map { Thing.random($0, using: &random) }
       try await things.save(contentsOf: saved)
       for id in [0, 45, 89] { try await things.delete(id - 500) }
-      try change(things) { indexes in
+      change(things) { indexes in
         for index in declared.indices { indexes.finishBuilding(index, indexes.body(index, over: before)) }
       }
 
@@ -42,11 +42,7 @@ import Testing
   }
 
   /// Puts changed indexes in the place of the published ones, as the executor does when it begins and ends a build.
-  private func change(_ things: LocalRepository<Thing>, _ body: (inout Larder.IndexSet<Thing>) -> Void) throws {
-    try things.core.published.withLock { state in
-      var indexes = try #require(state.collections[things.collection].indexes as? Larder.IndexSet<Thing>)
-      body(&indexes)
-      state.collections[things.collection].indexes = indexes
-    }
+  private func change(_ things: LocalRepository<Thing>, _ body: (inout Larder.IndexSet) -> Void) {
+    things.core.published.withLock { state in body(&state.collections[things.collection].indexes) }
   }
 }

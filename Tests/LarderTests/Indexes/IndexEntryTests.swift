@@ -61,7 +61,7 @@ import Testing
   @Test(arguments: [[false, false], [true, false], [false, true], [true, true]])
   func aPrefixBoundsTheGroupOfItsEntries(_ columns: [Bool]) {
     let mask = columns
-    var tree = CountedTree<IndexEntry>(nodeLimit: 4)
+    var tree = PersistentTree<IndexEntry>()
     for letter in ["a", "b", "c"] {
       for number in 0..<20 { for key in ["x", "y"] { tree.insert(entry([letter, number], key, descending: mask)) } }
     }

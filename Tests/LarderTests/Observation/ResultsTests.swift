@@ -163,7 +163,7 @@ import Testing
 
   @Test func resultsDoNotKeepTheStoreNorOldRecords() async throws {
     var registers: Registers? = try await repository()
-    weak let queue = registers?.core
+    weak let core = registers?.core
     weak let slot = registers?.snapshot.records[RecordKey("1")]
     var results = try #require(registers?.results(of: Self.best.limit(1))).makeAsyncIterator()
     _ = try await results.next()
@@ -173,7 +173,7 @@ import Testing
     _ = try await results.next()
     #expect(slot == nil, "what was replaced is not kept once the reader has followed")
     registers = nil
-    try await until { queue == nil }
+    try await until { core == nil }
     let end = try await results.next()
     #expect(end == nil)
   }

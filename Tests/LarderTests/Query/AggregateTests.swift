@@ -39,8 +39,8 @@ import Testing
     let things = try await LocalRepository(backend: try place.makeBackend(), schema: schema, options: .init(durability: .buffered))
     var random = SeededGenerator(7)
     try await things.save(contentsOf: (0..<200).map { Thing.random($0, using: &random) })
-    let run = try await things.readyRun(PreparedQuery(Query().where(#Predicate { $0.country == "JP" && $0.rating > 2 })))
-    #expect(run.isPlain)
+    let run = try await things.readyRun(Query().where(#Predicate { $0.country == "JP" && $0.rating > 2 }))
+    #expect(run.run.isExact)
     let count = try run.count()
     let found = try run.results().count
     #expect(count == found)

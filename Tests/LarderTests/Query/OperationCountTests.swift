@@ -77,12 +77,12 @@ import Testing
 
   @Test func anIndexOfWordsIsMadeOfFewPartsInOrder() {
     let numbers = Array(0..<100_000)
-    let parts = ParallelWork.mapParts(numbers) { Array($0) }
+    let parts = ConcurrentMap.blockingParts(numbers) { Array($0) }
     #expect(parts.count <= 2 * ProcessInfo.processInfo.activeProcessorCount)
     let isWhole = parts.flatMap(\.self) == numbers
     #expect(isWhole)
-    #expect(ParallelWork.mapParts(Array(0..<1_000)) { Array($0) }.count == 1)
-    #expect(ParallelWork.mapParts([Int]()) { Array($0) }.isEmpty)
+    #expect(ConcurrentMap.blockingParts(Array(0..<1_000)) { Array($0) }.count == 1)
+    #expect(ConcurrentMap.blockingParts([Int]()) { Array($0) }.isEmpty)
     let slot = { (key: String) in RecordSlot(key: RecordKey(key), revision: Revision(1), schemaVersion: 1, value: Data()) }
     let portion = TextPortion([(slot("a"), ["wind and tide", "a pier"]), (slot("b"), ["tide, tide"])])
     #expect(portion.terms.map(\.text) == ["a", "and", "pier", "tide", "wind"])

@@ -57,7 +57,7 @@ import Testing
       })
     let query = Query<Thing>().sorted(by: \.country, isReversed ? .reverse : .forward)
     let cursor = try #require(try await things.page(query, limit: 700).next)
-    let run = try await things.readyRun(try PreparedQuery(query.limit(11)))
+    let run = try await things.readyRun(query.limit(11))
     var examined = 0
     let found = try run.results(after: cursor, examined: &examined)
     #expect(found.map(\.item.id) == (isReversed ? Array(100..<111) : Array(200..<211)))

@@ -1,5 +1,5 @@
-/// What a node of the index knows of the places below it: the box around their points in space, and their ranges on the map.
-struct GeoArea: SummaryTreeSummary {
+/// The extent of the places below a node of the index: the box around their points in space, and their ranges on the map.
+struct GeoArea: TreeSummary {
   private(set) var low: SpherePoint
   private(set) var high: SpherePoint
   private(set) var south: Double
@@ -21,7 +21,7 @@ struct GeoArea: SummaryTreeSummary {
     (west, east) = (min(west, other.west), max(east, other.east))
   }
 
-  /// The square of the distance in space to the nearest point of the box.
+  /// Returns the square of the distance in space to the nearest point of the box.
   func leastSquaredChord(to point: SpherePoint) -> Double {
     let dx = max(low.x - point.x, 0, point.x - high.x)
     let dy = max(low.y - point.y, 0, point.y - high.y)
@@ -29,7 +29,7 @@ struct GeoArea: SummaryTreeSummary {
     return dx * dx + dy * dy + dz * dz
   }
 
-  /// The square of the distance in space to the farthest corner of the box.
+  /// Returns the square of the distance in space to the farthest corner of the box.
   func mostSquaredChord(to point: SpherePoint) -> Double {
     let dx = max(point.x - low.x, high.x - point.x)
     let dy = max(point.y - low.y, high.y - point.y)
@@ -39,7 +39,7 @@ struct GeoArea: SummaryTreeSummary {
 }
 
 /// A record in the index, with its place as degrees and as a point.
-struct GeoEntry: SummaryTreeEntry {
+struct GeoEntry: TreeEntry {
   typealias Summary = GeoArea
 
   let cell: UInt64
@@ -57,17 +57,17 @@ struct GeoEntry: SummaryTreeEntry {
   var key: GeoKey { GeoKey(cell: cell, key: slot.key) }
   static var leafCapacity: Int { 24 }
 
-  /// The key that an entry at a place has.
+  /// Returns the key of an entry at a place.
   static func key(_ place: GeoCoordinate, _ key: RecordKey) -> GeoKey { GeoKey(cell: cell(SpherePoint(place)), key: key) }
 
-  /// The cell of a point on a curve that fills space, so that places with near cells are near each other.
+  /// Returns the cell of a point on a curve that fills space, so that places with near cells are near each other.
   ///
   /// Interleaved bits of the three coordinates (G. M. Morton, 1966), 21 of each: a cell is about six metres wide.
   private static func cell(_ point: SpherePoint) -> UInt64 {
     spread(point.x) | spread(point.y) << 1 | spread(point.z) << 2
   }
 
-  /// The 21 bits of a coordinate, with two zeros between each and the next.
+  /// Returns the 21 bits of a coordinate, with two zeros between each and the next.
   private static func spread(_ coordinate: Double) -> UInt64 {
     var bits = UInt64(max(0, min(0x1F_FFFF, (coordinate + 1) * 0x10_0000)))
     bits = (bits | bits << 32) & 0x001F_0000_0000_FFFF

@@ -49,7 +49,7 @@ extension GeoIndex {
 /// A node, or an entry whose distance was not measured yet.
 private struct Candidate: Comparable {
   enum Content {
-    case node(SummaryTreeNode<GeoEntry>)
+    case node(PersistentTreeNode<GeoEntry>)
     case entry(GeoCoordinate, RecordSlot)
   }
 

@@ -1,9 +1,8 @@
-/// Where the records are: finds the nearest ones, and those in a box.
+/// The places of records: finds the nearest ones, and those in a box.
 ///
-/// A copy costs O(1), an edit O(log n). Places that are none (NaN, infinity, a latitude beyond ±90) are not indexed: inserting and
-/// removing them does nothing. Longitudes beyond ±180 are wrapped.
+/// A copy costs O(1), an edit O(log n).
 struct GeoIndex: Sendable {
-  private(set) var tree: SummaryTree<GeoEntry>
+  private(set) var tree: PersistentTree<GeoEntry>
   /// The order of records at one distance.
   let keys: KeyOrder
 
@@ -19,20 +18,17 @@ struct GeoIndex: Sendable {
       if let last = unique.last, last.key == entry.key { unique.removeLast() }
       unique.append(entry)
     }
-    tree = SummaryTree(sorted: unique)
+    tree = PersistentTree(sorted: unique)
   }
 
   var count: Int { tree.count }
 
-  /// Adds a record, or takes its place if it is there already with the same coordinates.
-  mutating func insert(latitude: Double, longitude: Double, _ slot: RecordSlot) {
-    guard let place = GeoCoordinate(latitude: latitude, longitude: longitude) else { return }
-    tree.insert(GeoEntry(place, slot))
-  }
+  /// Inserts a record, or replaces the one that has its key and its place.
+  mutating func insert(_ slot: RecordSlot, at place: GeoCoordinate) { tree.insert(GeoEntry(place, slot)) }
 
-  /// Removes the record with a key from the place where it was inserted; whether it was there.
-  @discardableResult mutating func remove(latitude: Double, longitude: Double, key: RecordKey) -> Bool {
-    guard let place = GeoCoordinate(latitude: latitude, longitude: longitude) else { return false }
+  /// Removes the record with a key from the place where it was inserted.
+  /// - Returns: Whether it was there.
+  @discardableResult mutating func remove(_ key: RecordKey, at place: GeoCoordinate) -> Bool {
     let key = GeoEntry.key(place, key)
     // The record may be elsewhere in the same cell by now.
     guard tree.find(key)?.place == place else { return false }
@@ -42,28 +38,28 @@ struct GeoIndex: Sendable {
 
 extension GeoIndex {
   /// Visits the records in a box, in no order that means anything, until `visit` returns false.
-  func within(_ box: BoundingBox, _ visit: (RecordSlot) -> Bool) {
+  func forEach(in box: BoundingBox, _ visit: (RecordSlot) -> Bool) {
     guard let ranges = GeoRanges(box) else { return }
-    _ = Self.within(ranges, tree.root, visit)
+    _ = Self.forEach(in: ranges, below: tree.root, visit)
   }
 
-  private static func within(_ ranges: GeoRanges, _ node: SummaryTreeNode<GeoEntry>, _ visit: (RecordSlot) -> Bool) -> Bool {
+  private static func forEach(in ranges: GeoRanges, below node: PersistentTreeNode<GeoEntry>, _ visit: (RecordSlot) -> Bool) -> Bool {
     switch node {
     case .leaf(let entries):
       for entry in entries where ranges.contains(entry.place) && !visit(entry.slot) { return false }
     case .inner(let children):
-      for child in children where ranges.overlaps(child.summary) && !within(ranges, child.node, visit) { return false }
+      for child in children where ranges.overlaps(child.summary) && !forEach(in: ranges, below: child.node, visit) { return false }
     }
     return true
   }
 
-  /// About how many records are in a box, by looking at some hundred nodes at most.
+  /// Returns about how many records are in a box, from some hundred nodes at most.
   func estimate(_ box: BoundingBox) -> Int {
     guard let ranges = GeoRanges(box) else { return 0 }
     return estimate { ranges.overlaps($0) ? ranges.share(of: $0) : 0 }
   }
 
-  /// About how many records are within a distance in metres, by looking at some hundred nodes at most.
+  /// Returns about how many records are within a distance in metres, from some hundred nodes at most.
   func estimate(latitude: Double, longitude: Double, within meters: Double) -> Int {
     guard let center = GeoCoordinate(latitude: latitude, longitude: longitude), meters >= 0 else { return 0 }
     let (point, limit) = (SpherePoint(center), GreatCircle.mostSquaredChord(within: meters))
@@ -81,7 +77,7 @@ extension GeoIndex {
     var sum = 0.0
     var budget = 256
     while !level.isEmpty {
-      var next: [SummaryTreeNode<GeoEntry>] = []
+      var next: [PersistentTreeNode<GeoEntry>] = []
       for case .inner(let children) in level {
         budget -= children.count
         for child in children {

@@ -17,7 +17,7 @@ struct GeoCoordinate: Hashable, Sendable {
     self.longitude = Self.wrapped(longitude)
   }
 
-  /// The longitude of the same meridian in -180 ..< 180; exact.
+  /// Returns the longitude of the same meridian in -180 ..< 180; exact.
   static func wrapped(_ longitude: Double) -> Double {
     if longitude >= -180, longitude < 180 { return longitude }
     let turned = longitude.truncatingRemainder(dividingBy: 360)
@@ -33,10 +33,11 @@ enum GreatCircle {
   /// Geodesy 74, 2000).
   static let earthRadius = 6_371_008.8
 
-  /// The great-circle distance in metres.
+  /// Returns the great-circle distance in metres.
   ///
-  /// By the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984). The haversine `h` alone is inexact near the antipode, where it is close to 1; so `1 - h` is computed by itself, as a sum of terms
-  /// that are not negative, and the angle taken from both.
+  /// By the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68, 1984). The haversine `h` alone is inexact
+  /// near the antipode, where it is close to 1; so `1 - h` is computed by itself, as a sum of terms that are not negative, and the angle
+  /// taken from both.
   static func distance(_ a: GeoCoordinate, _ b: GeoCoordinate) -> Double {
     let halfTurn = radians((b.longitude - a.longitude).remainder(dividingBy: 360)) / 2
     let product = cos(radians(a.latitude)) * cos(radians(b.latitude))
@@ -49,7 +50,7 @@ enum GreatCircle {
 
   static func radians(_ degrees: Double) -> Double { degrees * (.pi / 180) }
 
-  /// A distance in metres that no two places are nearer than whose points on the unit sphere have this chord between them.
+  /// Returns a distance in metres that no two places are nearer than whose points on the unit sphere have this chord between them.
   ///
   /// It is a bound for pruning only: a margin makes up for the rounding of both ways to compute a distance.
   static func leastDistance(squaredChord: Double) -> Double {
@@ -57,7 +58,7 @@ enum GreatCircle {
     return chord <= 0 ? 0 : 2 * earthRadius * asin(min(1, chord / 2)) * (1 - 1e-12)
   }
 
-  /// The squared chord that places within a distance do not exceed, with the same margin.
+  /// Returns the squared chord that places within a distance do not exceed, with the same margin.
   static func mostSquaredChord(within meters: Double) -> Double {
     let angle = meters / earthRadius / 2
     guard angle < .pi / 2 else { return .infinity }

@@ -47,7 +47,7 @@ struct TextFolding {
     }
   }
 
-  /// The word in small letters if it is ASCII, which most are.
+  /// Returns the word in small letters if it is ASCII, which most are.
   private static func lowercased(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Term? {
     var isASCII = true
     let text = String(unsafeUninitializedCapacity: bytes.count) { buffer in

@@ -7,11 +7,11 @@ struct TextMatch: Sendable {
 }
 
 extension TextIndex {
-  /// The records that hold all words, best first, those with equal scores by key.
+  /// Returns the records that hold all words, best first, those with equal scores by key.
   ///
   /// A word matches if it is equal when folded; a prefix also matches any word that begins with it, and counts like one word in all these
   /// spellings. Records that hold a prefix as a word of its own come before those that do not. No words match nothing.
-  /// - Parameter limit: how many to return at most; with few, the search costs little more than reading the words' lists.
+  /// - Parameter limit: The greatest number to return; with few, the search costs little more than reading the words' lists.
   func search(_ text: String, limit: Int = .max) -> [TextMatch] {
     search(TextQuery(text), limit: limit)
   }
@@ -20,7 +20,7 @@ extension TextIndex {
     guard limit > 0, let lists = lists(for: query), !lists.contains(where: \.isEmpty) else { return [] }
     let ranking = BM25(records: documents.count, words: wordCount)
     let weights = lists.map { ranking.weight(matches: $0.count) }
-    var best = BestMatches(documents: SummaryTreeCursor(documents), keys: keys, limit: limit)
+    var best = BestMatches(documents: PersistentTreeCursor(documents), keys: keys, limit: limit)
     // The shortest list leads, the next longer ones are asked first; their scores are added in this order.
     let order = lists.indices.sorted { lists[$0].count < lists[$1].count }
     let leadWeight = weights[order[0]]
@@ -54,7 +54,7 @@ extension TextIndex {
     return best.sorted()
   }
 
-  /// About how many records a search finds: never fewer than it does, unless very many words begin with a prefix.
+  /// Returns about how many records a search finds: never fewer than it does, unless very many words begin with a prefix.
   func estimate(_ query: TextQuery) -> Int {
     if query.isImpossible { return 0 }
     var least = documents.count
@@ -73,13 +73,13 @@ extension TextIndex {
     return least
   }
 
-  /// The lists of the words in the order of the query, the prefixes' at the end; `nil` for no words.
+  /// Returns the lists of the words in the order of the query, the prefixes' at the end; `nil` for no words.
   private func lists(for query: TextQuery) -> [PostingList]? {
     if query.isImpossible { return nil }
-    var lists = query.words.map { PostingList.tree(terms.find($0)?.postings ?? SummaryTree()) }
+    var lists = query.words.map { PostingList.tree(terms.find($0)?.postings ?? PersistentTree()) }
     if lists.contains(where: \.isEmpty) { return lists }
     for prefix in query.prefixes {
-      var spellings: [SummaryTree<TextPosting>] = []
+      var spellings: [PersistentTree<TextPosting>] = []
       terms.forEach(from: prefix) { entry in
         guard entry.term.hasPrefix(prefix) else { return false }
         spellings.append(entry.postings)
@@ -105,7 +105,7 @@ private struct BestMatches {
     static func == (left: Candidate, right: Candidate) -> Bool { left.document.number == right.document.number }
   }
 
-  private var documents: SummaryTreeCursor<TextDocument>
+  private var documents: PersistentTreeCursor<TextDocument>
   private let keys: KeyOrder
   private let limit: Int
   /// A heap only if there is a limit, else all.
@@ -117,7 +117,7 @@ private struct BestMatches {
   /// A score below which no record is taken, with room for the rounding of sums.
   var least: Double { worst * (1 - 1e-9) }
 
-  init(documents: SummaryTreeCursor<TextDocument>, keys: KeyOrder, limit: Int) {
+  init(documents: PersistentTreeCursor<TextDocument>, keys: KeyOrder, limit: Int) {
     (self.documents, self.keys, self.limit) = (documents, keys, limit)
   }
 

@@ -1,14 +1,14 @@
-/// Which records hold which words: finds those that hold all words of a query, best first.
+/// The words of records: finds those that hold all words of a query, best first.
 ///
 /// A copy costs O(1); adding or removing a record O(log n) for each of its words. A record may have several texts, which count as one.
 /// Records without a word are not in the index.
 struct TextIndex: Sendable {
-  var terms = SummaryTree<TermEntry>()
-  var documents = SummaryTree<TextDocument>()
-  var numbers = SummaryTree<TextNumber>()
+  var terms = PersistentTree<TermEntry>()
+  var documents = PersistentTree<TextDocument>()
+  var numbers = PersistentTree<TextNumber>()
   var wordCount = 0
   var nextNumber: UInt32 = 0
-  private var free = SummaryTree<FreeNumber>()
+  private var free = PersistentTree<FreeNumber>()
 
   /// The order of records with equal scores.
   let keys: KeyOrder
@@ -22,7 +22,7 @@ struct TextIndex: Sendable {
 
   private func ordered(_ key: RecordKey) -> OrderedKey { OrderedKey(key: key, order: keys) }
 
-  /// How many records are in the index.
+  /// The number of records in the index.
   var count: Int { documents.count }
 
   /// Adds a record; if its key is in the index already, nothing happens and the result is false.
@@ -30,7 +30,7 @@ struct TextIndex: Sendable {
     guard numbers.find(ordered(slot.key)) == nil else { return false }
     let (frequencies, length) = Self.count(texts)
     guard length > 0 else { return true }
-    let number = takeNumber()
+    let number = freeNumber()
     let rank = rank(of: slot.key)
     numbers.insert(TextNumber(key: ordered(slot.key), number: number, rank: rank))
     documents.insert(TextDocument(number: number, length: length, rank: rank, slot: slot))
@@ -77,7 +77,7 @@ struct TextIndex: Sendable {
 
   private mutating func add(_ posting: TextPosting, to term: Term) {
     if !terms.update(term, { $0.postings.insert(posting) }) {
-      terms.insert(TermEntry(term: term, postings: SummaryTree(sorted: [posting])))
+      terms.insert(TermEntry(term: term, postings: PersistentTree(sorted: [posting])))
     }
   }
 
@@ -115,7 +115,8 @@ struct TextIndex: Sendable {
     return (frequencies, length)
   }
 
-  private mutating func takeNumber() -> UInt32 {
+  /// Returns a number that no record has, the least of those given back first.
+  private mutating func freeNumber() -> UInt32 {
     if let number = free.first?.key {
       free.remove(number)
       return number
@@ -127,10 +128,10 @@ struct TextIndex: Sendable {
 
 extension TextIndex {
   static var firstRank: UInt64 { 1 << 62 }
-  /// The room between ranks at first: 2⁴⁰, less for more than four million records.
+  /// Returns the room between ranks at first: 2⁴⁰, less for more than four million records.
   static func rankStep(count: Int) -> UInt64 { min(1 << 40, (1 << 62) / UInt64(max(1, count))) }
 
-  /// A rank between those beside a key; the same as one of them if there is no room left.
+  /// Returns a rank between those beside a key; the same as one of them if there is no room left.
   private func rank(of key: RecordKey) -> UInt64 {
     // Keys often ascend: a short step leaves room for the next.
     let stride: UInt64 = 1 << 24

@@ -59,18 +59,18 @@ extension TextIndex {
     var ranks = [UInt64](repeating: 0, count: slots.count)
     for (place, number) in order.enumerated() { ranks[number] = Self.firstRank + UInt64(place) * step }
 
-    documents = SummaryTree(
+    documents = PersistentTree(
       sorted: slots.indices.map { TextDocument(number: UInt32($0), length: lengths[$0], rank: ranks[$0], slot: slots[$0]) })
-    numbers = SummaryTree(
+    numbers = PersistentTree(
       sorted: order.map { TextNumber(key: OrderedKey(key: slots[$0].key, order: keys), number: UInt32($0), rank: ranks[$0]) })
     nextNumber = UInt32(slots.count)
     wordCount = lengths.reduce(0) { $0 + Int($1) }
 
     let starts = portions.indices.map { index in UInt32(portions[..<index].reduce(0) { $0 + $1.slots.count }) }
-    terms = SummaryTree(sorted: ParallelWork.map(Self.merged(portions)) { $0.entry(portions, starts) })
+    terms = PersistentTree(sorted: ConcurrentMap.blockingMap(Self.merged(portions)) { $0.entry(portions, starts) })
   }
 
-  /// The words of all portions in order, each with the places where it is.
+  /// Returns the words of all portions in order, each with the positions where it is.
   private static func merged(_ portions: [TextPortion]) -> [JoinedTerm] {
     var joined: [JoinedTerm] = []
     var next = portions.map { _ in 0 }
@@ -96,7 +96,7 @@ private struct JoinedTerm: Sendable {
   let term: Term
   let places: [(portion: Int, place: Int)]
 
-  /// The word with its records; each portion's numbers begin at its start.
+  /// Returns the word with its records; each portion's numbers begin at its start.
   func entry(_ portions: [TextPortion], _ starts: [UInt32]) -> TermEntry {
     var postings: [TextPosting] = []
     postings.reserveCapacity(places.reduce(0) { $0 + portions[$1.portion].postings[$1.place].count })
@@ -106,6 +106,6 @@ private struct JoinedTerm: Sendable {
           TextPosting(number: posting.number + starts[portion], frequency: posting.frequency, length: posting.length))
       }
     }
-    return TermEntry(term: term, postings: SummaryTree(sorted: postings))
+    return TermEntry(term: term, postings: PersistentTree(sorted: postings))
   }
 }

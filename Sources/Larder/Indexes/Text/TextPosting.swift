@@ -1,5 +1,5 @@
 /// That a word is in a record: how often, and how many words the record has, which ranking needs for each.
-struct TextPosting: SummaryTreeEntry {
+struct TextPosting: TreeEntry {
   typealias Summary = NoSummary<TextPosting>
 
   /// The number of the record in the index; small, and given again after a removal.
@@ -11,11 +11,11 @@ struct TextPosting: SummaryTreeEntry {
 }
 
 /// A word with the records that hold it.
-struct TermEntry: SummaryTreeEntry {
+struct TermEntry: TreeEntry {
   typealias Summary = NoSummary<TermEntry>
 
   let term: Term
-  var postings: SummaryTree<TextPosting>
+  var postings: PersistentTree<TextPosting>
 
   var key: Term { term }
   /// Few, as copying a leaf counts the references of all its lists.
@@ -23,7 +23,7 @@ struct TermEntry: SummaryTreeEntry {
 }
 
 /// A record by its number.
-struct TextDocument: SummaryTreeEntry {
+struct TextDocument: TreeEntry {
   typealias Summary = NoSummary<TextDocument>
 
   let number: UInt32
@@ -41,7 +41,7 @@ struct TextDocument: SummaryTreeEntry {
 }
 
 /// The number of a record by its key.
-struct TextNumber: SummaryTreeEntry {
+struct TextNumber: TreeEntry {
   typealias Summary = NoSummary<TextNumber>
 
   let key: OrderedKey
@@ -50,7 +50,7 @@ struct TextNumber: SummaryTreeEntry {
 }
 
 /// A number that no record has any more.
-struct FreeNumber: SummaryTreeEntry {
+struct FreeNumber: TreeEntry {
   typealias Summary = NoSummary<FreeNumber>
 
   let key: UInt32

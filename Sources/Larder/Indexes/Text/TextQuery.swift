@@ -11,7 +11,7 @@ struct TextQuery: Hashable, Sendable {
 
   /// Takes the words of a text.
   ///
-  /// The last word may be the beginning of one, unless white space follows it: then whoever types has finished it.
+  /// The last word may be the beginning of one, unless white space follows it: then it is finished.
   init(_ text: String) {
     var folding = TextFolding()
     var all: [Term] = []
@@ -23,7 +23,7 @@ struct TextQuery: Hashable, Sendable {
     words = all.filter { seen.insert($0).inserted }
   }
 
-  /// A query for what both ask for.
+  /// Returns a query for what both ask for.
   func intersection(_ other: TextQuery) -> TextQuery {
     var both = self
     both.isImpossible = isImpossible || other.isImpossible
@@ -47,7 +47,7 @@ struct TextQuery: Hashable, Sendable {
     return open.isEmpty && missing.isEmpty
   }
 
-  /// The place of what a word of a text matches, among the words and behind them the prefixes; `nil` when it matches nothing.
+  /// Returns the position of what a word of a text matches, among the words and behind them the prefixes; `nil` when it matches nothing.
   func place(of term: Term) -> Int? {
     words.firstIndex(of: term) ?? prefixes.firstIndex { term.hasPrefix($0) }.map { words.count + $0 }
   }
@@ -55,7 +55,8 @@ struct TextQuery: Hashable, Sendable {
 
 /// Ranking by Okapi BM25, with k₁ = 1.2 and b = 0.75.
 ///
-/// After S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. The weight of a word is `ln(1 + (N - n + 0.5) / (n + 0.5))` for n of N records, which is never negative (as Apache Lucene has it).
+/// After S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009. The weight of a word is
+/// `ln(1 + (N - n + 0.5) / (n + 0.5))` for n of N records, which is never negative (as Apache Lucene has it).
 struct BM25: Sendable {
   private static let k1 = 1.2
   private static let b = 0.75

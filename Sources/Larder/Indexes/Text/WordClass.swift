@@ -1,4 +1,4 @@
-/// What a scalar is to the rules of word boundaries, after the property Word_Break of Unicode (UAX #29).
+/// The class of a scalar in the rules of word boundaries, after the property Word_Break of Unicode (UAX #29).
 ///
 /// Swift has no public access to that property, so the classes follow from the general category and others; ``WordSegmentation`` lists
 /// what differs.
@@ -69,7 +69,7 @@ enum WordClass: UInt8 {
     }
   }
 
-  /// The class of scalars that their category does not tell.
+  /// Returns the class of scalars that their category does not tell.
   private static func listed(_ code: UInt32) -> WordClass? {
     switch code {
     case 0x85: .newline

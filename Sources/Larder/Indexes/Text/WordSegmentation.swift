@@ -36,7 +36,7 @@ private struct WordScanner {
     return byte < 0x80 ? ascii[Int(byte)] : byte < 0xC0 ? .continuation : WordClass(scalar(at: index))
   }
 
-  /// The scalar whose bytes begin at an index; a string's bytes are always valid.
+  /// Returns the scalar whose bytes begin at an offset; a string's bytes are always valid.
   private func scalar(at index: Int) -> Unicode.Scalar {
     let lead = bytes[index]
     let length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4
@@ -90,7 +90,7 @@ private struct WordScanner {
     }
   }
 
-  /// The next class that does not extend the one before, and the place after it.
+  /// Returns the next class that does not extend the one before, and the offset after it.
   private func nextBase(_ index: inout Int) -> WordClass? {
     while index < bytes.count {
       let found = wordClass(index)

@@ -38,8 +38,8 @@ where Item.ID: Hashable & Codable & Sendable {
   private let source: ChangeSource
   private let coder: RecordCoder<Item>
 
-  init(_ queue: StoreCore, _ collection: Int, _ coder: RecordCoder<Item>, since: Revision?) {
-    source = ChangeSource(queue, collection, since: since)
+  init(_ core: StoreCore, _ collection: Int, _ coder: RecordCoder<Item>, since: Revision?) {
+    source = ChangeSource(core, collection, since: since)
     self.coder = coder
   }
 
@@ -116,7 +116,7 @@ final class ChangeSource: Sendable {
     let horizon: Revision
   }
 
-  private weak let queue: StoreCore?
+  private weak let core: StoreCore?
   private let collection: Int
   private let since: Revision?
   /// The start that the first iterator takes.
@@ -127,13 +127,13 @@ final class ChangeSource: Sendable {
   /// The commit up to which the readers have been told.
   var revision: Revision { Swift.max(begin, progress.revision) }
 
-  init(_ queue: StoreCore, _ collection: Int, since: Revision?) {
-    self.queue = queue
+  init(_ core: StoreCore, _ collection: Int, since: Revision?) {
+    self.core = core
     self.collection = collection
     self.since = since
-    let start = Self.start(queue, collection, since: since)
+    let start = Self.start(core, collection, since: since)
     begin = start.begin
-    progress = queue.hub.progress
+    progress = core.hub.progress
     first = Mutex(start)
   }
 
@@ -142,22 +142,22 @@ final class ChangeSource: Sendable {
       defer { first = nil }
       return first
     }
-    return taken ?? Self.start(queue, collection, since: since)
+    return taken ?? Self.start(core, collection, since: since)
   }
 
-  private static func start(_ queue: StoreCore?, _ collection: Int, since: Revision?) -> Start {
+  private static func start(_ core: StoreCore?, _ collection: Int, since: Revision?) -> Start {
     let feed = ChangeFeed()
-    guard let queue else {
+    guard let core else {
       feed.finish()
       return Start(feed: feed, resume: nil, begin: since ?? .zero)
     }
-    queue.hub.register(feed, for: collection)
-    let state = queue.state
+    core.hub.register(feed, for: collection)
+    let state = core.state
     let commit = Revision(state.commit)
     feed.begin(after: commit)
     guard let since else { return Start(feed: feed, resume: nil, begin: commit) }
     // Read after the state: a deletion is noted before it is published.
-    let (deletions, horizon) = queue.hub.deletions(in: collection, after: since, upTo: commit)
+    let (deletions, horizon) = core.hub.deletions(in: collection, after: since, upTo: commit)
     return Start(
       feed: feed,
       resume: Resume(

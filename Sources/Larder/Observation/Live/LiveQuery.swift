@@ -14,11 +14,11 @@ where Item.ID: Hashable & Codable & Sendable {
   public private(set) var items: [Item] = []
   /// Whether the first results of the query are still to come.
   public private(set) var isLoading = true
-  /// Why there are no results, or no newer ones: `.unsupported` for a query that cannot be answered, `.decodingFailed` for a
-  /// ``Query/strict()`` one, `.closed`.
+  /// The error for which there are no results, or no newer ones: `.unsupported` for a query that cannot be answered, `.decodingFailed`
+  /// for a ``Query/strict()`` one, `.closed`.
   public private(set) var error: RepositoryError?
 
-  /// What is asked; another query takes the place of the last one at once.
+  /// The query that is followed; another one takes its place at once.
   public var query: Query<Item> {
     didSet { follow() }
   }

@@ -1,20 +1,20 @@
 /// The first results of a query in order, kept up to date record by record.
 ///
-/// Invariant: it holds all matches up to ``bar``, and all matches there are when there is no bar. A query with a limit keeps about twice as many as
-/// it shows, so that removals seldom use it up.
+/// Invariant: it holds all matches up to ``bar``, and all matches there are when there is no bar. A query with a limit keeps about twice as
+/// many as it shows, so that removals seldom use it up.
 struct LiveWindow<Item: Sendable>: Sendable {
   private let order: ResultOrder<Item>
   private let shown: Range<Int>
   private let capacity: Int?
   private var entries: [QueryCandidate<Item>] = []
   private var byKey: [RecordKey: QueryCandidate<Item>] = [:]
-  /// The place up to which the window is complete.
+  /// The last match up to which the window is complete.
   private var bar: QueryCandidate<Item>?
 
-  /// Above so many changes at once they are sorted in together.
+  /// The number of changes above which they are sorted in together.
   private static var bulk: Int { 32 }
 
-  /// Takes the results of a query that shows so many results behind so many: those with the capacity as the limit, and no offset.
+  /// Makes a window of the results of a query that shows so many behind so many: those with the capacity as the limit, and no offset.
   init(_ results: [QueryCandidate<Item>], order: ResultOrder<Item>, limit: Int?, offset: Int) {
     self.order = order
     capacity = Self.capacity(limit: limit, offset: offset)
@@ -34,21 +34,22 @@ struct LiveWindow<Item: Sendable>: Sendable {
   func contains(_ key: RecordKey) -> Bool { byKey[key] != nil }
 
   /// Whether a match that is not in the window would get into it.
-  func takes(_ match: QueryCandidate<Item>) -> Bool {
+  func admits(_ match: QueryCandidate<Item>) -> Bool {
     capacity != 0 && !(bar.map { order.isBefore($0, match) } ?? false)
   }
 
   /// Whether the window may hold too few: matches behind the bar would have to be shown.
   var isUsedUp: Bool { bar != nil && entries.count < shown.upperBound }
 
-  /// What the query gives.
+  /// The results that are shown.
   var results: ArraySlice<QueryCandidate<Item>> {
     entries[min(shown.lowerBound, entries.count)..<min(shown.upperBound, entries.count)]
   }
 
-  /// Puts records where they belong now: each by its key, with what it is as a match, or `nil` when it is none.
+  /// Moves records to where they belong now: each by its key, with the match that it is, or `nil` when it is none.
   ///
-  /// Returns whether anything in the window has changed. Cost: a look-up for a record that is no match and was none.
+  /// Cost: a look-up for a record that is no match and was none.
+  /// - Returns: Whether anything in the window has changed.
   mutating func apply(_ changes: [(key: RecordKey, match: QueryCandidate<Item>?)]) -> Bool {
     guard capacity != 0 else { return false }
     var removed: [QueryCandidate<Item>] = []
@@ -56,14 +57,14 @@ struct LiveWindow<Item: Sendable>: Sendable {
     for (key, match) in changes {
       if let old = byKey.removeValue(forKey: key) { removed.append(old) }
       guard let match else { continue }
-      guard takes(match) else { continue }
+      guard admits(match) else { continue }
       byKey[key] = match
       inserted.append(match)
     }
     if removed.isEmpty, inserted.isEmpty { return false }
     if removed.count + inserted.count <= Self.bulk {
       for entry in removed { remove(entry) }
-      for entry in inserted { entries.insert(entry, at: place(of: entry)) }
+      for entry in inserted { entries.insert(entry, at: position(of: entry)) }
     } else {
       merge(removed, inserted)
     }
@@ -72,16 +73,16 @@ struct LiveWindow<Item: Sendable>: Sendable {
   }
 
   private mutating func remove(_ entry: QueryCandidate<Item>) {
-    let place = place(of: entry)
-    if place < entries.count, entries[place].slot === entry.slot {
-      entries.remove(at: place)
+    let position = position(of: entry)
+    if position < entries.count, entries[position].slot === entry.slot {
+      entries.remove(at: position)
     } else {
       entries.removeAll { $0.slot === entry.slot }  // the type's `<` is not an order
     }
   }
 
-  /// The index of the first entry that does not come before another.
-  private func place(of entry: QueryCandidate<Item>) -> Int {
+  /// Returns the position of the first entry that does not come before another.
+  private func position(of entry: QueryCandidate<Item>) -> Int {
     var (low, high) = (0, entries.count)
     while low < high {
       let middle = (low + high) / 2

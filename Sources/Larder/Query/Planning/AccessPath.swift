@@ -1,6 +1,9 @@
 internal import Foundation
 
-/// How a plan comes by its candidates.
+// Planning/ chooses the index that answers a query. Invariant: a plan is right for every state of the collection; the counts of the
+// indexes decide only its cost. Called by QueryRun.
+
+/// The way by which a plan comes by its candidates.
 enum AccessPath: Sendable {
   /// No record can meet the query.
   case nothing
@@ -15,7 +18,7 @@ enum AccessPath: Sendable {
   /// Best match first.
   case words(index: Int)
 
-  /// What an ordered index does for the order of the results.
+  /// The use of an ordered index for the order of the results.
   enum OrderUse: Equatable, Sendable {
     case none
     /// Entries whose first so many columns are equal belong together; the groups come in the query's order, or in reverse.
@@ -29,8 +32,8 @@ struct IndexSpan: Sendable {
   var lower: Bound?
   var upper: Bound?
 
-  /// The ranks of the entries in an index, whose columns descend or not.
-  func ranks(in tree: CountedTree<IndexEntry>, isDescending: Bool) -> Range<Int> {
+  /// Returns the ranks of the entries in an index, whose columns descend or not.
+  func ranks(in tree: PersistentTree<IndexEntry>, isDescending: Bool) -> Range<Int> {
     let (first, last) = isDescending ? (upper, lower) : (lower, upper)
     let start: Int
     if let first {

@@ -1,7 +1,7 @@
 /// Chooses how a query is answered: the way that looks at the fewest records, by the counts that the indexes know exactly.
 struct QueryPlanner {
   let query: QueryShape
-  let indexes: IndexTable
+  let indexes: IndexSet
   let recordCount: Int
 
   /// A way to answer, and what it is expected to cost.
@@ -11,32 +11,31 @@ struct QueryPlanner {
     var covered: [Int] = []
     /// The parts of an ordered index that its spans are.
     var ranks: [Range<Int>] = []
-    /// How many records the access path leads to, at most.
+    /// The number of records that the access path leads to, at most.
     var reach: Int
-    /// How many records will be looked at, as far as can be told.
+    /// The number of records that will be looked at, as far as can be told.
     var estimate: Int
     var givesOrder = false
     /// Whether no more than ``estimate`` will be looked at, rather than probably not.
     var isCertain = false
 
-    /// How many records may be looked at.
+    /// The number of records that may be looked at.
     var bound: Int { isCertain ? estimate : reach }
   }
 
-  /// The indexes that could help, and must be built before a plan is made.
-  static func usable(_ query: QueryShape, _ shapes: [IndexShape]) -> [Int] {
-    shapes.indices.filter { index in
-      switch shapes[index].kind {
-      case .ordered:
-        guard let first = shapes[index].columns.first?.keyPath else { return false }
-        if let wanted = query.order.first, areSame(wanted.keyPath, first) { return true }
-        return query.conditions.contains { condition in condition.constraint.path.map { areSame($0, first) } ?? false }
-      case .geo: return query.isPlaced
-      case .fullText: return query.words != nil
-      }
+  /// Whether an index could help with a query, so that it is built before a plan is made.
+  static func canUse(_ index: IndexDefinition, for query: QueryShape) -> Bool {
+    switch index.kind {
+    case .ordered:
+      guard let first = index.columns.first?.keyPath else { return false }
+      if let column = query.order.first, column.keyPath.isSame(as: first) { return true }
+      return query.conditions.contains { $0.constraint.path?.isSame(as: first) ?? false }
+    case .geo: return query.isPlaced
+    case .fullText: return query.words != nil
     }
   }
 
+  /// Returns the way that looks at the fewest records.
   /// - Throws: `.unsupported` when a needed index is not declared.
   func plan() throws(RepositoryError) -> Choice {
     if query.isImpossible {
@@ -69,8 +68,8 @@ struct QueryPlanner {
     }
   }
 
-  private func declared(_ kind: IndexShape.Kind, _ name: String, for use: String) throws(RepositoryError) -> Int {
-    guard let index = indexes.shapes.firstIndex(where: { $0.kind == kind }) else {
+  private func declared(_ kind: IndexDefinition.Kind, _ name: String, for use: String) throws(RepositoryError) -> Int {
+    guard let index = indexes.first(kind) else {
       throw RepositoryError(.unsupported, "\(use) needs a .\(name) index, and the schema declares none")
     }
     return index
@@ -95,7 +94,7 @@ struct QueryPlanner {
     let isPlain = query.conditions.isEmpty && query.filterCount == 0
     if let near = query.near {
       let reach =
-        near.within.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
+        near.radius.map { geo.estimate(latitude: near.latitude, longitude: near.longitude, within: $0.meters) } ?? geo.count
       let givesOrder = query.order.isEmpty
       let estimate = givesOrder && isPlain && query.boxes.isEmpty && query.areas.count == 1 ? min(reach, query.needed ?? reach) : reach
       choices.append(
@@ -111,13 +110,13 @@ struct QueryPlanner {
   // MARK: Ordered indexes
 
   private func orderedChoices() -> [Choice] {
-    indexes.shapes.indices.compactMap { index in
+    indexes.definitions.indices.compactMap { index in
       guard let tree = indexes.tree(index) else { return nil }
-      return choice(index, tree, indexes.shapes[index].columns)
+      return choice(index, tree, indexes.definitions[index].columns)
     }
   }
 
-  private func choice(_ index: Int, _ tree: CountedTree<IndexEntry>, _ columns: [IndexShape.Column]) -> Choice? {
+  private func choice(_ index: Int, _ tree: PersistentTree<IndexEntry>, _ columns: [IndexDefinition.Column]) -> Choice? {
     var covered: [Int] = []
     var spans = [IndexSpan(prefix: [])]
     var next = 0
@@ -167,7 +166,7 @@ struct QueryPlanner {
       givesOrder: order != .none, isCertain: isCertain)
   }
 
-  private func note(_ conjunct: Int, on column: IndexShape.Column, in covered: inout [Int]) {
+  private func note(_ conjunct: Int, on column: IndexDefinition.Column, in covered: inout [Int]) {
     guard query.conditions[conjunct].isExact, column.rawValues?.areExact ?? true, !covered.contains(conjunct) else { return }
     covered.append(conjunct)
   }
@@ -181,7 +180,7 @@ struct QueryPlanner {
   /// Returns what the conjuncts ask of one property.
   private func constraints(on keyPath: AnyKeyPath) -> Asked {
     var asked = Asked()
-    for (position, conjunct) in query.conditions.enumerated() where conjunct.constraint.path.map({ areSame($0, keyPath) }) ?? false {
+    for (position, conjunct) in query.conditions.enumerated() where conjunct.constraint.path?.isSame(as: keyPath) ?? false {
       switch conjunct.constraint {
       case .equal(_, let value): asked.equal = asked.equal ?? (position, value)
       case .oneOf(_, let values): asked.oneOf = asked.oneOf ?? (position, values)
@@ -193,16 +192,16 @@ struct QueryPlanner {
   }
 
   /// Whether the columns after the equal ones are in the query's order, or the reverse of it.
-  private func orderUse(_ columns: [IndexShape.Column], equal: Int) -> AccessPath.OrderUse {
+  private func orderUse(_ columns: [IndexDefinition.Column], equal: Int) -> AccessPath.OrderUse {
     if query.order.isEmpty {
       // By id, then: an index orders equal values by it.
       let isFree = query.near == nil && query.words == nil
       return isFree && equal == columns.count ? .groups(columns: equal, isReversed: false) : .none
     }
     let fixed = columns[..<equal]
-    let wanted = query.order.filter { column in !fixed.contains { areSame($0.keyPath, column.keyPath) } }
+    let wanted = query.order.filter { column in !fixed.contains { $0.keyPath.isSame(as: column.keyPath) } }
     let rest = columns[equal...]
-    guard wanted.count <= rest.count, zip(wanted, rest).allSatisfy({ areSame($0.keyPath, $1.keyPath) }) else { return .none }
+    guard wanted.count <= rest.count, zip(wanted, rest).allSatisfy({ $0.keyPath.isSame(as: $1.keyPath) }) else { return .none }
     var isReversed: Bool?
     for (column, other) in zip(wanted, rest) {
       let isTurned = column.isReversed != other.isDescending
@@ -217,11 +216,11 @@ struct QueryPlanner {
 
 extension IndexSpan {
   /// Whether the column behind the prefix has values that are not numbers.
-  func hasNotANumber(in tree: CountedTree<IndexEntry>) -> Bool {
+  func hasNotANumber(in tree: PersistentTree<IndexEntry>) -> Bool {
     !IndexSpan(prefix: prefix + [.notANumber]).ranks(in: tree, isDescending: false).isEmpty
   }
 
-  /// Leaves only what is also between these bounds.
+  /// Narrows the span to what is also between these bounds.
   mutating func narrow(_ lower: Bound?, _ upper: Bound?) {
     if let lower, self.lower.map({ ($0.value, $0.isInclusive ? 0 : 1) < (lower.value, lower.isInclusive ? 0 : 1) }) ?? true {
       self.lower = lower

@@ -48,13 +48,13 @@ struct SortColumn<Item>: Sendable {
     return { IndexValue(of: $0[keyPath: keyPath]) }
   }
 
-  /// The order of a type's values, total also where `<` is not: what does not equal itself, a NaN, comes last.
+  /// Returns the order of a type's values, total also where `<` is not: what does not equal itself, a NaN, comes last.
   private static func order<Value: Comparable & Sendable>(of type: Value.Type) -> @Sendable (Value, Value) -> Bool {
     guard type == Double.self || type == Float.self || type == Date.self else { return { $0 < $1 } }
     return { left, right in left == left && (right != right || left < right) }
   }
 
-  /// Whether, and which way, the column tells two items apart: negative when `left` comes first.
+  /// Returns the order of two items by the column: negative when `left` comes first, 0 when they are equal.
   func compare(_ left: Item, _ right: Item) -> Int { isReversed ? order(right, left) : order(left, right) }
 }
 

@@ -13,24 +13,12 @@ extension PredicateExpressions.Comparison: AnalyzableExpression where LHS: Stand
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
     guard let type = IndexedType(LHS.Output.self), type.isOrdered else { return nil }
     if let path = scope.path(of: lhs), let value = scope.constant(rhs).flatMap({ type.indexValue($0) }) {
-      return Self.finding(type, path, op, value)
+      return type.compared(path, op, value)
     }
     if let path = scope.path(of: rhs), let value = scope.constant(lhs).flatMap({ type.indexValue($0) }) {
-      return Self.finding(type, path, op.mirrored, value)
+      return type.compared(path, op.mirrored, value)
     }
     return nil
-  }
-
-  private static func finding(
-    _ type: IndexedType, _ path: ItemPath, _ comparison: PredicateExpressions.ComparisonOperator, _ value: IndexValue
-  ) -> Finding? {
-    switch comparison {
-    case .lessThan: type.range(path, lower: nil, upper: Bound(value: value, isInclusive: false))
-    case .lessThanOrEqual: type.range(path, lower: nil, upper: Bound(value: value, isInclusive: true))
-    case .greaterThan: type.range(path, lower: Bound(value: value, isInclusive: false), upper: nil)
-    case .greaterThanOrEqual: type.range(path, lower: Bound(value: value, isInclusive: true), upper: nil)
-    @unknown default: nil
-    }
   }
 }
 
@@ -55,8 +43,8 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
 
 extension PredicateExpressions.SequenceStartsWith: AnalyzableExpression
 where Base: StandardPredicateExpression, Prefix: StandardPredicateExpression {
-  /// The range of the texts that begin with a prefix of ASCII characters, among others: "ab" followed by a combining accent lies in it, but
-  /// its second character is not "b".
+  /// Returns the range of the texts that begin with a prefix of ASCII characters, among others: "ab" followed by a combining accent lies
+  /// in it, but its second character is not "b".
   func finding<Item>(in scope: Scope<Item>) -> Finding? {
     guard Base.Output.self == String.self, let path = scope.path(of: base), let prefix = scope.constant(self.prefix) as? String,
       let last = prefix.unicodeScalars.last, prefix.unicodeScalars.allSatisfy(\.isASCII)
@@ -94,7 +82,7 @@ extension PredicateExpressions.Disjunction: AnalyzableExpression where LHS: Stan
     default: break
     }
     guard let (path, values) = left.constraint.values, let (otherPath, otherValues) = right.constraint.values,
-      Constraint.same(path, otherPath)
+      path.isSame(as: otherPath)
     else { return nil }
     return Finding(.oneOf(path, among: values + otherValues), isExact: left.isExact && right.isExact)
   }

@@ -5,7 +5,7 @@ enum CheckedInteger {
   static let overflow = RepositoryError(.unsupported, "integer arithmetic in a predicate overflows for a record")
   static let divisionByZero = RepositoryError(.unsupported, "a predicate divides an integer by zero for a record")
 
-  /// The operation for a type, if it is an integer of fixed width.
+  /// Returns the operation for a type, if it is an integer of fixed width.
   ///
   /// - Throws: `.unsupported` for such integers of other libraries.
   static func operation<T>(_ type: T.Type, _ operation: Operation) throws(RepositoryError) -> (@Sendable (T, T) throws -> T)? {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A kind of expression that we evaluate ourselves, as a closure over an environment that holds the bound variables.
+/// A kind of expression that is evaluated without Foundation, by a closure over an environment that holds the bound variables.
 protocol CompilableExpression<Output>: StandardPredicateExpression {
   /// Makes the closure.
   ///
@@ -21,11 +21,11 @@ protocol AnalyzableExpression: StandardPredicateExpression {
 /// An expression as a closure.
 struct Compiled<Environment, Output>: Sendable {
   let run: @Sendable (Environment) throws -> Output
-  /// Where the value lies in the environment, if it is read from there and nothing else is done.
-  var place: Place<Environment, Output>?
+  /// The path to the value in the environment, if it is read from there and nothing else is done.
+  let path: ValuePath<Environment, Output>?
 
-  init(place: Place<Environment, Output>? = nil, _ run: @escaping @Sendable (Environment) throws -> Output) {
-    self.place = place
+  init(path: ValuePath<Environment, Output>? = nil, _ run: @escaping @Sendable (Environment) throws -> Output) {
+    self.path = path
     self.run = run
   }
 }
@@ -49,7 +49,7 @@ extension Scope {
     try compile(expression)
   }
 
-  /// The value of an expression without variables; nothing if it has some or throws.
+  /// Returns the value of an expression without variables; `nil` if it has some or throws.
   func constant<E: StandardPredicateExpression>(_ expression: E) -> E.Output? {
     // What nearly every constant is, without a search for a conformance.
     if let value = expression as? PredicateExpressions.Value<E.Output> { return value.value }

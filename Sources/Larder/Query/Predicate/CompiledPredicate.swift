@@ -1,10 +1,8 @@
-// What lives here: Foundation's `#Predicate`, turned into closures that never trap and into conjuncts that a plan can look up in indexes.
-//
-// The invariant: for every record the closures say what Foundation's `evaluate` says; where that would trap, or throw, they throw
-// `RepositoryError.Code.unsupported`. A conjunct's constraint holds for every record that the conjunct lets through (and if it is exact, for
-// no other). Key paths into computed properties run the code that the properties have: what they do, traps included, is their author's.
-//
-// `Query` calls it once per predicate and fetch; the planner reads the conjuncts.
+// Predicate/ turns Foundation's `#Predicate` into closures that never trap, and into conjuncts that a plan can look up in indexes.
+// Invariant: for every record the closures say what Foundation's `evaluate` says; where that would trap, or throw, they throw
+// `RepositoryError.Code.unsupported`. A conjunct's constraint holds for every record that the conjunct lets through (and if it is exact,
+// for no other). Key paths into computed properties run the code that the properties have: what they do, traps included, is their author's.
+// Called by Query, once for each predicate; the planner reads the conjuncts.
 import Foundation
 
 /// A predicate ready to run and to plan with.
@@ -26,7 +24,7 @@ struct CompiledPredicate<Item>: Sendable {
     conjuncts = try Self.split(predicate.expression, in: scope)
   }
 
-  /// The parts alone: what a query needs, at half the price.
+  /// Returns the parts alone, which are all that a query needs, at half the price.
   ///
   /// - Throws: as ``init(_:)``.
   static func conjuncts(of predicate: Predicate<Item>) throws(RepositoryError) -> [Conjunct<Item>] {

@@ -4,7 +4,7 @@ import Synchronization
 struct Conjunct<Item>: Sendable {
   typealias Evaluation = @Sendable (Item) throws(RepositoryError) -> Bool
 
-  /// What the part asks of one key path, if it is as simple as that.
+  /// The constraint of the part on one key path, if it is as simple as that.
   let constraint: Constraint
   /// Whether the records that meet the constraint are just those for which the part holds.
   ///
@@ -33,7 +33,8 @@ struct Conjunct<Item>: Sendable {
     private let compile: @Sendable () -> Evaluation
     private let made = Mutex<Made?>(nil)
 
-    /// Holds the closure by reference: a lock over the closure itself would wrap it once more at every use, until a call overflows the stack.
+    /// Holds the closure by reference: a lock over the closure itself would wrap it once more at every use, until a call overflows the
+    /// stack.
     private final class Made: Sendable {
       let evaluation: Evaluation
       init(_ evaluation: @escaping Evaluation) { self.evaluation = evaluation }
@@ -55,7 +56,7 @@ struct Conjunct<Item>: Sendable {
 /// A key path from the item; equal to the key path that an index declares.
 typealias ItemPath = any AnyKeyPath & Sendable
 
-/// What a conjunct asks of the index value at one key path.
+/// A condition on the index value at one key path.
 enum Constraint: Equatable, Sendable {
   /// One value; `nil` is ``IndexValue/null``.
   case equal(ItemPath, IndexValue)
@@ -76,16 +77,14 @@ enum Constraint: Equatable, Sendable {
 
   static func == (left: Constraint, right: Constraint) -> Bool {
     switch (left, right) {
-    case (.equal(let path, let value), .equal(let otherPath, let otherValue)): same(path, otherPath) && value == otherValue
+    case (.equal(let path, let value), .equal(let otherPath, let otherValue)): path.isSame(as: otherPath) && value == otherValue
     case (.range(let path, let lower, let upper, let orNaN), .range(let otherPath, let otherLower, let otherUpper, let otherOrNaN)):
-      same(path, otherPath) && lower == otherLower && upper == otherUpper && orNaN == otherOrNaN
-    case (.oneOf(let path, let values), .oneOf(let otherPath, let otherValues)): same(path, otherPath) && values == otherValues
+      path.isSame(as: otherPath) && lower == otherLower && upper == otherUpper && orNaN == otherOrNaN
+    case (.oneOf(let path, let values), .oneOf(let otherPath, let otherValues)): path.isSame(as: otherPath) && values == otherValues
     case (.never, .never), (.always, .always), (.residual, .residual): true
     default: false
     }
   }
-
-  static func same(_ left: AnyKeyPath, _ right: AnyKeyPath) -> Bool { left == right }
 }
 
 /// One end of a range of index values.

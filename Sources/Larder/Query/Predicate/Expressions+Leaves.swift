@@ -2,7 +2,7 @@ import Foundation
 
 extension PredicateExpressions.Variable: CompilableExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    Compiled(place: try scope.place(of: self))
+    Compiled(path: try scope.path(to: self))
   }
 }
 
@@ -23,7 +23,7 @@ extension PredicateExpressions.KeyPath: CompilableExpression where Root: Standar
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
     if let construct = trap { throw RepositoryError(.unsupported, "a predicate has \(construct)") }
     let root = try scope.compile(self.root)
-    if let place = root.place?.appending(Place(path: keyPath)) { return Compiled(place: place) }
+    if let path = root.path?.appending(ValuePath(keyPath: keyPath)) { return Compiled(path: path) }
     let (run, keyPath) = (root.run, self.keyPath)
     return Compiled { try run($0)[keyPath: keyPath as Swift.KeyPath<Root.Output, Output>] }
   }

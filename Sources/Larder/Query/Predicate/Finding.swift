@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a condition asks of one key path, and whether that is all it asks.
+/// The constraint of a condition on one key path, and whether the condition asks nothing else.
 struct Finding {
   let constraint: Constraint
   let isExact: Bool
@@ -41,21 +41,32 @@ struct IndexedType {
     String.self, UUID.self,
   ]
 
-  /// The index value of a value of the type.
+  /// Returns the index value of a value of the type.
   func indexValue<Value>(_ value: Value) -> IndexValue? {
     guard let indexValue = type.indexValue(of: value) else { return nil }
     rawValues?.note(value, indexValue)
     return indexValue
   }
 
-  /// The condition that a value at the path equals one of some values.
+  /// Returns the condition that a value at the path equals one of some values.
   func oneOf(_ path: ItemPath, _ values: [IndexValue]) -> Finding {
     // What is not a number equals nothing, not even itself. Types that are not ours may see it otherwise.
     let values = isExact ? values.filter { $0 != .notANumber } : values
     return Finding(.oneOf(path, among: values), isExact: isExact)
   }
 
-  /// The condition that a value at the path lies between bounds.
+  /// Returns the condition that a value at the path compares with another; `nil` where the order of index values is not that of the type.
+  func compared(_ path: ItemPath, _ comparison: PredicateExpressions.ComparisonOperator, _ value: IndexValue) -> Finding? {
+    switch comparison {
+    case .lessThan: range(path, lower: nil, upper: Bound(value: value, isInclusive: false))
+    case .lessThanOrEqual: range(path, lower: nil, upper: Bound(value: value, isInclusive: true))
+    case .greaterThan: range(path, lower: Bound(value: value, isInclusive: false), upper: nil)
+    case .greaterThanOrEqual: range(path, lower: Bound(value: value, isInclusive: true), upper: nil)
+    @unknown default: nil
+    }
+  }
+
+  /// Returns the condition that a value at the path lies between bounds.
   func range(_ path: ItemPath, lower: Bound?, upper: Bound?) -> Finding? {
     guard isOrdered else { return nil }
     let isNumber = { (bound: Bound?) in bound?.value != .notANumber }
@@ -87,7 +98,7 @@ struct IndexedType {
 }
 
 extension Constraint {
-  /// One of some values, however many and in whatever order.
+  /// Returns the constraint for one of some values, however many and in whatever order.
   static func oneOf(_ path: ItemPath, among values: [IndexValue]) -> Constraint {
     if values.count == 1 { return .equal(path, values[0]) }
     let values = Set(values).sorted()
@@ -100,7 +111,7 @@ extension Constraint {
 }
 
 extension Scope {
-  /// The key path that an expression reads from the item and nothing else.
+  /// Returns the key path that an expression reads from the item, if it does nothing else.
   func path<E: StandardPredicateExpression>(of expression: E) -> ItemPath? {
     // What nearly every path is, without a search for conformances.
     if let direct = expression as? PredicateExpressions.KeyPath<PredicateExpressions.Variable<Environment>, E.Output>,
@@ -109,8 +120,8 @@ extension Scope {
       return direct.keyPath
     }
     do {
-      guard let place = try compile(expression).place, !place.isAll else { return nil }
-      return place.path
+      guard let path = try compile(expression).path, !path.isAll else { return nil }
+      return path.keyPath
     } catch {
       return nil
     }
@@ -126,6 +137,6 @@ extension Optional: OptionalType {
 }
 
 extension IndexableValue {
-  /// The index value of a value that generic code does not know to be of this type.
+  /// Returns the index value of a value that generic code does not know to be of this type.
   fileprivate static func indexValue<Value>(of value: Value) -> IndexValue? { recast(value, to: Self.self)?.indexValue }
 }

@@ -1,7 +1,8 @@
 import Foundation
 
-/// The variables that an expression can name, and where they lie in its environment: the item, or the item and, around it, the elements that
-/// the closures of `contains(where:)` and the like are about.
+/// The variables that an expression can name, and the paths to their values in its environment.
+///
+/// They are the item, and the elements that the closures of `contains(where:)` and the like are about.
 struct Scope<Environment>: Sendable {
   private let slots: [any VariableSlot<Environment>]
 
@@ -10,7 +11,7 @@ struct Scope<Environment>: Sendable {
 
   /// The scope of the item itself.
   init(item variable: PredicateExpressions.Variable<Environment>) {
-    slots = [Slot<Environment, Environment>(variable: variable, place: Place(path: \.self, isAll: true))]
+    slots = [Slot<Environment, Environment>(variable: variable, path: ValuePath(keyPath: \.self, isAll: true))]
   }
 
   private init(slots: [any VariableSlot<Environment>]) { self.slots = slots }
@@ -18,22 +19,22 @@ struct Scope<Environment>: Sendable {
   /// Whether a variable is the whole environment.
   func isItem(_ variable: PredicateExpressions.Variable<Environment>) -> Bool { slots.count == 1 && slots[0].id == variable.key }
 
-  /// The scope inside a closure that takes one element more.
+  /// Returns the scope inside a closure that takes one element more.
   func nested<Element>(_ variable: PredicateExpressions.Variable<Element>) -> Scope<Nested<Environment, Element>> {
     let outer = slots.compactMap { $0.moved(into: Element.self) }
-    let own = Slot<Nested<Environment, Element>, Element>(variable: variable, place: Place(path: \.element))
+    let own = Slot<Nested<Environment, Element>, Element>(variable: variable, path: ValuePath(keyPath: \.element))
     return Scope<Nested<Environment, Element>>(slots: outer + [own])
   }
 
-  /// Returns where a variable lies.
-  func place<Value>(of variable: PredicateExpressions.Variable<Value>) throws(RepositoryError) -> Place<Environment, Value> {
+  /// Returns the path to the value of a variable.
+  func path<Value>(to variable: PredicateExpressions.Variable<Value>) throws(RepositoryError) -> ValuePath<Environment, Value> {
     for slot in slots where slot.id == variable.key {
-      if let slot = slot as? Slot<Environment, Value> { return slot.place }
+      if let slot = slot as? Slot<Environment, Value> { return slot.path }
     }
     throw RepositoryError(.unsupported, "a predicate names a variable that is not bound")
   }
 
-  /// Hands every variable to Foundation.
+  /// Binds every variable for Foundation.
   func bind(_ environment: Environment, _ bindings: inout PredicateBindings) {
     for slot in slots { slot.bind(environment, &bindings) }
   }
@@ -54,16 +55,16 @@ private protocol VariableSlot<Environment>: Sendable {
 
 private struct Slot<Environment, Value>: VariableSlot {
   let variable: PredicateExpressions.Variable<Value>
-  let place: Place<Environment, Value>
+  let path: ValuePath<Environment, Value>
 
   var id: PredicateExpressions.VariableID { variable.key }
 
   func moved<Element>(into: Element.Type) -> (any VariableSlot<Nested<Environment, Element>>)? {
-    let outer = Place<Nested<Environment, Element>, Environment>(path: \.outer)
-    return outer.appending(place).map { Slot<Nested<Environment, Element>, Value>(variable: variable, place: $0) }
+    let outer = ValuePath<Nested<Environment, Element>, Environment>(keyPath: \.outer)
+    return outer.appending(path).map { Slot<Nested<Environment, Element>, Value>(variable: variable, path: $0) }
   }
 
   func bind(_ environment: Environment, _ bindings: inout PredicateBindings) {
-    bindings[variable] = environment[keyPath: place.path as KeyPath<Environment, Value>]
+    bindings[variable] = environment[keyPath: path.keyPath as KeyPath<Environment, Value>]
   }
 }

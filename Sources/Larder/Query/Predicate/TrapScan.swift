@@ -5,7 +5,7 @@ import Foundation
 /// It looks through the stored properties, so that it finds expressions inside kinds that we do not know, and inside constants that are
 /// expressions or predicates themselves.
 enum TrapScan {
-  /// The name of the first construct that could trap, if there is one.
+  /// Returns the name of the first construct that could trap, if there is one.
   static func construct(in value: Any) -> String? {
     if let found = (value as? any TrappingExpression)?.trap { return found }
     guard mayHoldExpressions(value) else { return nil }
@@ -100,7 +100,7 @@ private protocol TrapsWhenCounted {}
 extension Range: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedInteger {}
 extension ClosedRange: TrapsWhenCounted where Bound: Strideable, Bound.Stride: SignedInteger {}
 
-/// Whoever walks through `5...` traps where the integers end.
+/// Returns the name of a walk through a sequence without an end, such as `5...`, which traps where the integers end.
 private func endless(_ sequence: Any.Type) -> String? {
   sequence is any EndlessSequence.Type ? "a walk through a range without an end" : nil
 }

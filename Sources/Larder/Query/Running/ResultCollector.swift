@@ -4,27 +4,28 @@ internal import Foundation
 struct ResultCollector<Item: Sendable> {
   private let order: ResultOrder<Item>
   /// The order by what was read of the candidates once; `nil` when a property that the query sorts by has no index values.
-  private let placeOrder: ResultPlace.Order?
-  /// How many results decide the answer; `nil` for all.
+  private let keyOrder: SortKey.Order?
+  /// The number of results that decide the answer; `nil` for all.
   private let needed: Int?
   /// Whether candidates come in the query's order, so that the first ones are the answer.
   private let arrivesInOrder: Bool
   private var kept: [QueryCandidate<Item>] = []
-  /// What decides the order of those that are kept: small, so that sorting moves no values.
-  private var places: [ResultPlace] = []
+  /// The sort keys of those that are kept: small, so that sorting moves no values.
+  private var keys: [SortKey] = []
   /// The last of the first `needed`, once there were so many: what does not come before it is out.
   private var bar: QueryCandidate<Item>?
-  private var placeBar: ResultPlace?
+  private var keyBar: SortKey?
 
   init(order: ResultOrder<Item>, needed: Int?, arrivesInOrder: Bool) {
     self.order = order
     self.needed = needed
     self.arrivesInOrder = arrivesInOrder
     let isReadable = order.columns.allSatisfy { $0.value != nil }
-    placeOrder = isReadable ? ResultPlace.Order(isReversed: order.columns.map(\.isReversed), keys: order.keys) : nil
+    keyOrder = isReadable ? SortKey.Order(isReversed: order.columns.map(\.isReversed), keys: order.keys) : nil
   }
 
-  /// Takes a candidate; `false` when no further one can matter.
+  /// Adds a candidate.
+  /// - Returns: `false` when no further one can matter.
   mutating func add(_ candidate: QueryCandidate<Item>) -> Bool {
     if arrivesInOrder {
       guard needed != 0 else { return false }
@@ -32,15 +33,15 @@ struct ResultCollector<Item: Sendable> {
       return kept.count < needed ?? .max
     }
     guard let needed else {
-      if placeOrder != nil { places.append(place(of: candidate)) }
+      if keyOrder != nil { keys.append(sortKey(of: candidate)) }
       kept.append(candidate)
       return true
     }
     guard needed > 0 else { return false }
-    if let placeOrder {
-      let place = place(of: candidate)
-      if let placeBar, !placeOrder.isBefore(place, placeBar) { return true }
-      places.append(place)
+    if let keyOrder {
+      let key = sortKey(of: candidate)
+      if let keyBar, !keyOrder.isBefore(key, keyBar) { return true }
+      keys.append(key)
     } else if let bar, !order.isBefore(candidate, bar) {
       return true
     }
@@ -50,25 +51,25 @@ struct ResultCollector<Item: Sendable> {
     return true
   }
 
-  /// The results in order, without the first so many.
+  /// Returns the results in order, without the first so many.
   consuming func finish(skipping skipped: Int) -> [QueryCandidate<Item>] {
     if !arrivesInOrder { cut(to: needed ?? kept.count) }
     return skipped == 0 ? kept : Array(kept.dropFirst(skipped))
   }
 
-  private func place(of candidate: QueryCandidate<Item>) -> ResultPlace {
-    ResultPlace(
+  private func sortKey(of candidate: QueryCandidate<Item>) -> SortKey {
+    SortKey(
       values: order.columns.map { $0.value?(candidate.item) ?? .null }, distance: candidate.distance, score: candidate.score,
-      key: candidate.slot.key, index: kept.count)
+      key: candidate.slot.key, position: kept.count)
   }
 
   private mutating func cut(to count: Int) {
-    if let placeOrder {
-      places.sort(by: placeOrder.isBefore)
-      places.removeLast(max(0, places.count - count))
-      kept = places.map { kept[$0.index] }
-      for index in places.indices { places[index].index = index }
-      if places.count == count { placeBar = places.last }
+    if let keyOrder {
+      keys.sort(by: keyOrder.isBefore)
+      keys.removeLast(max(0, keys.count - count))
+      kept = keys.map { kept[$0.position] }
+      for position in keys.indices { keys[position].position = position }
+      if keys.count == count { keyBar = keys.last }
     } else {
       kept.sort(by: order.isBefore)
       guard kept.count >= count else { return }
@@ -78,14 +79,14 @@ struct ResultCollector<Item: Sendable> {
   }
 }
 
-/// What decides where a candidate comes in the order of a query, of one type whatever the type of the records is.
-struct ResultPlace: Sendable {
+/// The values that order a candidate among the results, of one type whatever the type of the records is.
+struct SortKey: Sendable {
   let values: [IndexValue]
   let distance: Double?
   let score: Double?
   let key: RecordKey
-  /// Which candidate it is.
-  var index: Int
+  /// The position of the candidate among those that are kept.
+  var position: Int
 
   /// The order of ``ResultOrder``, by values that were read before.
   struct Order: Sendable {
@@ -93,7 +94,7 @@ struct ResultPlace: Sendable {
     let keys: KeyOrder
 
     /// Whether the left one comes first.
-    func isBefore(_ left: ResultPlace, _ right: ResultPlace) -> Bool {
+    func isBefore(_ left: SortKey, _ right: SortKey) -> Bool {
       for column in isReversed.indices {
         let order = left.values[column].compared(to: right.values[column])
         if order != .orderedSame { return (order == .orderedAscending) != isReversed[column] }

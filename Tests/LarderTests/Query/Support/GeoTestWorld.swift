@@ -56,6 +56,16 @@ struct GeoWorld {
 }
 
 extension GeoIndex {
+  /// Inserts a record at a place, if it is one.
+  mutating func insert(latitude: Double, longitude: Double, _ slot: RecordSlot) {
+    if let place = GeoCoordinate(latitude: latitude, longitude: longitude) { insert(slot, at: place) }
+  }
+
+  /// Removes a record from a place, if it is one.
+  @discardableResult mutating func remove(latitude: Double, longitude: Double, key: RecordKey) -> Bool {
+    GeoCoordinate(latitude: latitude, longitude: longitude).map { remove(key, at: $0) } ?? false
+  }
+
   func nearest(to center: GeoCoordinate, within meters: Double? = nil, limit: Int = .max) -> [(key: String, meters: Double)] {
     var found: [(key: String, meters: Double)] = []
     nearest(to: center.latitude, center.longitude, within: meters) { slot, distance in
@@ -67,7 +77,7 @@ extension GeoIndex {
 
   func within(_ box: BoundingBox) -> [String] {
     var found: [String] = []
-    within(box) { slot in
+    forEach(in: box) { slot in
       found.append(slot.key.text)
       return true
     }

@@ -52,7 +52,7 @@ struct QueryMaker: Sendable {
   private mutating func addPredicate(using random: inout SeededGenerator) {
     let other = Thing.random(0, using: &random)
     let (country, kind, rating, height, score, day) = (other.country, other.kind, other.rating, other.height, other.score, other.day)
-    switch random.int(0..<14) {
+    switch random.int(0..<18) {
     case 0: add("country = \(country)", query.where(#Predicate { $0.country == country })) { $0.country == country }
     case 1: add("rating >= \(rating)", query.where(#Predicate { $0.rating >= rating })) { $0.rating >= rating }
     case 2:
@@ -78,6 +78,11 @@ struct QueryMaker: Sendable {
     case 12:
       let range = min(rating, 3)...max(rating, 3)
       add("rating in \(range)", query.where(#Predicate { range.contains($0.rating) })) { range.contains($0.rating) }
+    case 14: add("kind .equal \(kind)", query.where(\.kind, .equal, kind)) { $0.kind == kind }
+    case 15: add("score .greater", query.where(\.score, .greater, score ?? 0)) { $0.score.map { $0 > score ?? 0 } ?? false }
+    case 16:
+      add("day .lessOrEqual", query.where(\.day, .lessOrEqual, day).where(\.kind, .notEqual, kind)) { $0.day <= day && $0.kind != kind }
+    case 17: add("country in", query.where(\.country, in: [country, "NO"])) { $0.country == country || $0.country == "NO" }
     default:
       add("day between", query.where(#Predicate { $0.day >= day && $0.kind == kind && day > $0.day })) {
         $0.day >= day && $0.kind == kind && day > $0.day

@@ -5,14 +5,15 @@ internal import Foundation
 /// Entries whose first columns are equal form a group. Groups come in the order of the index or in reverse; within a group the id decides,
 /// as it does among the equals of the query.
 struct IndexWalk {
-  let tree: CountedTree<IndexEntry>
-  /// How many columns the index has.
+  let tree: PersistentTree<IndexEntry>
+  /// The number of columns of the index.
   let columns: Int
   let keys: KeyOrder
 
-  /// Visits the entries of the ranks; `false` when the body has enough.
+  /// Visits the entries of the ranks, until the body returns `false`.
   ///
   /// - Parameter start: Where to begin, when what comes before was visited earlier; what comes just before may be visited again.
+  /// - Returns: Whether the body wants more.
   func visit(_ ranks: Range<Int>, _ use: AccessPath.OrderUse, from start: Start?, _ body: (RecordSlot) -> Bool) -> Bool {
     guard case .groups(let grouped, let isReversed) = use else { return forward(ranks, body) }
     if grouped == columns, let start, start.values.count == columns { return entries(ranks, from: start, isReversed, body) }
@@ -21,25 +22,25 @@ struct IndexWalk {
     return isReversed ? groupsReversed(ranks, body) : forward(ranks, body)
   }
 
-  /// A place in the order of a query: the values of a group, and a key in it.
+  /// A position in the order of a query: the values of a group, and a key in it.
   struct Start {
     let values: [IndexValue]
     let key: RecordKey
   }
 
-  /// Begins in the middle of a group, which may be most of the index.
+  /// Visits the entries from the middle of a group on, which may be most of the index.
   private func entries(_ ranks: Range<Int>, from start: Start, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
-    let place = tree.rank { entry in
+    let position = tree.rank { entry in
       switch entry.compared(to: start.values) {
       case .orderedAscending: false
       case .orderedDescending: true
       case .orderedSame: !keys.isBefore(entry.slot.key, start.key)
       }
     }
-    guard isReversed else { return forward((place..<tree.count).clamped(to: ranks), body) }
+    guard isReversed else { return forward((position..<tree.count).clamped(to: ranks), body) }
     let groupStart = tree.rank { $0.compared(to: start.values) != .orderedAscending }
     let groupEnd = tree.rank { $0.compared(to: start.values) == .orderedDescending }
-    guard forward((place..<groupEnd).clamped(to: ranks), body) else { return false }
+    guard forward((position..<groupEnd).clamped(to: ranks), body) else { return false }
     return groupsReversed((0..<groupStart).clamped(to: ranks), body)
   }
 
@@ -61,7 +62,7 @@ struct IndexWalk {
     return wantsMore
   }
 
-  /// Groups of fewer columns than the index has: each is gathered and sorted by id.
+  /// Visits groups of fewer columns than the index has: each is gathered and sorted by id.
   private func wholeGroups(_ ranks: Range<Int>, _ grouped: Int, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
     var group: [RecordSlot] = []
     var values: ArraySlice<IndexValue> = []
@@ -83,7 +84,7 @@ struct IndexWalk {
     return wantsMore
   }
 
-  /// The groups from the last to the first, each forwards.
+  /// Visits the groups from the last to the first, each forwards.
   private func groupsReversed(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
     var end = ranks.upperBound
     while end > ranks.lowerBound {
@@ -123,17 +124,17 @@ extension IndexWalk {
     init(_ ranks: Range<Int>, _ use: AccessPath.OrderUse) { (self.ranks, self.use) = (ranks, use) }
   }
 
-  /// Leaves records out at the beginning of a part, in the order of a query, without visiting them: what is left of the part, and how many
-  /// of its first records are still to be left out.
+  /// Returns what is left of a part behind its first records in the order of a query, without a visit to them, and how many of the rest are
+  /// still to be left out.
   ///
-  /// None are where the index has just the columns of the query's groups: then a group lies in the order of the ids, and what is left of one
-  /// is walked from its rank. Of wider indexes only the walk knows the order within a group. Cost: some searches.
+  /// None are where the index has just the columns of the query's groups: then a group lies in the order of the ids, and what is left of
+  /// one is walked from its rank. Of wider indexes only the walk knows the order within a group. Cost: some searches.
   func skipping(_ count: Int, of ranks: Range<Int>, _ use: AccessPath.OrderUse) -> (rest: [Stretch], inside: Int) {
     guard case .groups(let grouped, let isReversed) = use, count > 0 else { return ([Stretch(ranks, use)], count) }
     guard count < ranks.count else { return ([], 0) }
     if !isReversed, grouped == columns { return ([Stretch(ranks.lowerBound + count..<ranks.upperBound, use)], 0) }
-    let place = isReversed ? ranks.upperBound - 1 - count : ranks.lowerBound + count
-    let group = Array(tree.element(at: place).values.prefix(grouped))
+    let position = isReversed ? ranks.upperBound - 1 - count : ranks.lowerBound + count
+    let group = Array(tree.entry(at: position).values.prefix(grouped))
     let start = max(ranks.lowerBound, tree.rank { $0.compared(to: group) != .orderedAscending })
     guard isReversed else { return ([Stretch(start..<ranks.upperBound, use)], count - (start - ranks.lowerBound)) }
     let end = min(ranks.upperBound, tree.rank { $0.compared(to: group) == .orderedDescending })

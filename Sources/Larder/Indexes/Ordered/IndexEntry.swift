@@ -1,5 +1,8 @@
 internal import Foundation
 
+// Ordered/ holds the ordered index: its entries, and the walk over a part of it in the order of a query.
+// Invariant: entries ascend by their values in the directions of the columns, then by id. Called by IndexSet, the planner and QueryRun.
+
 /// One record in an ordered index: its values, then its key.
 ///
 /// Entries are equal if their values and keys are, so that an entry finds the one of an earlier state of the same record. Only entries of
@@ -15,7 +18,7 @@ struct IndexEntry: Sendable {
     self.order = order
   }
 
-  /// How the entries of one index compare.
+  /// The order of the entries of one index.
   struct Order: Sendable {
     /// The columns that descend, the first one in the lowest bit.
     ///
@@ -43,6 +46,12 @@ struct IndexEntry: Sendable {
   }
 }
 
+extension IndexEntry: TreeEntry {
+  typealias Summary = NoSummary<IndexEntry>
+
+  var key: IndexEntry { self }
+}
+
 extension IndexEntry: Comparable {
   static func == (left: IndexEntry, right: IndexEntry) -> Bool {
     left.values == right.values && left.slot.key == right.slot.key
@@ -58,7 +67,7 @@ extension IndexEntry: Comparable {
 }
 
 extension IndexValue {
-  /// Both questions, which comes first and whether they are equal, at the cost of little more than one.
+  /// Returns which value comes first, or that they are equal, at the cost of little more than one comparison.
   func compared(to other: IndexValue) -> ComparisonResult {
     if self == other { return .orderedSame }
     return self < other ? .orderedAscending : .orderedDescending

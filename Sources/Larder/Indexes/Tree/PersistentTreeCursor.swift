@@ -1,20 +1,20 @@
-/// A place in a tree that moves forward: cheap for a sequence of ascending keys.
-struct SummaryTreeCursor<Entry: SummaryTreeEntry> {
-  private let tree: SummaryTree<Entry>
+/// A position in a tree that moves forward: cheap for a sequence of ascending keys.
+struct PersistentTreeCursor<Entry: TreeEntry> {
+  private let tree: PersistentTree<Entry>
   private var leaf: [Entry] = []
   private var index = 0
 
-  /// Where it is, after ``move(to:)`` said that there is something.
+  /// The entry at the position, once ``move(to:)`` has returned `true`.
   var current: Entry { leaf[index] }
 
-  init(_ tree: SummaryTree<Entry>) { self.tree = tree }
+  init(_ tree: PersistentTree<Entry>) { self.tree = tree }
 
-  /// Goes to the first entry at or after a key, and says whether it has that key; no key may be before the one asked for last.
+  /// Moves to the first entry at or after a key, and returns whether it has that key; no key may be before the one of the last call.
   mutating func move(to key: Entry.Key) -> Bool {
     if leaf.isEmpty || leaf[leaf.count - 1].key < key {
       guard let next = tree.leaf(atOrAfter: key) else { return false }
       leaf = next
-      index = SummaryTreeNode.place(of: key, in: leaf)
+      index = PersistentTreeNode.position(of: key, in: leaf)
     } else {
       // Some single steps, as lists of common words go, then steps that double, and halves between the last two.
       let near = min(index + 6, leaf.count)

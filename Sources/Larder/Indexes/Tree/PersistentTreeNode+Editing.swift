@@ -1,0 +1,137 @@
+// Each edit takes the array out of the node before it changes it, and puts it back: otherwise the node would hold a second reference, and
+// the array would be copied each time.
+extension PersistentTreeNode {
+  /// Inserts an entry, and returns the right half if the node became too wide.
+  ///
+  /// - Parameter isLast: Whether the node ends the tree.
+  mutating func insert(_ entry: Entry, isLast: Bool, replacing old: inout Entry?) -> PersistentTreeNode? {
+    switch self {
+    case .leaf(var entries):
+      self = .leaf([])
+      defer { self = .leaf(entries) }
+      let position = Self.position(of: entry.key, in: entries)
+      if position < entries.count, entries[position].key == entry.key {
+        old = entries[position]
+        entries[position] = entry
+        return nil
+      }
+      entries.insert(entry, at: position)
+      return Self.splitOff(&entries, capacity: Entry.leafCapacity, isAppended: isLast && position == entries.count - 1).map { .leaf($0) }
+    case .inner(var children):
+      self = .leaf([])
+      defer { self = .inner(children) }
+      let position = Self.position(of: entry.key, in: children)
+      let isLast = isLast && position == children.count - 1
+      let right = children[position].node.insert(entry, isLast: isLast, replacing: &old)
+      if right != nil {
+        children[position].refresh()
+      } else if old != nil {
+        children[position].refresh(count: children[position].count)
+      } else {
+        children[position].count += 1
+        children[position].summary.formUnion(Entry.Summary(entry))
+        // Entries before the first one of a node come into its first child only.
+        if position == 0, let first = children[0].node.first { children[0].first = first.key }
+      }
+      guard let right, let child = Child(right) else { return nil }
+      children.insert(child, at: position + 1)
+      return Self.splitOff(&children, capacity: Entry.fanOut, isAppended: isLast).map { .inner($0) }
+    }
+  }
+
+  /// Takes the right half off a node that has become too wide.
+  ///
+  /// Where entries come in order, nodes stay full: of the last node of the tree only the last element is taken off.
+  private static func splitOff<Element>(_ elements: inout [Element], capacity: Int, isAppended: Bool) -> [Element]? {
+    guard elements.count > capacity else { return nil }
+    let middle = isAppended ? elements.count - 1 : elements.count / 2
+    let right = Array(elements[middle...])
+    elements.removeSubrange(middle...)
+    return right
+  }
+
+  /// Changes the entry of a key in place; `false` when there is none.
+  mutating func update(_ key: Entry.Key, _ body: (inout Entry) -> Void) -> Bool {
+    switch self {
+    case .leaf(var entries):
+      let position = Self.position(of: key, in: entries)
+      guard position < entries.count, entries[position].key == key else { return false }
+      self = .leaf([])
+      body(&entries[position])
+      self = .leaf(entries)
+      return true
+    case .inner(var children):
+      self = .leaf([])
+      defer { self = .inner(children) }
+      let position = Self.position(of: key, in: children)
+      guard children[position].node.update(key, body) else { return false }
+      if Entry.Summary.self != NoSummary<Entry>.self { children[position].refresh() }
+      return true
+    }
+  }
+
+  /// Removes the entry of a key, and returns it.
+  mutating func remove(_ key: Entry.Key) -> Entry? {
+    switch self {
+    case .leaf(var entries):
+      let position = Self.position(of: key, in: entries)
+      guard position < entries.count, entries[position].key == key else { return nil }
+      self = .leaf([])
+      defer { self = .leaf(entries) }
+      return entries.remove(at: position)
+    case .inner(var children):
+      self = .leaf([])
+      defer { self = .inner(children) }
+      let position = Self.position(of: key, in: children)
+      guard let old = children[position].node.remove(key) else { return nil }
+      if children[position].node.width == 0 {
+        children.remove(at: position)
+      } else {
+        children[position].refresh(count: children[position].count - 1)
+        Self.mend(&children, at: position)
+      }
+      return old
+    }
+  }
+
+  /// Joins a child that has become narrow with the one beside it, and splits both evenly if that is too wide.
+  private static func mend(_ children: inout [Child], at position: Int) {
+    let capacity = children[position].node.isLeaf ? Entry.leafCapacity : Entry.fanOut
+    // Less than half, so that joining and splitting do not alternate.
+    guard children[position].node.width < fewest(of: capacity), children.count > 1 else { return }
+    let left = position > 0 ? position - 1 : position
+    let joined: [PersistentTreeNode]
+    switch (children[left].node, children[left + 1].node) {
+    case (.leaf(let first), .leaf(let second)): joined = parts(of: first + second, capacity: capacity).map { .leaf($0) }
+    case (.inner(let first), .inner(let second)): joined = parts(of: first + second, capacity: capacity).map { .inner($0) }
+    default: return
+    }
+    children.replaceSubrange(left...left + 1, with: joined.compactMap { Child($0) })
+  }
+
+  private static func parts<Element>(of elements: [Element], capacity: Int) -> [[Element]] {
+    if elements.count <= capacity { return [elements] }
+    let middle = elements.count / 2
+    return [Array(elements[..<middle]), Array(elements[middle...])]
+  }
+
+  /// Returns the least width of a node below the root; the last node of each level may be narrower.
+  ///
+  /// At least two, so that every child but the last has a sibling to be joined with.
+  static func fewest(of capacity: Int) -> Int { max(2, capacity / 4) }
+}
+
+extension PersistentTreeNode.Child {
+  /// Reads the first key, the count and the summary of the node again.
+  fileprivate mutating func refresh() {
+    guard let fresh = Self(node) else { return }  // an empty child is removed instead
+    (first, count, summary) = (fresh.first, fresh.count, fresh.summary)
+  }
+
+  /// Reads the first key and the summary of the node again; the count is known.
+  fileprivate mutating func refresh(count: Int) {
+    guard Entry.Summary.self == NoSummary<Entry>.self else { return refresh() }
+    if let entry = node.first { first = entry.key }
+    self.count = count
+  }
+}

@@ -1,0 +1,214 @@
+/// A node of a ``PersistentTree``: entries, or children that are as deep as each other.
+enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
+  case leaf([Entry])
+  case inner([Child])
+
+  /// A node below another, never empty, with its first key, which finds the way to it.
+  struct Child: Sendable {
+    var first: Entry.Key
+    var count: Int
+    var summary: Entry.Summary
+    var node: PersistentTreeNode
+
+    init?(_ node: PersistentTreeNode) {
+      switch node {
+      case .leaf(let entries):
+        guard let first = entries.first else { return nil }
+        self.first = first.key
+        summary = Entry.Summary(first)
+        for entry in entries.dropFirst() { summary.formUnion(Entry.Summary(entry)) }
+        count = entries.count
+      case .inner(let children):
+        guard let first = children.first else { return nil }
+        self.first = first.first
+        summary = first.summary
+        count = 0
+        for child in children {
+          summary.formUnion(child.summary)
+          count += child.count
+        }
+      }
+      self.node = node
+    }
+  }
+
+  /// The number of its entries or children.
+  var width: Int {
+    switch self {
+    case .leaf(let entries): entries.count
+    case .inner(let children): children.count
+    }
+  }
+
+  var isLeaf: Bool { if case .leaf = self { true } else { false } }
+
+  /// Returns the position of the first entry whose key is not before `key`.
+  static func position(of key: Entry.Key, in entries: [Entry]) -> Int {
+    var (low, high) = (0, entries.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if entries[middle].key < key { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// Returns the position of the child that holds `key`, if any does.
+  static func position(of key: Entry.Key, in children: [Child]) -> Int {
+    var (low, high) = (1, children.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if key < children[middle].first { high = middle } else { low = middle + 1 }
+    }
+    return low - 1
+  }
+}
+
+extension PersistentTreeNode {
+  func find(_ key: Entry.Key) -> Entry? {
+    switch self {
+    case .leaf(let entries):
+      let position = Self.position(of: key, in: entries)
+      return position < entries.count && entries[position].key == key ? entries[position] : nil
+    case .inner(let children):
+      return children[Self.position(of: key, in: children)].node.find(key)
+    }
+  }
+
+  func forEach(from key: Entry.Key, _ visit: (Entry) -> Bool) -> Bool {
+    switch self {
+    case .leaf(let entries):
+      for index in Self.position(of: key, in: entries)..<entries.count where !visit(entries[index]) { return false }
+    case .inner(let children):
+      for index in Self.position(of: key, in: children)..<children.count where !children[index].node.forEach(from: key, visit) {
+        return false
+      }
+    }
+    return true
+  }
+
+  func forEachLeaf(_ visit: ([Entry]) -> Void) {
+    switch self {
+    case .leaf(let entries): visit(entries)
+    case .inner(let children): for child in children { child.node.forEachLeaf(visit) }
+    }
+  }
+
+  func leaf(atOrAfter key: Entry.Key) -> [Entry]? {
+    switch self {
+    case .leaf(let entries):
+      guard let last = entries.last, !(last.key < key) else { return nil }
+      return entries
+    case .inner(let children):
+      let position = Self.position(of: key, in: children)
+      if let leaf = children[position].node.leaf(atOrAfter: key) { return leaf }
+      return position + 1 < children.count ? children[position + 1].node.leaf(atOrAfter: key) : nil
+    }
+  }
+
+  func neighbours(of key: Entry.Key, _ before: inout Entry?, _ after: inout Entry?) {
+    switch self {
+    case .leaf(let entries):
+      let position = Self.position(of: key, in: entries)
+      if position > 0 { before = entries[position - 1] }
+      let next = position < entries.count && entries[position].key == key ? position + 1 : position
+      if next < entries.count { after = entries[next] }
+    case .inner(let children):
+      let position = Self.position(of: key, in: children)
+      children[position].node.neighbours(of: key, &before, &after)
+      if before == nil, position > 0 { before = children[position - 1].node.last }
+      if after == nil, position + 1 < children.count { after = children[position + 1].node.first }
+    }
+  }
+
+  func rank(whereFirst isAtOrAfter: (Entry.Key) -> Bool) -> Int {
+    switch self {
+    case .leaf(let entries):
+      var (low, high) = (0, entries.count)
+      while low < high {
+        let middle = (low + high) / 2
+        if isAtOrAfter(entries[middle].key) { high = middle } else { low = middle + 1 }
+      }
+      return low
+    case .inner(let children):
+      // The last child that begins before: the entry is in it, or is the first of the next one.
+      var (low, high) = (1, children.count)
+      while low < high {
+        let middle = (low + high) / 2
+        if isAtOrAfter(children[middle].first) { high = middle } else { low = middle + 1 }
+      }
+      var rank = 0
+      for index in 0..<low - 1 { rank += children[index].count }
+      return rank + children[low - 1].node.rank(whereFirst: isAtOrAfter)
+    }
+  }
+
+  func entry(at rank: Int) -> Entry {
+    switch self {
+    case .leaf(let entries):
+      return entries[rank]
+    case .inner(let children):
+      var (index, rank) = (0, rank)
+      while rank >= children[index].count {
+        rank -= children[index].count
+        index += 1
+      }
+      return children[index].node.entry(at: rank)
+    }
+  }
+
+  /// Visits a range of ranks of this node that is not empty.
+  /// - Returns: Whether to go on.
+  func visit<Failure: Error>(_ ranks: Range<Int>, _ body: (Entry) throws(Failure) -> Bool) throws(Failure) -> Bool {
+    switch self {
+    case .leaf(let entries):
+      for index in ranks { if try !body(entries[index]) { return false } }
+    case .inner(let children):
+      var start = 0
+      for child in children {
+        let end = start + child.count
+        if start >= ranks.upperBound { return true }
+        if end > ranks.lowerBound {
+          let inside = max(ranks.lowerBound, start) - start..<min(ranks.upperBound, end) - start
+          if try !child.node.visit(inside, body) { return false }
+        }
+        start = end
+      }
+    }
+    return true
+  }
+
+  /// Visits a range of ranks of this node that is not empty, from its end to its start.
+  /// - Returns: Whether to go on.
+  func visitReversed<Failure: Error>(_ ranks: Range<Int>, _ body: (Entry) throws(Failure) -> Bool) throws(Failure) -> Bool {
+    switch self {
+    case .leaf(let entries):
+      for index in ranks.reversed() { if try !body(entries[index]) { return false } }
+    case .inner(let children):
+      var end = children.reduce(0) { $0 + $1.count }
+      for child in children.reversed() {
+        let start = end - child.count
+        if end <= ranks.lowerBound { return true }
+        if start < ranks.upperBound {
+          let inside = max(ranks.lowerBound, start) - start..<min(ranks.upperBound, end) - start
+          if try !child.node.visitReversed(inside, body) { return false }
+        }
+        end = start
+      }
+    }
+    return true
+  }
+
+  var first: Entry? {
+    switch self {
+    case .leaf(let entries): entries.first
+    case .inner(let children): children.first?.node.first
+    }
+  }
+
+  var last: Entry? {
+    switch self {
+    case .leaf(let entries): entries.last
+    case .inner(let children): children.last?.node.last
+    }
+  }
+}

@@ -1,0 +1,134 @@
+internal import Foundation
+
+/// A comparison of a property with a value, for `where` of a ``Query``.
+///
+/// Every `Equatable` type has ``equal`` and ``notEqual``; a `Comparable` one has the other four, too.
+///
+/// ## Topics
+///
+/// ### Equality
+/// - ``equal``
+/// - ``notEqual``
+///
+/// ### Order
+/// - ``less``
+/// - ``lessOrEqual``
+/// - ``greater``
+/// - ``greaterOrEqual``
+public struct QueryComparison<Value: Equatable & Sendable>: Sendable {
+  /// The comparison as the analysis of predicates knows it.
+  enum Kind: Sendable {
+    case equal
+    case notEqual
+    case ordered(PredicateExpressions.ComparisonOperator)
+  }
+
+  let kind: Kind
+  /// Whether a property, on the left, compares with the value, on the right.
+  let holds: @Sendable (Value, Value) -> Bool
+
+  /// The property equals the value: `==`.
+  public static var equal: Self { Self(kind: .equal) { $0 == $1 } }
+
+  /// The property differs from the value: `!=`.
+  public static var notEqual: Self { Self(kind: .notEqual) { $0 != $1 } }
+}
+
+extension QueryComparison where Value: Comparable {
+  /// The property is less than the value: `<`.
+  public static var less: Self { Self(kind: .ordered(.lessThan)) { $0 < $1 } }
+
+  /// The property is less than the value or equal to it: `<=`.
+  public static var lessOrEqual: Self { Self(kind: .ordered(.lessThanOrEqual)) { $0 <= $1 } }
+
+  /// The property is greater than the value: `>`.
+  public static var greater: Self { Self(kind: .ordered(.greaterThan)) { $0 > $1 } }
+
+  /// The property is greater than the value or equal to it: `>=`.
+  public static var greaterOrEqual: Self { Self(kind: .ordered(.greaterThanOrEqual)) { $0 >= $1 } }
+}
+
+extension Query {
+  /// Returns the query for those records whose property compares with a value.
+  ///
+  /// It says what `#Predicate` cannot: a case of an enumeration, a value of a type of your own, one that is not `Codable`.
+  ///
+  /// ```swift
+  /// let piers = Query<Landing>().where(\.kind, .equal, .pier).where(\.rating, .greaterOrEqual, 4)
+  /// ```
+  ///
+  /// Conditions add up. A declared index of the property answers `.equal` for every ``IndexableValue``, and the order of integers,
+  /// floating-point numbers, `String`, `Date` and `UUID`; of other types, and for `.notEqual`, every record that meets the other
+  /// conditions is checked.
+  ///
+  /// - Parameters:
+  ///   - keyPath: The property, on the left.
+  ///   - comparison: How it compares.
+  ///   - value: The value, on the right; `nil` for an optional property finds the records without one.
+  public func `where`<Value: Equatable & Sendable>(
+    _ keyPath: any KeyPath<Item, Value> & Sendable, _ comparison: QueryComparison<Value>, _ value: Value
+  ) -> Self {
+    var finding: Finding?
+    if let type = IndexedType(Value.self), let indexValue = type.indexValue(value) {
+      switch comparison.kind {
+      case .equal: finding = type.oneOf(keyPath, [indexValue])
+      case .notEqual: break
+      case .ordered(let order): finding = type.compared(keyPath, order, indexValue)
+      }
+    }
+    return adding(finding) { comparison.holds($0[keyPath: keyPath], value) }
+  }
+
+  /// Returns the query for those records whose optional property has a value that compares with another.
+  ///
+  /// A record without a value meets `.notEqual` and no other comparison. Otherwise as for a property that is not optional.
+  public func `where`<Value: Comparable & Sendable>(
+    _ keyPath: any KeyPath<Item, Value?> & Sendable, _ comparison: QueryComparison<Value>, _ value: Value
+  ) -> Self {
+    switch comparison.kind {
+    case .equal: return self.where(keyPath, QueryComparison<Value?>.equal, value)
+    case .notEqual: return self.where(keyPath, QueryComparison<Value?>.notEqual, value)
+    case .ordered(let order):
+      let type = IndexedType(Value.self)
+      let finding = type?.indexValue(value).flatMap { type?.compared(keyPath, order, $0)?.leavingOutNull }
+      return adding(finding) { $0[keyPath: keyPath].map { comparison.holds($0, value) } ?? false }
+    }
+  }
+
+  /// Returns the query for those records whose property is one of some values.
+  ///
+  /// A declared index of the property answers it for every ``IndexableValue``. No values match nothing.
+  public func `where`<Value: Hashable & Sendable>(
+    _ keyPath: any KeyPath<Item, Value> & Sendable, in values: some Sequence<Value>
+  ) -> Self {
+    let values = Set(values)
+    var finding: Finding?
+    if let type = IndexedType(Value.self) {
+      let indexValues = values.compactMap { type.indexValue($0) }
+      if indexValues.count == values.count { finding = type.oneOf(keyPath, indexValues) }
+    } else if values.isEmpty {
+      finding = Finding(.never)
+    }
+    return adding(finding) { values.contains($0[keyPath: keyPath]) }
+  }
+
+  private func adding(_ finding: Finding?, _ isMet: @escaping @Sendable (Item) -> Bool) -> Self {
+    if finding?.constraint == .always { return self }
+    return adding(
+      Conjunct(constraint: finding?.constraint ?? .residual, isExact: finding?.isExact ?? false) { (item) throws(RepositoryError) -> Bool in
+        isMet(item)
+      })
+  }
+}
+
+extension Finding {
+  /// The condition without records whose property is `nil`, which an index has before all values; `nil` for one that all values meet.
+  fileprivate var leavingOutNull: Finding? {
+    switch constraint {
+    case .range(let path, nil, let upper, let orNotANumber):
+      Finding(.range(path, lower: Bound(value: .null, isInclusive: false), upper: upper, orNotANumber: orNotANumber), isExact: isExact)
+    case .always: nil
+    default: self
+    }
+  }
+}

@@ -1,0 +1,63 @@
+/// Tests records against the conditions of a query that no index has answered.
+struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
+  let query: Query<Item>
+  let coder: RecordCoder<Item>
+  private let definitions: [IndexDefinition]
+  /// Taken once for many records: each is behind a lock.
+  private let tests: [Conjunct<Item>.Evaluation]
+  /// Whether the words are tested, too: an index of words has answered them otherwise.
+  private let testsWords: Bool
+
+  /// Makes the tests of what a run leaves open.
+  init(_ query: Query<Item>, _ coder: RecordCoder<Item>, of run: QueryRun) {
+    (self.query, self.coder, definitions, testsWords) = (query, coder, run.indexes.definitions, false)
+    tests = query.conjuncts.indices.compactMap { run.choice.covered.contains($0) ? nil : query.conjuncts[$0].evaluate }
+  }
+
+  /// Makes the tests of the whole query, for records that come from no index.
+  init(_ query: Query<Item>, _ coder: RecordCoder<Item>, _ definitions: [IndexDefinition]) {
+    (self.query, self.coder, self.definitions, testsWords) = (query, coder, definitions, true)
+    tests = query.conjuncts.map { $0.evaluate }
+  }
+
+  /// Returns the record as a candidate if it meets the query; `nil` when it does not, or does not decode.
+  ///
+  /// - Throws: `.unsupported` when a predicate cannot be evaluated for the record.
+  func match(_ slot: RecordSlot, distance: Double? = nil, score: Double? = nil) throws(RepositoryError) -> QueryCandidate<Item>? {
+    guard let value = coder.valueIfReadable(slot) else { return nil }
+    for isMet in tests where try !isMet(value.item) { return nil }
+    var candidate = QueryCandidate(slot: slot, value: value, distance: distance, score: score)
+    if query.shape.isPlaced, !isPlaced(&candidate) { return nil }
+    if testsWords, let words = query.shape.words, !hasWords(words, slot) { return nil }
+    for filter in query.filters where !filter(value.item) { return nil }
+    return candidate
+  }
+
+  /// Returns the record as a match of the whole query, whatever its limits; `nil` when it is none.
+  ///
+  /// - Throws: as ``match(_:distance:score:)``; for a strict query, why the record does not decode.
+  func liveMatch(_ slot: RecordSlot) throws(RepositoryError) -> QueryCandidate<Item>? {
+    if query.shape.isStrict, let failure = slot.failure(coder) { throw failure }
+    return query.shape.isImpossible ? nil : try match(slot)
+  }
+
+  /// Whether a record is in every box and near every place that is asked for; notes its distance from the last one.
+  private func isPlaced(_ candidate: inout QueryCandidate<Item>) -> Bool {
+    guard let definition = definitions.first(where: { $0.kind == .geo }), let place = definition.place(of: candidate.slot) else {
+      return false
+    }
+    for box in query.shape.boxes where !box.contains(latitude: place.latitude, longitude: place.longitude) { return false }
+    for (position, area) in query.shape.areas.enumerated() {
+      guard let center = GeoCoordinate(latitude: area.latitude, longitude: area.longitude) else { return false }
+      let isLast = position == query.shape.areas.count - 1
+      let distance = (isLast ? candidate.distance : nil) ?? GreatCircle.distance(center, place)
+      if let radius = area.radius, distance > radius.meters { return false }
+      if isLast { candidate.distance = distance }
+    }
+    return true
+  }
+
+  private func hasWords(_ words: TextQuery, _ slot: RecordSlot) -> Bool {
+    definitions.first { $0.kind == .fullText }?.texts(of: slot).map(words.matches) ?? false
+  }
+}

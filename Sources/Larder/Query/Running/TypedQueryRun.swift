@@ -1,0 +1,142 @@
+/// A ``QueryRun`` that returns values: it tests what the plan leaves open, sorts what comes in no order, and hands out the results.
+struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
+  let query: Query<Item>
+  let coder: RecordCoder<Item>
+  let run: QueryRun
+
+  /// Plans a query over a collection at one commit.
+  ///
+  /// - Throws: as ``QueryRun``; `.decodingFailed` for a strict query and a record that does not decode.
+  init(_ query: Query<Item>, _ coder: RecordCoder<Item>, _ state: CollectionState) throws(RepositoryError) {
+    (self.query, self.coder) = (query, coder)
+    run = try QueryRun(query.shape, state)
+    if query.shape.isStrict { try state.records.checkDecodable(coder) }
+  }
+
+  /// The total order of the results.
+  var order: ResultOrder<Item> { ResultOrder(columns: query.order, keys: coder.keys.order) }
+
+  /// Whether few enough records are looked at to do it on the caller's actor.
+  var isSmall: Bool { run.bound <= ConcurrentMap.partSize }
+
+  /// Returns the records that meet the query, in its order: straight from an index where that answers the whole query.
+  ///
+  /// - Throws: `.unsupported` when a predicate cannot be evaluated for a record.
+  func items() throws(RepositoryError) -> [Item] {
+    guard let slots = run.slotsFromIndex() else { return try results().map(\.item) }
+    var items: [Item] = []
+    items.reserveCapacity(slots.count)
+    for slot in slots { items.append(try slot.value(coder)) }
+    return items
+  }
+
+  /// Returns the results in their order, from the query's offset, at most as many as its limit; after a cursor, if one is given.
+  ///
+  /// - Throws: as ``items()``.
+  func results(after cursor: PageCursor? = nil) throws(RepositoryError) -> [QueryCandidate<Item>] {
+    var examined = 0
+    return try results(after: cursor, examined: &examined)
+  }
+
+  /// Returns the results as ``results(after:)`` does, and adds the number of records that were looked at to `examined`.
+  func results(after cursor: PageCursor?, examined: inout Int) throws(RepositoryError) -> [QueryCandidate<Item>] {
+    let order = order
+    let (stretches, skipped) = cursor == nil ? run.skippedByRank : (nil, query.shape.skipped)
+    var collector = ResultCollector(order: order, needed: query.shape.needed(behind: skipped), arrivesInOrder: run.givesOrder)
+    try forEachMatch(after: cursor, stretches, examined: &examined) { (candidate) throws(RepositoryError) -> Bool in
+      if let cursor, try !cursor.isBefore(candidate, order) { return true }
+      return collector.add(candidate)
+    }
+    return collector.finish(skipping: skipped)
+  }
+
+  /// Returns how many records meet the query, its offset and limit taken into account.
+  ///
+  /// - Throws: as ``items()``.
+  func count() throws(RepositoryError) -> Int {
+    var all = 0
+    if let known = run.knownCount {
+      all = known
+    } else if run.isExact, case .scan = run.choice.access {
+      all = run.records.count - run.records.undecodable(coder).count
+    } else {
+      var examined = 0
+      try forEachMatch(examined: &examined) { (_) throws(RepositoryError) -> Bool in
+        all += 1
+        return true
+      }
+    }
+    return min(max(all - query.shape.skipped, 0), query.shape.maximum ?? .max)
+  }
+
+  /// Visits the records that meet the query, as the access path gives them, until the body returns `false`.
+  private func forEachMatch(
+    after cursor: PageCursor? = nil, _ stretches: [IndexWalk.Stretch]? = nil, examined: inout Int,
+    _ body: (QueryCandidate<Item>) throws(RepositoryError) -> Bool
+  ) throws(RepositoryError) {
+    let matcher = RecordMatcher(query, coder, of: run)
+    var failure: RepositoryError?
+    var count = 0
+    // The walk takes a closure that does not throw, so that it need not be generic over the error.
+    run.walk(after: cursor, stretches: stretches) { slot, distance, score in
+      count += 1
+      do throws(RepositoryError) {
+        guard let candidate = try matcher.match(slot, distance: distance, score: score) else { return true }
+        return try body(candidate)
+      } catch {
+        failure = error
+        return false
+      }
+    }
+    examined += count
+    if let failure { throw failure }
+  }
+}
+
+// MARK: - Waiting for indexes
+
+extension TypedQueryRun {
+  /// Builds the indexes that a query can use, where they are missing, and plans the query.
+  ///
+  /// - Parameters:
+  ///   - keyPath: A property whose index is wanted beside the query's own.
+  ///   - state: Reads the newest state of the collection; called again after each build.
+  /// - Throws: as ``init(_:_:_:)``, and what `state` throws.
+  nonisolated(nonsending) static func ready(
+    _ query: Query<Item>, _ coder: RecordCoder<Item>, alsoUsing keyPath: (any AnyKeyPath & Sendable)? = nil, of collection: Int,
+    in core: StoreCore, _ state: () throws(RepositoryError) -> CollectionState
+  ) async throws(RepositoryError) -> Self {
+    try query.shape.check()
+    while true {
+      let state = try state()
+      let missing = state.indexes.missing(for: query.shape, alsoUsing: keyPath)
+      if missing.isEmpty {
+        // A strict query decodes every record: away from the caller's actor where they are many.
+        if query.shape.isStrict { _ = await state.records.undecodableCount(coder) }
+        return try Self(query, coder, state)
+      }
+      for index in missing { await core.buildIndex(index, of: collection) }
+    }
+  }
+}
+
+extension IndexSet {
+  /// Returns the indexes that a query can use and that were not built.
+  func missing(for shape: QueryShape, alsoUsing keyPath: AnyKeyPath? = nil) -> [Int] {
+    definitions.indices.filter { index in
+      if isBuilt(index) { return false }
+      let definition = definitions[index]
+      if let keyPath, definition.kind == .ordered, definition.columns.first?.keyPath.isSame(as: keyPath) == true { return true }
+      return QueryPlanner.canUse(definition, for: shape)
+    }
+  }
+}
+
+extension CollectionState {
+  /// Returns the state with indexes that were missing, built for this copy alone and kept by nobody else.
+  func building(_ missing: [Int]) -> CollectionState {
+    var state = self
+    for index in missing { state.indexes.build(index, from: records) }
+    return state
+  }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import LarderTesting
+import Testing
+
+@testable import Larder
+
+/// `where(\.kind, .equal, .pier)`: what `#Predicate` cannot say, by an index where there is one.
+@Suite(.timeLimit(.minutes(10))) struct ComparisonTests {
+  /// A type of its own order, and no index values.
+  private struct Grade: Codable, Hashable, Comparable, Sendable {
+    let name: String
+    static func < (left: Grade, right: Grade) -> Bool { left.name.count < right.name.count }
+  }
+
+  /// Different values have one index value: what an index finds is checked.
+  private struct Label: Codable, Hashable, Comparable, Sendable, IndexableValue {
+    let text: String
+    var indexValue: IndexValue { IndexValue(text.lowercased()) }
+    static func < (left: Label, right: Label) -> Bool { left.text < right.text }
+  }
+
+  private struct Record: Codable, Identifiable, Sendable, Equatable {
+    enum Kind: String, Codable, Sendable, CaseIterable, IndexableValue { case pier, beach, summit }
+    enum Size: Codable, Sendable, Hashable { case small, large(Int) }
+
+    let id: Int
+    var kind: Kind
+    var size: Size
+    var grade: Grade
+    var label: Label
+    var rating: Int
+    var height: Double
+    var day: Date
+    var score: Int?
+    var moment: Date?
+    var maybe: Kind?
+
+    static func random(_ id: Int, using random: inout SeededGenerator) -> Record {
+      let heights = [-1.5, -0.0, 0, 2.25, 7]
+      return Record(
+        id: id, kind: Kind.allCases[random.int(0..<3)], size: random.chance(50) ? .small : .large(random.int(0..<3)),
+        grade: Grade(name: String(repeating: "i", count: random.int(0..<4))), label: Label(text: ["a", "A", "b"][random.int(0..<3)]),
+        rating: random.int(0..<6), height: heights[random.int(0..<heights.count)],
+        day: Date(timeIntervalSince1970: Double(random.int(0..<4))),
+        score: random.chance(40) ? nil : random.int(-2..<3),
+        moment: random.chance(40) ? nil : Date(timeIntervalSince1970: Double(random.int(0..<4))),
+        maybe: random.chance(40) ? nil : Kind.allCases[random.int(0..<3)])
+    }
+  }
+
+  private static let indexes: [RepositoryIndex<Record>] = [
+    .ordered(\.kind, \.rating), .ordered(\.label), .ordered(\.rating), .ordered(\.height), .ordered(\.day), .ordered(\.score),
+    .ordered(\.moment),
+    .ordered(.descending(\.maybe)),
+  ]
+
+  /// Conditions with what they mean in plain Swift.
+  private static func conditions(using random: inout SeededGenerator) -> [(Query<Record>, @Sendable (Record) -> Bool)] {
+    let other = Record.random(0, using: &random)
+    let (score, moment) = (other.score ?? 0, other.moment ?? Date(timeIntervalSince1970: 1))
+    let empty = Query<Record>()
+    return [
+      (empty.where(\.kind, .equal, other.kind), { $0.kind == other.kind }), (empty.where(\.kind, .notEqual, .pier), { $0.kind != .pier }),
+      (empty.where(\.kind, in: [.pier, .summit]), { $0.kind != .beach }), (empty.where(\.kind, in: []), { _ in false }),
+      (empty.where(\.size, .equal, .large(1)), { $0.size == .large(1) }), (empty.where(\.size, in: [.small]), { $0.size == .small }),
+      (empty.where(\.grade, .less, other.grade), { $0.grade < other.grade }),
+      (empty.where(\.grade, .greaterOrEqual, other.grade), { $0.grade >= other.grade }),
+      (empty.where(\.label, .equal, other.label), { $0.label == other.label }),
+      (empty.where(\.label, .lessOrEqual, other.label), { $0.label <= other.label }),
+      (empty.where(\.label, in: [other.label, Label(text: "b")]), { $0.label == other.label || $0.label.text == "b" }),
+      (empty.where(\.rating, .less, other.rating), { $0.rating < other.rating }),
+      (empty.where(\.rating, .lessOrEqual, other.rating), { $0.rating <= other.rating }),
+      (empty.where(\.rating, .greater, other.rating), { $0.rating > other.rating }),
+      (empty.where(\.rating, .greaterOrEqual, other.rating), { $0.rating >= other.rating }),
+      (empty.where(\.height, .equal, 0), { $0.height == 0 }), (empty.where(\.height, .less, other.height), { $0.height < other.height }),
+      (empty.where(\.height, .greaterOrEqual, .nan), { _ in false }), (empty.where(\.height, .notEqual, .nan), { _ in true }),
+      (empty.where(\.day, .greater, other.day), { $0.day > other.day }),
+      (empty.where(\.day, .lessOrEqual, other.day), { $0.day <= other.day }),
+      (empty.where(\.score, .equal, nil), { $0.score == nil }), (empty.where(\.score, .equal, score), { $0.score == score }),
+      (empty.where(\.score, .notEqual, score), { $0.score != score }), (empty.where(\.score, .notEqual, nil), { $0.score != nil }),
+      (empty.where(\.score, .less, score), { $0.score.map { $0 < score } ?? false }),
+      (empty.where(\.score, .greaterOrEqual, score), { $0.score.map { $0 >= score } ?? false }),
+      (empty.where(\.score, in: [nil, 1]), { $0.score == nil || $0.score == 1 }),
+      (empty.where(\.moment, .lessOrEqual, moment), { $0.moment.map { $0 <= moment } ?? false }),
+      (
+        empty.where(\.moment, .lessOrEqual, Date(timeIntervalSinceReferenceDate: .nan)),
+        { $0.moment.map { $0 <= Date(timeIntervalSinceReferenceDate: .nan) } ?? false }
+      ),
+      (empty.where(\.maybe, .equal, .pier), { $0.maybe == .pier }), (empty.where(\.maybe, .equal, nil), { $0.maybe == nil }),
+    ]
+  }
+
+  @Test func aComparisonGivesWhatPlainSwiftGivesWhateverIsIndexed() async throws {
+    for seed in Seeds.list(20, for: "comparisons") {
+      var random = SeededGenerator(seed)
+      let declared = Self.indexes.filter { _ in random.chance(60) }
+      let records = try await LocalRepository(inMemory: RepositorySchema<Record>("records", indexes: declared))
+      let all = (0..<60).map { Record.random($0, using: &random) }
+      try await records.save(contentsOf: all)
+      for (number, (query, isMet)) in Self.conditions(using: &random).enumerated() {
+        let found = try await records.fetch(query)
+        let count = try await records.count(query.where(\.rating, .greater, 2))
+        let isRight = found == all.filter(isMet) && count == all.count { isMet($0) && $0.rating > 2 }
+        #expect(isRight, "condition \(number) | \(records.explain(query)) | replay with LARDER_SEED=\(seed)")
+      }
+    }
+  }
+
+  @Test func anIndexAnswersAComparisonAsItDoesAPredicate() async throws {
+    let records = try await LocalRepository(inMemory: RepositorySchema<Record>("records", indexes: Self.indexes))
+    var random = SeededGenerator(5)
+    try await records.save(contentsOf: (0..<200).map { Record.random($0, using: &random) })
+    let plans = [
+      (Query<Record>().where(\.kind, .equal, .pier), "ordered(kind, rating)", ["kind ="], []),
+      (Query<Record>().where(\.kind, .equal, .pier).where(\.rating, .greater, 3), "ordered(kind, rating)", ["kind =", "rating >"], []),
+      (Query<Record>().where(\.kind, in: [.pier, .beach]), "ordered(kind, rating)", ["kind in 2"], []),
+      (Query<Record>().where(\.score, .less, 0), "ordered(score)", ["score > <"], []),
+      (Query<Record>().where(\.label, .equal, Label(text: "A")), "ordered(label)", ["label ="], ["label"]),
+    ]
+    for (query, index, conditions, residual) in plans {
+      let plan = records.explain(query)
+      #expect(plan.index == index && plan.conditions == conditions && plan.residual == residual, "\(plan)")
+    }
+    #expect(records.explain(Query().where(\.grade, .equal, Grade(name: "i"))).residual == ["predicate"])
+    #expect(records.explain(Query().where(\.kind, in: [])).access == .nothing)
+  }
+
+  @Test func liveResultsFollowAComparison() async throws {
+    let records = try await LocalRepository(inMemory: RepositorySchema<Record>("records", indexes: Self.indexes))
+    var random = SeededGenerator(9)
+    var record = Record.random(1, using: &random)
+    record.kind = .beach
+    try await records.save(record)
+    var results = records.results(of: Query().where(\.kind, .equal, .pier)).makeAsyncIterator()
+    let before = try await results.next()
+    #expect(before?.isEmpty == true)
+    record.kind = .pier
+    try await records.save(record)
+    let after = try await results.next()
+    #expect(after == [record])
+    try await records.close()
+  }
+}
