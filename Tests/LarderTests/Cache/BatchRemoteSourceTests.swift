@@ -38,6 +38,21 @@ struct BatchRemoteSourceTests {
     #expect(server.requests.count == 3)
   }
 
+  @Test func theKeysOfOneCallWaitForEachOther() async throws {
+    let server = BatchServer(shares: { $0.first == $1.first })
+    let source = server.limited(by: HostLimits(concurrency: ConcurrencyLimit(1)))
+    let gate = Switch()
+    let cache = try await cache(GatedSource(source: source, lateKey: "k-late") { gate.isOn })
+    let call = Task { await cache.values(for: keys(20) + ["k-late"]) }
+    try await until { source.counts.waiting == 20 }
+    // Others' keys do not wait for them; were the call's keys not held, they would have gone before.
+    #expect(try await cache.value(for: "other").value == 5)
+    #expect(server.requests == [["other"]])
+    gate.turn(true)
+    #expect(try values(await call.value).count == 21)
+    #expect(server.requests.map(\.count) == [1, 21])
+  }
+
   @Test func prefetchingFetchesWhatIsMissingInOneRequest() async throws {
     let server = BatchServer()
     let cache = try await cache(server)
@@ -126,18 +141,44 @@ struct BatchRemoteSourceTests {
       return [:]
     }
     let clock = ManualClock()
-    // At random for each key, the second attempts would come one after the other.
+    // At random for each key, the second attempts would come one after the other: after 5 seconds, 6.7, 7.5, ….
     let numbers = Notes()
     let cache = try await cache(server, retry: RetryPolicy(attempts: 2, base: .seconds(10)), clock: clock) {
       numbers.add(1)
-      return 1 / Double(numbers.numbers.count + 1)
+      let count = Double(numbers.numbers.count)
+      return count / (count + 1)
     }
     let call = Task { await cache.values(for: keys(50)) }
     await clock.waitForSleepers(50)
-    clock.advance(by: .seconds(10))
+    clock.advance(by: .seconds(5))
+    try await until { server.requests.count == 2 }
+    clock.advance(by: .seconds(5))
     #expect(try values(await call.value).count == 50)
     #expect(server.requests.map(\.count) == [50, 50])
     #expect(cache.statistics.fetches == 100)
+  }
+
+  @Test func keysThatAreTriedAgainTogetherWaitForEachOther() async throws {
+    let server = BatchServer { keys, request in
+      if request == 1 { throw Trouble() }
+      return [:]
+    } shares: {
+      $0.first == $1.first
+    }
+    let clock = ManualClock()
+    let source = server.limited(by: HostLimits(concurrency: ConcurrencyLimit(1)))
+    let gate = Switch(true)
+    let cache = try await cache(
+      GatedSource(source: source, lateKey: "k-late") { gate.isOn }, retry: RetryPolicy(attempts: 2, base: .seconds(10)), clock: clock)
+    let call = Task { await cache.values(for: keys(20) + ["k-late"]) }
+    await clock.waitForSleepers(21)
+    gate.turn(false)
+    clock.advance(by: .seconds(10))
+    try await until { source.counts.waiting == 20 }
+    #expect(try await cache.value(for: "other").value == 5)
+    gate.turn(true)
+    #expect(try values(await call.value).count == 21)
+    #expect(server.requests.map(\.count) == [21, 1, 21])
   }
 
   @Test func theRetryAfterOfAKeyIsItsOwn() async throws {

@@ -1,5 +1,6 @@
-import Larder
 import Synchronization
+
+@testable import Larder
 
 /// A server that answers several keys in one request with their lengths, can be held, and notes what it was asked.
 final class BatchServer: BatchRemoteSource {
@@ -81,4 +82,27 @@ final class BatchServer: BatchRemoteSource {
       state.withLock { $0.held.removeValue(forKey: id) }?.resume()
     }
   }
+}
+
+/// A gathered source where one key is on its way for as long as a test wants.
+struct GatedSource: GatheringSource {
+  let source: GatheredSource<String, Int>
+  let lateKey: String
+  /// Whether the late key may arrive.
+  let isOpen: @Sendable () -> Bool
+
+  var maxKeysTogether: Int { source.maxKeysTogether }
+
+  func fetch(_ key: String, validator: String?) async throws -> Fetched<Int> {
+    if key == lateKey { try await until(isOpen) }
+    return try await source.fetch(key, validator: validator)
+  }
+}
+
+/// A switch that a test turns on.
+final class Switch: Sendable {
+  private let state: Mutex<Bool>
+  init(_ isOn: Bool = false) { state = Mutex(isOn) }
+  var isOn: Bool { state.withLock { $0 } }
+  func turn(_ isOn: Bool) { state.withLock { $0 = isOn } }
 }

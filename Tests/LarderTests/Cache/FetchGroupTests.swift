@@ -32,6 +32,21 @@ struct FetchGroupTests {
     #expect(server.requests == [["four", "nn", "three"]])
   }
 
+  @Test func aRequestIsHeldUntilTheWholeGroupIsThere() async throws {
+    let server = BatchServer(shares: { $0.first == $1.first })
+    let source = server.limited(by: HostLimits(concurrency: ConcurrencyLimit(1)))
+    let cache = try await Cache.inMemory(freshness: Self.freshness, clock: clock, source: source)
+    let group = FetchGroup(2)
+    let early = Task { try await group.run { try await cache.value(for: "a").value } }
+    try await until { source.counts.waiting == 1 }
+    // Keys of others are not held up; this one cannot go with the group's.
+    #expect(try await cache.value(for: "bbb").value == 3)
+    let late = Task { try await group.run { try await cache.value(for: "aa").value } }
+    #expect(try await early.value == 1)
+    #expect(try await late.value == 2)
+    #expect(server.requests == [["bbb"], ["a", "aa"]])
+  }
+
   @Test func aCallThatNeedsNoRequestHoldsUpNobody() async throws {
     let (lengths, texts) = try await caches()
     _ = try await lengths.value(for: "four")
@@ -87,14 +102,4 @@ struct FetchGroupTests {
     #expect(try await task.value == 4)
   }
 
-  @Test func keysOfOtherCallersAreNotHeldUpByAGroup() async throws {
-    let (lengths, _) = try await caches()
-    let group = FetchGroup(2)
-    let held = Task { try await group.run { try await lengths.value(for: "four").value } }
-    try await until { lengths.state.withLock { $0.flights.count } == 1 }
-    #expect(try await lengths.value(for: "three").value == 5)
-    let last = Task { await group.run { 1 } }
-    #expect(try await held.value == 4)
-    #expect(await last.value == 1)
-  }
 }
