@@ -107,7 +107,7 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// - Throws: what the source throws after its retries, or before one that ``HostLimits`` do not let through; ``CacheError``;
   ///   `CancellationError` when the task is cancelled, which leaves other callers of the key alone.
   public nonisolated(nonsending) func value(for key: Key, policy: FetchPolicy = .cacheFirst) async throws -> Cached<Value> {
-    if let cached = hit(key, policy) { return cached }
+    if let cached = freshAnswer(key, policy) { return cached }
     return try await answer(key, policy)
   }
 
@@ -142,9 +142,9 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   ///
   /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; the entry is then still there.
   public nonisolated(nonsending) func invalidate(_ key: Key) async throws {
-    state.withLock { $0.doom(key) }
+    state.withLock { $0.invalidateFlights(of: key) }
     try await remove(key)
-    poke(key)
+    wakeReaders(of: key)
   }
 
   /// Removes everything, and keeps out what is being fetched.
@@ -154,7 +154,7 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; what there was is then still there, also what only
   ///   memory has.
   public nonisolated(nonsending) func removeAll() async throws {
-    state.withLock { $0.doomAll() }
+    state.withLock { $0.invalidateAllFlights() }
     try await removeEntries()
   }
 

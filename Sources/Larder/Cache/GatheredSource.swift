@@ -18,7 +18,7 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
 
   private let source: any BatchRemoteSource<Key, Value>
   private let limits: HostLimits
-  private let turns: ConcurrencyLimit
+  private let turns: AsyncSemaphore
   private let weight: @Sendable ([Key]) -> Double
   private let queue: Mutex<GatheringQueue<Key, Value>>
 
@@ -29,7 +29,7 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
     self.source = source
     self.limits = limits
     self.weight = weight
-    turns = limits.concurrency ?? ConcurrencyLimit(Self.defaultConcurrency)
+    turns = limits.concurrency?.semaphore ?? AsyncSemaphore(Self.defaultConcurrency)
     queue = Mutex(GatheringQueue())
   }
 
@@ -43,12 +43,12 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
   public func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
     try Task.checkCancellation()
     let ticket = FetchTicket.current
-    let waiter = Waiter<GatheredAnswer<Value>>()
+    let waiter = OneShot<GatheredAnswer<Value>>()
     let id = queue.withLock { $0.enter(FetchRequest(key: key, validator: validator), ticket?.group, waiter) }
     ticket?.arrive(at: self)
     startRequests()
     let answer = await withTaskCancellationHandler {
-      await waiter.wait()
+      await waiter.value()
     } onCancel: {
       leave(id)
     }
@@ -73,7 +73,7 @@ extension GatheredSource: FetchGathering {
 
   private func takeTurn() async {
     // Never cancelled: whoever leaves takes a key out of the queue, and a turn without keys is given back.
-    do { try await turns.acquire() } catch { return queue.withLock { $0.endStart() } }
+    await turns.acquire()
     defer { turns.release() }
     let batch = queue.withLock { $0.take(source.maxKeysPerRequest, source.canShareRequest) }
     startRequests()

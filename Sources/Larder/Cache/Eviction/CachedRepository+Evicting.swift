@@ -51,7 +51,7 @@ extension CachedRepository {
     state.withLock { state in
       var index = EvictionIndex<Key>()
       for (entry, slot) in entries {
-        let known = state.known[entry.key]?.at(slot.revision)
+        let known = state.entries[entry.key]?.at(slot.revision)
         let expiry =
           uptime + entry.usableLifetime - (known?.age(at: uptime) ?? entry.age(at: arrivals.present(for: slot.revision, at: uptime)))
         let isMeasured = known?.isMeasured == true || secondReading.map { entry.usableUntil <= $0 } == true
@@ -60,7 +60,7 @@ extension CachedRepository {
           byteCount: entry.byteCount, expiry: expiry, provenExpiry: isMeasured ? expiry : max(seen + entry.usableLifetime, expiry),
           recordKey: slot.key)
         _ = index.insert(entry.key, item, .none, now: uptime)
-        if state.known[entry.key]?.wasAnswered == true { index.touch(entry.key) }
+        if state.entries[entry.key]?.wasAnswered == true { index.touch(entry.key) }
       }
       state.evictionIndex = index
     }

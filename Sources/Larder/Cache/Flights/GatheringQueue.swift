@@ -7,7 +7,7 @@ struct GatheredAnswer<Value: Sendable>: Sendable {
 
 /// The keys that wait for a request of ``GatheredSource``, and those of the requests that run.
 struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
-  typealias Answer = Waiter<GatheredAnswer<Value>>
+  typealias Answer = OneShot<GatheredAnswer<Value>>
 
   /// A key for which somebody waits.
   struct Member: Sendable {
@@ -69,11 +69,9 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return true
   }
 
-  mutating func endStart() { isStarting = false }
-
   /// Takes out the keys of the next request: the first that may start, and what goes with it.
   mutating func take(_ limit: Int, _ canShare: (Key, Key) -> Bool) -> Batch? {
-    endStart()
+    isStarting = false
     guard let first = waiting.first(where: \.mayStart) else { return nil }
     var (members, rest): ([Member], [Member]) = ([first], [])
     var requests = [first.request.key: first.request.validator]

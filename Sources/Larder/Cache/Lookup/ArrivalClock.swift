@@ -1,6 +1,16 @@
 internal import Foundation
 internal import Synchronization
 
+/// The clocks and the storage when a cache was made: what the entries of earlier runs are judged by.
+struct CacheStart: Sendable {
+  let wall: Date
+  let uptime: Duration
+  let revision: Revision
+
+  /// The date that the wall clock would have shown when the monotonic one began.
+  var origin: Date { wall.addingTimeInterval(-uptime.inSeconds) }
+}
+
 /// The wall clock by which entries are judged that this cache did not store itself: as it stood to the monotonic clock when they arrived.
 ///
 /// So what another cache of this process stores, or another process while this one listens, ages by the monotonic clock from then on, whatever

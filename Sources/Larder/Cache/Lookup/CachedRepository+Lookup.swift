@@ -1,105 +1,108 @@
 internal import Foundation
 internal import Synchronization
 
-/// What is there of a key.
-struct Sight<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
-  let found: FoundEntry<Key, Value>?
-  let recordKey: RecordKey?
-  var version: EntryVersion { found?.version ?? missing }
-  /// The version of a record that is there but cannot be read.
-  var missing = EntryVersion.none
-}
+// The first stage: what is there of a key, without waiting and without counting.
 
 extension CachedRepository {
-  /// Looks at what is stored of a key, without counting or touching anything.
+  /// Returns the answer for a fresh value that was answered with before, which most calls want and which must be cheap; `nil` for all else.
+  ///
+  /// It says what ``lookup(_:)`` and ``answer(_:_:)`` would, with one reading of the clock and no decoding.
+  nonisolated func freshAnswer(_ key: Key, _ policy: FetchPolicy) -> Cached<Value>? {
+    switch policy {
+    case .networkOnly, .networkFirst: return nil
+    case .cacheFirst, .staleWhileRevalidate, .cacheOnly: break
+    }
+    let uptime = clock.uptime
+    let records: RecordMap
+    do throws(RepositoryError) { records = try storage.queue.records(of: storage.collection) } catch { return nil }
+    let entry: CacheEntry<Key, Value>? = state.withLock { state in
+      guard let entry = state.entries[key], entry.age(at: uptime) < entry.freshLifetime, entry.wasAnswered,
+        case .value = entry.stored.content, let recordKey = entry.recordKey
+      else { return nil }
+      guard records[recordKey]?.revision == entry.revision, state.unsaved.isEmpty else { return nil }
+      state.statistics.hits += 1
+      state.evictionIndex?.touch(key)
+      return entry
+    }
+    return entry?.cached(at: uptime, .memory)
+  }
+
+  /// Returns what is there of a key, without counting or touching anything.
   ///
   /// A record that cannot be read is none, and is counted as an error of storage.
-  nonisolated func look(_ key: Key) -> Sight<Key, Value> {
+  nonisolated func lookup(_ key: Key) -> Lookup<Key, Value> {
     let uptime = clock.uptime
-    let (known, unsaved) = state.withLock { ($0.known[key], $0.unsaved[key]) }
-    if let unsaved {
-      let found = FoundEntry(
-        entry: unsaved.entry, version: .unsaved(unsaved.serial), age: uptime - unsaved.uptime, origin: .memory)
-      return Sight(found: found, recordKey: known?.recordKey)
-    }
-    var recordKey = known?.recordKey
+    let (entry, unsaved) = state.withLock { ($0.entries[key], $0.unsaved[key]) }
+    if let unsaved { return Lookup(unsaved, at: uptime, entry?.recordKey) }
+    var recordKey = entry?.recordKey
     var version = EntryVersion.none
     do throws(RepositoryError) {
       let address = if let recordKey { recordKey } else { try storage.coder.keys.key(for: key) }
       recordKey = address
       guard let slot = try storage.queue.records(of: storage.collection)[address] else {
-        if let known { forget(key, known) }
-        return Sight(found: nil, recordKey: address)
+        if let entry { forget(entry, address) }
+        return Lookup(nil, at: uptime, address)
       }
       version = .stored(slot.revision)
-      let entry = try slot.value(storage.coder)
-      return Sight(found: found(entry, slot.revision, address, known, uptime), recordKey: address)
+      if let entry = entry?.at(slot.revision) { return Lookup(entry, at: uptime, address) }
+      return Lookup(arrived(try slot.value(storage.coder), slot.revision, address, entry, uptime), at: uptime, address)
     } catch {
       state.withLock { $0.note(error) }
-      return Sight(found: nil, recordKey: recordKey, missing: version)
+      return Lookup(nil, at: uptime, recordKey, version)
     }
   }
 
-  /// Forgets what is known of an entry that somebody else has removed; not of one that is only on its way to being visible.
-  private nonisolated func forget(_ key: Key, _ known: KnownEntry<Value>) {
+  /// Removes the entry of a record that was deleted by another cache or process; not of one whose commit is not visible yet.
+  private nonisolated func forget(_ entry: CacheEntry<Key, Value>, _ recordKey: RecordKey) {
     let snapshot = storage.snapshot
-    guard known.revision <= snapshot.revision, snapshot.records[known.recordKey] == nil else { return }
+    guard entry.revision <= snapshot.revision, snapshot.records[recordKey] == nil else { return }
     state.withLock { state in
-      guard state.known[key]?.revision == known.revision else { return }
-      state.known[key] = nil
+      let key = entry.stored.key
+      guard state.entries[key]?.version == entry.version else { return }
+      state.entries[key] = nil
       state.evictionIndex?.remove(key)
     }
   }
 
-  private nonisolated func found(
-    _ entry: CachedEntry<Key, Value>, _ revision: Revision, _ recordKey: RecordKey, _ known: KnownEntry<Value>?, _ uptime: Duration
-  ) -> FoundEntry<Key, Value> {
-    if let known = known?.at(revision) {
-      return FoundEntry(
-        entry: entry, version: .stored(revision), age: known.age(at: uptime), origin: known.wasAnswered ? .memory : .disk)
-    }
-    if let known, known.fetchedAt == entry.fetchedAt {
+  /// Returns the entry of a record that this cache did not store, with its age.
+  private nonisolated func arrived(
+    _ stored: CachedEntry<Key, Value>, _ revision: Revision, _ recordKey: RecordKey, _ older: CacheEntry<Key, Value>?, _ uptime: Duration
+  ) -> CacheEntry<Key, Value> {
+    let entry: CacheEntry<Key, Value>
+    if let older, older.stored.fetchedAt == stored.fetchedAt {
       // The same fetch, written again by a migration or by another process: it goes on aging here.
-      let age = known.age(at: uptime)
-      know(
-        KnownEntry(
-          entry, recordKey, revision, age: age, uptime: uptime, wasAnswered: known.wasAnswered, isMeasured: known.isMeasured), of: entry.key
-      )
-      return FoundEntry(entry: entry, version: .stored(revision), age: age, origin: known.wasAnswered ? .memory : .disk)
+      entry = CacheEntry(older, stored, at: revision)
+    } else {
+      // Of an earlier run, another process or another cache. The wall clock of its arrival counts, since it may have been set after that.
+      let present = arrivals.present(for: revision, at: uptime)
+      entry = CacheEntry(
+        stored, .stored(revision), recordKey, age: stored.age(at: present), uptime: uptime, wasAnswered: false, isMeasured: false)
+      if !isReadOnly, stored.needsFutureNote(at: present) { storeFutureNote(entry, recordKey, present) }
     }
-    // Of an earlier run, another process or another cache: what the wall clock said when it arrived counts, since it may have been set after that.
-    let present = arrivals.present(for: revision, at: uptime)
-    let age = entry.age(at: present)
-    know(KnownEntry(entry, recordKey, revision, age: age, uptime: uptime, wasAnswered: false, isMeasured: false), of: entry.key)
-    if !isReadOnly, entry.needsFutureNote(at: present) { noteFuture(entry, revision, recordKey, present) }
-    return FoundEntry(entry: entry, version: .stored(revision), age: age, origin: .disk)
-  }
-
-  /// Notes what is known of an entry, unless something newer is.
-  private nonisolated func know(_ new: KnownEntry<Value>, of key: Key) {
     state.withLock { state in
-      if let known = state.known[key], known.revision >= new.revision { return }
-      state.known[key] = new
+      if let newer = state.entries[stored.key], newer.revision >= revision { return }
+      state.entries[stored.key] = entry
     }
+    return entry
   }
 
-  /// Stores that an entry is from the future, unless it was replaced; in the background, since nobody needs it before the next start.
-  private nonisolated func noteFuture(
-    _ entry: CachedEntry<Key, Value>, _ revision: Revision, _ recordKey: RecordKey, _ present: Date
-  ) {
+  /// Stores that an entry is from the future, unless it was replaced; in the background, since it matters at the next start only.
+  private nonisolated func storeFutureNote(_ entry: CacheEntry<Key, Value>, _ recordKey: RecordKey, _ present: Date) {
     Task { [self] in
+      let key = entry.stored.key
       do {
-        let record = try storage.coder.encode(entry.noticedInFuture(at: present), decoding: true)
+        let noted = entry.stored.noticedInFuture(at: present)
+        let record = try storage.coder.encode(noted, decoding: true)
         let new = try await storage.queue.write(nil) { [self] batch in
-          try batch.upsert(record, in: storage.collection, expecting: .revision(revision))
+          try batch.upsert(record, in: storage.collection, expecting: .revision(entry.revision))
           let new = batch.revision
           state.withLock { state in
-            guard let known = state.known[entry.key], known.revision == revision else { return }
-            state.known[entry.key] = KnownEntry(known, at: new, previous: known)
+            guard let current = state.entries[key], current.version == entry.version else { return }
+            state.entries[key] = CacheEntry(current, noted, at: new, previous: current)
           }
           return new
         }
-        state.withLock { $0.settle(entry.key, new) }
+        state.withLock { $0.settle(key, new) }
       } catch {
         // Without the note the entry lives until the next start at most as long as one does.
       }
@@ -108,7 +111,7 @@ extension CachedRepository {
 
   /// Returns which version of a key there is now; asked with the state locked.
   nonisolated func version(_ key: Key, _ recordKey: RecordKey?, _ state: borrowing CacheState<Key, Value>) -> EntryVersion {
-    if let unsaved = state.unsaved[key] { return .unsaved(unsaved.serial) }
+    if let unsaved = state.unsaved[key] { return unsaved.version }
     guard let recordKey else { return .none }
     do throws(RepositoryError) {
       let slot = try storage.queue.records(of: storage.collection)[recordKey]
@@ -116,17 +119,5 @@ extension CachedRepository {
     } catch {
       return .none  // closed: nothing is there any more
     }
-  }
-
-  /// Gives a found entry out: counts it, and notes that it was used.
-  nonisolated func serve(_ found: FoundEntry<Key, Value>, _ refreshError: (any Error)? = nil) -> Cached<Value>? {
-    guard let cached = found.cached(refreshError) else { return nil }
-    let key = found.entry.key
-    state.withLock { state in
-      if cached.state == .fresh { state.statistics.hits += 1 } else { state.statistics.staleServes += 1 }
-      if cached.origin == .disk { state.known[key]?.noteAnswer() }
-      state.evictionIndex?.touch(key)
-    }
-    return cached
   }
 }

@@ -1,35 +1,29 @@
 internal import Foundation
 internal import Synchronization
 
-extension FoundEntry {
-  /// The error for an entry that says that there is no value.
-  var absence: CacheError {
-    if case .absent(let reason) = entry.content { .absent(reason: reason, since: entry.fetchedAt) } else { .notCached }
-  }
-}
+// The third stage: an entry is made of the answer, committed, and given to those who wait only then.
 
 extension CachedRepository {
-  /// Makes an entry of what the source has answered, stores it, and returns it as it was read back.
+  /// Makes an entry of what the source has answered, stores it, and returns it as it decodes from what was stored.
   ///
-  /// Storage that fails does not fail this.
-  nonisolated func keep(
+  /// Storage that fails does not fail this: the entry is then in memory only.
+  nonisolated func store(
     _ answer: Fetched<Value>, of key: Key, base: CachedEntry<Key, Value>?, _ token: FlightToken
-  ) async throws -> FoundEntry<Key, Value> {
+  ) async throws -> CacheEntry<Key, Value> {
     let uptime = clock.uptime
     let entry: CachedEntry<Key, Value>
     switch answer {
     case .value(let value, let validator, let freshUntil):
-      entry = made(key, .value(value), freshLifetime(freshUntil), freshness.usable, validator: validator)
+      entry = makeEntry(key, .value(value), freshLifetime(freshUntil), freshness.usable, validator: validator)
     case .notModified(let freshUntil):
       guard let base else { throw CacheError.nothingToRevalidate }
       state.withLock { $0.statistics.notModified += 1 }
-      entry = made(key, base.content, freshLifetime(freshUntil), freshness.usable, validator: base.validator)
+      entry = makeEntry(key, base.content, freshLifetime(freshUntil), freshness.usable, validator: base.validator)
     case .absent(let reason, let lifetime):
       let lifetime = (lifetime ?? freshness.negative).bounded
-      entry = made(key, .absent(reason: reason), lifetime, lifetime, validator: nil)
+      entry = makeEntry(key, .absent(reason: reason), lifetime, lifetime, validator: nil)
     }
-    let (stored, version) = await store(entry, uptime, token)
-    return FoundEntry(entry: stored, version: version, age: clock.uptime - uptime, origin: .remote)
+    return await commit(entry, uptime, token)
   }
 
   /// Returns how long a value that comes now is fresh: as its provider says, else as the policy does, shortened by jitter.
@@ -40,7 +34,7 @@ extension CachedRepository {
     return min(Duration(bounding: lifetime).bounded, freshness.usable)
   }
 
-  private nonisolated func made(
+  private nonisolated func makeEntry(
     _ key: Key, _ content: CachedEntry<Key, Value>.Content, _ fresh: Duration, _ usable: Duration, validator: String?
   ) -> CachedEntry<Key, Value> {
     let now = clock.now
@@ -49,66 +43,63 @@ extension CachedRepository {
       usableUntil: now.addingTimeInterval(max(usable, fresh).inSeconds), validator: validator)
   }
 
-  /// What a commit has done.
-  private struct Kept: Sendable {
+  /// The result of a commit.
+  private struct Commit: Sendable {
+    let entry: CacheEntry<Key, Value>
     let revision: Revision
     let victims: [EvictionIndex<Key>.Victim]
   }
 
-  /// Stores an entry, and makes room for it in the same commit; returns what was read back, or the entry itself when it cannot be stored.
-  private nonisolated func store(
+  /// Commits an entry, and the evictions that make room for it.
+  private nonisolated func commit(
     _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ token: FlightToken
-  ) async -> (CachedEntry<Key, Value>, EntryVersion) {
-    let known = state.withLock { $0.known[entry.key] }
-    if isReadOnly { return (entry, holdUnsaved(entry, uptime, nil, token, known)) }
+  ) async -> CacheEntry<Key, Value> {
+    let notStored = CacheEntry(entry, .none, nil, uptime: uptime)
+    let replaced = state.withLock { $0.entries[entry.key] }
+    if isReadOnly { return holdUnsaved(notStored, uptime, nil, token, replaced) }
     do {
       if let limit = eviction.byteLimit, entry.byteCount > limit {
         await refuse(entry.key, token)
-        return (entry, .none)
+        return notStored
       }
       let record = try storage.coder.encode(entry, decoding: true)
       await prepareEviction()
       let decoded = (record.decoded as? DecodedValue<CachedEntry<Key, Value>>)?.item ?? entry
       let collection = storage.collection
-      let kept: Kept? = try await storage.queue.write(nil) { [self] batch in
-        // Looked at here, where writes have an order: the deletion of whoever dooms it comes after that, and so after this.
-        guard !token.isDoomed else { return nil }
+      let commit: Commit? = try await storage.queue.write(nil) { [self] batch in
+        // Looked at here, where writes have an order: the deletion of whoever invalidates it comes after that, and so after this.
+        guard !token.isInvalidated else { return nil }
         try openEviction(&batch, uptime)
         try batch.upsert(record, in: collection)
         let revision = batch.revision
-        state.withLock { state in
-          state.known[entry.key] = KnownEntry(
-            decoded, record.key, revision, age: .zero, uptime: uptime, wasAnswered: true, isMeasured: true, previous: state.known[entry.key]
-          )
+        let committed = state.withLock { state in
+          let committed = CacheEntry(decoded, .stored(revision), record.key, uptime: uptime, previous: state.entries[entry.key])
+          state.entries[entry.key] = committed
+          return committed
         }
-        return Kept(revision: revision, victims: try makeRoom(for: entry, record.key, uptime, in: &batch))
+        return Commit(entry: committed, revision: revision, victims: try makeRoom(for: entry, record.key, uptime, in: &batch))
       }
-      guard let kept else { return (decoded, .none) }
+      guard let commit else { return CacheEntry(decoded, .none, nil, uptime: uptime) }
       let hadUnsaved = state.withLock { state in
-        state.settle(entry.key, kept.revision)
-        state.count(kept.victims, upTo: kept.revision)
+        state.settle(entry.key, commit.revision)
+        state.count(commit.victims, upTo: commit.revision)
         defer { state.unsaved.remove(entry.key) }
         return state.unsaved[entry.key] != nil
       }
-      if hadUnsaved { poke(entry.key) }
-      return (try readBack(record.key, kept.revision) ?? decoded, .stored(kept.revision))
+      if hadUnsaved { wakeReaders(of: entry.key) }
+      return commit.entry
     } catch let error as RepositoryError where error.code == .cancelled {
-      return (entry, .none)
+      return notStored
     } catch {
-      return (entry, holdUnsaved(entry, uptime, repositoryError(error), token, known))
+      return holdUnsaved(notStored, uptime, repositoryError(error), token, replaced)
     }
-  }
-
-  private nonisolated func readBack(_ key: RecordKey, _ revision: Revision) throws(RepositoryError) -> CachedEntry<Key, Value>? {
-    guard let slot = try storage.queue.records(of: storage.collection)[key], slot.revision == revision else { return nil }
-    return try slot.value(storage.coder)
   }
 
   /// Does not store an entry that is larger than everything may be together, and removes the one before it.
   ///
   /// It is not kept in memory either: it is larger than what may be. Storage that fails keeps the one before it.
   private nonisolated func refuse(_ key: Key, _ token: FlightToken) async {
-    guard !token.isDoomed else { return }
+    guard !token.isInvalidated else { return }
     do {
       try await remove(key)
       state.withLock { $0.statistics.evictions[.bytes, default: 0] += 1 }
@@ -120,18 +111,20 @@ extension CachedRepository {
 
   /// Keeps an entry in memory that could not be stored, so that a full disk does not become a storm of requests.
   private nonisolated func holdUnsaved(
-    _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ error: RepositoryError?, _ token: FlightToken, _ known: KnownEntry<Value>?
-  ) -> EntryVersion {
-    let version: EntryVersion = state.withLock { state in
+    _ entry: CacheEntry<Key, Value>, _ uptime: Duration, _ error: RepositoryError?, _ token: FlightToken,
+    _ replaced: CacheEntry<Key, Value>?
+  ) -> CacheEntry<Key, Value> {
+    let key = entry.stored.key
+    let held = state.withLock { state in
       if let error { state.note(error) }
       // What was planned to go is still there, and what came is not.
       state.evictionIndex = nil
-      guard !token.isDoomed else { return .none }
-      state.known[entry.key] = known
-      return state.unsaved.insert(entry, uptime, eviction)
+      guard !token.isInvalidated else { return entry }
+      state.entries[key] = replaced
+      return state.unsaved.insert(entry.stored, uptime, eviction)
     }
-    poke(entry.key)
-    return version
+    wakeReaders(of: key)
+    return held
   }
 }
 
