@@ -7,7 +7,7 @@
 ///
 ///   func fetch(_ requests: [FetchRequest<String>]) async throws -> [String: Result<Fetched<Forecast>, any Error>] {
 ///     let found = try await get(requests.map(\.key))
-///     return Dictionary(requests.map { ($0.key, .success(found[$0.key].map { .value($0) } ?? .absent(reason: "unknown"))) }) { first, _ in first }
+///     return found.mapValues { .success(.value($0)) }
 ///   }
 /// }
 /// ```
