@@ -12,18 +12,19 @@
 /// }
 /// ```
 ///
-/// A ``CachedRepository`` over it makes one request of the keys that wait: of those that ``CachedRepository/values(for:policy:maxConcurrentFetches:)``
-/// or ``CachedRepository/prefetch(_:)`` fetch together, of those whose single calls wait while as many requests run as may, and of
-/// those that a request has failed for and that are tried again. A key that waits alone is fetched alone; no timer is involved.
+/// A ``CachedRepository`` over it makes one request of the keys that wait: of those that
+/// ``CachedRepository/values(for:policy:maxConcurrentFetches:)`` or ``CachedRepository/prefetch(_:)`` fetch together,
+/// of those whose single calls wait while as many requests run as may, and of those that a request has failed for and
+/// that are tried again. A key that waits alone is fetched alone; no timer is involved.
 ///
 /// Everything else stays as it is with a single key: callers of a key share its fetch, each key is retried by its own count of attempts and
-/// keeps its own `Retry-After`, and a cancelled caller leaves at once. A request is cancelled when nobody waits for any of its keys.
+/// keeps its own `Retry-After`, and a cancelled caller leaves at once. A request is cancelled when no caller of any of its keys is left.
 /// Bound the requests with ``limited(by:)``: one counts once, however many keys it has. Several caches share requests through one
 /// ``GatheredSource``.
 public protocol BatchRemoteSource<Key, Value>: RemoteSource {
-  /// What identifies a value.
+  /// The identity of a value.
   associatedtype Key
-  /// What is fetched.
+  /// The type of the values.
   associatedtype Value
 
   /// The largest number of keys of one request; 100 by default, and at least 1.
@@ -43,8 +44,9 @@ public protocol BatchRemoteSource<Key, Value>: RemoteSource {
   /// - Parameter requests: The keys, at least one and at most ``maxKeysPerRequest``, each with the validator of what is stored of it.
   /// - Returns: An answer for each key. A key whose result is a failure fails alone; one without a result fails with
   ///   ``CacheError/unanswered``. If all fail, the request has failed for the circuit breaker too, with the first key's error.
-  /// - Throws: any error; every key of the request then fails with it. With one whose ``RemoteSourceError/mayConcernOneKey`` is `true` the keys are
-  ///   fetched again instead, in two requests of half of them each.
+  /// - Throws: any error; every key of the request then fails with it. With one whose
+  ///   ``RemoteSourceError/mayConcernOneKey`` is `true` the keys are fetched again instead, in two requests of half of
+  ///   them each.
   func fetch(_ requests: [FetchRequest<Key>]) async throws -> [Key: Result<Fetched<Value>, any Error>]
 }
 

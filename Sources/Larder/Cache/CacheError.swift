@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Why a cache has no answer, where that is not the source's own error.
+/// An error of a cache itself; other errors are the source's own.
 public enum CacheError: Error, Hashable, Sendable {
   /// The source has said that there is no value, and that is still believed; see ``Fetched/absent(reason:lifetime:)``.
   case absent(reason: String, since: Date)

@@ -1,6 +1,6 @@
-/// What a cache has done since it was made.
+/// Counts of a cache since it was made.
 public struct CacheStatistics: Hashable, Sendable {
-  /// Why an entry was removed.
+  /// The cause of an eviction.
   public enum EvictionCause: String, Hashable, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
     /// There were too many.
     case count
@@ -20,17 +20,17 @@ public struct CacheStatistics: Hashable, Sendable {
   public internal(set) var staleServes = 0
   /// Calls that were answered "there is none" without asking the source.
   public internal(set) var negativeHits = 0
-  /// How often the source was asked for a key, retries included.
+  /// The number of times that the source was asked for a key, retries included.
   public internal(set) var fetches = 0
-  /// How often the source answered "not modified".
+  /// The number of times that the source answered "not modified".
   public internal(set) var notModified = 0
-  /// How often asking the source has failed, retries included; cancelled requests are not counted.
+  /// The number of times that asking the source for a key failed, retries included; cancelled requests are not counted.
   public internal(set) var fetchErrors = 0
-  /// How often reading or writing the storage has failed; none of these has failed a fetch.
+  /// The number of times that reading or writing the storage failed; none of these has failed a fetch.
   public internal(set) var storageErrors = 0
   /// The newest failure of the storage.
   public internal(set) var lastStorageError: RepositoryError.Code?
-  /// How many entries were removed, by cause; calls that remove are not counted.
+  /// The number of entries that were evicted, by cause; calls that remove are not counted.
   public internal(set) var evictions: [EvictionCause: Int] = [:]
 
   /// Starts with zeros.
@@ -43,7 +43,7 @@ public struct CacheStatistics: Hashable, Sendable {
     return sum
   }
 
-  /// Adds what another cache, or an earlier run, has counted; see ``+(_:_:)``.
+  /// Adds what another cache, or an earlier run, has counted.
   public static func += (sum: inout CacheStatistics, other: CacheStatistics) {
     for count in counts { sum[keyPath: count.path] += other[keyPath: count.path] }
     sum.lastStorageError = other.lastStorageError ?? sum.lastStorageError

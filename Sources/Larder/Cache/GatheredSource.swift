@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// A source that gathers the keys that wait into requests of several; made by ``BatchRemoteSource/limited(by:)``.
 ///
-/// A ``CachedRepository`` over a ``BatchRemoteSource`` makes one for itself. Make one yourself to set limits, and to share requests among several
-/// caches, whose keys and values are then parts of the source's:
+/// A ``CachedRepository`` over a ``BatchRemoteSource`` makes one for itself. Make one yourself to set limits, and to
+/// share requests among several caches, whose keys and values are then parts of the source's:
 ///
 /// ```swift
 /// let gathered = forecasts.limited(by: host)
@@ -22,7 +22,7 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
   private let weight: @Sendable ([Key]) -> Double
   private let queue: Mutex<GatheringQueue<Key, Value>>
 
-  /// How many requests run at a time where the limits do not say.
+  /// The number of requests that run at a time where the limits do not say.
   private static var defaultConcurrency: Int { 6 }
 
   init(_ source: any BatchRemoteSource<Key, Value>, limits: HostLimits, weight: @escaping @Sendable ([Key]) -> Double) {
@@ -33,7 +33,7 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
     queue = Mutex(GatheringQueue())
   }
 
-  /// How many keys wait for a request, and how many are part of one that runs.
+  /// The number of keys that wait for a request, and of those in requests that run: for tests.
   var counts: (waiting: Int, running: Int) { queue.withLock { ($0.waiting.count, $0.runningCount) } }
 
   /// Fetches the value of a key, in one request with others that wait.
@@ -64,7 +64,7 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
 }
 
 extension GatheredSource: FetchGathering {
-  /// Begins to wait for a turn, unless that is being done, if there is a key whose group is complete.
+  /// Waits for the turn of another request, if a key may start one and no other is waiting for its turn.
   func startRequests() {
     guard queue.withLock({ $0.mayStart() }) else { return }
     // The request takes its keys when its turn has come: what arrives until then goes with it.
@@ -72,7 +72,7 @@ extension GatheredSource: FetchGathering {
   }
 
   private func takeTurn() async {
-    // Never cancelled: whoever leaves takes a key out of the queue, and a turn without keys is given back.
+    // Never cancelled: a cancelled caller takes its key out of the queue, and a turn without keys is given back.
     await turns.acquire()
     defer { turns.release() }
     let batch = queue.withLock { $0.take(source.maxKeysPerRequest, source.canShareRequest) }
@@ -129,7 +129,7 @@ extension GatheredSource: GatheringSource {
 
 /// A source whose requests take several keys, so that the keys of one call should be fetched at the same time.
 protocol GatheringSource: RemoteSource {
-  /// How many keys one request takes at most.
+  /// The largest number of keys of one request.
   var maxKeysTogether: Int { get }
 }
 

@@ -8,10 +8,10 @@ internal import Synchronization
 /// let clock = ManualClock()
 /// let cache = CachedRepository(storage: storage, freshness: freshness, clock: clock, source: source)
 /// clock.advance(by: .hours(2))            // time passes
-/// clock.setWall(to: .distantFuture)       // somebody sets the clock; no time passes
+/// clock.setWall(to: .distantFuture)       // the user sets the clock; no time passes
 /// ```
 ///
-/// Who sleeps on it is woken by ``advance(by:)``, in the order of the moments.
+/// Tasks that sleep on it are woken by ``advance(by:)``, in the order of their moments.
 public final class ManualClock: WallClock {
   private struct Sleeper: Sendable {
     let until: Duration
@@ -33,12 +33,12 @@ public final class ManualClock: WallClock {
 
   /// The date, as the test has set it.
   public var now: Date { state.withLock { $0.now } }
-  /// What the test has let pass.
+  /// The time that the test has let pass.
   public var uptime: Duration { state.withLock { $0.uptime } }
-  /// How many tasks sleep.
+  /// The number of tasks that sleep.
   public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
-  /// Lets time pass on both clocks, and wakes who has slept long enough.
+  /// Lets time pass on both clocks, and wakes the tasks that have slept long enough.
   public func advance(by duration: Duration) {
     let woken = state.withLock { state in
       state.uptime += duration

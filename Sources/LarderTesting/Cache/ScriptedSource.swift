@@ -11,7 +11,7 @@ internal import Synchronization
 /// source.release()
 /// ```
 public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
-  /// What it answers to one call.
+  /// The answer to one call.
   public typealias Answer = Result<Fetched<Value>, any Error>
 
   /// A call that was made.
@@ -78,9 +78,9 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
 
   /// The calls that were begun, in their order.
   public var calls: [Call] { state.withLock { $0.calls } }
-  /// How many calls were begun.
+  /// The number of calls that were begun.
   public var callCount: Int { state.withLock { $0.calls.count } }
-  /// How many calls were cancelled while they were held.
+  /// The number of calls that were cancelled while they were held.
   public var cancelledCount: Int { state.withLock { $0.cancelled } }
   /// The largest number of calls that ran at the same time.
   public var mostAtOnce: Int { state.withLock { $0.mostRunning } }

@@ -34,8 +34,9 @@ extension CachedRepository {
 
   /// Makes the index of all entries, oldest first; those that cannot be read go.
   ///
-  /// How old the entries of an earlier run are is known from one reading of the wall clock, which may be wrong. It is proven that one has
-  /// expired when all of its time has passed in this process, or when an earlier run has fetched something after it had expired: a second reading.
+  /// How old the entries of an earlier run are is known from one reading of the wall clock, which may be wrong. It is
+  /// proven that one has expired when all of its time has passed in this process, or when an earlier run has fetched
+  /// something after it had expired: a second reading.
   private nonisolated func buildIndex(_ batch: inout StagedBatch, _ uptime: Duration) throws(RepositoryError) {
     var entries: [(entry: CachedEntry<Key, Value>, slot: RecordSlot)] = []
     for slot in batch.collections[storage.collection].records.ordered() {
@@ -69,7 +70,7 @@ extension CachedRepository {
   nonisolated func evict(under pressure: MemoryPressure) async {
     guard !isReadOnly else { return }
     do {
-      // Only if it must be: this reads entries that nobody has asked for.
+      // Only if it must be: this reads all entries.
       if state.withLock({ $0.evictionIndex == nil }) { _ = try await storage.loadAll() }
       let (victims, revision) = try await storage.queue.write(nil) { [self] batch in
         let uptime = clock.uptime
@@ -85,7 +86,7 @@ extension CachedRepository {
         state.evictionIndex = nil
       }
     }
-    // Without limits nobody keeps the index up to date.
+    // Without limits the index is not kept up to date.
     if !isBounded { state.withLock { $0.evictionIndex = nil } }
   }
 

@@ -1,6 +1,6 @@
 internal import HeapModule
 
-/// Keys with moments, of which the earliest comes out first.
+/// A queue of keys with moments, of which the earliest comes out first.
 ///
 /// A key that was removed or came again stays in it until it is met, or dropped with ``removeAll(where:)``; its serial number tells.
 struct ExpiryQueue<Key: Sendable>: Sendable {

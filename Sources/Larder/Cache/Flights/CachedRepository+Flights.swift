@@ -3,7 +3,7 @@ internal import Synchronization
 // The second stage, single-flight: a caller that finds a flight of its key under way waits for that one. Joining, leaving, ending and
 // invalidating are each one step under the lock, so there is no moment between them.
 //
-// A flight that was cancelled because nobody waited any more goes on where the source ignores cancellation. Beside one of these another is
+// A flight that was cancelled because no caller was left goes on where the source ignores cancellation. Beside one of these another is
 // begun; beside two, a new caller waits for the end of the newer one, takes what it brings, and begins another only if that is nothing.
 
 extension CachedRepository {
@@ -34,13 +34,13 @@ extension CachedRepository {
     }
   }
 
-  /// Begins a flight in the background, unless there is one, which then goes on when nobody waits for it any more.
+  /// Begins a flight in the background, unless there is one, which then goes on without a caller.
   nonisolated func refresh(_ key: Key, _ lookup: Lookup<Key, Value>) {
     guard !Task.isCancelled, mayRefresh(key) else { return }
     enter(key, nil, after: lookup)
   }
 
-  /// Returns whether it is time to refresh a key for which nobody waits.
+  /// Returns whether it is time to refresh a key without a caller that waits.
   nonisolated func mayRefresh(_ key: Key) -> Bool {
     let uptime = clock.uptime
     return state.withLock { state in
@@ -107,7 +107,7 @@ extension CachedRepository {
     waiter.resolve(.timedOut)
   }
 
-  /// Runs a flight from beginning to end, away from every actor: request, storing, and the outcome for those who wait.
+  /// Runs a flight from beginning to end, away from every actor: request, storing, and the outcome for its waiters.
   @concurrent private nonisolated func fly(_ key: Key, _ id: UInt64, _ token: FlightToken, _ ticket: FetchTicket) async {
     let result: Result<CacheEntry<Key, Value>, any Error>
     do { result = .success(try await requestAndStore(key, id, token, ticket)) } catch { result = .failure(error) }

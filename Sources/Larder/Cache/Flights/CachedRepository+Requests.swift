@@ -19,11 +19,11 @@ extension CachedRepository {
         let answer = try await FetchTicket.$current.withValue(ticket) { try await source.fetch(key, validator: base?.validator) }
         ticket.giveUp()
         guard Task.isCancelled else { return try await store(answer, of: key, base: base, token) }
-        // Nobody waited any more; if somebody does again, or wants it without waiting, it is stored, by a task that was not cancelled.
+        // No caller was left. If one has come since, or a refresh wants it, it is stored, by a task that was not cancelled.
         guard state.withLock({ $0.flights[id]?.isWanted ?? false }) else { throw CancellationError() }
         return try await Task { [self] in try await store(answer, of: key, base: base, token) }.value
       } catch {
-        // Nobody waited any more; if somebody does again, its failure is one like any other.
+        // No caller was left. If one has come since, this is a failure like any other.
         let isGivenUp = Task.isCancelled && (error is CancellationError || !state.withLock { $0.flights[id]?.isWanted ?? false })
         guard !isGivenUp else { throw CancellationError() }
         state.withLock { $0.statistics.fetchErrors += 1 }

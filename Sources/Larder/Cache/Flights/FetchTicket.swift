@@ -96,7 +96,7 @@ final class FetchTicket: Sendable {
   /// Notes that the key has failed in a request with others.
   func note(_ failure: SharedFailure) { state.withLock { $0.failure = failure } }
 
-  /// What the key has failed together with, if with anything.
+  /// The failure that the key shares with others of its request, if any.
   var failure: SharedFailure? { state.withLock { $0.failure } }
 }
 

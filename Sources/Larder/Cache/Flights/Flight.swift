@@ -1,26 +1,26 @@
 internal import Synchronization
 
-/// A fetch under way: its task, and those who wait for it.
+/// A fetch under way, with its task and its waiters.
 struct Flight<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   typealias Waiter = OneShot<FlightOutcome<Key, Value>>
 
   let token: FlightToken
   var task: Task<Void, Never>?
   var waiters: [ObjectIdentifier: Waiter] = [:]
-  /// Whether it goes on when nobody waits.
+  /// Whether it goes on without a waiter.
   var isKept = false
-  /// Whether somebody waits for it, or has asked that it goes on.
+  /// Whether it has a waiter, or goes on without one.
   var isWanted: Bool { !waiters.isEmpty || isKept }
-  /// When the last one who waited has left, and it was cancelled; later callers may wait for its end nevertheless.
+  /// The moment when the last caller left and it was cancelled; later callers may wait for its end nevertheless.
   var abandonedAt: Duration?
-  /// Whether what it brings is of no use to those who wait for its end.
+  /// Whether its result is of no use to those that wait for its end.
   var isOutdated = false
 }
 
 extension CacheState {
-  /// How many flights of a key that were cancelled and have not ended are borne beside another.
+  /// The number of cancelled flights of a key that may still run beside another.
   private static var abandonedLimit: Int { 1 }
-  /// After how long a flight that was cancelled counts no more, though it may still run.
+  /// The time after which a cancelled flight counts no more, though it may still run.
   private static var abandonedTime: Duration { .seconds(60) }
 
   /// Returns the cancelled flight of a key that a new caller must wait for; `nil` when another may be begun.

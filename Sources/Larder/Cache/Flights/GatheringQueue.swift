@@ -9,7 +9,7 @@ struct GatheredAnswer<Value: Sendable>: Sendable {
 struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   typealias Answer = OneShot<GatheredAnswer<Value>>
 
-  /// A key for which somebody waits.
+  /// A key that a caller waits for.
   struct Member: Sendable {
     let id: UInt64
     let request: FetchRequest<Key>
@@ -35,14 +35,14 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
   }
 
   private struct Running: Sendable {
-    /// Those who still wait for it.
+    /// The members that still wait for it.
     var waiting: Set<UInt64>
     var task: Task<Void, Never>?
   }
 
   private(set) var waiting: [Member] = []
   private var running: [UInt64: Running] = [:]
-  /// Those who wait for a request that runs.
+  /// The members of requests that run and that still wait.
   private var asked: [UInt64: (member: Member, batch: UInt64)] = [:]
   /// Whether the next request waits for its turn.
   private var isStarting = false
@@ -55,7 +55,7 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return last
   }
 
-  /// Adds a key, and returns the number of who waits for it.
+  /// Adds a key, and returns the number of its member.
   mutating func enter(_ request: FetchRequest<Key>, _ group: FetchGroupMembers?, _ waiter: Answer) -> UInt64 {
     let id = number()
     waiting.append(Member(id: id, request: request, group: group, waiter: waiter))
@@ -93,13 +93,13 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return batch
   }
 
-  /// Notes the task of a request, and returns whether nobody waits for it any more.
+  /// Notes the task of a request, and returns whether it has no member left.
   mutating func note(_ task: Task<Void, Never>, of batch: Batch) -> Bool {
     running[batch.id]?.task = task
     return running[batch.id]?.waiting.isEmpty ?? false
   }
 
-  /// Takes out who was cancelled; returns the task of the request too if nobody else waits for it.
+  /// Removes a cancelled member; returns the task of its request too if that has no member left.
   mutating func leave(_ id: UInt64) -> (Answer?, abandoned: Task<Void, Never>?) {
     if let position = waiting.firstIndex(where: { $0.id == id }) { return (waiting.remove(at: position).waiter, nil) }
     guard let (member, batch) = asked.removeValue(forKey: id) else { return (nil, nil) }
@@ -107,7 +107,7 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return (member.waiter, running[batch]?.waiting.isEmpty == true ? running[batch]?.task : nil)
   }
 
-  /// Ends a request, and returns who still waits for it.
+  /// Ends a request, and returns the members that still wait for it.
   mutating func end(_ batch: Batch) -> [Member] {
     running[batch.id] = nil
     return batch.members.filter { asked.removeValue(forKey: $0.id) != nil }

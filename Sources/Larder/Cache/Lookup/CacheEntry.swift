@@ -21,7 +21,7 @@ final class CacheEntry<Key: Hashable & Codable & Sendable, Value: Codable & Send
   /// The age at ``uptime``.
   private let age: Duration
   private let uptime: Duration
-  /// How long the entry is fresh, from its fetch; computed once, since each hit asks for it.
+  /// The time for which the entry is fresh, from its fetch; computed once, since each hit asks for it.
   let freshLifetime: Duration
   /// Whether all of its age was counted by the monotonic clock of this process, and none of it by the wall clock.
   let isMeasured: Bool
@@ -109,7 +109,7 @@ struct Lookup<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Se
   let recordKey: RecordKey?
   /// The version of the entry, or of a record that is there and cannot be read.
   let version: EntryVersion
-  /// Where an answer with the entry comes from.
+  /// The origin of an answer with the entry.
   let origin: Cached<Value>.Origin
 
   init(_ entry: CacheEntry<Key, Value>?, at uptime: Duration, _ recordKey: RecordKey?, _ version: EntryVersion = .none) {

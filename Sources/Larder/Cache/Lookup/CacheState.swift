@@ -1,4 +1,4 @@
-/// What a cache keeps in memory besides its records.
+/// The state of a cache in memory, besides its records.
 ///
 /// Everything in it is bounded: by the records, by the flights under way, or by a number.
 struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
@@ -11,19 +11,19 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
   /// The number of the flight that callers of a key join.
   var current: [Key: UInt64] = [:]
   var lastFlight: UInt64 = 0
-  /// The flights of a key that were cancelled because nobody waited, and that have not ended; the newest last.
+  /// The flights of a key that were cancelled without a caller left, and that have not ended; the newest last.
   var abandoned: [Key: [UInt64]] = [:]
-  /// Until when providers have asked not to be asked again.
+  /// The keys that providers have asked not to be asked for until a moment.
   var holdOffs = HoldOffs<Key>()
-  /// Until when keys whose flight has failed are not refreshed in the background.
+  /// The keys whose flight has failed, which are not refreshed in the background until a moment.
   var backOffs = HoldOffs<Key>(holdsAllWhenFull: true)
-  /// What is evicted next; `nil` until it is needed, and after storage has failed.
+  /// The order of eviction; `nil` until it is needed, and after storage has failed.
   var evictionIndex: EvictionIndex<Key>?
   var statistics = CacheStatistics()
   /// Readers of `updates`, to be woken for what storage does not announce.
   var readers: [Key: [ObjectIdentifier: WeakSignal]] = [:]
 
-  /// Forbids the flights of a key to store what they bring; they go on for those who wait.
+  /// Forbids the flights of a key to store their results; they go on for their waiters.
   mutating func invalidateFlights(of key: Key) {
     if let id = current.removeValue(forKey: key) { flights[id]?.token.invalidate() }
     for id in abandoned[key] ?? [] { flights[id]?.token.invalidate() }

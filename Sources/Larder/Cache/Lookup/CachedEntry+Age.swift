@@ -6,8 +6,8 @@ extension CachedEntry {
 
   /// Returns the age at a moment of the wall clock; that of an entry from the future is the end of its fresh window.
   ///
-  /// From when that was noticed it ages on, or it would live for as long as the clock was set back. If the clock is set right again, its true
-  /// age counts, but it is not fresh any more: the clock cannot be trusted.
+  /// From when that was noticed it ages on, or it would live for as long as the clock was set back. If the clock is set
+  /// right again, its true age counts, but it is not fresh any more: the clock cannot be trusted.
   func age(at present: Date) -> Duration {
     let age = Duration(bounding: present.timeIntervalSince(fetchedAt))
     // Two processes read the clock a moment apart.

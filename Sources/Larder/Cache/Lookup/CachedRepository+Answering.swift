@@ -1,7 +1,7 @@
 internal import Synchronization
 
 extension CachedRepository {
-  /// What is to be done for a caller, given what is stored.
+  /// The step that follows a lookup.
   enum Decision {
     case answer(Cached<Value>)
     case answerAndRefresh(Cached<Value>)
@@ -56,7 +56,7 @@ extension CachedRepository {
     if let error = heldOff(key, policy) { return try fallBack(key, policy, error) }
     var timeout: Duration?
     if case .networkFirst(let limit) = policy, lookup.isUsable { timeout = limit }
-    // Who asks the source anyway does not care what was stored meanwhile.
+    // A policy that asks the source anyway does not care what was stored meanwhile.
     let isAutomatic = policy == .cacheFirst || policy == .staleWhileRevalidate
     while true {
       switch await join(key, after: isAutomatic ? lookup : nil, timeout) {
@@ -73,7 +73,7 @@ extension CachedRepository {
     }
   }
 
-  /// The error of a provider who has asked for time, for those who would only ask because something is old.
+  /// Returns the error of a provider that has asked for time, for policies that would ask only because a value is old.
   private nonisolated func heldOff(_ key: Key, _ policy: FetchPolicy) -> (any Error)? {
     guard policy == .cacheFirst || policy == .staleWhileRevalidate else { return nil }
     let uptime = clock.uptime

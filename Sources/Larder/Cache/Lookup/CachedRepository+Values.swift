@@ -28,7 +28,7 @@ extension CachedRepository {
     return results
   }
 
-  /// Refreshes a key for nobody in particular, and returns when that is over.
+  /// Refreshes a key in the background, and returns when that is over.
   private nonisolated(nonsending) func revalidate(_ key: Key) async {
     let lookup = lookup(key)
     guard lookup.state != .fresh, mayRefresh(key) else { return }

@@ -6,7 +6,7 @@ struct CacheHealing: Sendable {
   private let name: String
   private let fileSystem: any FileSystem
   private static let suffix = "-damaged"
-  /// What the names of the files beside a store end in; anything else there is somebody else's.
+  /// The endings of the names of the files beside a store; anything else there is not the store's.
   private static let beside = ["-journal", "-previous", "-shm", "-wal"]
 
   init(file: URL, fileSystem: any FileSystem) {
@@ -16,12 +16,12 @@ struct CacheHealing: Sendable {
     self.fileSystem = fileSystem
   }
 
-  /// Whether an error means that a cache is better begun anew.
+  /// Returns whether an error means that a cache is better begun anew.
   static func mayHeal(_ error: RepositoryError) -> Bool {
     error.code == .corrupted || error.code == .dataMissing
   }
 
-  /// Keeps other processes from healing the same file.
+  /// Locks the file against healing by another process.
   func lock() throws(RepositoryError) -> any HeldLock { try fileSystem.lock(path(name + "-healing-lock")) }
 
   /// Renames the main file and those beside it, and returns their new paths.

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Synchronization
 
-// The third stage: an entry is made of the answer, committed, and given to those who wait only then.
+// The third stage: an entry is made of the answer, committed, and only then given to the waiters.
 
 extension CachedRepository {
   /// Makes an entry of what the source has answered, stores it, and returns it as it decodes from what was stored.
@@ -67,7 +67,7 @@ extension CachedRepository {
       let decoded = (record.decoded as? DecodedValue<CachedEntry<Key, Value>>)?.item ?? entry
       let collection = storage.collection
       let commit: Commit? = try await storage.queue.write(nil) { [self] batch in
-        // Looked at here, where writes have an order: the deletion of whoever invalidates it comes after that, and so after this.
+        // Looked at here, where writes have an order: the deletion of an invalidation comes after that, and so after this.
         guard !token.isInvalidated else { return nil }
         try openEviction(&batch, uptime)
         try batch.upsert(record, in: collection)
@@ -128,7 +128,7 @@ extension CachedRepository {
   }
 }
 
-/// An error of storage as what it is.
+/// Returns an error of storage as what it is.
 func repositoryError(_ error: any Error) -> RepositoryError {
   error as? RepositoryError ?? RepositoryError(.inputOutput, "an unexpected kind of error", underlying: error)
 }

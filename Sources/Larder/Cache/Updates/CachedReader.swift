@@ -35,7 +35,7 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
       }
       let now = Told(version: lookup.version, state: cached.state)
       let isNew = told.withLock { told in
-        // An expired value is news to those only who were shown it before.
+        // An expired value is news only to a reader that was shown it before.
         if cached.state == .expired, told == nil { return false }
         defer { told = now }
         return told != now

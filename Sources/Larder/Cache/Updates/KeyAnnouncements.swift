@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// Hears what is committed to the collection of a cache, and wakes those readers whose keys are concerned.
+/// An observer of the commits to the collection of a cache, which wakes the readers of the keys concerned.
 ///
 /// One observer for all readers: adding, removing and telling one does not depend on how many there are.
 final class KeyAnnouncements: ChangeObserver {
   private struct State: Sendable {
-    /// By record; under `nil` those whose key cannot be a record's.
+    /// The signals by record; under `nil` those whose key cannot be a record's.
     var signals: [RecordKey?: [ObjectIdentifier: WeakSignal]] = [:]
     var isFinished = false
     var wokenCount = 0
@@ -13,9 +13,9 @@ final class KeyAnnouncements: ChangeObserver {
 
   private let state = Mutex(State())
 
-  /// How many readers there are: for tests.
+  /// The number of readers: for tests.
   var count: Int { state.withLock { $0.signals.values.reduce(0) { $0 + $1.count } } }
-  /// How many readers were woken by commits: for tests.
+  /// The number of readers that commits woke: for tests.
   var wokenCount: Int { state.withLock { $0.wokenCount } }
 
   func add(_ signal: Signal, _ key: RecordKey?) {
