@@ -30,26 +30,72 @@ struct ServerError: RemoteSourceError {
 
 // MARK: A cache
 
-func makeCache(_ url: URL, _ server: ForecastServer) async throws -> CachedRepository<String, Forecast> {
-  let opened = try await CachedRepository<String, Forecast>.open(jsonFile: url)
-  if let healing = opened.healing { print("the cache begins anew: \(healing.error)") }
-  let cache = CachedRepository(
-    storage: opened.storage,
-    freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48), negative: .seconds(60), jitter: 0.1),
-    eviction: EvictionPolicy(countLimit: 1_000, byteLimit: 50 << 20),
-    source: server)
+func openCache(_ url: URL, _ server: ForecastServer) async throws -> CachedRepository<String, Forecast> {
+  let cache = try await CachedRepository.open(
+    jsonFile: url, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)),
+    eviction: EvictionPolicy(countLimit: 1_000, byteLimit: 50 << 20), source: server)
+  if let healing = cache.healing { print("The file was damaged, the cache begins anew: \(healing.error)") }
   return cache
 }
 
-func openInSQLite(_ url: URL) async throws -> LocalRepository<CachedEntry<String, Forecast>> {
-  let opened = try await CachedRepository<String, Forecast>.open(file: url) { SQLiteBackend(file: $0) }
-  return opened.storage
+func openInSQLite(_ url: URL, _ server: ForecastServer) async throws -> CachedRepository<String, Forecast> {
+  let cache = try await CachedRepository.open(
+    sqliteFile: url, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)), source: server)
+  return cache
+}
+
+func makeInStore(_ store: Store, _ server: ForecastServer) async throws -> CachedRepository<String, Forecast> {
+  let cache = CachedRepository(
+    storage: try await store.repository(RepositorySchema("forecasts")),
+    freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48), negative: .seconds(60), jitter: 0.1), source: server)
+  return cache
 }
 
 func show(_ cache: CachedRepository<String, Forecast>, spot: String) async throws {
   let forecast = try await cache.value(for: spot)
   print(forecast.value.degrees, forecast.age, forecast.state)
   if let error = forecast.refreshError { print("not newer, because: \(error)") }
+}
+
+func showAtOnce(_ cache: CachedRepository<String, Forecast>, spot: String) async throws -> Cached<Forecast> {
+  let forecast = try await cache.value(for: spot, policy: .staleWhileRevalidate)
+  return forecast
+}
+
+// MARK: Several keys
+
+struct ForecastBatches: BatchRemoteSource {
+  let get: @Sendable (_ path: String) async throws -> Data
+  var maxKeysPerRequest: Int { 50 }
+
+  func fetch(_ requests: [FetchRequest<String>]) async throws -> [String: Result<Fetched<Forecast>, any Error>] {
+    let spots = requests.map(\.key).joined(separator: ",")
+    let found = try JSONDecoder().decode([String: Forecast].self, from: try await get("/forecasts?spots=" + spots))
+    var answers: [String: Result<Fetched<Forecast>, any Error>] = [:]
+    for request in requests {
+      answers[request.key] = .success(found[request.key].map { .value($0) } ?? .absent(reason: "no forecast for this place"))
+    }
+    return answers
+  }
+}
+
+func fetchAll(_ cache: CachedRepository<String, Forecast>, spots: [String]) async {
+  let forecasts = await cache.values(for: spots)  // one request for every fifty that are not fresh
+  for (spot, result) in forecasts {
+    switch result {
+    case .success(let forecast): print(spot, forecast.value.degrees)
+    case .failure(let error): print(spot, error)
+    }
+  }
+}
+
+func together(
+  _ forecasts: CachedRepository<String, Forecast>, _ tides: CachedRepository<String, Forecast>, spot: String
+) async throws -> (Cached<Forecast>, Cached<Forecast>) {
+  let group = FetchGroup(2)
+  async let forecast = group.run { try await forecasts.value(for: spot) }
+  async let tide = group.run { try await tides.value(for: spot) }
+  return try await (forecast, tide)
 }
 
 // MARK: One host
@@ -63,6 +109,10 @@ func limits() -> HostLimits {
 
 func limited(_ server: ForecastServer, _ host: HostLimits) -> some RemoteSource<String, Forecast> {
   server.limited(by: host) { spot in spot.hasPrefix("detailed") ? 1.2 : 1 }
+}
+
+func limited(_ batches: ForecastBatches, _ host: HostLimits) -> GatheredSource<String, Forecast> {
+  batches.limited(by: host)
 }
 
 // MARK: Following

@@ -1,8 +1,16 @@
 public import Foundation
 
-/// A value with its age and where it came from, as of the moment of the answer.
+/// A value with its age and its origin, as of the moment of the answer.
+///
+/// ```swift
+/// let forecast = try await cache.value(for: spot)
+/// if forecast.state == .stale { print("\(forecast.age.components.seconds / 60) minutes old") }
+/// if let error = forecast.refreshError { print("not newer, because: \(error)") }
+/// ```
+///
+/// The age and the state do not change in the answer: ask again, or follow ``CachedRepository/updates(for:)``.
 public struct Cached<Value: Sendable>: Sendable {
-  /// Which of its two windows a value is in; see ``FreshnessPolicy``.
+  /// The window of its ``FreshnessPolicy`` that a value is in.
   public enum State: String, Hashable, Sendable, Codable {
     /// As good as asking the source.
     case fresh
@@ -12,7 +20,7 @@ public struct Cached<Value: Sendable>: Sendable {
     case expired
   }
 
-  /// Where the answer was found.
+  /// The place where an answer was found.
   public enum Origin: String, Hashable, Sendable, Codable {
     /// This process has fetched it or answered with it before.
     case memory
@@ -24,15 +32,15 @@ public struct Cached<Value: Sendable>: Sendable {
 
   /// The value.
   public let value: Value
-  /// When it was fetched or found not modified, by this device's clock.
+  /// The date when it was fetched or found not modified, by this device's clock.
   public let fetchedAt: Date
-  /// How old it was when this answer was made, by the monotonic clock as far as this process has seen it age.
+  /// Its age when this answer was made, by the monotonic clock as far as this process has seen it age.
   public let age: Duration
-  /// Whether it was fresh when this answer was made.
+  /// Its state when this answer was made.
   public let state: State
-  /// Where the answer was found.
+  /// The place where an answer was found.
   public let origin: Origin
-  /// Why this value is not newer: the source failed, or took too long, and this was served in the place of its answer.
+  /// The reason why this value is not newer: the source failed or took too long, and this was served instead; else `nil`.
   public let refreshError: (any Error)?
 
   /// Makes an answer, for previews and tests.
@@ -47,7 +55,7 @@ public struct Cached<Value: Sendable>: Sendable {
     self.refreshError = refreshError
   }
 
-  /// The same answer with another value.
+  /// Returns the same answer with another value.
   public func map<Other: Sendable>(_ transform: (Value) throws -> Other) rethrows -> Cached<Other> {
     Cached<Other>(
       value: try transform(value), fetchedAt: fetchedAt, age: age, state: .init(state), origin: .init(origin), refreshError: refreshError)

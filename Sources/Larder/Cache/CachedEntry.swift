@@ -1,39 +1,88 @@
 public import Foundation
 
-/// What a cache stores of a key: a value, or that there is none, and when that was learnt.
+/// The record that a cache stores of a key: a value, or that there is none, and when that was learnt.
 ///
 /// Its Codable form is what is on disk; see ``CachedRepository`` for using it.
 public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Identifiable, Sendable {
-  /// What was learnt from the source.
+  /// The answer of the source.
   public enum Content: Sendable {
     /// The value.
     case value(Value)
-    /// There is none, for this reason.
+    /// The source has no value, for this reason.
     case absent(reason: String)
   }
 
-  /// Which value this is.
+  /// The key of the value.
   public let key: Key
-  /// What the source has said.
+  /// The answer of the source.
   public let content: Content
-  /// When it said so, by this device's clock.
+  /// The date of the answer, by this device's clock.
   public let fetchedAt: Date
-  /// Until when it is fresh; not before ``fetchedAt``.
+  /// The end of the fresh window; not before ``fetchedAt``.
   public let freshUntil: Date
-  /// Until when it may be served; not before ``freshUntil``.
+  /// The end of the usable window; not before ``freshUntil``.
   public let usableUntil: Date
-  /// What the source gave with it for asking again, such as an ETag.
+  /// The validator that came with the value, such as an ETag; `nil` if none did.
   public let validator: String?
-  /// What it counts against a limit of bytes: the size of the value as JSON, or 128 and the reason's bytes when there is none.
+  /// The bytes that it counts against a limit: those of the value as JSON, or 128 and the reason's when there is none.
   public let byteCount: Int
-  /// When it was first noticed that ``fetchedAt`` is in the future, because the clock was set back; else `nil`.
+  /// The date when ``fetchedAt`` was first noticed to be in the future, because the clock was set back; else `nil`.
   public let noticedInFutureAt: Date?
+
+  /// Makes an entry, for a cache that is filled from elsewhere than its source, and for tests.
+  ///
+  /// Save it to the ``CachedRepository/storage`` of a cache, under nothing but its key.
+  /// - Parameters:
+  ///   - key: Which value this is.
+  ///   - content: What the source has said.
+  ///   - fetchedAt: When it said so.
+  ///   - freshUntil: Until when it is fresh; ``fetchedAt`` if that is later.
+  ///   - usableUntil: Until when it may be served; ``freshUntil`` if that is later.
+  ///   - validator: What the source gave with it for asking again.
+  ///   - byteCount: What it counts against a limit of bytes, from 0 to 2⁴⁰; unless given, the size of the value as
+  ///     JSON, which is encoded for that, or 0 for a value that does not encode, and which no storage takes.
+  public init(
+    key: Key, content: Content, fetchedAt: Date, freshUntil: Date, usableUntil: Date, validator: String? = nil, byteCount: Int? = nil
+  ) {
+    let freshUntil = max(fetchedAt, freshUntil)
+    self.init(
+      key: key, content: content, fetchedAt: fetchedAt, freshUntil: freshUntil, usableUntil: max(freshUntil, usableUntil),
+      validator: validator, byteCount: min(max(byteCount ?? content.byteCount, 0), 1 << 40), noticedInFutureAt: nil)
+  }
+
+  init(
+    key: Key, content: Content, fetchedAt: Date, freshUntil: Date, usableUntil: Date, validator: String?, byteCount: Int,
+    noticedInFutureAt: Date?
+  ) {
+    self.key = key
+    self.content = content
+    self.fetchedAt = fetchedAt
+    self.freshUntil = freshUntil
+    self.usableUntil = usableUntil
+    self.validator = validator
+    self.byteCount = byteCount
+    self.noticedInFutureAt = noticedInFutureAt
+  }
 
   /// The key, so that there is one entry for each.
   public var id: Key { key }
   /// The value, if there is one.
   public var value: Value? {
     if case .value(let value) = content { value } else { nil }
+  }
+}
+
+extension CachedEntry.Content {
+  /// The bytes that the content counts against a limit.
+  var byteCount: Int {
+    switch self {
+    case .value(let value):
+      // A value that does not encode is refused by the storage, which counts the error.
+      do { return try JSONEncoder().encode(value).count } catch { return 0 }
+    case .absent(let reason):
+      // About what its record takes; or a limit of bytes would not bound how much of nothing is kept.
+      return 128 + reason.utf8.count
+    }
   }
 }
 
@@ -55,7 +104,7 @@ extension CachedEntry: Codable {
     freshUntil = try container.decode(Date.self, forKey: .freshUntil)
     usableUntil = try container.decode(Date.self, forKey: .usableUntil)
     validator = try container.decodeIfPresent(String.self, forKey: .validator)
-    // Sums of these never overflow, whoever has written them.
+    // Bounded, so that sums of these never overflow, whatever is on disk.
     byteCount = min(max(try container.decode(Int.self, forKey: .byteCount), 0), 1 << 40)
     noticedInFutureAt = try container.decodeIfPresent(Date.self, forKey: .noticedInFutureAt)
   }

@@ -1,23 +1,28 @@
-/// What an answer may be made of: what is stored, what the source says, and in which order.
+/// A choice between the stored value and the source, for one call.
 ///
-/// Whatever the policy, callers of one key share one fetch, and what was fetched is stored.
+/// ```swift
+/// let now = try await cache.value(for: spot, policy: .staleWhileRevalidate)   // a view that appears
+/// let new = try await cache.value(for: spot, policy: .networkOnly)            // pull to refresh
+/// ```
+///
+/// Whatever the policy, callers of one key share one fetch, and what was fetched is stored. ``cacheFirst`` is the default.
 public enum FetchPolicy: Hashable, Sendable {
-  /// What is stored if it is fresh, else what the source says; if that fails, what is stored and still usable, with
+  /// The stored value if it is fresh, else the source's; if that fails, the stored value while it is usable, with
   /// ``Cached/refreshError`` set.
   case cacheFirst
-  /// What is stored if it is usable, at once; if it is stale it is refreshed in the background. Else what the source says.
+  /// The stored value if it is usable, at once; a stale one is refreshed in the background. Else the source's.
   ///
   /// After a fetch of the key has failed, the next refresh is begun no earlier than ``RetryPolicy/cap`` later, and a second.
   case staleWhileRevalidate
-  /// What the source says, if it does within the timeout; else what is stored and usable, with ``Cached/refreshError`` set.
+  /// The source's value, if it comes within the timeout; else the stored one while it is usable, with ``Cached/refreshError`` set.
   ///
   /// The fetch goes on after the timeout, and its result is stored. With nothing usable stored the call goes on waiting for it.
   /// Bypasses "there is none".
   case networkFirst(timeout: Duration)
-  /// What the source says and nothing else: an explicit refresh, which bypasses "there is none" too.
+  /// The source's value and nothing else: an explicit refresh, which bypasses "there is none" too.
   ///
   /// A fetch that is under way is joined.
   case networkOnly
-  /// What is stored and usable, and nothing else: ``CacheError/notCached`` when there is none.
+  /// The stored value while it is usable, and nothing else: ``CacheError/notCached`` when there is none.
   case cacheOnly
 }

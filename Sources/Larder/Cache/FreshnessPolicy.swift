@@ -1,15 +1,22 @@
-/// How long a fetched value is fresh, and how long it may be shown at all.
+/// The times for which a fetched value is fresh, and for which it may be shown at all.
+///
+/// ```swift
+/// FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48))                       // a forecast: hourly, and shown offline for two days
+/// FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))                     // a warning: never shown when it is old
+/// FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30), negative: .hours(1)) // "there is none" is believed for an hour
+/// ```
 ///
 /// Both windows begin when the value was fetched. Inside the first it is *fresh*: served without asking the source. After it, inside the
 /// second, it is *stale*: served when the source cannot be reached, or while it is asked. After the second it is *expired* and not served.
+/// A policy is applied when a value is stored: another policy at the next start does not change what is stored already.
 public struct FreshnessPolicy: Hashable, Sendable {
-  /// How long a value is fresh.
+  /// The time for which a value is fresh.
   public let fresh: Duration
-  /// How long a value may be served when there is nothing better; at least ``fresh``.
+  /// The time for which a value may be served when there is nothing newer; at least ``fresh``.
   ///
   /// Equal to ``fresh``, nothing stale is ever served.
   public let usable: Duration
-  /// How long "there is none" is believed, unless the source says; a minute by default.
+  /// The time for which "there is none" is believed, unless the source says; a minute by default.
   public let negative: Duration
   /// By which part of itself ``fresh`` is shortened at most, at random for each value, so that values fetched together do not expire
   /// together: 0.1 by default, from 0 to 1.
@@ -27,7 +34,7 @@ public struct FreshnessPolicy: Hashable, Sendable {
 }
 
 extension Duration {
-  /// A duration of hours, of 3,600 seconds each; of more than a duration's seconds can count, the longest.
+  /// Returns a duration of hours, of 3,600 seconds each; of more than a duration can count, the longest.
   public static func hours(_ hours: some BinaryInteger) -> Duration {
     let most = Int64.max / 3_600
     return .seconds(min(max(Int64(clamping: hours), -most), most) * 3_600)
@@ -36,12 +43,12 @@ extension Duration {
   /// The longest time that the cache counts with: a hundred years, which can be added to any date and any time without overflow.
   static let longest: Duration = .seconds(3_155_760_000)
 
-  /// A duration of seconds that somebody else has computed: at most ``longest`` either way, and zero for what is no number.
+  /// Makes a duration of seconds from an untrusted number: at most ``longest`` either way, and zero for what is no number.
   init(bounding seconds: Double) {
     let most = Self.longest.inSeconds
     self = seconds.isNaN ? .zero : .seconds(min(max(seconds, -most), most))
   }
 
-  /// The same, from zero up to ``longest``.
+  /// The duration, moved into the range from zero to ``longest``.
   var bounded: Duration { min(max(self, .zero), .longest) }
 }

@@ -1,11 +1,12 @@
-/// How often and when a fetch is tried again.
+/// The number and the times of the attempts of a fetch.
 ///
-/// Before the n-th retry the cache waits for a random time between zero and `base` × 2ⁿ⁻¹, at most `cap`: full jitter, so that clients that
-/// failed together do not come back together. A provider's ``RemoteSourceError/retryAfter`` up to the cap is waited for in full instead; a
-/// longer one ends the fetch with its error. Only transient errors are tried again. After a fetch has failed, ``FetchPolicy/staleWhileRevalidate``
-/// lets `cap` pass, and at least a second, before it begins the next one.
+/// Before the n-th retry the cache waits for a random time between zero and `base` × 2ⁿ⁻¹, at most `cap`: full jitter,
+/// so that clients that failed together do not come back together. A provider's ``RemoteSourceError/retryAfter`` up to
+/// the cap is waited for in full instead; a longer one ends the fetch with its error. Only transient errors are tried
+/// again. After a fetch has failed, ``FetchPolicy/staleWhileRevalidate`` lets `cap` pass, and at least a second, before
+/// it begins the next one.
 public struct RetryPolicy: Hashable, Sendable {
-  /// How often a fetch is tried in all, at least once: 3 by default.
+  /// The number of attempts in all, at least one: 3 by default.
   public let attempts: Int
   /// The longest wait before the first retry: half a second by default.
   public let base: Duration

@@ -2,12 +2,12 @@ public import Foundation
 
 /// The time for a cache: the wall clock, a monotonic clock, and waiting.
 ///
-/// The wall clock dates what is stored, and may be set at any moment. The monotonic one counts what passes in this process and is never set.
-/// `ManualClock` of `LarderTesting` stands still until a test moves it.
+/// The wall clock dates what is stored, and may be set at any moment. The monotonic one counts what passes in this
+/// process and is never set. `ManualClock` of `LarderTesting` stands still until a test moves it.
 public protocol WallClock: Sendable {
   /// The date and time of day.
   var now: Date { get }
-  /// What has passed since some fixed moment, sleep of the device included.
+  /// The time since some fixed moment, sleep of the device included.
   var uptime: Duration { get }
   /// Returns when as much time has passed by ``uptime``.
   ///
@@ -24,7 +24,7 @@ public struct SystemClock: WallClock {
 
   /// The date and time of day, as the user or the network has set it.
   public var now: Date { Date() }
-  /// What has passed since the clock was first used in this process, sleep of the device included.
+  /// The time since the clock was first used in this process, sleep of the device included.
   public var uptime: Duration { Self.start.duration(to: .now) }
 
   /// Suspends the task; for a hundred years at the longest.

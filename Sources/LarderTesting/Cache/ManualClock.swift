@@ -8,7 +8,7 @@ internal import Synchronization
 /// let clock = ManualClock()
 /// let cache = CachedRepository(storage: storage, freshness: freshness, clock: clock, source: source)
 /// clock.advance(by: .hours(2))            // time passes
-/// clock.setWall(to: .distantFuture)       // somebody sets the clock; no time passes
+/// clock.setWall(to: .distantFuture)       // the user sets the clock; no time passes
 /// ```
 ///
 /// ``advance(by:)`` wakes the tasks whose sleep is over, in the order in which their sleeps end. A test that advances before a task sleeps

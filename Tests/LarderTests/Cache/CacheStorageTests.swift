@@ -136,7 +136,7 @@ struct CacheStorageTests {
     for number in 0..<5 {
       #expect(await failure { try await world.cache.value(for: "key \(number)", policy: .cacheOnly) } as? CacheError == .notCached)
     }
-    #expect(world.cache.state.withLock { $0.known.count } == 5)
+    #expect(world.cache.state.withLock { $0.entries.count } == 5)
     await world.cache.prefetch((10..<15).map { "key \($0)" })
     #expect(try await world.storage.count() == 10)
     #expect(world.cache.statistics.evictions == [:])

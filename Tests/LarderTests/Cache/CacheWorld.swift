@@ -70,3 +70,12 @@ func failure<Result>(_ operation: () async throws -> Result) async -> (any Error
     return error
   }
 }
+
+/// A permit for as long as a test wants.
+extension ConcurrencyLimit {
+  func acquire() async throws {
+    guard await semaphore.acquireUnlessCancelled() else { throw CancellationError() }
+  }
+
+  func release() { semaphore.release() }
+}

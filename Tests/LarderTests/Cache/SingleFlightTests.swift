@@ -33,9 +33,9 @@ struct SingleFlightTests {
 
   @Test func aCallerWhoHasLookedBeforeAFetchLandedLooksAgain() async throws {
     let world = try await CacheWorld()
-    let sight = world.cache.look("a")
+    let lookup = world.cache.lookup("a")
     _ = try await world.cache.value(for: "a")
-    guard case .changed = await world.cache.take("a", after: sight, nil) else {
+    guard case .changed = await world.cache.join("a", after: lookup, nil) else {
       Issue.record("it began another fetch")
       return
     }
@@ -304,7 +304,7 @@ struct SingleFlightTests {
       task.cancel()
       _ = await failure { try await task.value }
     }
-    cache.refresh("four", cache.look("four"))
+    cache.refresh("four", cache.lookup("four"))
     gate.release()
     try await until { cache.state.withLock { $0.flights.isEmpty } }
     #expect(source.callCount == 2 && cache.statistics.fetchErrors == 1)
@@ -323,7 +323,7 @@ struct SingleFlightTests {
       _ = await failure { try await task.value }
     }
     // Joins the newer one, and does not wait for it.
-    cache.refresh("four", cache.look("four"))
+    cache.refresh("four", cache.lookup("four"))
     #expect(cache.state.withLock { $0.flights.values.contains { $0.isKept && $0.waiters.isEmpty } })
     gate.release()
     try await until { cache.state.withLock { $0.flights.isEmpty } }

@@ -34,8 +34,9 @@ extension CachedRepository {
 
   /// Makes the index of all entries, oldest first; those that cannot be read go.
   ///
-  /// How old the entries of an earlier run are is known from one reading of the wall clock, which may be wrong. It is proven that one has
-  /// expired when all of its time has passed in this process, or when an earlier run has fetched something after it had expired: a second reading.
+  /// How old the entries of an earlier run are is known from one reading of the wall clock, which may be wrong. It is
+  /// proven that one has expired when all of its time has passed in this process, or when an earlier run has fetched
+  /// something after it had expired: a second reading.
   private nonisolated func buildIndex(_ batch: inout PendingState, _ uptime: Duration) throws(RepositoryError) {
     var entries: [(entry: CachedEntry<Key, Value>, slot: RecordSlot)] = []
     for slot in batch.collections[storage.collection].records.ordered() {
@@ -51,7 +52,7 @@ extension CachedRepository {
     state.withLock { state in
       var index = EvictionIndex<Key>()
       for (entry, slot) in entries {
-        let known = state.known[entry.key]?.at(slot.revision)
+        let known = state.entries[entry.key]?.at(slot.revision)
         let expiry =
           uptime + entry.usableLifetime - (known?.age(at: uptime) ?? entry.age(at: arrivals.present(for: slot.revision, at: uptime)))
         let isMeasured = known?.isMeasured == true || secondReading.map { entry.usableUntil <= $0 } == true
@@ -60,15 +61,16 @@ extension CachedRepository {
           byteCount: entry.byteCount, expiry: expiry, provenExpiry: isMeasured ? expiry : max(seen + entry.usableLifetime, expiry),
           recordKey: slot.key)
         _ = index.insert(entry.key, item, .none, now: uptime)
-        if state.known[entry.key]?.wasAnswered == true { index.touch(entry.key) }
+        if state.entries[entry.key]?.wasAnswered == true { index.touch(entry.key) }
       }
       state.evictionIndex = index
     }
   }
 
   nonisolated func evict(under pressure: MemoryPressure) async {
+    guard !isReadOnly else { return }
     do {
-      // Only if it must be: this reads entries that nobody has asked for.
+      // Only if it must be: this reads all entries.
       if state.withLock({ $0.evictionIndex == nil }) { _ = try await storage.loadAll() }
       let (victims, revision) = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
         let uptime = clock.uptime
@@ -80,11 +82,11 @@ extension CachedRepository {
       state.withLock { $0.count(victims, upTo: revision) }
     } catch {
       state.withLock { state in
-        state.note(repositoryError(error))
+        state.note(error)
         state.evictionIndex = nil
       }
     }
-    // Without limits nobody keeps the index up to date.
+    // Without limits the index is not kept up to date.
     if !isBounded { state.withLock { $0.evictionIndex = nil } }
   }
 

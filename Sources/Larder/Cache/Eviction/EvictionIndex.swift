@@ -1,15 +1,15 @@
-/// What a bounded cache holds, and what goes next.
+/// The entries of a bounded cache in the order of their eviction.
 struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
   struct Item: Sendable {
     let byteCount: Int
-    /// When it expires, by the monotonic clock, if the wall clock was right about its age.
+    /// The moment when it expires, by the monotonic clock, if the wall clock was right about its age.
     let expiry: Duration
-    /// When it has expired whatever the wall clock says; not before ``expiry``.
+    /// The moment when it has expired whatever the wall clock says; not before ``expiry``.
     let provenExpiry: Duration
     let recordKey: RecordKey
   }
 
-  /// What is to be removed, and why.
+  /// An entry that is to be removed, and the cause.
   struct Victim: Sendable {
     let key: Key
     let recordKey: RecordKey

@@ -1,11 +1,12 @@
-/// How much a cache keeps, on disk as in memory.
+/// The limits of a cache, on disk as in memory.
 ///
-/// When a limit is passed, entries that are expired go first, then those that were used seldom and long ago. Of entries that only one reading of
-/// the wall clock says are expired, as at the start of a process, no more go than there must: the clock may be wrong.
+/// When a limit is passed, entries that are expired go first, then those that were used seldom and long ago. Of entries
+/// that only one reading of the wall clock says are expired, as at the start of a process, no more go than there must:
+/// the clock may be wrong.
 public struct EvictionPolicy: Hashable, Sendable {
-  /// How many entries are kept; `nil` for any number.
+  /// The largest number of entries; `nil` for any number.
   public let countLimit: Int?
-  /// How many bytes the values have together, as JSON; `nil` for any number.
+  /// The largest number of bytes of all values together, as JSON; `nil` for any number.
   ///
   /// A value that is larger by itself is served and not stored.
   public let byteLimit: Int?
@@ -20,10 +21,10 @@ public struct EvictionPolicy: Hashable, Sendable {
   public static let none = EvictionPolicy()
 }
 
-/// How hard the system asks for memory.
+/// The urgency with which the system asks for memory.
 public enum MemoryPressure: Hashable, Sendable {
   /// Entries go that have expired by more than one reading of the wall clock.
   case warning
-  /// The same, and then the half of the rest that has expired, or was used seldom and long ago.
+  /// As with `warning`, and then the half of the rest that has expired, or was used seldom and long ago.
   case critical
 }

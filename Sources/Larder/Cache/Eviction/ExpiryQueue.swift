@@ -1,51 +1,32 @@
-/// Keys with moments, of which the earliest comes out first: a binary heap.
+internal import HeapModule
+
+/// A queue of keys with moments, of which the earliest comes out first.
 ///
 /// A key that was removed or came again stays in it until it is met, or dropped with ``removeAll(where:)``; its serial number tells.
 struct ExpiryQueue<Key: Sendable>: Sendable {
-  struct Element: Sendable {
+  struct Element: Comparable, Sendable {
     let key: Key
     let moment: Duration
     let serial: UInt64
+
+    static func == (first: Element, second: Element) -> Bool { first.moment == second.moment && first.serial == second.serial }
+    static func < (first: Element, second: Element) -> Bool { (first.moment, first.serial) < (second.moment, second.serial) }
   }
 
-  private var elements: [Element] = []
+  private var heap = Heap<Element>()
 
-  var count: Int { elements.count }
+  var count: Int { heap.count }
 
   mutating func insert(_ key: Key, at moment: Duration, _ serial: UInt64) {
-    elements.append(Element(key: key, moment: moment, serial: serial))
-    var child = elements.count - 1
-    while child > 0, elements[child].moment < elements[(child - 1) / 2].moment {
-      elements.swapAt(child, (child - 1) / 2)
-      child = (child - 1) / 2
-    }
+    heap.insert(Element(key: key, moment: moment, serial: serial))
   }
 
   /// Takes out the earliest element, if its moment has come.
   mutating func popFirst(by now: Duration) -> Element? {
-    guard let first = elements.first, first.moment <= now else { return nil }
-    let last = elements.removeLast()
-    guard !elements.isEmpty else { return first }
-    elements[0] = last
-    sink(0)
-    return first
+    guard let first = heap.min, first.moment <= now else { return nil }
+    return heap.popMin()
   }
 
   /// Drops elements, in linear time.
-  mutating func removeAll(where isGone: (Element) -> Bool) {
-    elements.removeAll(where: isGone)
-    for parent in (0..<elements.count / 2).reversed() { sink(parent) }
-  }
-
-  private mutating func sink(_ start: Int) {
-    var parent = start
-    while true {
-      var child = 2 * parent + 1
-      guard child < elements.count else { return }
-      if child + 1 < elements.count, elements[child + 1].moment < elements[child].moment { child += 1 }
-      guard elements[child].moment < elements[parent].moment else { return }
-      elements.swapAt(child, parent)
-      parent = child
-    }
-  }
+  mutating func removeAll(where isGone: (Element) -> Bool) { heap = Heap(heap.unordered.filter { !isGone($0) }) }
 }

@@ -1,46 +1,46 @@
 internal import Synchronization
 
-// Single-flight: who comes and finds a fetch of its key under way waits for that one. Coming, leaving, landing and dooming are each one
-// step under the lock, so there is no moment between them.
+// The second stage, single-flight: a caller that finds a flight of its key under way waits for that one. Joining, leaving, ending and
+// invalidating are each one step under the lock, so there is no moment between them.
 //
-// A fetch that was cancelled because nobody waited any more goes on where the source does not hear of it. Beside one of these another is begun;
-// beside two, who comes waits for the end of the newer one, takes what it brings, and begins another only if that is nothing.
+// A flight that was cancelled because no caller was left goes on where the source ignores cancellation. Beside one of these another is
+// begun; beside two, a new caller waits for the end of the newer one, takes what it brings, and begins another only if that is nothing.
 
 extension CachedRepository {
-  /// Takes part in the fetch of a key, which is begun if there is none.
+  /// Joins the flight of a key, which is begun if there is none, and waits for its end.
   ///
   /// - Parameters:
-  ///   - sight: What the caller has seen; if there is something else by now, no fetch is begun, and the outcome is `changed`.
-  ///   - timeout: How long to wait; the fetch goes on after that.
-  nonisolated(nonsending) func take(
-    _ key: Key, after sight: Sight<Key, Value>?, _ timeout: Duration?
+  ///   - lookup: What the caller has found; if there is something else by now, no flight is begun, and the outcome is `changed`.
+  ///   - timeout: How long to wait; the flight goes on after that.
+  nonisolated(nonsending) func join(
+    _ key: Key, after lookup: Lookup<Key, Value>?, _ timeout: Duration?
   ) async -> FlightOutcome<Key, Value> {
     if Task.isCancelled { return .cancelled }
-    let waiter = Waiter<FlightOutcome<Key, Value>>()
-    guard let id = enter(key, waiter, after: sight) else { return .changed }
+    let waiter = Flight<Key, Value>.Waiter()
+    guard let id = enter(key, waiter, after: lookup) else { return .changed }
     let timer = timeout.map { timeout in
       Task { [self] in
         do {
           try await clock.sleep(for: timeout)
           timeOut(id, waiter)
-        } catch {}  // the fetch was faster
+        } catch {}  // the flight was faster
       }
     }
     defer { timer?.cancel() }
     return await withTaskCancellationHandler {
-      await waiter.wait()
+      await waiter.value()
     } onCancel: {
       leave(id, key, waiter)
     }
   }
 
-  /// Begins a fetch in the background, unless there is one, which then goes on when nobody waits for it any more.
-  nonisolated func refresh(_ key: Key, _ sight: Sight<Key, Value>) {
+  /// Begins a flight in the background, unless there is one, which then goes on without a caller.
+  nonisolated func refresh(_ key: Key, _ lookup: Lookup<Key, Value>) {
     guard !Task.isCancelled, mayRefresh(key) else { return }
-    enter(key, nil, after: sight)
+    enter(key, nil, after: lookup)
   }
 
-  /// Whether it is time to refresh a key of which nobody waits for anything new.
+  /// Returns whether it is time to refresh a key without a caller that waits.
   nonisolated func mayRefresh(_ key: Key) -> Bool {
     let uptime = clock.uptime
     return state.withLock { state in
@@ -49,23 +49,27 @@ extension CachedRepository {
   }
 
   @discardableResult private nonisolated func enter(
-    _ key: Key, _ waiter: Waiter<FlightOutcome<Key, Value>>?, after sight: Sight<Key, Value>?
+    _ key: Key, _ waiter: Flight<Key, Value>.Waiter?, after lookup: Lookup<Key, Value>?
   ) -> UInt64? {
     let uptime = clock.uptime
+    var isBegun = false
+    defer { if !isBegun { FetchTicket.current?.endCall() } }
     return state.withLock { state in
       let id: UInt64
       if let current = state.current[key] {
         id = current
       } else {
-        if let sight, version(key, sight.recordKey, state) != sight.version { return nil }
+        if let lookup, version(key, lookup.recordKey, state) != lookup.version { return nil }
         if let old = state.rejoin(key, uptime) {
           id = old
         } else {
-          state.doom(key)
+          state.invalidateFlights(of: key)
           state.lastFlight += 1
           id = state.lastFlight
           let token = FlightToken()
-          let task = Task { [self] in await fly(key, id, token) }
+          let ticket = FetchTicket.current?.taken() ?? FetchTicket()
+          let task = Task { [self] in await fly(key, id, token, ticket) }
+          isBegun = true
           state.flights[id] = Flight(token: token, task: task)
         }
         state.current[key] = id
@@ -79,8 +83,8 @@ extension CachedRepository {
     }
   }
 
-  /// Stops waiting; the last one to leave cancels the fetch.
-  private nonisolated func leave(_ id: UInt64, _ key: Key, _ waiter: Waiter<FlightOutcome<Key, Value>>) {
+  /// Stops waiting; the last one to leave cancels the flight.
+  private nonisolated func leave(_ id: UInt64, _ key: Key, _ waiter: Flight<Key, Value>.Waiter) {
     let uptime = clock.uptime
     let task: Task<Void, Never>? = state.withLock { state in
       guard state.flights[id]?.waiters.removeValue(forKey: ObjectIdentifier(waiter)) != nil else { return nil }
@@ -95,7 +99,7 @@ extension CachedRepository {
     waiter.resolve(.cancelled)
   }
 
-  private nonisolated func timeOut(_ id: UInt64, _ waiter: Waiter<FlightOutcome<Key, Value>>) {
+  private nonisolated func timeOut(_ id: UInt64, _ waiter: Flight<Key, Value>.Waiter) {
     state.withLock { state in
       guard state.flights[id]?.waiters.removeValue(forKey: ObjectIdentifier(waiter)) != nil else { return }
       state.flights[id]?.isKept = true
@@ -103,17 +107,17 @@ extension CachedRepository {
     waiter.resolve(.timedOut)
   }
 
-  /// One fetch from beginning to end, away from every actor.
-  @concurrent private nonisolated func fly(_ key: Key, _ id: UInt64, _ token: FlightToken) async {
-    let result: Result<FoundEntry<Key, Value>, any Error>
-    do { result = .success(try await fetchAndKeep(key, id, token)) } catch { result = .failure(error) }
+  /// Runs a flight from beginning to end, away from every actor: request, storing, and the outcome for its waiters.
+  @concurrent private nonisolated func fly(_ key: Key, _ id: UInt64, _ token: FlightToken, _ ticket: FetchTicket) async {
+    let result: Result<CacheEntry<Key, Value>, any Error>
+    do { result = .success(try await requestAndStore(key, id, token, ticket)) } catch { result = .failure(error) }
     let uptime = clock.uptime
     let flight: Flight<Key, Value>? = state.withLock { state in
-      if !token.isDoomed { note(result, key, uptime, &state) }
-      return state.land(key, id)
+      if !token.isInvalidated { noteHolds(result, key, uptime, &state) }
+      return state.end(key, id)
     }
     guard let flight else { return }
-    var outcome = FlightOutcome<Key, Value>.landed(result)
+    var outcome = FlightOutcome<Key, Value>.ended(result)
     if flight.abandonedAt != nil {
       if case .failure = result { outcome = .changed }
       if flight.isOutdated { outcome = .changed }
@@ -121,9 +125,9 @@ extension CachedRepository {
     for waiter in flight.waiters.values { waiter.resolve(outcome) }
   }
 
-  /// Notes until when a key is to be left alone after a fetch.
-  private nonisolated func note(
-    _ result: Result<FoundEntry<Key, Value>, any Error>, _ key: Key, _ uptime: Duration, _ state: inout CacheState<Key, Value>
+  /// Notes until when a key is to be left alone after a flight.
+  private nonisolated func noteHolds(
+    _ result: Result<CacheEntry<Key, Value>, any Error>, _ key: Key, _ uptime: Duration, _ state: inout CacheState<Key, Value>
   ) {
     switch result {
     case .success:
@@ -133,36 +137,6 @@ extension CachedRepository {
       if error is CancellationError { return }
       if let wait = ErrorTraits(error).retryAfter { state.holdOffs.hold(key, until: uptime + wait, error, now: uptime) }
       state.backOffs.hold(key, until: uptime + max(retry.cap, .seconds(1)), error, now: uptime)
-    }
-  }
-
-  /// Asks the source, again if that may help, and stores what it answers.
-  private nonisolated func fetchAndKeep(_ key: Key, _ id: UInt64, _ token: FlightToken) async throws -> FoundEntry<Key, Value> {
-    let base = look(key).found?.entry
-    let validator = base?.value == nil ? nil : base?.validator
-    var attempt = 1
-    var answered: (any Error)?
-    while true {
-      try Task.checkCancellation()
-      state.withLock { $0.statistics.fetches += 1 }
-      do {
-        let answer = try await source.fetch(key, validator: validator)
-        guard Task.isCancelled else { return try await keep(answer, of: key, base: validator == nil ? nil : base, token) }
-        // Nobody waited any more; if somebody does again, or wants it without waiting, it is kept, by a task that was not cancelled.
-        guard state.withLock({ $0.flights[id]?.isWanted ?? false }) else { throw CancellationError() }
-        return try await Task { [self] in try await keep(answer, of: key, base: validator == nil ? nil : base, token) }.value
-      } catch {
-        // Nobody waited any more; if somebody does again, its failure is one like any other.
-        let isGivenUp = Task.isCancelled && (error is CancellationError || !state.withLock { $0.flights[id]?.isWanted ?? false })
-        guard !isGivenUp else { throw CancellationError() }
-        state.withLock { $0.statistics.fetchErrors += 1 }
-        // That a limit did not let another attempt through says less than what came of the one before.
-        if let answered, (error as? CacheError)?.isOfLimits == true { throw answered }
-        guard !Task.isCancelled, let delay = retry.delay(after: attempt, ErrorTraits(error), random: random()) else { throw error }
-        answered = error
-        try await clock.sleep(for: delay)
-        attempt += 1
-      }
     }
   }
 }

@@ -1,15 +1,15 @@
 public import Foundation
 internal import Synchronization
 
-/// Stops asking a host that fails: closed, then open after failures in a row, then half-open with one probe.
+/// A switch that stops requests to a host that fails: closed, then open after failures in a row, then half-open with one probe.
 ///
-/// While it is open, requests fail at once with ``CacheError/circuitOpen(until:)``. After the cool-down one request goes through as a probe:
-/// if it succeeds the breaker closes, if it fails it opens for twice as long. A probe that has not ended within the cool-down, and 30 seconds,
-/// counts no more, and the next request is the probe. A request that is cancelled, or ends with an error that does not count, teaches nothing:
-/// it neither opens nor closes the breaker, and after such a probe the next request is the probe. Share one among everything that talks to one
-/// host.
+/// While it is open, requests fail at once with ``CacheError/circuitOpen(until:)``. After the cool-down one request
+/// goes through as a probe: if it succeeds the breaker closes, if it fails it opens for twice as long. A probe that has
+/// not ended within the cool-down, and 30 seconds, counts no more, and the next request is the probe. A request that is
+/// cancelled, or ends with an error that does not count, teaches nothing: it neither opens nor closes the breaker, and
+/// after such a probe the next request is the probe. Share one among everything that talks to one host.
 public final class CircuitBreaker: Sendable {
-  /// What a breaker lets through.
+  /// The requests that a breaker lets through.
   public enum Phase: Hashable, Sendable {
     /// Everything.
     case closed
@@ -34,12 +34,12 @@ public final class CircuitBreaker: Sendable {
     var generation: UInt64 = 0
   }
 
-  /// How a request was let through.
+  /// A permission of a request.
   struct Admission: Sendable {
     let generation: UInt64
   }
 
-  /// How many failures in a row open the breaker.
+  /// The number of failures in a row that open the breaker.
   public let failureLimit: Int
   private let coolDown: Duration
   private let maximumCoolDown: Duration
@@ -58,7 +58,7 @@ public final class CircuitBreaker: Sendable {
     state = Mutex(State(coolDown: self.coolDown))
   }
 
-  /// What the breaker would do with a request now.
+  /// The phase at this moment.
   public var phase: Phase {
     let uptime = clock.uptime
     switch state.withLock({ $0.mode }) {
@@ -70,8 +70,9 @@ public final class CircuitBreaker: Sendable {
 
   /// Runs a request if the breaker lets it through, and learns from its end.
   ///
-  /// - Throws: ``CacheError/circuitOpen(until:)``; else what the request throws. ``RemoteSourceError/countsAgainstBreaker`` tells whether an
-  ///   error counts. One that asks to wait longer than the first cool-down opens the breaker for that long at once.
+  /// - Throws: ``CacheError/circuitOpen(until:)``; else what the request throws.
+  ///   ``RemoteSourceError/countsAgainstBreaker`` tells whether an error counts. One that asks to wait longer than the
+  ///   first cool-down opens the breaker for that long at once.
   public func run<Result>(_ request: () async throws -> Result) async throws -> Result {
     try await run(admit(), request)
   }
@@ -87,7 +88,7 @@ public final class CircuitBreaker: Sendable {
     }
   }
 
-  /// How long a probe may take at least.
+  /// The time that a probe may take at least.
   private static let shortestProbe = Duration.seconds(30)
 
   func admit() throws -> Admission {

@@ -1,4 +1,4 @@
-/// What all requests to one host have in common: how many at a time, how many in all, and whether any at all.
+/// The limits that all requests to one host share: of concurrency, of quotas, and of failures.
 ///
 /// Make one for a host, and give it to every source that talks to that host, whatever its types:
 ///
@@ -8,11 +8,11 @@
 ///   breaker: CircuitBreaker())
 /// ```
 public struct HostLimits: Sendable {
-  /// How many requests run at a time; `nil` for any number.
+  /// The limit of requests that run at a time; `nil` for none.
   public let concurrency: ConcurrencyLimit?
   /// The quotas that each request counts against.
   public let quotas: [TokenBucket]
-  /// What stops requests to a host that fails.
+  /// The breaker that stops requests to a host that fails; `nil` for none.
   public let breaker: CircuitBreaker?
 
   /// Makes limits of parts that may be shared.
@@ -24,19 +24,23 @@ public struct HostLimits: Sendable {
 
   /// Runs a request within the limits.
   ///
-  /// It waits for its turn first; the breaker and the quotas are asked when it would really be made, so that what has waited behind failures
-  /// is not sent after them. A task that is cancelled makes no request.
+  /// It waits for its turn first; the breaker and the quotas are asked when it would really be made, so that what has
+  /// waited behind failures is not sent after them. A task that is cancelled makes no request.
   /// - Parameters:
   ///   - weight: What it counts against the quotas.
   ///   - request: What is run, at most once.
   /// - Throws: ``CacheError/circuitOpen(until:)``, ``CacheError/quotaExceeded(until:)``, `CancellationError`; else what the request throws.
   public func run<Result>(weight: Double = 1, _ request: () async throws -> Result) async throws -> Result {
     try Task.checkCancellation()
-    guard let concurrency else { return try await admitted(weight, request) }
-    return try await concurrency.withPermit { try await admitted(weight, request) }
+    // A key that waits here holds up no group: the others might be what it waits for.
+    FetchTicket.current?.giveUp()
+    guard let concurrency else { return try await runAdmitted(weight, request) }
+    return try await concurrency.withPermit { try await runAdmitted(weight, request) }
   }
 
-  private func admitted<Result>(_ weight: Double, _ request: () async throws -> Result) async throws -> Result {
+  /// Runs a request within the quotas and the breaker; its turn has come already.
+  func runAdmitted<Result>(_ weight: Double, _ request: () async throws -> Result) async throws -> Result {
+    try Task.checkCancellation()
     try await takeQuotas(weight)
     guard let breaker else { return try await request() }
     let admission: CircuitBreaker.Admission
@@ -62,7 +66,7 @@ public struct HostLimits: Sendable {
 }
 
 extension RemoteSource {
-  /// This source within the limits of its host.
+  /// Returns this source within the limits of its host.
   ///
   /// Each attempt counts, retries included.
   /// - Parameters:

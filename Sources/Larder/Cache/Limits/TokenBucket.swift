@@ -7,7 +7,7 @@ internal import Synchronization
 /// four fifths of its number.
 public final class TokenBucket: Sendable {
   private struct State {
-    /// Below zero by what was promised to those who wait.
+    /// Below zero by what was promised to waiting callers.
     var tokens: Double
     var filledAt: Duration
   }
@@ -29,7 +29,7 @@ public final class TokenBucket: Sendable {
     state = Mutex(State(tokens: self.capacity, filledAt: clock.uptime))
   }
 
-  /// What could be taken now; 0 while others wait.
+  /// The weight that could be taken now; 0 while others wait.
   public var available: Double {
     let now = clock.uptime
     return max(state.withLock { fill(&$0, now) }, 0)
@@ -41,8 +41,8 @@ public final class TokenBucket: Sendable {
   /// Takes tokens, waiting for them if the bucket allows it.
   ///
   /// A weight above the capacity is let through when the bucket is full, and then paid off. A cancelled wait gives its tokens back.
-  /// - Throws: ``CacheError/quotaExceeded(until:)``, for ever (`.distantFuture`) when the bucket has no capacity, or when the weight is above
-  ///   10¹² or no number; `CancellationError`. A weight below 0 counts as 0.
+  /// - Throws: ``CacheError/quotaExceeded(until:)``, for ever (`.distantFuture`) when the bucket has no capacity, or
+  ///   when the weight is above 10¹² or no number; `CancellationError`. A weight below 0 counts as 0.
   public func take(_ weight: Double = 1) async throws {
     guard weight <= Self.heaviest, capacity > 0 || weight <= 0 else { throw CacheError.quotaExceeded(until: .distantFuture) }
     let weight = max(weight, 0)
@@ -66,7 +66,7 @@ public final class TokenBucket: Sendable {
     }
   }
 
-  /// Takes the tokens now, and says how long to wait until they are there.
+  /// Takes the tokens now, and returns how long to wait until they are there.
   private func reserve(_ weight: Double) throws -> Duration {
     let now = clock.uptime
     let wait: (taken: Bool, time: Duration) = state.withLock { state in

@@ -1,15 +1,26 @@
 internal import Foundation
 internal import Synchronization
 
+/// The clocks and the storage when a cache was made: what the entries of earlier runs are judged by.
+struct CacheStart: Sendable {
+  let wall: Date
+  let uptime: Duration
+  let revision: Revision
+
+  /// The date that the wall clock would have shown when the monotonic one began.
+  var origin: Date { wall.addingTimeInterval(-uptime.inSeconds) }
+}
+
 /// The wall clock by which entries are judged that this cache did not store itself: as it stood to the monotonic clock when they arrived.
 ///
-/// So what another cache of this process stores, or another process while this one listens, ages by the monotonic clock from then on, whatever
-/// is done to the wall clock later. What was there before is judged by the reading that was taken when the cache was made.
+/// So what another cache of this process stores, or another process while this one listens, ages by the monotonic clock
+/// from then on, whatever is done to the wall clock later. What was there before is judged by the reading that was
+/// taken when the cache was made.
 final class ArrivalClock: ChangeObserver {
-  /// Commits during which nobody has set the wall clock.
+  /// Commits during which the wall clock was not set.
   private struct Stretch: Sendable {
     let from: Revision
-    /// What the wall clock would have said when the monotonic one began.
+    /// The date that the wall clock would have shown when the monotonic one began.
     let origin: Date
   }
 
@@ -20,9 +31,9 @@ final class ArrivalClock: ChangeObserver {
     var heard: Revision
   }
 
-  /// How often the clock may have been set until the oldest of these moments are forgotten.
+  /// The number of settings of the clock that are remembered.
   private static let limit = 100
-  /// How far the clocks may drift apart before that counts as setting one.
+  /// The drift between the clocks, in seconds, beyond which one counts as set.
   private static let tolerance: TimeInterval = 1
 
   private let clock: any WallClock
@@ -36,7 +47,7 @@ final class ArrivalClock: ChangeObserver {
   /// The newest commit that was heard of: for tests.
   var heard: Revision { state.withLock { $0.heard } }
 
-  /// The present by the wall clock as it was when a commit arrived.
+  /// Returns the present by the wall clock as it was when a commit arrived.
   func present(for revision: Revision, at uptime: Duration) -> Date {
     let now = clock.now
     return state.withLock { state in

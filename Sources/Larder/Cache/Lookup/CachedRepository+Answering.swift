@@ -1,69 +1,69 @@
 internal import Synchronization
 
 extension CachedRepository {
-  /// What is to be done for a caller, given what is stored.
-  private enum Plan {
+  /// The step that follows a lookup.
+  enum Decision {
     case answer(Cached<Value>)
     case answerAndRefresh(Cached<Value>)
     case fetch
     case refuse(CacheError)
   }
 
-  private nonisolated func plan(_ policy: FetchPolicy, _ sight: Sight<Key, Value>) -> Plan {
+  nonisolated func decision(_ policy: FetchPolicy, _ lookup: Lookup<Key, Value>) -> Decision {
     switch policy {
     case .networkOnly, .networkFirst: return .fetch
     case .cacheFirst, .staleWhileRevalidate, .cacheOnly: break
     }
-    let orElse = policy == .cacheOnly ? Plan.refuse(.notCached) : .fetch
-    guard let found = sight.found else { return orElse }
-    switch (found.entry.content, found.state) {
-    case (.absent(let reason), .fresh):
+    let orElse = policy == .cacheOnly ? Decision.refuse(.notCached) : .fetch
+    guard let entry = lookup.entry else { return orElse }
+    switch (entry.stored.content, entry.state(at: lookup.uptime)) {
+    case (.absent, .fresh):
       state.withLock { $0.statistics.negativeHits += 1 }
-      return .refuse(.absent(reason: reason, since: found.entry.fetchedAt))
+      return .refuse(entry.absence)
     case (.absent, _), (_, .expired):
       return orElse
     case (.value, .stale) where policy == .cacheFirst:
       return .fetch
     case (.value, let state):
-      guard let cached = serve(found) else { return orElse }
+      guard let cached = counted(lookup) else { return orElse }
       return state == .stale && policy == .staleWhileRevalidate ? .answerAndRefresh(cached) : .answer(cached)
     }
   }
 
   nonisolated(nonsending) func answer(_ key: Key, _ policy: FetchPolicy) async throws -> Cached<Value> {
-    var sight = look(key)
+    var lookup = lookup(key)
     var isCounted = false
     while true {
-      switch plan(policy, sight) {
+      switch decision(policy, lookup) {
       case .answer(let cached): return cached
       case .refuse(let error): throw error
       case .answerAndRefresh(let cached):
-        refresh(key, sight)
+        refresh(key, lookup)
         return cached
       case .fetch:
-        if !isCounted, policy != .networkOnly, sight.found?.isUsable != true { state.withLock { $0.statistics.misses += 1 } }
+        if !isCounted, policy != .networkOnly, !lookup.isUsable { state.withLock { $0.statistics.misses += 1 } }
         isCounted = true
-        if let cached = try await fetch(key, policy, sight) { return cached }
-        sight = look(key)
+        if let cached = try await fly(key, policy, lookup) { return cached }
+        lookup = self.lookup(key)
       }
     }
   }
 
   /// Fetches, or takes part in a fetch, and falls back on what is stored as the policy says; `nil` when something was stored meanwhile.
-  private nonisolated(nonsending) func fetch(
-    _ key: Key, _ policy: FetchPolicy, _ sight: Sight<Key, Value>
+  private nonisolated(nonsending) func fly(
+    _ key: Key, _ policy: FetchPolicy, _ lookup: Lookup<Key, Value>
   ) async throws -> Cached<Value>? {
     if let error = heldOff(key, policy) { return try fallBack(key, policy, error) }
     var timeout: Duration?
-    if case .networkFirst(let limit) = policy, sight.found?.isUsable == true { timeout = limit }
-    // Who asks the source anyway does not care what was stored meanwhile.
+    if case .networkFirst(let limit) = policy, lookup.isUsable { timeout = limit }
+    // A policy that asks the source anyway does not care what was stored meanwhile.
     let isAutomatic = policy == .cacheFirst || policy == .staleWhileRevalidate
     while true {
-      switch await take(key, after: isAutomatic ? sight : nil, timeout) {
-      case .landed(.success(let found)):
-        if let cached = found.cached() { return cached }
-        throw found.absence
-      case .landed(.failure(let error)): return try fallBack(key, policy, error)
+      switch await join(key, after: isAutomatic ? lookup : nil, timeout) {
+      case .ended(.success(let entry)):
+        if let cached = entry.cached(at: clock.uptime, .remote) { return cached }
+        throw entry.absence
+      case .ended(.failure(let error)): return try fallBack(key, policy, error)
       case .timedOut:
         if let cached = usable(key, CacheError.timedOut(timeout ?? .zero)) { return cached }
         timeout = nil
@@ -73,7 +73,7 @@ extension CachedRepository {
     }
   }
 
-  /// The error of a provider who has asked for time, for those who would only ask because something is old.
+  /// Returns the error of a provider that has asked for time, for policies that would ask only because a value is old.
   private nonisolated func heldOff(_ key: Key, _ policy: FetchPolicy) -> (any Error)? {
     guard policy == .cacheFirst || policy == .staleWhileRevalidate else { return nil }
     let uptime = clock.uptime
@@ -87,67 +87,14 @@ extension CachedRepository {
 
   /// Returns what is stored and usable at this moment, marked with why it is not newer.
   private nonisolated func usable(_ key: Key, _ error: any Error) -> Cached<Value>? {
-    guard let found = look(key).found, found.isUsable else { return nil }
-    return serve(found, error)
+    let lookup = lookup(key)
+    return lookup.isUsable ? counted(lookup, error) : nil
   }
 
-  nonisolated(nonsending) func answers(
-    _ keys: [Key], _ policy: FetchPolicy, _ limit: Int
-  ) async -> [Key: Result<Cached<Value>, any Error>] {
-    var results: [Key: Result<Cached<Value>, any Error>] = [:]
-    var (rest, old): ([Key], [Key]) = ([], [])
-    var seen: Set<Key> = []
-    for key in keys where seen.insert(key).inserted {
-      if let cached = hit(key, policy) {
-        results[key] = .success(cached)
-        continue
-      }
-      switch plan(policy, look(key)) {
-      case .answer(let cached): results[key] = .success(cached)
-      case .refuse(let error): results[key] = .failure(error)
-      case .answerAndRefresh(let cached):
-        results[key] = .success(cached)
-        old.append(key)
-      case .fetch: rest.append(key)
-      }
-    }
-    for (key, result) in await gather(rest, policy, limit) { results[key] = result }
-    // After the others, so that both together keep to the bound.
-    if !old.isEmpty, !Task.isCancelled { Task { [self, old] in await forEach(old, limit) { key in await self.revalidate(key) } } }
-    return results
-  }
-
-  /// Refreshes a key for nobody in particular, and returns when that is over.
-  private nonisolated(nonsending) func revalidate(_ key: Key) async {
-    let sight = look(key)
-    guard sight.found?.state != .fresh, mayRefresh(key) else { return }
-    _ = await take(key, after: sight, nil)
-  }
-
-  private nonisolated(nonsending) func gather(
-    _ keys: [Key], _ policy: FetchPolicy, _ limit: Int
-  ) async -> [(Key, Result<Cached<Value>, any Error>)] {
-    let results = Mutex<[(Key, Result<Cached<Value>, any Error>)]>([])
-    await forEach(keys, limit) { key in
-      let result = await self.result(key, policy)
-      results.withLock { $0.append((key, result)) }
-    }
-    return results.withLock { $0 }
-  }
-
-  private nonisolated(nonsending) func result(_ key: Key, _ policy: FetchPolicy) async -> Result<Cached<Value>, any Error> {
-    do { return .success(try await answer(key, policy)) } catch { return .failure(error) }
-  }
-}
-
-/// Runs an operation on each element, so many at a time, in order.
-private func forEach<Element: Sendable>(
-  _ elements: [Element], _ limit: Int, _ operation: @escaping @Sendable (Element) async -> Void
-) async {
-  await withTaskGroup(of: Void.self) { group in
-    for (index, element) in elements.enumerated() {
-      if index >= max(limit, 1) { await group.next() }
-      group.addTask { await operation(element) }
-    }
+  /// Returns the answer with what was found, and counts it as a use of the entry.
+  private nonisolated func counted(_ lookup: Lookup<Key, Value>, _ refreshError: (any Error)? = nil) -> Cached<Value>? {
+    guard let entry = lookup.entry, let cached = lookup.cached(refreshError) else { return nil }
+    state.withLock { $0.countAnswer(entry, isFresh: cached.state == .fresh) }
+    return cached
   }
 }

@@ -12,72 +12,63 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
   private let cache: CachedRepository<Key, Value>
   private let key: Key
   private let recordKey: RecordKey?
-  private let signal = KeySignal()
+  private let signal = Signal()
   private let told = Mutex<Told?>(nil)
 
   init(_ cache: CachedRepository<Key, Value>, _ key: Key) {
     self.cache = cache
     self.key = key
-    recordKey = cache.look(key).recordKey
+    recordKey = cache.lookup(key).recordKey
     cache.addReader(signal, key, recordKey)
   }
 
   deinit { cache.removeReader(signal, key, recordKey) }
 
   func next() async -> Cached<Value>? {
-    while !Task.isCancelled, signal.begin() {
-      guard let found = cache.look(key).found, let cached = found.cached() else {
+    while !Task.isCancelled, !signal.isFinished {
+      let moment = signal.moment
+      let lookup = cache.lookup(key)
+      guard let cached = lookup.cached() else {
         told.withLock { $0 = nil }
-        await wait(nil)
+        await wait(nil, after: moment)
         continue
       }
-      let now = Told(version: found.version, state: cached.state)
+      let now = Told(version: lookup.version, state: cached.state)
       let isNew = told.withLock { told in
-        // An expired value is news to those only who were shown it before.
+        // An expired value is news only to a reader that was shown it before.
         if cached.state == .expired, told == nil { return false }
         defer { told = now }
         return told != now
       }
       if isNew { return cached }
-      await wait(found.untilNextState)
+      await wait(lookup.entry?.timeUntilNextState(at: lookup.uptime), after: moment)
     }
     return nil
   }
 
   /// Waits until something was stored, or the time has come.
-  private func wait(_ time: Duration?) async {
+  private func wait(_ time: Duration?, after moment: Signal.Moment) async {
     let (signal, clock) = (signal, cache.clock)
     let timer = time.map { time in
       Task {
         do {
           try await clock.sleep(for: time)
-          signal.poke()
+          signal.raise()
         } catch {}  // something came before
       }
     }
-    await signal.wait()
+    await signal.wait(after: moment)
     timer?.cancel()
   }
 }
 
-extension FoundEntry {
-  /// How long until the entry is in another state; `nil` when it is in its last.
-  fileprivate var untilNextState: Duration? {
-    switch state {
-    case .fresh: entry.freshLifetime - age
-    case .stale: entry.usableLifetime - age
-    case .expired: nil
-    }
-  }
-}
-
 extension CachedRepository {
-  nonisolated func addReader(_ signal: KeySignal, _ key: Key, _ recordKey: RecordKey?) {
+  nonisolated func addReader(_ signal: Signal, _ key: Key, _ recordKey: RecordKey?) {
     state.withLock { $0.readers[key, default: [:]][ObjectIdentifier(signal)] = WeakSignal(signal: signal) }
     announcements.add(signal, recordKey)
   }
 
-  nonisolated func removeReader(_ signal: KeySignal, _ key: Key, _ recordKey: RecordKey?) {
+  nonisolated func removeReader(_ signal: Signal, _ key: Key, _ recordKey: RecordKey?) {
     announcements.remove(signal, recordKey)
     state.withLock { state in
       state.readers[key]?[ObjectIdentifier(signal)] = nil
@@ -86,8 +77,8 @@ extension CachedRepository {
   }
 
   /// Wakes the readers of a key, for what storage does not announce.
-  nonisolated func poke(_ key: Key) {
+  nonisolated func wakeReaders(of key: Key) {
     let readers = state.withLock { $0.readers[key]?.values.compactMap(\.signal) ?? [] }
-    for reader in readers { reader.poke() }
+    for reader in readers { reader.raise() }
   }
 }

@@ -2,7 +2,7 @@
 public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
   /// The value with its age and state.
   public typealias Element = Cached<Value>
-  /// Nothing: a value that cannot be read is none.
+  /// No failure: a value that cannot be read is none.
   public typealias Failure = Never
 
   private let reader: @Sendable () -> any CachedReading<Value>
@@ -16,12 +16,12 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
   public struct AsyncIterator: AsyncIteratorProtocol {
     /// The value with its age and state.
     public typealias Element = Cached<Value>
-    /// Nothing.
+    /// No failure.
     public typealias Failure = Never
 
     let reader: any CachedReading<Value>
 
-    /// The next answer, as soon as there is one; `nil` when the storage was closed, and when the task is cancelled.
+    /// Returns the next answer, as soon as there is one; `nil` when the storage was closed, and when the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Cached<Value>? {
       await reader.next()
     }

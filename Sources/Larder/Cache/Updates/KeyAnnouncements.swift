@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// Hears what is committed to the collection of a cache, and wakes those readers whose keys are concerned.
+/// An observer of the commits to the collection of a cache, which wakes the readers of the keys concerned.
 ///
 /// One observer for all readers: adding, removing and telling one does not depend on how many there are.
 final class KeyAnnouncements: ChangeObserver {
   private struct State: Sendable {
-    /// By record; under `nil` those whose key cannot be a record's.
+    /// The signals by record; under `nil` those whose key cannot be a record's.
     var signals: [RecordKey?: [ObjectIdentifier: WeakSignal]] = [:]
     var isFinished = false
     var wokenCount = 0
@@ -13,12 +13,12 @@ final class KeyAnnouncements: ChangeObserver {
 
   private let state = Mutex(State())
 
-  /// How many readers there are: for tests.
+  /// The number of readers: for tests.
   var count: Int { state.withLock { $0.signals.values.reduce(0) { $0 + $1.count } } }
-  /// How many readers were woken by commits: for tests.
+  /// The number of readers that commits woke: for tests.
   var wokenCount: Int { state.withLock { $0.wokenCount } }
 
-  func add(_ signal: KeySignal, _ key: RecordKey?) {
+  func add(_ signal: Signal, _ key: RecordKey?) {
     let isFinished = state.withLock { state in
       state.signals[key, default: [:]][ObjectIdentifier(signal)] = WeakSignal(signal: signal)
       return state.isFinished
@@ -26,7 +26,7 @@ final class KeyAnnouncements: ChangeObserver {
     if isFinished { signal.finish() }
   }
 
-  func remove(_ signal: KeySignal, _ key: RecordKey?) {
+  func remove(_ signal: Signal, _ key: RecordKey?) {
     state.withLock { state in
       state.signals[key]?[ObjectIdentifier(signal)] = nil
       if state.signals[key]?.isEmpty == true { state.signals[key] = nil }
@@ -34,13 +34,13 @@ final class KeyAnnouncements: ChangeObserver {
   }
 
   func receive(_ changes: [RecordChange], commit: Revision) {
-    let concerned = state.withLock { state -> [KeySignal] in
+    let concerned = state.withLock { state -> [Signal] in
       guard !state.signals.isEmpty else { return [] }
       let concerned = changes.flatMap { state.signals[$0.key]?.values.compactMap(\.signal) ?? [] }
       state.wokenCount += concerned.count
       return concerned
     }
-    for signal in concerned { signal.poke() }
+    for signal in concerned { signal.raise() }
   }
 
   func finish() {
@@ -50,4 +50,9 @@ final class KeyAnnouncements: ChangeObserver {
     }
     for signal in all { signal.finish() }
   }
+}
+
+/// A reader's signal, for as long as the reader is there.
+struct WeakSignal: Sendable {
+  weak let signal: Signal?
 }
