@@ -24,6 +24,10 @@ public import Foundation
 /// - ``repository(_:)``
 /// - ``openReport``
 ///
+/// ### Reading
+///
+/// - ``snapshot``
+///
 /// ### Writing
 ///
 /// - ``transaction(durability:_:)``
@@ -33,6 +37,7 @@ public import Foundation
 ///
 /// - ``verify()``
 /// - ``backup(to:)``
+/// - ``copy(to:)``
 /// - ``checkpoint()``
 /// - ``refresh()``
 /// - ``close()``
@@ -41,7 +46,7 @@ public import Foundation
 ///
 /// - ``dryRun(_:schema:options:)``
 public final class Store: Sendable {
-  private let core: StoreCore
+  let core: StoreCore
   private let use: StoreUse
 
   private init(_ core: StoreCore) {

@@ -136,7 +136,9 @@ public struct StoreOptions: Sendable {
 
     /// Whether the store is copied before the first record of a newer version is written, by a rewrite or by a save.
     public enum Backup: Hashable, Sendable {
-      /// To `<file>-before-<collection>-v<version>`, which Larder never removes or overwrites. The default.
+      /// To `<file>-before-<collection>-v<version>`, with the version that the migration leads to. The default.
+      ///
+      /// Nothing removes a copy, except that one which holds more replaces it after a run that was ended before its first record.
       ///
       /// If the copy fails, nothing of the newer version is written: saves throw what the copy failed with. Writes wait while it is made,
       /// those of other processes too; reads do not.

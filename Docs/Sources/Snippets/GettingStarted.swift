@@ -21,15 +21,22 @@ func defaultDirectory() async throws -> LocalRepository<Spot> {
   return spots
 }
 
+func dataDirectory() async throws -> LocalRepository<Spot> {
+  let file = DataDirectory.url(for: "surf").appending(path: "spots.json")
+  let spots = try await LocalRepository<Spot>(jsonFile: file)
+  return spots
+}
+
 func reading(spots: LocalRepository<Spot>, id: UUID) async throws {
   let spot = try await spots.find(by: id)  // nil when there is none
   let all = try await spots.loadAll()  // in the order of their keys
   let count = try await spots.count()
+  let isThere = try await spots.exists(id)
 
   let snapshot = spots.snapshot  // one commit, whatever is written meanwhile
   let same = try snapshot.find(by: id)  // synchronous: fits into a view's body
 
-  print(spot as Any, all, count, same as Any)
+  print(spot as Any, all, count, isThere, same as Any)
 }
 
 func writing(spots: LocalRepository<Spot>, spot: Spot, imported: [Spot]) async throws {
@@ -39,6 +46,12 @@ func writing(spots: LocalRepository<Spot>, spot: Spot, imported: [Spot]) async t
   try await spots.delete(spot.id)  // false when there was none
   try await spots.save(contentsOf: imported)  // one batch: all or none
   try await spots.replaceAll(with: imported)  // readers see the old contents or the new
+}
+
+func writingMany(spots: LocalRepository<Spot>) async throws {
+  try await spots.update(where: #Predicate { $0.country == "JP" }) { $0.rating += 1 }  // one commit
+  try await spots.delete(where: #Predicate { $0.rating < 2 })  // one commit
+  try await spots.deleteAll()  // refused while records do not decode
 }
 
 func moving(spots: LocalRepository<Spot>, to archive: LocalRepository<Spot>) async throws {

@@ -32,6 +32,33 @@ enum Piers {
     ])
 }
 
+struct Harbour: Codable, Identifiable, Sendable {
+  let id: UUID
+  var name: String
+  var country: String
+  var depth: Double
+  var timeZone: String
+}
+
+enum Harbours {
+  static let schema = RepositorySchema<Harbour>(
+    "harbours", version: 3,
+    indexes: [.ordered(\.country, \.name)],
+    migrations: [
+      .init(from: 1) { object in
+        object.rename("title", to: "name")
+        object["country"] = object["address", "country"]?.stringValue.map { .string($0) } ?? "JP"
+        object["address"] = nil
+      },
+      .init(from: 2) { object in
+        let feet = object["depthInFeet"]?.doubleValue ?? 0
+        object["depth"] = JSONValue(feet * 0.3048)
+        object["depthInFeet"] = nil
+        object["timeZone"] = "UTC"
+      },
+    ])
+}
+
 func openPiers(url: URL) async throws {
   let piers = try await LocalRepository<Pier>(sqliteFile: url, schema: Piers.schema)
   let all = try await piers.loadAll()  // complete at once, whatever version the records are stored at

@@ -70,8 +70,7 @@ struct Landing: Codable, Identifiable, Sendable {
 }
 
 func enumerations(landings: LocalRepository<Landing>) async throws {
-  let k = Kind.pier
-  let piers = Query<Landing>().where(#Predicate { $0.kind == k }).sorted(by: \.kind).sorted(by: \.isOpen, .reverse)
+  let piers = Query<Landing>().where(\.kind, .equal, .pier).sorted(by: \.isOpen, .reverse)
 
   print(try await landings.fetch(piers))
 }
@@ -116,12 +115,26 @@ func paging(beaches: LocalRepository<Beach>) async throws {
   }
 }
 
+func findingByProperty(beaches: LocalRepository<Beach>) async throws {
+  let beach = try await beaches.find(by: \.slug, "jogashima")  // one search in the unique index
+  let isAnywhere = try await beaches.exists(where: #Predicate { $0.country == "CL" })
+
+  print(beach as Any, isAnywhere)
+}
+
+func distances(beach: Beach) {
+  let distance = Distance.between((latitude: beach.latitude, longitude: beach.longitude), (latitude: 35.13, longitude: 139.61))
+
+  print(distance as Any)
+}
+
 func aggregates(beaches: LocalRepository<Beach>) async throws {
   let good = try await beaches.count(Query().where(#Predicate { $0.country == "JP" && $0.rating >= 4 }))
   let least = try await beaches.min(of: \.rating)
   let perCountry = try await beaches.grouped(by: \.country)  // ["CL": 12, "JP": 40]
+  let stars = try await beaches.sum(of: \.rating, in: Query().where(#Predicate { $0.country == "JP" }))
 
-  print(good, least as Any, perCountry)
+  print(good, least as Any, perCountry, stars)
 }
 
 func slugTaken(beaches: LocalRepository<Beach>, beach: Beach) async throws {

@@ -58,3 +58,12 @@ func afterAFailedSync(spots: LocalRepository<Spot>, spot: Spot, url: URL) async 
     throw error
   }
 }
+
+func consistentRead(store: Store, spots: LocalRepository<Spot>, visits: LocalRepository<Visit>, id: UUID) throws {
+  let now = store.snapshot  // one commit of the whole store; no write waits for it
+  let spot = try now.find(by: id, in: spots)
+  let visited = try now.fetch(Query().where(#Predicate { $0.spot == id }), in: visits)
+  let all = try now.count(in: spots)
+
+  print(spot as Any, visited, all)
+}

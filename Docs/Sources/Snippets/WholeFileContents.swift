@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Larder
 
-/// What a whole-file store holds, and its one form as bytes: a line with the format, its version and a checksum, then JSON.
+/// The contents of a whole-file store, and their one form as bytes: a line with the format, its version and a checksum, then JSON.
 struct Contents: Sendable {
   let storeID: UUID
   var commit: UInt64 = 0

@@ -33,10 +33,38 @@ private struct Spot: Codable, Identifiable, Hashable, Sendable {
     let spots = try await LocalRepository<Spot>(backend: disk)
     disk.fail(.commit, with: RepositoryError(.full))
     let spot = Spot(id: UUID(), name: "Jogashima")
-    let error = await #expect(throws: RepositoryError.self) { _ = try await spots.save(spot) }
-    #expect(error?.code == .full)
+    await #expect {
+      try await spots.save(spot)
+    } throws: { error in
+      RepositoryError.Code.full ~= error
+    }
     let count = try await spots.count()
     #expect(count == 0)
+  }
+}
+
+@MainActor @Suite(.timeLimit(.minutes(1))) struct LiveSpotTests {
+  private struct ScriptedSpots: ObservableRepository {
+    let script = ScriptedSequence<[Spot]>()
+    let memory: LocalRepository<Spot>
+
+    func results(of query: Query<Spot>) -> ScriptedSequence<[Spot]> { script }
+    func changes(since revision: Revision?) -> RepositoryChanges<Spot> { memory.changes(since: revision) }
+    func find(by id: UUID) async throws(RepositoryError) -> Spot? { try await memory.find(by: id) }
+    func loadAll() async throws(RepositoryError) -> [Spot] { try await memory.loadAll() }
+    func fetch(_ query: Query<Spot>) async throws(RepositoryError) -> [Spot] { try await memory.fetch(query) }
+    func first(_ query: Query<Spot>) async throws(RepositoryError) -> Spot? { try await memory.first(query) }
+    func count(_ query: Query<Spot>) async throws(RepositoryError) -> Int { try await memory.count(query) }
+    func save(_ item: Spot) async throws(RepositoryError) -> Revision { try await memory.save(item) }
+    func delete(_ id: UUID) async throws(RepositoryError) -> Bool { try await memory.delete(id) }
+  }
+
+  @Test func anErrorOfTheStoreIsShown() async throws {
+    let spots = ScriptedSpots(memory: try await LocalRepository(inMemory: .init("spots")))
+    let live = LiveQuery(spots)
+    spots.script.finish(throwing: RepositoryError(.decodingFailed))
+    while live.isLoading { await Task.yield() }
+    #expect(live.error?.code == .decodingFailed)
   }
 }
 

@@ -113,6 +113,18 @@ public final class InMemoryBackend: StorageBackend {
     throw RepositoryError(.unsupported, "a store in memory has no file to back up", file: name)
   }
 
+  /// Hands over the records in the order of their addresses.
+  ///
+  /// - Throws: `.closed`.
+  public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    try checkOpen()
+    let found = state.withLock { $0 }
+    for record in found.records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
+    return OpenReport(
+      storeID: found.storeID, commit: found.commit, isNew: false, recordCount: found.records.values.count { $0.value != nil },
+      tombstoneHorizon: found.tombstoneHorizon)
+  }
+
   /// Ends the use of the store, and leaves the contents as they are.
   public func abandon() { state.withLock { $0.isOpen = false } }
 

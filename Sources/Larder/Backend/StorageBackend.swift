@@ -174,6 +174,12 @@ public protocol StorageBackend: Sendable {
   ///   read, as by default.
   func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport
 
+  /// Reads the open store again, as of its newest commit: hands every record to `visit`, as ``open(_:_:)`` does, and changes nothing.
+  ///
+  /// Called between commits, to copy a store. By default the main file is read as a copy.
+  /// - Throws: as ``readCopy(at:_:)``; `.unsupported` where a store cannot be read while it is open.
+  func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport
+
   /// Ends the use of the store, and releases locks and descriptors even when it throws.
   ///
   /// A clean close leaves one file, or a journal that is not worth folding. The second call does nothing. The backend may be opened again.

@@ -24,24 +24,7 @@ extension LocalRepository {
     guard !filename.isEmpty, !filename.utf8.contains(0x2F), !filename.utf8.contains(0), filename != ".", filename != ".." else {
       throw RepositoryError(.unsupported, "a file name is one path component")
     }
-    let file = DefaultDirectory.url().appendingPathComponent(filename, isDirectory: false)
+    let file = DataDirectory.url().appendingPathComponent(filename, isDirectory: false)
     try await self.init(jsonFile: file, schema: schema, options: options)
-  }
-}
-
-/// The platform's place for an app's data.
-enum DefaultDirectory {
-  static func url(environment: [String: String] = ProcessInfo.processInfo.environment) -> URL {
-    let application = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
-    #if os(Linux)
-      // The specification: a relative path in the variable is to be ignored.
-      let data =
-        environment["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? URL(fileURLWithPath: $0, isDirectory: true) : nil }
-        ?? URL(fileURLWithPath: environment["HOME"] ?? NSHomeDirectory(), isDirectory: true)
-        .appendingPathComponent(".local/share", isDirectory: true)
-    #else
-      let data = URL.applicationSupportDirectory
-    #endif
-    return data.appendingPathComponent(application, isDirectory: true)
   }
 }

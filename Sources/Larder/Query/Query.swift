@@ -44,7 +44,7 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   /// The part that plans are made for; kept beside the closures, so that a query that is asked often pays once.
   var shape = QueryShape()
   /// The predicates, compiled when they were given.
-  private(set) var conjuncts: [Conjunct<Item>] = []
+  var conjuncts: [Conjunct<Item>] = []
   private(set) var filters: [@Sendable (Item) -> Bool] = []
   var order: [SortColumn<Item>] = [] {
     didSet { shape.order = order.map { QueryShape.OrderColumn(keyPath: $0.keyPath, isReversed: $0.isReversed) } }

@@ -75,6 +75,9 @@ extension FaultInjectingBackend {
     try inner.readCopy(at: url, visit)
   }
 
+  /// Reads the inner backend again; not counted, stopped or failed.
+  public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport { try inner.readAll(visit) }
+
   /// Closes the inner backend, once the gate and the faults let it.
   public func close() throws(RepositoryError) {
     let failure = try begin(.close)

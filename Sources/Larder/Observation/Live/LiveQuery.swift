@@ -23,11 +23,11 @@ where Item.ID: Hashable & Codable & Sendable {
     didSet { follow() }
   }
 
-  @ObservationIgnored private let repository: LocalRepository<Item>
+  @ObservationIgnored private let repository: any ObservableRepository<Item>
   @ObservationIgnored private var task: Task<Void, Never>?
 
   /// Begins to follow a query: all records, unless given.
-  public init(_ repository: LocalRepository<Item>, _ query: Query<Item> = Query()) {
+  public init(_ repository: some ObservableRepository<Item>, _ query: Query<Item> = Query()) {
     self.repository = repository
     self.query = query
     follow()

@@ -1,0 +1,22 @@
+import Foundation
+import Testing
+
+@testable import Larder
+
+/// The place of an app's data is the platform's.
+@Suite(.timeLimit(.minutes(1))) struct DataDirectoryTests {
+  @Test func theDirectoryHasTheNameThatIsGiven() {
+    #expect(DataDirectory.url(for: "weather-spots").lastPathComponent == "weather-spots")
+    #expect(!DataDirectory.url().lastPathComponent.isEmpty)
+  }
+
+  #if os(Linux)
+    @Test func theVariableIsFollowedUnlessItsPathIsRelative() {
+      let url = DataDirectory.url(for: "app", environment: ["XDG_DATA_HOME": "/data", "HOME": "/home/me"])
+      #expect(url.path == "/data/app")
+      for environment in [["HOME": "/home/me"], ["HOME": "/home/me", "XDG_DATA_HOME": "data"], ["HOME": "/home/me", "XDG_DATA_HOME": ""]] {
+        #expect(DataDirectory.url(for: "app", environment: environment).path == "/home/me/.local/share/app")
+      }
+    }
+  #endif
+}
