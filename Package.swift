@@ -55,7 +55,8 @@ let package = Package(
     // A process that writes to a store and says what was acknowledged, for tests that kill it.
     .executableTarget(
       name: "LedgerWriter", dependencies: ["Larder", "LarderSQLite"], path: "Tests/LedgerWriter", swiftSettings: settings),
-    .testTarget(name: "CrashTests", dependencies: ["Larder", "LarderSQLite", "LedgerWriter"], swiftSettings: settings),
+    .testTarget(
+      name: "CrashTests", dependencies: ["Larder", "LarderSQLite", "LedgerWriter", "TestSupport"], swiftSettings: settings),
     .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport", swiftSettings: settings),
     .testTarget(
       name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderTesting", "TestSupport"], swiftSettings: settings),
@@ -63,7 +64,7 @@ let package = Package(
       name: "LarderBlobsTests", dependencies: ["LarderBlobs", "Larder", "LarderTesting", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "LarderSQLiteTests",
-      dependencies: ["LarderSQLite", "Larder", "LarderTesting", "CSQLite"],
+      dependencies: ["LarderSQLite", "Larder", "LarderTesting", "TestSupport", "CSQLite"],
       resources: [.copy("Fixtures")],
       swiftSettings: settings
     ),

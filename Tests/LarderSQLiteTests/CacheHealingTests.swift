@@ -4,7 +4,7 @@ import LarderSQLite
 import LarderTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(1)))
 struct CacheHealingTests {
   private typealias Cache = CachedRepository<String, Int>
 

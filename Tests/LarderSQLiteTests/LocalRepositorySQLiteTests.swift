@@ -8,7 +8,7 @@ private struct Spot: Codable, Identifiable, Sendable, Equatable {
   var name: String
 }
 
-@Suite("SQLite: repositories", .timeLimit(.minutes(10)))
+@Suite("SQLite: repositories", .timeLimit(.minutes(1)))
 struct LocalRepositorySQLiteTests {
   let directory: TemporaryDirectory
   let url: URL

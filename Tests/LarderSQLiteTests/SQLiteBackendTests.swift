@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: records", .timeLimit(.minutes(10)))
+@Suite("SQLite: records", .timeLimit(.minutes(1)))
 struct SQLiteBackendTests {
   let directory: TemporaryDirectory
   let url: URL

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: failures of the disk", .timeLimit(.minutes(10)))
+@Suite("SQLite: failures of the disk", .timeLimit(.minutes(4)))
 struct SQLiteFaultTests {
   let directory: TemporaryDirectory
   let url: URL

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: looks, copies and cuts leave what they must", .timeLimit(.minutes(10)))
+@Suite("SQLite: looks, copies and cuts leave what they must", .timeLimit(.minutes(1)))
 struct SQLiteLookTests {
   let directory: TemporaryDirectory
   let url: URL

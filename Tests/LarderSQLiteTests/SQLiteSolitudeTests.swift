@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: exclusive means the file", .timeLimit(.minutes(10)))
+@Suite("SQLite: exclusive means the file", .timeLimit(.minutes(1)))
 struct SQLiteSolitudeTests {
   let directory: TemporaryDirectory
   let url: URL

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: the backend of a shared store", .timeLimit(.minutes(10)))
+@Suite("SQLite: the backend of a shared store", .timeLimit(.minutes(1)))
 struct SharedBackendTests {
   let directory: TemporaryDirectory
   let url: URL

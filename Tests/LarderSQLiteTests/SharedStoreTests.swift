@@ -35,7 +35,7 @@ final class Heard: ChangeObserver {
   }
 }
 
-@Suite("SQLite: several writers of one store", .timeLimit(.minutes(10)))
+@Suite("SQLite: several writers of one store", .timeLimit(.minutes(4)))
 struct SharedStoreTests {
   let directory: TemporaryDirectory
   let url: URL

@@ -3,7 +3,7 @@ import Testing
 @testable import Larder
 
 /// The sorted set behind ordered indexes, against a sorted array that does the same.
-@Suite(.timeLimit(.minutes(10))) struct CountedTreeTests {
+@Suite(.timeLimit(.minutes(1))) struct CountedTreeTests {
   @Test func aTreeDoesWhatASortedArrayDoes() {
     for seed in Seeds.list(100, for: "counted tree") {
       var run = TreeRun(seed)
