@@ -1,12 +1,14 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo test lint bench docs
+.PHONY: help demo test torture lint api bench docs
 
 help:
-	@echo 'make demo   stores, reopens and forecasts real spots, with every step shown'
-	@echo 'make test   builds everything and runs all tests of all packages'
-	@echo 'make lint   checks formatting, documentation and house rules'
-	@echo 'make bench  measures the backends in release; WORDS="save JSON" chooses scenarios'
-	@echo 'make docs   makes the documentation in .build-docs/site'
+	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
+	@echo 'make test     builds everything and runs all tests of all packages'
+	@echo 'make torture  the same with full counts, in debug and in release; takes an hour or more'
+	@echo 'make api      renews Docs/API, the list of public declarations that make test compares'
+	@echo 'make lint     checks formatting, words, rooms, guides and house rules; needs no build'
+	@echo 'make bench    measures the backends in release; WORDS="save JSON" chooses scenarios'
+	@echo 'make docs     makes the documentation in .build-docs/site'
 
 demo:
 	@Scripts/set-up.sh
@@ -15,6 +17,15 @@ demo:
 test:
 	@Scripts/set-up.sh
 	@Scripts/test.sh
+
+torture:
+	@Scripts/set-up.sh
+	@LARDER_TORTURE=1 CONFIGURATION=debug Scripts/test.sh
+	@LARDER_TORTURE=1 CONFIGURATION=release Scripts/test.sh
+
+api:
+	@Scripts/set-up.sh
+	@Scripts/api.sh --renew
 
 lint:
 	@Scripts/lint.sh

@@ -10,30 +10,25 @@ if [ -z "$docc" ]; then
 fi
 if [ -z "$docc" ]; then
   echo "docc is not in this toolchain, so only the guides' code is built."
-  exec swift build --package-path Docs --scratch-path Docs/.build-test --build-tests
+  exec swift build --package-path Docs --scratch-path .build-test --build-tests
 fi
 
 work=.build-docs
-mkdir -p "$work"
-rm -rf "$work/graphs" "$work/archives" "$work/site"
-find "$work" -name '*.symbols.json' -delete
-# The command also tries the test modules, and fails on those: what counts is whether the graphs of the products are there.
-swift package --scratch-path "$work" --traits Blobs dump-symbol-graph --skip-synthesized-members >"$work/symbols.log" 2>&1 || true
+rm -rf "$work/archives" "$work/site"
+mkdir -p "$work/archives"
+# The flags and the folder are those of make test, so that what it has built is not built again.
+flags=(--scratch-path .build-test -c release -Xswiftc -warnings-as-errors -Xswiftc -enable-testing --traits Blobs)
+swift build "${flags[@]}"
+Scripts/symbols.sh "$(swift build "${flags[@]}" --show-bin-path)" "$work/symbols"
 
 # Makes the archive of one product, with the catalog that is given, if one is.
 convert() { # PRODUCT [CATALOG]
-  local product=$1 graph
+  local product=$1
   shift
-  graph=$(find "$work" -name "$product.symbols.json" | head -n 1)
-  if [ -z "$graph" ]; then
-    tail -n 30 "$work/symbols.log" >&2
-    echo "make docs: there is no symbol graph of $product" >&2
-    exit 1
-  fi
-  mkdir -p "$work/graphs/$product" "$work/archives"
-  cp "$graph" "$work/graphs/$product/"
+  mkdir -p "$work/graphs/$product"
+  rm -f "$work/graphs/$product"/*
   # What another product adds to this one's types is documented with these types.
-  find "$(dirname "$graph")" -name "*@$product.symbols.json" -exec cp {} "$work/graphs/$product/" \;
+  cp "$work/symbols/$product.symbols.json" $(find "$work/symbols" -name "*@$product.symbols.json") "$work/graphs/$product/"
   "$docc" convert "$@" --additional-symbol-graph-dir "$work/graphs/$product" --output-dir "$work/archives/$product.doccarchive" \
     --fallback-display-name "$product" --fallback-bundle-identifier "larder.$product" --warnings-as-errors
 }

@@ -1,23 +1,36 @@
 #!/usr/bin/env bash
-# Builds every package with warnings as errors and runs all tests; ends with one line a step and its time.
-# Uses build folders of its own (.build-test), because the flags differ from those of a plain `swift build`.
-# The example is built in release alone, because some code is sound in a debug build and crashes in an optimised one.
-# CONFIGURATION=release also runs the library's tests as release builds run.
+# Builds every package with warnings as errors and runs all tests; ends with one line a step and its time, and the ten slowest tests.
+#
+# All packages share one build folder (.build-test) and one configuration, so that Larder and its dependencies are compiled once: the optimised
+# one, because some code that is sound in a debug build crashes in an optimised one, and because tests run faster. CONFIGURATION=debug takes the
+# other one. LARDER_TORTURE=1 takes the full counts of random tests, kills and damaged bytes (`make torture`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-logs=$PWD/.build-test/logs
+configuration=${CONFIGURATION:-release}
+scratch=$PWD/.build-test
+flags=(--scratch-path "$scratch" -c "$configuration" -Xswiftc -warnings-as-errors)
+if [ "$configuration" = release ]; then flags+=(-Xswiftc -enable-testing); fi
+logs=$scratch/logs
 mkdir -p "$logs"
+rm -f "$logs"/*.events
 summary=()
 failures=()
 failed=0
 passed=0
 started=$SECONDS
 
+# Prints the processor time of all steps as of the last `times`, which counts in this shell alone, in whole seconds.
+processor_seconds() {
+  tail -n 1 "$logs/times" | tr 'ms' '  ' | awk '{ print int(60 * $1 + $2 + 60 * $3 + $4) }'
+}
+
 # Runs one step; its output is kept in a file, and shown when it fails.
 step() { # NAME COMMAND...
-  local name=$1 log since=$SECONDS state=ok tests=""
+  local name=$1 log since=$SECONDS before after state=ok tests=""
   shift
+  times >"$logs/times"
+  before=$(processor_seconds)
   log=$logs/$(printf '%s' "$name" | tr -c 'A-Za-z0-9\n' '-').log
   echo "== $name"
   if ! "$@" >"$log" 2>&1; then
@@ -37,41 +50,55 @@ step() { # NAME COMMAND...
     failures+=("$name" "$(grep -E 'error:|warning:|recorded an issue|Fatal|Time limit' "$log" | cut -c 1-400 | head -n 15 || true)")
   fi
   passed=$((passed + $(printf '%s' "$tests" | tr -dc '0-9')+0))
-  summary+=("$(printf '  %-7s %4d s  %s%s' "$state" $((SECONDS - since)) "$name" "$tests")")
+  times >"$logs/times"
+  after=$(processor_seconds)
+  summary+=("$(printf '  %-7s %4d s, processor %4d s  %s%s' "$state" $((SECONDS - since)) $((after - before)) "$name" "$tests")")
 }
 
 # All tests at once starve each other on a small machine, until servers and time limits give up; two for each core keep it busy.
-width=()
-if grep -q experimental-maximum-parallelization-width <<<"$(swift test --help-hidden 2>&1)"; then
-  width=(--experimental-maximum-parallelization-width $((2 * $(getconf _NPROCESSORS_ONLN))))
+options=()
+width=1000000
+hidden=$(swift test --help-hidden 2>&1)
+if grep -q experimental-maximum-parallelization-width <<<"$hidden"; then
+  width=$((2 * $(getconf _NPROCESSORS_ONLN)))
+  options+=(--experimental-maximum-parallelization-width "$width")
 fi
+has_events=no
+if grep -q event-stream-output-path <<<"$hidden"; then has_events=yes; fi
 
 # `step` runs these as a condition, where `set -e` does nothing: each joins its commands with `&&`.
-build_and_test() { # PACKAGE [FLAGS...]
-  local package=$1
-  shift
-  swift build --package-path "$package" --scratch-path "$package/.build-test" --build-tests -Xswiftc -warnings-as-errors "$@" &&
-    swift test --package-path "$package" --scratch-path "$package/.build-test" --skip-build ${width[@]+"${width[@]}"} -Xswiftc -warnings-as-errors "$@"
+build() { # PACKAGE [FLAGS...]
+  swift build --package-path "$1" "${flags[@]}" "${@:2}"
 }
-# Some code that is sound in a debug build crashes in an optimised one: every public entry of the example is called once as releases run.
+build_and_test() { # PACKAGE [FLAGS...]
+  local events=()
+  if [ "$has_events" = yes ]; then
+    events=(--event-stream-output-path "$logs/$(basename "$(cd "$1" && pwd)").events" --event-stream-version 0)
+  fi
+  build "$1" --build-tests "${@:2}" &&
+    swift test --package-path "$1" --skip-build "${flags[@]}" "${@:2}" ${options[@]+"${options[@]}"} ${events[@]+"${events[@]}"}
+}
+# Every public entry of the example is called once as releases run, whatever the configuration of the tests.
 smoke() { # PACKAGE PRODUCT
-  local binaries
-  swift build --package-path "$1" --scratch-path "$1/.build-test" -c release --product "$2" -Xswiftc -warnings-as-errors &&
-    binaries=$(swift build --package-path "$1" --scratch-path "$1/.build-test" -c release --show-bin-path) &&
+  local release=("${flags[@]}") binaries
+  if [ "$configuration" != release ]; then release=(--scratch-path "$scratch" -c release -Xswiftc -warnings-as-errors); fi
+  swift build --package-path "$1" "${release[@]}" --product "$2" &&
+    binaries=$(swift build --package-path "$1" "${release[@]}" --show-bin-path) &&
     "$binaries/$2"
 }
-build() { swift build --package-path "$1" --scratch-path "$1/.build-test" -Xswiftc -warnings-as-errors; }
 
 step "the library's tests" build_and_test . --traits Blobs
-if [ "${CONFIGURATION:-debug}" = release ]; then
-  step "the library's tests in release" build_and_test . --traits Blobs -c release -Xswiftc -enable-testing
-fi
-# The smoke test comes first: what it compiles of C serves the tests too, which need other flags for Swift (-enable-testing) alone.
-step "every public entry of Examples/WeatherSpots in release" smoke Examples/WeatherSpots weather-spots-smoke
-step "the tests of Examples/WeatherSpots in release" build_and_test Examples/WeatherSpots -c release -Xswiftc -enable-testing
+step "the public API against Docs/API" Scripts/api.sh
 step "the guides' snippets and their tests" build_and_test Docs
+step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
+step "every public entry of Examples/WeatherSpots in release" smoke Examples/WeatherSpots weather-spots-smoke
 step "the benchmarks" build Benchmarks
 
+if [ "$has_events" = yes ]; then
+  echo
+  echo "the slowest tests:"
+  Scripts/slowest.sh "$width" $(find "$logs" -name '*.events' | sort) || true
+fi
 echo
 if [ "$failed" = 0 ]; then
   echo "make test: everything passed, in $((SECONDS - started)) s"

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The bytes that are kept for a key.
 public struct Blob: Sendable {
-  /// Where a blob was found.
+  /// The place in which a blob was found.
   public enum Origin: String, Codable, Hashable, Sendable {
     /// It was in memory.
     case memory
@@ -12,23 +12,23 @@ public struct Blob: Sendable {
 
   /// The bytes.
   public let data: Data
-  /// When they were stored, by the wall clock.
+  /// The moment at which the bytes were stored, by the wall clock.
   public let storedAt: Date
-  /// Where they were found.
+  /// The place in which they were found.
   public let origin: Origin
 }
 
-/// What is known of a blob without reading it.
+/// The key, size and age of a blob, which are known without reading it.
 public struct BlobInfo: Hashable, Sendable {
   /// Its key; another one with other bytes is another key, also where Swift takes the strings for equal.
   public let key: String
   /// Its size in bytes.
   public let size: Int
-  /// When it was stored, by the wall clock.
+  /// The moment at which it was stored, by the wall clock.
   public let storedAt: Date
 }
 
-/// What the index holds of a blob.
+/// The entry of a blob in the index.
 struct BlobEntry: Codable, Identifiable, Sendable {
   /// The SHA-256 of the key's UTF-8.
   let id: String
@@ -36,7 +36,7 @@ struct BlobEntry: Codable, Identifiable, Sendable {
   let size: Int
   /// The SHA-256 of the contents.
   let hash: String
-  /// Which of its two file names the blob has: a new one is written beside the old one, and takes its place when the index says so.
+  /// The number of the file name that the blob has, of two: a new blob is written under the other one, and is valid when the index says so.
   let slot: Int
   let storedAt: Date
   /// The number of its last use.

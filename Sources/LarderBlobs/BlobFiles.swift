@@ -23,7 +23,7 @@
 
     func path(_ name: String) -> String { directory + "/" + name }
 
-    /// What a name in the directory stands for.
+    /// The kinds of names in the directory.
     enum Kind { case blob, unfinished, other }
 
     /// Only names that a blob store makes are its own.

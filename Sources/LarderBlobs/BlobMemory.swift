@@ -12,7 +12,7 @@
     private let byteLimit: Int
     private var entries = RecencyList<String, Entry>()
     private(set) var bytes = 0
-    /// What was used here and not yet noted in the order of the files.
+    /// The ids that were used in memory, and are not yet noted in the order of the files.
     private var used = RecencyList<String, Bool>()
 
     init(_ limits: BlobStore.Limits) {

@@ -53,7 +53,7 @@
       return (try await openIndex(), damage, aside)
     }
 
-    /// Returns why an entry cannot be read, if there is one.
+    /// Returns the error of an entry that cannot be read, if there is one.
     private func undecodable(in index: LocalRepository<BlobEntry>) async -> RepositoryError? {
       await index.executor.run { index.snapshot.undecodable.first?.error }
     }
@@ -65,7 +65,7 @@
         options: StoreOptions(limits: .init(tombstones: 0), checkpoint: tuning.checkpoint))
     }
 
-    /// Runs an operation on the files of the index while nobody else has them.
+    /// Runs an operation on the files of the index under their lock.
     ///
     /// - Returns: What the operation has moved, and the lock itself if it was no file and so locked nothing.
     private func locked(

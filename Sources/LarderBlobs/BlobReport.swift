@@ -1,12 +1,13 @@
 public import Larder
 
-/// What opening a blob store found and healed; a clean report means that every blob was where the index says.
+/// The result of opening a blob store: what was found, and what was healed.
 ///
-/// A blob store is a cache: unlike a repository it heals itself, and says so. Files that it did not make are never touched.
+/// A clean report means that every blob was in the file that the index names. A blob store is a cache: unlike a repository it heals itself,
+/// and reports it. Files that it did not make are never touched.
 public struct BlobReport: Sendable {
-  /// What opening the index found.
+  /// The report of opening the index.
   public var index: OpenReport
-  /// Why the index was begun anew, if it could not be used: all blobs are gone then.
+  /// The error for which the index was begun anew, if it could not be used: all blobs are gone then.
   ///
   /// What was left of the old index is kept beside the new one, under a name that ends in `-damaged`.
   public var damage: RepositoryError?
@@ -17,9 +18,10 @@ public struct BlobReport: Sendable {
   /// Files of writes that were not finished, and that were removed.
   public var unfinished: [String] = []
 
-  /// Names of blobs, of unfinished writes, of the index or of what belongs to it, under which there was no file but a directory, a link or a pipe.
+  /// Names of the store under which there was no file but a directory, a link or a pipe.
   ///
-  /// Each was given a name with `-damaged` after the name or in it, and is otherwise as it was found.
+  /// The name is that of a blob, of an unfinished write, of the index or of a file beside it. What had it was renamed, with `-damaged`
+  /// after the name or in it, and is otherwise as it was found.
   public var setAside: [String] = []
 
   /// Whether nothing had to be healed.

@@ -27,9 +27,9 @@
 
     /// Makes a draft the blob of its key.
     ///
-    /// The file gets the name that the current blob does not have, and one commit of the index then makes it valid, takes the place of the old
-    /// one, and removes what is over the limits. Files that are no longer valid go last. An index that can take no commit any more may name the
-    /// file that would be replaced: then no file is touched but the draft's own.
+    /// The file gets the name that the current blob does not have, and one commit of the index then makes it valid, takes the place of
+    /// the old one, and removes what is over the limits. Files that are no longer valid go last. An index that can take no commit any
+    /// more may name the file that would be replaced: then no file is touched but the draft's own.
     func commit(_ draft: BlobDraft) async throws(RepositoryError) {
       await beginChange()
       defer { endChange() }
@@ -80,7 +80,7 @@
           return removed
         }
       } catch {
-        // After a failed sync nobody knows whether the entry is there: the next open does, and finds either the file or an orphan.
+        // After a failed sync it is unknown whether the entry is there: the next open reads it, and finds either the file or an orphan.
         if error.code != .outcomeUnknown, error.code != .poisoned { files.discard(name) }
         throw error
       }

@@ -18,7 +18,8 @@
 
     /// Stores the bytes of a sequence for a key, chunk by chunk as they come, in place of those that it has.
     ///
-    /// Memory holds one chunk, and at most 16 MiB of what came before it. When the sequence throws or the task is cancelled, nothing is left.
+    /// Memory holds one chunk, and at most 16 MiB of what came before it. When the sequence throws or the task is cancelled, nothing is
+    /// left.
     ///
     /// - Throws: what the sequence throws; otherwise as ``save(_:for:)``.
     public nonisolated(nonsending) func save<Failure: Error>(
@@ -36,7 +37,8 @@
 
     /// Begins to write a blob; nothing is visible before ``BlobWriter/finish()``.
     ///
-    /// If the key is removed or the store cleared after this call, `finish` throws `.cancelled`: what was begun before cannot come back after.
+    /// If the key is removed or the store cleared after this call, `finish` throws `.cancelled`: what was begun before cannot come back
+    /// after.
     ///
     /// When the store is closed, the write is over: what there is of it is removed, and the writer throws `.closed`.
     ///
@@ -70,8 +72,8 @@
 
     /// Removes every blob from memory and disk.
     ///
-    /// Writes that have begun and not returned store nothing. Files go first, so that this works on a full disk; if it throws, some blobs may be
-    /// gone and the others are whole.
+    /// Writes that have begun and not returned store nothing. Files go first, so that this works on a full disk; if it throws, some blobs
+    /// may be gone and the others are whole.
     /// - Throws: `.cancelled`, `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`.
     public func clear() async throws(RepositoryError) {
       await beginChange()

@@ -1,6 +1,7 @@
 // Blobs/ keeps bytes by key, each blob in a file of its own, within limits: images and other large things that can be fetched again.
 // Invariant: what is read for a key is, byte for byte, what one write has stored for it; a crash, damage or a full disk makes it a miss and
-// nothing else. An index, itself a repository, says which file is valid: a file is made before its entry and removed after it. Called by apps.
+// nothing else. An index, itself a repository, says which file is valid: a file is made before its entry and removed after it. Called by
+// apps.
 
 #if canImport(CryptoKit) || Blobs
   internal import DequeModule
@@ -16,12 +17,12 @@
   /// let photo = try await photos.blob(for: "https://example.org/pier.jpg")
   /// ```
   ///
-  /// Files are named by the SHA-256 of their key. Keys are compared by their bytes in UTF-8: two strings that Swift takes for equal, such as "é"
-  /// as one scalar and as two, are two keys. A blob is durable and whole when a write returns; its hash is compared when it is read. When a
-  /// limit is reached, the blobs used longest ago are removed. Damage is a miss with a report, never an error and never other bytes. One process
-  /// at a time has the directory. Disk work runs on the store's own executor.
+  /// Files are named by the SHA-256 of their key. Keys are compared by their bytes in UTF-8: two strings that Swift takes for equal, such
+  /// as "é" as one scalar and as two, are two keys. A blob is durable and whole when a write returns; its hash is compared when it is
+  /// read. When a limit is reached, the blobs used longest ago are removed. Damage is a miss with a report, never an error and never
+  /// other bytes. One process at a time has the directory. Disk work runs on the store's own executor.
   public actor BlobStore {
-    /// How much is kept; what was used longest ago goes first.
+    /// The most that is kept; blobs that were used longest ago are removed first.
     public struct Limits: Hashable, Sendable {
       /// The most blobs in memory: 200 by default; 0 keeps none.
       public var memoryCount: Int
@@ -32,7 +33,7 @@
       /// The most bytes on disk: 500 MB by default; a larger blob is refused.
       public var diskBytes: Int
 
-      /// Makes limits.
+      /// Creates limits.
       public init(memoryCount: Int = 200, memoryBytes: Int = 50_000_000, diskCount: Int = 10_000, diskBytes: Int = 500_000_000) {
         self.memoryCount = max(memoryCount, 0)
         self.memoryBytes = max(memoryBytes, 0)
@@ -41,7 +42,7 @@
       }
     }
 
-    /// How much is kept.
+    /// The number and size of the blobs that are kept.
     public struct Usage: Hashable, Sendable {
       /// Blobs in memory.
       public var memoryCount: Int
@@ -52,7 +53,7 @@
       /// Their bytes.
       public var diskBytes: Int
 
-      /// Makes a count, of nothing unless told otherwise.
+      /// Creates a count, of nothing by default.
       public init(memoryCount: Int = 0, memoryBytes: Int = 0, diskCount: Int = 0, diskBytes: Int = 0) {
         self.memoryCount = memoryCount
         self.memoryBytes = memoryBytes
@@ -61,7 +62,7 @@
       }
     }
 
-    /// What tests set otherwise.
+    /// Settings that tests change.
     package struct Tuning: Sendable {
       package var checkpoint = StoreOptions.Checkpoint.automatic
       /// Off only to show that the tests notice.
@@ -73,7 +74,7 @@
       }
     }
 
-    /// What opening found and healed.
+    /// The report of opening: what was found, and what was healed.
     public nonisolated let openReport: BlobReport
     /// The limits.
     public nonisolated let limits: Limits
@@ -86,7 +87,7 @@
     /// The order of the blobs on disk, each with its size; the index has it as of its last write.
     var recency = RecencyList<String, Int>()
     var diskBytes = 0
-    /// What was read since the index was last written.
+    /// The blobs that were read since the index was last written, with the numbers of their uses.
     var touched = RecencyList<String, UInt64>()
     /// The number of the last use.
     var clock: UInt64 = 0
@@ -107,9 +108,9 @@
     ///   - directory: Where the files are; made if it is missing, for its owner only.
     ///   - limits: How much is kept.
     ///   - fileSystem: The file layer: the operating system's, unless a test gives another one.
-    ///   - report: Told of blobs that were found damaged or gone, on the store's executor; the errors name files and hashes, no keys.
-    /// - Throws: `.locked` or `.alreadyOpen` while somebody else has the directory; `.newerSchema` for an index of a newer version;
-    ///   `.protectedDataUnavailable`, `.inputOutput`, `.full`.
+    ///   - report: Called on the store's executor with blobs that were found damaged or gone; the errors name files and hashes, no keys.
+    /// - Throws: `.locked` or `.alreadyOpen` while another process or store has the directory; `.newerSchema` for an index of a newer
+    ///   version; `.protectedDataUnavailable`, `.inputOutput`, `.full`.
     public init(
       directory: URL, limits: Limits = .init(), fileSystem: any FileSystem = POSIXFileSystem(),
       report: @escaping @Sendable (RepositoryError) -> Void = { _ in }
@@ -141,9 +142,10 @@
 
     // MARK: Reading
 
-    /// The blob of a key, or `nil` when there is none.
+    /// Returns the blob of a key, or `nil` when there is none.
     ///
-    /// One in memory is returned at once, without waiting for the disk. One that does not match its hash is removed and reported, and is `nil`.
+    /// One in memory is returned at once, without waiting for the disk. One that does not match its hash is removed and reported, and is
+    /// `nil`.
     /// - Throws: `.inputOutput` or `.protectedDataUnavailable` when the file cannot be read; `.invalidKey`, `.closed`.
     public nonisolated(nonsending) func blob(for key: String) async throws(RepositoryError) -> Blob? {
       let id = try Self.id(of: key)
@@ -155,14 +157,14 @@
       memory.withLock { $0.use(id) }.map { Blob(data: $0.data, storedAt: $0.storedAt, origin: .memory) }
     }
 
-    /// Returns what is known of a blob without reading it; `nil` when there is none.
+    /// Returns the size and age of a blob without reading it; `nil` when there is none.
     ///
     /// - Throws: `.invalidKey`.
     public nonisolated func info(for key: String) throws(RepositoryError) -> BlobInfo? {
       try index.snapshot.find(by: Self.id(of: key))?.info
     }
 
-    /// What is known of every blob, in the order of the keys.
+    /// The key, size and age of every blob, in the order of the keys.
     ///
     /// Cost: linear.
     public nonisolated var contents: [BlobInfo] { index.snapshot.loadAll().map(\.info).sorted { $0.key < $1.key } }
@@ -172,7 +174,7 @@
     /// Cost: linear.
     public nonisolated var persistedKeys: [String] { contents.map(\.key) }
 
-    /// How much is kept now.
+    /// The number and size of the blobs that are kept now.
     public var usage: Usage {
       let (count, bytes) = memory.withLock { ($0.count, $0.bytes) }
       return Usage(memoryCount: count, memoryBytes: bytes, diskCount: recency.count, diskBytes: diskBytes)
@@ -206,12 +208,12 @@
 
     // MARK: Upkeep
 
-    /// Lets go of all blobs in memory, as under memory pressure; the files stay.
+    /// Removes all blobs from memory, as under memory pressure; the files stay.
     public nonisolated func removeFromMemory() { memory.withLock { $0.removeAll() } }
 
     /// Notes the order of use and closes the store; calls throw `.closed` afterwards, those of its writers too.
     ///
-    /// Writes that are not finished are over, and what there is of them is removed: whoever opens the directory next has it to himself.
+    /// Writes that are not finished are over, and their files are removed, so that the next store in the directory finds none of them.
     /// A store that is dropped without closing loses only the order of its last reads. The second call does nothing.
     /// - Throws: what prevented a clean close; every blob is safe in any case.
     public func close() async throws(RepositoryError) {
@@ -230,7 +232,7 @@
       if let failure, failure.code != .full { throw failure }
     }
 
-    /// The name of a key's file.
+    /// Returns the name of a key's file.
     ///
     /// - Throws: `.invalidKey` for a key that is longer than 64 KiB.
     static func id(of key: String) throws(RepositoryError) -> String {

@@ -14,7 +14,7 @@
     private var file: (any OpenFile)?
     private var size = 0
     private var digest = SHA256Digest()
-    /// What was written, for memory, until it is too much.
+    /// The bytes written so far, for memory, until they are too many.
     private var kept: Data? = Data()
 
     private enum State {
@@ -45,8 +45,8 @@
 
     /// Writes the bytes that follow.
     ///
-    /// - Throws: `.tooLarge` when the blob would be larger than the disk limit; `.full`, `.inputOutput`, `.cancelled`. The write is over then:
-    ///   nothing is left, and later calls throw the same. `.closed` after ``finish()`` or ``abort()``, and once the store was closed;
+    /// - Throws: `.tooLarge` when the blob would be larger than the disk limit; `.full`, `.inputOutput`, `.cancelled`. The write is over
+    ///   then: nothing is left, and later calls throw the same. `.closed` after ``finish()`` or ``abort()``, and once the store was closed;
     ///   `.poisoned` when an earlier sync of the store has failed.
     public func write(_ chunk: Data) throws(RepositoryError) {
       try failing { () throws(RepositoryError) in
@@ -86,13 +86,13 @@
       try await store.commit(draft)
     }
 
-    /// Gives the write up and removes what was written; does nothing when it is over already.
+    /// Ends the write and removes its file; does nothing when the write is over already.
     public func abort() {
       guard case .open = state else { return }
       end(.over)
     }
 
-    /// How much of the blob is in memory: for tests.
+    /// The number of bytes of the blob in memory, for tests.
     var keptByteCount: Int { kept?.count ?? 0 }
 
     private func openFile() throws(RepositoryError) -> any OpenFile {

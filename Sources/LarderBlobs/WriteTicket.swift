@@ -4,7 +4,7 @@
 
   /// A write that is under way: its key, its unfinished file, and whether it may go on.
   final class WriteTicket: Sendable {
-    /// Why a write may not go on.
+    /// The reasons for which a write may not go on.
     enum End: Sendable {
       /// Its key was removed since it began; the file is still the writer's to remove.
       case removed

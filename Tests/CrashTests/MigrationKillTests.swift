@@ -22,11 +22,11 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
   init(_ old: OldPlace) { (id, name, count, padding) = (old.id, old.title, old.count + 1, String(repeating: "x", count: old.id % 97)) }
 }
 
-@Suite("A migration that is killed", .serialized, .timeLimit(.minutes(60))) struct MigrationKillTests {
+@Suite("A migration that is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct MigrationKillTests {
   /// How often each backend's migration is killed; `LARDER_KILLS` sets another number.
-  private var kills: Int { ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) ?? 10 }
+  private var kills: Int { ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) ?? Torture.count(5, full: 10) }
   /// How many records there are; `LARDER_RECORDS` sets another number.
-  private var count: Int { ProcessInfo.processInfo.environment["LARDER_RECORDS"].flatMap(Int.init) ?? 5_000 }
+  private var count: Int { ProcessInfo.processInfo.environment["LARDER_RECORDS"].flatMap(Int.init) ?? Torture.count(2_500, full: 5_000) }
   private var seed: UInt64 { ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max) }
 
   /// Kills the process at random moments of a rewrite, until it has been killed often enough; a store that it completes meanwhile is put back

@@ -47,7 +47,7 @@
   /// Three sectors, so that it can be torn.
   private func text(_ letter: String) -> String { String(repeating: letter, count: 1300) }
 
-  @Suite("Crashes and faults of a blob store", .timeLimit(.minutes(10)))
+  @Suite("Crashes and faults of a blob store", .timeLimit(.minutes(Torture.isOn ? 60 : 4)))
   struct BlobCrashTests {
     private struct Broken: Error, CustomStringConvertible { let description: String }
 

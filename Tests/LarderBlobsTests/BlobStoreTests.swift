@@ -9,7 +9,7 @@
 
   @testable import LarderBlobs
 
-  @Suite("A blob store", .timeLimit(.minutes(10)))
+  @Suite("A blob store", .timeLimit(.minutes(1)))
   struct BlobStoreTests {
     @Test func aBlobComesFromMemoryThenFromDiskThenNotAtAll() async throws {
       let shelf = try await BlobShelf()

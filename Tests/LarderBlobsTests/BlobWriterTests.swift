@@ -8,7 +8,7 @@
 
   @testable import LarderBlobs
 
-  @Suite("Writing a blob piece by piece", .timeLimit(.minutes(10)))
+  @Suite("Writing a blob piece by piece", .timeLimit(.minutes(1)))
   struct BlobWriterTests {
     private struct Interrupted: Error {}
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderBlobs
 
-@Suite("The order of use", .timeLimit(.minutes(10)))
+@Suite("The order of use", .timeLimit(.minutes(1)))
 struct RecencyListTests {
   /// Against an array that is reordered the slow way.
   @Test func theOrderIsThatOfTheLastUse() {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: records", .timeLimit(.minutes(10)))
+@Suite("SQLite: records", .timeLimit(.minutes(1)))
 struct SQLiteBackendTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

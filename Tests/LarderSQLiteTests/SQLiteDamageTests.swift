@@ -8,7 +8,7 @@ import Testing
 /// Opens damaged copies of a store.
 ///
 /// Each gives all of the data, a precise error with every file as it was, or a report: never silence, never a trap.
-@Suite("SQLite: damage", .timeLimit(.minutes(10)))
+@Suite("SQLite: damage", .timeLimit(.minutes(Torture.isOn ? 60 : 4)))
 struct SQLiteDamageTests: SQLiteSuite {
   let directory: TemporaryDirectory
 
@@ -106,7 +106,9 @@ struct SQLiteDamageTests: SQLiteSuite {
     var outcomes = Outcomes()
     // Everything that is not zero carries something; of the zeros a sample will do.
     let used = original.indices.filter { original[$0] != 0 }
-    let offsets = sample(1_000, of: used.count, &generator).map { used[$0] } + sample(200, of: original.count, &generator)
+    let offsets =
+      sample(Torture.count(250, full: 1_000), of: used.count, &generator).map { used[$0] }
+      + sample(Torture.count(50, full: 200), of: original.count, &generator)
     for offset in offsets {
       var damaged = original
       damaged[offset] ^= generator.next() % 4 == 0 ? 0xFF : 1 << UInt8(generator.next() % 8)
@@ -115,7 +117,7 @@ struct SQLiteDamageTests: SQLiteSuite {
       try judge(contents, files, &outcomes, "byte \(offset) from \(original[offset]) to \(damaged[offset])")
     }
     print("figures: database bytes: \(outcomes)")
-    #expect(outcomes.refused > 500 && outcomes.reported == 0)
+    #expect(outcomes.refused > Torture.count(120, full: 500) && outcomes.reported == 0)
   }
 
   @Test func aTruncatedDatabaseIsNeverSilent() throws {
@@ -140,9 +142,9 @@ struct SQLiteDamageTests: SQLiteSuite {
     let original = try #require(files["spots.sqlite-wal"])
     let contents = try #require(states.last)
     var outcomes = Outcomes()
-    var offsets = Array(0..<32) + sample(100, of: original.count, &generator)
+    var offsets = Array(0..<32) + sample(Torture.count(50, full: 100), of: original.count, &generator)
     let headers = stride(from: 32, to: original.count, by: 24 + 4_096).flatMap { $0..<$0 + 24 }
-    offsets += sample(150, of: headers.count, &generator).map { headers[$0] } + headers.suffix(24)
+    offsets += sample(Torture.count(60, full: 150), of: headers.count, &generator).map { headers[$0] } + headers.suffix(24)
     for offset in offsets {
       var damaged = original
       damaged[offset] ^= 1 << UInt8(generator.next() % 8)

@@ -12,7 +12,7 @@ import Testing
   import Glibc
 #endif
 
-@Suite("SQLite: opening reads, and only then writes", .timeLimit(.minutes(10)))
+@Suite("SQLite: opening reads, and only then writes", .timeLimit(.minutes(1)))
 struct SQLiteOpeningTests: SQLiteSuite {
   let directory: TemporaryDirectory
   let copies: TemporaryDirectory

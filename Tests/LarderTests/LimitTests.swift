@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// What is over a limit, or does not decode: refused when saved, reported and kept when found.
-@Suite(.timeLimit(.minutes(10))) struct LimitTests {
+@Suite(.timeLimit(.minutes(1))) struct LimitTests {
   /// Arrays in arrays, as deep as it says.
   struct Nest: Codable, Hashable, Sendable {
     var depth: Int

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Larder
 
-/// What queries look for: a flat record, which every library keeps in columns or properties of its own.
+/// The record that queries find: a flat one, which every library keeps in columns or properties of its own.
 protocol SomePlace: Codable, Identifiable, Sendable, FetchableRecord, PersistableRecord where ID: Hashable & Codable & Sendable {
   init(_ number: Int, _ sample: PlaceSample)
   static var best: Query<Self> { get }

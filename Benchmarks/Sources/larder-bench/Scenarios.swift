@@ -4,7 +4,7 @@ import Larder
 /// One scenario: measures on one backend and says what it found, as ratios within the run.
 struct Scenario: Sendable {
   let name: String
-  /// Where it is worth measuring; what happens in memory alone is the same on all of them.
+  /// The backends on which it is worth measuring; work in memory alone is the same on all of them.
   var backends = Backend.onDisk
   let run: @Sendable (Backend) async throws -> String
 }

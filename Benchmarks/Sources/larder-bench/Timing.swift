@@ -19,7 +19,7 @@ func medians(
   return times.map(median)
 }
 
-/// How busy the machine has been for a minute: a figure from above 2 on two cores is a guess.
+/// The load of the machine over the last minute: with a load above 2 on two cores a figure is a guess.
 func loadAverage() -> String {
   var loads = [Double](repeating: 0, count: 3)
   return getloadavg(&loads, 3) > 0 ? text(loads[0]) : "unknown"

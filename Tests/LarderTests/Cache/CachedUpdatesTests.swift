@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(1)))
 struct CachedUpdatesTests {
   @Test func firstComesWhatIsThereThenEachChangeOfTheValue() async throws {
     let world = try await CacheWorld()

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// Which order of eviction finds most of what is asked for; see `Docs/Design/0006-eviction-order.md`.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4)))
 struct EvictionComparisonTests {
   private enum Pattern: String, CaseIterable {
     case zipf = "zipf"
@@ -15,7 +15,7 @@ struct EvictionComparisonTests {
 
   private static let keys = 10_000
   private static let capacity = 500
-  private static let requests = 100_000
+  private static let requests = Torture.count(25_000, full: 100_000)
 
   @Test func theOrderKeptFindsMostOverAllPatterns() throws {
     let seed = try #require(Seeds.list(1, for: #function).first)

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// What is refused after the backend has read it: nothing may have been written by then.
-@Suite(.timeLimit(.minutes(10))) struct JudgementTests {
+@Suite(.timeLimit(.minutes(1))) struct JudgementTests {
   private static func newer(_ version: Int = 2) -> RepositorySchema<Measurement> { .init("numbers", version: version) }
 
   @Test func aRefusedStoreIsAbandonedBeforeItIsRecovered() async throws {

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(10))) struct LinearizabilityTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct LinearizabilityTests {
   @Test func everyHistoryOfARepositoryIsLinearizable() async throws {
-    for seed in Seeds.list(300, for: "linearizability") {
+    for seed in Seeds.list(Torture.count(80, full: 300), for: "linearizability") {
       guard try await isExplained(seed) else { return }
     }
   }

@@ -5,12 +5,12 @@ import Testing
 @testable import Larder
 
 /// Random sequences of operations by one task, against a dictionary that does the same.
-@Suite(.timeLimit(.minutes(10))) struct ModelTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ModelTests {
   private struct Stop: Error {}
 
   @Test(arguments: TestBackend.allCases)
   func aRepositoryDoesWhatADictionaryDoes(_ backend: TestBackend) async throws {
-    for seed in Seeds.list(backend == .memory ? 1_000 : 40, for: "model on \(backend)") {
+    for seed in Seeds.list(backend == .memory ? Torture.count(200, full: 1_000) : Torture.count(15, full: 40), for: "model on \(backend)") {
       do {
         try await run(seed, on: backend)
       } catch {

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// What a unique index promises: no write makes two records equal, and what was equal before can be read, saved and resolved.
-@Suite(.timeLimit(.minutes(10))) struct UniqueIndexTests {
+@Suite(.timeLimit(.minutes(1))) struct UniqueIndexTests {
   struct Account: Codable, Identifiable, Sendable, Equatable {
     let id: Int
     var name: String

@@ -3,7 +3,7 @@ import Larder
 import LarderTesting
 import Testing
 
-@Suite("Crashes of a JSON store", .timeLimit(.minutes(10)))
+@Suite("Crashes of a JSON store", .timeLimit(.minutes(Torture.isOn ? 60 : 4)))
 struct JSONFileCrashTests {
   private static let workloads: [CrashWorkload] =
     [
@@ -14,11 +14,11 @@ struct JSONFileCrashTests {
   private static let tuning = JSONFileBackend.Tuning(journalChunk: 512)
 
   private static func explore(
-    _ workload: CrashWorkload, seed: UInt64,
+    _ workload: CrashWorkload, seed: UInt64, images: Int = 200,
     through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }, reading: @escaping (SimulatedFileSystem) -> any FileSystem = { $0 }
   ) throws -> CrashExplorer.Exploration {
     let invariants = CrashInvariants(workload: workload, tuning: tuning, through: reading)
-    return try CrashExplorer(seed: seed, imagesPerPoint: 200).explore(through: wrap) { files, promise in
+    return try CrashExplorer(seed: seed, imagesPerPoint: images).explore(through: wrap) { files, promise in
       try workload.run(on: files, tuning: tuning, promise)
     } check: { image, promises in
       try invariants.check(image.fileSystem, image.kind, promises)
@@ -48,16 +48,18 @@ struct JSONFileCrashTests {
     let seed = try #require(Seeds.list(1, for: "noCrashLosesAnAcknowledgedWrite").first)
     let workloads = Self.workloads + (0..<3).map { .random(seed: seed &+ $0) }
     let clock = ContinuousClock.now
-    let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed) }
+    let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed, images: Torture.count(60, full: 200)) }
     print("crash images: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= 20_000)
+    #expect(result.images >= Torture.count(6_000, full: 20_000))
   }
 
   @Test func noCrashBesideACheckpointLosesAnAcknowledgedWrite() async throws {
     let seed = try #require(Seeds.list(1, for: "noCrashBesideACheckpointLosesAnAcknowledgedWrite").first)
-    let result = await Self.exploreAll([.background, .backgroundGivenUp]) { try Self.explore($0, seed: seed) }
+    let result = await Self.exploreAll([.background, .backgroundGivenUp]) {
+      try Self.explore($0, seed: seed, images: Torture.count(60, full: 200))
+    }
     print("crash images beside a checkpoint: \(result.images) at \(result.points) points")
-    #expect(result.images >= 2_000)
+    #expect(result.images >= Torture.count(600, full: 2_000))
   }
 
   /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.
@@ -69,7 +71,8 @@ struct JSONFileCrashTests {
     let clock = ContinuousClock.now
     let result = await Self.exploreAll(workloads) { workload in
       let invariants = CrashInvariants(workload: workload, tuning: Self.tuning)
-      let (first, second) = (CrashExplorer(seed: seed, imagesPerPoint: 5), CrashExplorer(seed: seed, imagesPerPoint: 5))
+      let images = Torture.count(2, full: 5)
+      let (first, second) = (CrashExplorer(seed: seed, imagesPerPoint: images), CrashExplorer(seed: seed, imagesPerPoint: images))
       var result = CrashExplorer.Exploration()
       _ = try first.explore { files, promise in
         try workload.run(on: files, tuning: Self.tuning, promise)
@@ -88,7 +91,7 @@ struct JSONFileCrashTests {
       return result
     }
     print("images of crashes in recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= 5_000)
+    #expect(result.images >= Torture.count(600, full: 5_000))
   }
 
   // MARK: Teeth: each of these defects must be found

@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 /// A JSON store that has filled its disk can be cleared, and never loses what it has acknowledged by that.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(4)))
 struct JSONFileFullDiskTests {
   private let file = URL(fileURLWithPath: "/data/cache.json")
 

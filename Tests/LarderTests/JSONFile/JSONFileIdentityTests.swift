@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 /// Exclusive means the file, not its name; and what is acknowledged can be found again by the names.
-@Suite("The identity of a JSON store's files", .timeLimit(.minutes(10))) struct JSONFileIdentityTests {
+@Suite("The identity of a JSON store's files", .timeLimit(.minutes(1))) struct JSONFileIdentityTests {
   private let directory: TemporaryDirectory
   private var file: URL { directory.file("spots.json") }
   private var journal: URL { directory.file("spots.json-journal") }

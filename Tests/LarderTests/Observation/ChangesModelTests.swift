@@ -5,12 +5,12 @@ import Testing
 @testable import Larder
 
 /// Random writes by several tasks, while readers that pause and resume make a copy of the contents from what they are told.
-@Suite(.timeLimit(.minutes(10))) struct ChangesModelTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ChangesModelTests {
   private typealias Registers = LocalRepository<Register>
 
   @Test(arguments: [TestBackend.memory, .json, .sqlite])
   func whatReadersAreToldAddsUpToTheContents(_ backend: TestBackend) async throws {
-    for seed in Seeds.list(backend == .memory ? 60 : 10, for: "changes on \(backend)") {
+    for seed in Seeds.list(backend == .memory ? Torture.count(25, full: 60) : Torture.count(5, full: 10), for: "changes on \(backend)") {
       do {
         try await run(seed, on: backend)
       } catch {
@@ -81,7 +81,7 @@ import Testing
 
   /// The buffer against the states it stands for: each set that is taken leads to the state of its revision.
   @Test func everySetLeadsToACommittedState() throws {
-    for seed in Seeds.list(2_000, for: "change buffer") {
+    for seed in Seeds.list(Torture.count(500, full: 2_000), for: "change buffer") {
       var random = SeededGenerator(seed)
       var buffer = ChangeBuffer()
       var records: [RecordKey: RecordSlot] = [:]

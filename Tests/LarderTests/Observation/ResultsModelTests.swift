@@ -4,10 +4,12 @@ import Testing
 @testable import Larder
 
 /// Random live queries, compared with brute force whenever nothing is under way.
-@Suite(.timeLimit(.minutes(10))) struct ResultsModelTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ResultsModelTests {
   @Test(arguments: [TestBackend.memory, .json, .sqlite])
   func liveResultsAreWhatBruteForceGives(_ backend: TestBackend) async throws {
-    for seed in Seeds.list(backend == .memory ? 250 : 25, for: "live queries on \(backend)") {
+    for seed in Seeds.list(
+      backend == .memory ? Torture.count(80, full: 250) : Torture.count(10, full: 25), for: "live queries on \(backend)")
+    {
       do {
         try await run(seed, on: backend)
       } catch {

@@ -4,12 +4,12 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(10))) struct ResumeTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ResumeTests {
   private typealias Registers = LocalRepository<Register>
 
   @Test(arguments: TestBackend.allCases)
   func aReaderResumesFromEveryRevisionOfAHistory(_ backend: TestBackend) async throws {
-    for seed in Seeds.list(backend == .memory ? 40 : 8, for: "resume on \(backend)") {
+    for seed in Seeds.list(backend == .memory ? Torture.count(15, full: 40) : Torture.count(4, full: 8), for: "resume on \(backend)") {
       do {
         try await run(seed, on: backend)
       } catch {

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// What traps in Foundation's evaluation (found by running each in a process of its own), or throws there.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(1)))
 struct PredicateTrapTests {
   /// A record at the edges: a predicate that Foundation could not survive on it.
   private static let edge: Sample = {

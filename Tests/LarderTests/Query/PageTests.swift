@@ -5,9 +5,9 @@ import Testing
 @testable import Larder
 
 /// Pages by cursor: complete and without repetition, whatever comes and goes meanwhile.
-@Suite(.timeLimit(.minutes(10))) struct PageTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct PageTests {
   @Test func whatStaysIsSeenOnceWhateverComesAndGoes() async throws {
-    for seed in Seeds.list(100, for: "pages with writes") {
+    for seed in Seeds.list(Torture.count(40, full: 100), for: "pages with writes") {
       var random = SeededGenerator(seed)
       let indexes: [RepositoryIndex<Thing>] = random.chance(50) ? [.ordered(\.rating)] : []
       let things = try await LocalRepository(inMemory: RepositorySchema<Thing>("things", indexes: indexes))

@@ -5,10 +5,12 @@ import Testing
 @testable import Larder
 
 /// Whatever is indexed, on whatever backend: a query gives what filtering and sorting all records would give.
-@Suite(.timeLimit(.minutes(10))) struct QueryEquivalenceTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct QueryEquivalenceTests {
   @Test(arguments: TestBackend.allCases)
   func aRandomQueryGivesWhatBruteForceGives(_ backend: TestBackend) async throws {
-    for seed in Seeds.list(QueryMaker.count(backend == .memory ? 1_000 : 100), for: "queries on \(backend)") {
+    for seed in Seeds.list(
+      QueryMaker.count(backend == .memory ? Torture.count(250, full: 1_000) : Torture.count(30, full: 100)), for: "queries on \(backend)")
+    {
       guard try await run(seed, on: backend) else { return }
     }
   }

@@ -5,10 +5,10 @@ import Testing
 @testable import Larder
 
 /// Pages, one after the other, are the whole answer, wherever the cursor comes to lie in an index.
-@Suite(.timeLimit(.minutes(10))) struct QueryPageTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct QueryPageTests {
   @Test(arguments: TestBackend.allCases)
   func pagesGiveWhatTheQueryGives(_ backend: TestBackend) async throws {
-    for seed in Seeds.list(backend == .memory ? 500 : 50, for: "pages on \(backend)") {
+    for seed in Seeds.list(backend == .memory ? Torture.count(120, full: 500) : Torture.count(15, full: 50), for: "pages on \(backend)") {
       guard try await run(seed, on: backend) else { return }
     }
   }

@@ -4,7 +4,7 @@ import Subprocess
 import Testing
 
 /// What a person types, and what the program makes of it.
-@Suite(.timeLimit(.minutes(10))) struct TypingTests {
+@Suite(.timeLimit(.minutes(4))) struct TypingTests {
   private let workspace: Workspace
   private let store: String
   private let now = ["--now", "2026-11-21T09:00:00Z"]

@@ -4,7 +4,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(10))) struct ImageDatabaseTests {
+@Suite(.timeLimit(.minutes(1))) struct ImageDatabaseTests {
   private let folder = Folder()
   private let network = ScriptedImages()
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(10))) struct RecordedProviderTests {
+@Suite(.timeLimit(.minutes(1))) struct RecordedProviderTests {
   private let clock: ManualClock
   private let spot: Spot
 

@@ -10,7 +10,7 @@ import Testing
 /// WeatherKit's REST API against a real server on loopback.
 ///
 /// The bodies were written by hand, of the documented shape.
-@Suite(.timeLimit(.minutes(10))) struct WeatherKitProviderTests {
+@Suite(.timeLimit(.minutes(1))) struct WeatherKitProviderTests {
   private let vector: WeatherKitTokenTests.Vector
   private let place: Place
   private let day: LocalDay

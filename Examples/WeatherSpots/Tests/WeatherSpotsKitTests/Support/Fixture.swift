@@ -5,22 +5,29 @@ import Testing
 
 /// The recorded responses in Fixtures; where they come from is in ATTRIBUTION.md.
 enum Fixture {
-  static var directory: URL {
-    get throws { try #require(Bundle.module.resourceURL).appending(path: "Fixtures") }
+  /// The folders of the recordings; each holds what begins with its name.
+  private static let folders: Set = ["astronomy", "error", "forecast", "geocoding", "marine"]
+
+  static func file(_ name: String) throws -> URL { try folder(of: name).appending(path: name) }
+
+  private static func folder(of name: String) throws -> URL {
+    let fixtures = try #require(Bundle.module.resourceURL).appending(path: "Fixtures")
+    let kind = String(name.prefix { $0 != "-" })
+    return folders.contains(kind) ? fixtures.appending(path: kind) : fixtures
   }
 
   static func text(_ name: String) throws -> String {
-    String(decoding: try Data(contentsOf: directory.appending(path: name)), as: UTF8.self)
+    String(decoding: try Data(contentsOf: file(name)), as: UTF8.self)
   }
 
   static func response(_ name: String, status: Int = 200) throws -> TransportResponse {
-    TransportResponse(status: status, body: try Data(contentsOf: directory.appending(path: name)))
+    TransportResponse(status: status, body: try Data(contentsOf: file(name)))
   }
 
   static func names(_ prefix: String, _ suffix: String) -> [String] {
     do {
-      return try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix(prefix) && $0.hasSuffix(suffix) }
-        .sorted()
+      return try FileManager.default.contentsOfDirectory(atPath: folder(of: prefix).path)
+        .filter { $0.hasPrefix(prefix) && $0.hasSuffix(suffix) }.sorted()
     } catch { return ["no fixtures: \(error)"] }
   }
 }
