@@ -31,11 +31,13 @@ let package = Package(
       name: "WeatherSpotsKit",
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
-        .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"), "RecordedWeather",
+        .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"), "Astronomy",
+        "RecordedWeather",
       ],
       resources: [.embedInCode("Resources/wmo-codes.csv"), .embedInCode("Resources/spots.csv")],
       swiftSettings: settings
     ),
+    .target(name: "Astronomy", swiftSettings: settings),
     .target(
       name: "RecordedWeather",
       resources: [
@@ -69,7 +71,7 @@ let package = Package(
     .testTarget(
       name: "WeatherSpotsKitTests",
       dependencies: [
-        "WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder"),
+        "Astronomy", "WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder"),
         .product(name: "LarderTesting", package: "larder"), .product(name: "Crypto", package: "swift-crypto"),
       ],
       resources: [.copy("Fixtures")],

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// A state that others can wait on, so that tests wait for what happens and not for time to pass.
-public final class Watched<State: Sendable>: Sendable {
+public final class AwaitableState<State: Sendable>: Sendable {
   private struct Contents {
     var state: State
     var waiting: [(isReached: @Sendable (State) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []

@@ -1,5 +1,5 @@
-// Calls every public entry of WeatherSpotsKit once, on loopback only. Scripts/test.sh builds it as releases are built and runs it: some code
-// that is sound in a debug build crashes in an optimised one. It checks little of what comes back; the tests do that.
+// Calls every public entry of WeatherSpotsKit once, on loopback only. Scripts/test.sh builds it as releases are built and runs it: some
+// code that is sound in a debug build crashes in an optimised one. It checks little of what comes back; the tests do that.
 
 import Foundation
 import Larder
@@ -111,7 +111,7 @@ import WeatherSpotsKit
     _ = try await CacheOverview(storage, at: Date())
     _ = try await StoredWeather(storage).forecast(for: spots[0], of: StoredProvider.all)
     let recorded = RecordedProvider()
-    let place = Place(provider: recorded.name, spots[0].coordinate, timezone: spots[0].timezone)
+    let place = ForecastPlace(provider: recorded.name, spots[0].coordinate, timezone: spots[0].timezone)
     let today = LocalDay(containing: Date(), in: place.zone)
     let answer = await recorded.fetch(ProviderRequest(place, from: today, days: 1, [.current, .hourly]))
     if case .failure(let error)? = answer.hourly { throw error }
@@ -182,7 +182,7 @@ import WeatherSpotsKit
   }
 }
 
-/// What did not hold.
+/// The expectation that did not hold.
 private struct SmokeFailure: Error {
   let what: String
 }

@@ -1,4 +1,5 @@
-// The command: one file per subcommand, each a few lines over WeatherSpotsKit. What all of them share is in Globals, ExitCodes and Output.
+// The command: one file per subcommand, each a few lines over WeatherSpotsKit. What all of them share is in GlobalOptions, ExitCodes and
+// Output.
 
 import ArgumentParser
 import Foundation
@@ -44,7 +45,7 @@ struct WeatherSpots: AsyncParsableCommand {
     ]
   )
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   /// Lets a negative number, or a point that begins with one, stand as a value: the parser would take -33.9 for an option.
   static func main() async {

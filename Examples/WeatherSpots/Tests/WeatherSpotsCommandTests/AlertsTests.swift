@@ -209,7 +209,7 @@ import Testing
   private let program = Executable.path(FilePath(buildDirectory.appending(path: "weather-spots").path))
 }
 
-/// What waits until a test goes on.
+/// A gate that holds an answer until the test opens it.
 final class Gate: Sendable {
   private let state = Mutex((isOpen: false, waiting: [CheckedContinuation<Void, Never>]()))
 

@@ -11,7 +11,7 @@ import WeatherSpotsKit
   import SystemPackage
 #endif
 
-/// What a person sees when the store is in use, damaged, or the program is killed.
+/// The messages shown when the store is in use, damaged, or the program is killed.
 @Suite(.timeLimit(.minutes(10))) struct StoreTroubleTests {
   private let workspace: Workspace
 

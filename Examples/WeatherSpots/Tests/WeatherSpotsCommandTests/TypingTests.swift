@@ -3,7 +3,7 @@ import StandInServer
 import Subprocess
 import Testing
 
-/// What a person types, and what the program makes of it.
+/// The forms of names and numbers that people type, and their results.
 @Suite(.timeLimit(.minutes(10))) struct TypingTests {
   private let workspace: Workspace
   private let store: String

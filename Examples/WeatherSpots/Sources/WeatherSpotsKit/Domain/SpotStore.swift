@@ -47,7 +47,7 @@ public struct SpotStore: Sendable {
     try await Store.dryRun(backend(file), schema: Spot.schema)
   }
 
-  /// Whether several processes can have the store of this name open at a time.
+  /// Returns whether several processes can have the store of this name open at a time.
   public static func isShared(_ file: URL) -> Bool { file.pathExtension == "sqlite" }
 
   private static func backend(_ file: URL) throws(RepositoryError) -> any StorageBackend {

@@ -27,18 +27,18 @@ public import Larder
 
   private var setting: Setting?
   private var opening: Task<Result<Opened, RepositoryError>, Never>?
-  /// What fetches while the directory cannot be opened.
+  /// The fetcher that is used while the directory cannot be opened.
   private var withoutStore: ImageFetcher?
 
   /// Makes a database of its own, for tests.
   init() {}
 
-  /// Says where images are kept and opens that; once, before anything else is asked for.
+  /// Opens the directory of the images; once, before the first image is requested.
   ///
   /// Asked again for the same directory, it does nothing.
   ///
-  /// - Throws: `.alreadyOpen` when the database is open elsewhere, or somebody in this process has the directory; `.locked` when another process
-  ///   has; otherwise as opening a `BlobStore`.
+  /// - Throws: `.alreadyOpen` when the directory is open in this process; `.locked` when another process
+  ///   has it open; otherwise as opening a `BlobStore`.
   public func setUp(
     directory: URL, limits: BlobStore.Limits = .init(), fetching: ImageFetcher.Limits = .init(),
     transport: any ImageTransport = URLSessionTransport()
@@ -50,7 +50,7 @@ public import Larder
     _ = try await opened()
   }
 
-  /// The image at a URL: from memory, from disk, or from its server, in that order; the result says which.
+  /// Returns the image at a URL: from memory, from disk, or from its server, in that order; the result says which.
   ///
   /// - Throws: as ``ImageFetcher/image(from:)``.
   public func image(from url: URL) async throws(ImageError) -> LoadedImage {
@@ -60,12 +60,12 @@ public import Larder
     return image
   }
 
-  /// The images at some URLs, side by side.
+  /// Returns the images at some URLs, side by side.
   public func images(from urls: some Sequence<URL> & Sendable) async -> [URL: Result<LoadedImage, ImageError>] {
     await fetcher().0.images(from: urls)
   }
 
-  /// Returns what is on disk, by the URL it is kept under.
+  /// Returns the stored images, by URL.
   ///
   /// - Throws: As ``setUp(directory:limits:fetching:transport:)``.
   public func contents() async throws(RepositoryError) -> [BlobInfo] { try await opened().store.contents }
@@ -108,7 +108,7 @@ public import Larder
 
   private var current: Setting { setting ?? Setting(directory: Self.defaultDirectory) }
 
-  /// Returns what is open, opened if need be; those who come meanwhile wait for the same opening.
+  /// Returns the open store, opened if need be; concurrent callers wait for the same opening.
   private func opened() async throws(RepositoryError) -> Opened {
     if let opening { return try await opening.value.get() }
     let setting = current

@@ -1,4 +1,4 @@
-/// Why there is no image.
+/// The reason why there is no image.
 public enum ImageError: Error, Hashable, CustomStringConvertible {
   /// The URL is not one of http or https with a host.
   case invalidURL
@@ -10,7 +10,7 @@ public enum ImageError: Error, Hashable, CustomStringConvertible {
   case cancelled
   /// The image is larger than this many bytes; no more of it was fetched.
   case tooLarge(limit: Int)
-  /// What came is not an image of a known format.
+  /// The body is not an image of a known format.
   case notAnImage
 
   /// The failure in plain words, on one line.

@@ -12,7 +12,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private struct State {
     var numbers = 0
-    /// Which flight a new caller of a key joins.
+    /// The flight that a new caller of a key joins.
     var current: [Key: Int] = [:]
     var flights: [Int: Flight] = [:]
     var flightOfWaiter: [Int: Int] = [:]
@@ -50,7 +50,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Lets later callers begin anew; those who wait now still get what they wait for.
   func forgetAll() { state.withLock { $0.current = [:] } }
 
-  /// How many wait.
+  /// The number of waiting callers.
   var waiterCount: Int { state.withLock { $0.flightOfWaiter.count } }
 
   /// Returns the number of a flight that has to be begun.

@@ -1,7 +1,8 @@
+import Astronomy
 public import Foundation
 
 extension Astronomy {
-  /// The day on some lines of text, in the clock time of its zone.
+  /// Returns the day on some lines of text, in the clock time of its zone.
   public func text(_ style: CardStyle = CardStyle()) -> String {
     let place = [Self.degrees(coordinate.latitude, "N", "S", style), Self.degrees(coordinate.longitude, "E", "W", style)]
     let highest = "up to \(style.angle(sun.altitudeDegrees.upperBound, decimals: 1)) high"
@@ -20,7 +21,7 @@ extension Astronomy {
     return (title.map { style.paint($0, .bold) } + lines).map { $0 + "\n" }.joined()
   }
 
-  /// A moment's clock time in the zone, rounded to the minute, but never into another day.
+  /// Returns a moment's clock time in the zone, rounded to the minute, but never into another day.
   public func clock(_ moment: Date) -> String {
     let rounded = Date(timeIntervalSince1970: (moment.timeIntervalSince1970 / 60).rounded() * 60)
     return TimeLabel.clock(interval.start <= rounded && rounded < interval.end ? rounded : moment, in: zone)

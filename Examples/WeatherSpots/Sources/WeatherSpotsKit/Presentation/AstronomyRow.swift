@@ -1,3 +1,4 @@
+import Astronomy
 import Foundation
 
 /// A day's astronomy for machines: one flat object, `null` where something does not happen.

@@ -15,13 +15,13 @@ public protocol ForecastProvider: Sendable {
   /// Whether it must be told the country of a place.
   var needsCountry: Bool { get }
 
-  /// Returns what it has for a place; asked before anything is promised.
-  func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset>
-  /// The service that has a kind of data, or `nil` if this provider has none of that kind.
+  /// Returns the kinds of data that the service has for a place.
+  func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset>
+  /// Returns the service that has a kind of data, or `nil` if this provider has none of that kind.
   ///
   /// One request can ask for all kinds of one service, and one that fails says nothing of another.
   func service(of dataset: WeatherDataset) -> String?
-  /// Returns what a request costs of the provider's quota.
+  /// Returns the weight of a request in the provider's quota.
   func weight(of request: ProviderRequest) -> Double
   /// Asks for the kinds of data of a request.
   ///
@@ -34,19 +34,19 @@ extension ForecastProvider {
   public var storageName: String { name }
 }
 
-/// What is asked for: kinds of data of a place, and days where these have any.
+/// A request: kinds of data of a place, and days where these have any.
 public struct ProviderRequest: Hashable, Sendable {
   /// The place.
-  public var place: Place
+  public var place: ForecastPlace
   /// The first day, in the place's zone.
   public var day: LocalDay
-  /// How many days.
+  /// The number of days.
   public var days: Int
   /// The kinds of data.
   public var datasets: Set<WeatherDataset>
 
   /// Makes a request.
-  public init(_ place: Place, from day: LocalDay, days: Int, _ datasets: Set<WeatherDataset>) {
+  public init(_ place: ForecastPlace, from day: LocalDay, days: Int, _ datasets: Set<WeatherDataset>) {
     self.place = place
     self.day = day
     self.days = days
@@ -62,7 +62,7 @@ public enum Delivery<Value: Codable & Sendable>: Sendable {
   case nowhere(for: Duration)
 }
 
-/// What a provider answered, kind by kind; `nil` for what was not asked for.
+/// The answer of a provider, kind by kind; `nil` for kinds that were not requested.
 public struct ProviderAnswer: Sendable {
   /// The result of one kind.
   public typealias Part<Value: Codable & Sendable> = Result<Delivery<Value>, ProviderError>

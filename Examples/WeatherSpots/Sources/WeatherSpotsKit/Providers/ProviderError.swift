@@ -1,7 +1,7 @@
 public import Foundation
 public import Larder
 
-/// Why a weather service gave no usable answer.
+/// The reason why a weather service gave no usable answer.
 public enum ProviderError: RemoteSourceError, Hashable {
   /// There is no answer.
   case network(TransportError)
@@ -27,8 +27,8 @@ public enum ProviderError: RemoteSourceError, Hashable {
   case malformed(String)
   /// The service cannot be asked with what is configured, such as a key file that others can read.
   case misconfigured(String)
-  /// Nobody was asked, because of what was learnt before: the host is out, has refused this, or has asked for time, which may be over after so
-  /// long.
+  /// Nobody was asked, because of what was learnt before: the host is out, has refused this, or has asked for time, which may be over
+  /// after so long.
   case notAsked(WeatherProblem, wait: Duration)
 
   /// Whether the same request may succeed later.
@@ -39,7 +39,7 @@ public enum ProviderError: RemoteSourceError, Hashable {
     }
   }
 
-  /// How long to wait until the next request, where that is known.
+  /// The time to wait until the next request, where that is known.
   public var retryAfter: Duration? {
     switch self {
     case .rateLimited(_, let wait, _), .serviceFailed(_, let wait): wait
@@ -51,7 +51,7 @@ public enum ProviderError: RemoteSourceError, Hashable {
   /// Whether the failure shows that the host is in trouble: not where nothing was learnt of it, as it was not asked.
   public var countsAgainstBreaker: Bool { isTransient && !teachesNothing }
 
-  /// The same error, with the wait until the window ends where the service did not say how long to wait.
+  /// Returns the same error, with the wait until the window ends where the service did not say how long to wait.
   func waitingUntilWindowEnds(at now: Date) -> ProviderError {
     guard case .rateLimited(let window, nil, let reason) = self else { return self }
     return .rateLimited(window, retryAfter: .seconds(window.end(after: now).timeIntervalSince(now)), reason: reason)
@@ -63,7 +63,7 @@ public enum RateWindow: Hashable, Sendable {
   /// Over with the minute, hour or UTC day; or too many at once.
   case minute, hour, day, concurrent
 
-  /// The window that an error text speaks of, or `nil` for other texts.
+  /// Makes the window that an error text speaks of, or `nil` for other texts.
   init?(reason: String) {
     if reason.hasPrefix("Minutely API") {
       self = .minute

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Work that goes on after an answer was given.
-final class Background: Sendable {
+final class BackgroundTasks: Sendable {
   private let tasks = Mutex<[Int: Task<Void, Never>]>([:])
 
   func add(_ work: @escaping @Sendable () async -> Void) {

@@ -2,7 +2,7 @@ public import Foundation
 public import Larder
 import Logging
 
-/// What the caches of a store have done, over all runs: counted by day and kind, in the store itself.
+/// The statistics of a store's caches over all runs, by day and kind, in the store itself.
 ///
 /// A run adds what it has counted when it ends. A run that was killed is not in it.
 public struct CacheBook: Sendable {
@@ -14,7 +14,7 @@ public struct CacheBook: Sendable {
     public let day: String
     /// The kind, as ``CacheOverview/Kind/name``.
     public let kind: String
-    /// What was counted.
+    /// The statistics.
     public internal(set) var counts: CacheCounts
   }
 
@@ -50,7 +50,7 @@ public struct CacheBook: Sendable {
     }
   }
 
-  /// The counts by kind since a day, that one included; of all days that are kept unless given.
+  /// Returns the counts by kind since a day, that one included; of all days that are kept unless given.
   public func counts(since day: LocalDay? = nil) async throws -> [String: CacheCounts] {
     var sums: [String: CacheCounts] = [:]
     for page in try await pages.loadAll() where day.map({ $0.description <= page.day }) ?? true {
@@ -63,7 +63,7 @@ public struct CacheBook: Sendable {
   public func clear() async throws(RepositoryError) { try await pages.replaceAll(with: []) }
 }
 
-/// What a cache has done, as it is added up.
+/// The statistics of a cache, as they are added up.
 public struct CacheCounts: Codable, Hashable, Sendable {
   /// Answers from storage with a fresh value.
   public internal(set) var hits = 0
@@ -110,7 +110,7 @@ public struct CacheCounts: Codable, Hashable, Sendable {
 }
 
 extension WeatherService {
-  /// What the caches have counted since this was made, by kind.
+  /// The statistics of the caches since this value was made, by kind.
   public var counts: [String: CacheCounts] {
     [
       "current": CacheCounts(caches.current.statistics), "hourly": CacheCounts(caches.hourly.statistics),
@@ -126,7 +126,7 @@ extension WeatherService {
 }
 
 extension Geocoding {
-  /// What the caches have counted since this was made, by kind.
+  /// The statistics of the caches since this value was made, by kind.
   public var counts: [String: CacheCounts] {
     ["places": CacheCounts(places.statistics), "zones": CacheCounts(zones.statistics)]
   }

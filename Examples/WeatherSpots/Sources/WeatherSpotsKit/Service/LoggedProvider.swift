@@ -23,7 +23,7 @@ public struct LoggedProvider: ForecastProvider {
   public func weight(of request: ProviderRequest) -> Double { provider.weight(of: request) }
 
   /// Asks, and logs that.
-  public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> {
+  public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
     let start = ContinuousClock.now
     do throws(ProviderError) {
       let found = try await provider.availability(at: place)

@@ -1,10 +1,10 @@
 import Foundation
 import Larder
 
-/// What the first versions stored of one place and day: the weather with the sea in its rows.
+/// A forecast as the first versions stored it, for one place and day: the weather with the sea in its rows.
 struct OldForecast: Codable, Identifiable, Sendable {
   struct Key: Hashable, Codable, Sendable {
-    let cell: Cell
+    let cell: GridCell
     let day: LocalDay
   }
 
@@ -35,7 +35,7 @@ struct OldForecasts: Sendable {
   }
 
   /// Takes over what is stored of a place and day, with its age; in one transaction, so that it is never in neither place.
-  func adopt(_ key: PlaceDays) async throws {
+  func adopt(_ key: ForecastPeriod) async throws {
     try await moveFormer(key)
     guard (key.place.former?.place ?? key.place).provider == "open-meteo",
       let found = try await old.find(by: .init(cell: key.place.cell, day: key.day)),
@@ -66,10 +66,10 @@ struct OldForecasts: Sendable {
   }
 
   /// Takes over what an earlier version stored of a server that was asked in the provider's place; what others answered stays.
-  private func moveFormer(_ key: PlaceDays) async throws {
+  private func moveFormer(_ key: ForecastPeriod) async throws {
     guard let (former, server) = key.place.former else { return }
-    for key in Set(PlaceDays.mayHold(key.day, at: key.place) + [key]) {
-      let old = PlaceDays(former, from: key.day, days: key.days)
+    for key in Set(ForecastPeriod.mayHold(key.day, at: key.place) + [key]) {
+      let old = ForecastPeriod(former, from: key.day, days: key.days)
       try await move(caches.hourly, from: old, to: key) { $0.provenance.server == server }
       try await move(caches.daily, from: old, to: key) { $0.provenance.server == server }
       try await move(caches.marine, from: old, to: key) { $0.provenance.server == server }

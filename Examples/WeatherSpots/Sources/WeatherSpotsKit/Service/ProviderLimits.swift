@@ -1,7 +1,7 @@
 public import Larder
 import Synchronization
 
-/// What all requests to one provider have in common.
+/// The limits that all requests to one provider share.
 ///
 /// At most so many at a time and so many in all for the whole provider, and a breaker for each of its services: a sea that fails does not
 /// stop the weather.
@@ -20,8 +20,8 @@ public final class ProviderLimits: Sendable {
     self.clock = clock
   }
 
-  /// Those of Open-Meteo's free service: four requests at a time, as it queues five of one address and refuses the sixth, and four fifths of
-  /// its limits by the minute, the hour and the day.
+  /// Those of Open-Meteo's free service: four requests at a time, as it queues five of one address and refuses the sixth, and four
+  /// fifths of its limits by the minute, the hour and the day.
   ///
   /// A burst waits for the minute; the longer limits are errors when they are reached.
   public static func openMeteo(concurrency: Int? = 4, clock: any WallClock = SystemClock()) -> ProviderLimits {
@@ -34,7 +34,7 @@ public final class ProviderLimits: Sendable {
       ], clock: clock)
   }
 
-  /// What Open-Meteo's limit by the minute allows here.
+  /// The share of Open-Meteo's limit by the minute that is used here.
   public static let openMeteoPerMinute = 480.0
 
   /// Those of WeatherKit, which counts by the month.
@@ -49,7 +49,7 @@ public final class ProviderLimits: Sendable {
     for quota in quotas { try await quota.take(weight) }
   }
 
-  /// The limits of one service.
+  /// Returns the limits of one service.
   public func of(_ service: String) -> HostLimits {
     let breaker = breakers.withLock { breakers in
       if let breaker = breakers[service] { return breaker }

@@ -15,7 +15,7 @@ actor RequestCombiner {
   private struct State {
     let group: Group
     var holders = 1
-    /// How often each kind was fetched, so that the second attempt of one shares the request with the second of another.
+    /// The number of attempts for each kind: the second attempt of one kind shares its request with the second of another.
     var attempts: [WeatherDataset: Int] = [:]
     var answers: [SharedAnswer] = []
   }
@@ -50,7 +50,7 @@ actor RequestCombiner {
     if states[index].holders == 0 { states.remove(at: index) }
   }
 
-  /// The answer to a request for one kind of data, shared with those that were announced together with it.
+  /// Returns the answer to a request for one kind of data, shared with those that were announced together with it.
   func answer(_ request: ProviderRequest, _ dataset: WeatherDataset) async throws -> ProviderAnswer {
     guard let index = states.firstIndex(where: { $0.group.request.includes(request) }) else {
       return try await ask(request)
@@ -79,7 +79,7 @@ actor RequestCombiner {
 }
 
 extension ProviderRequest {
-  /// Whether an answer to this request answers another one too.
+  /// Returns whether an answer to this request answers another one too.
   fileprivate func includes(_ other: ProviderRequest) -> Bool {
     let needsDays = other.datasets != [.current] && other.datasets != [.alerts]
     return place == other.place && datasets.isSuperset(of: other.datasets) && (!needsDays || (day == other.day && days == other.days))

@@ -8,7 +8,7 @@ public struct StoredWeather: Sendable {
   private let caches: WeatherCaches
   private let clock: any WallClock
   private let sources: WeatherSources
-  private let availabilities: LocalRepository<CachedEntry<Place, Set<WeatherDataset>>>
+  private let availabilities: LocalRepository<CachedEntry<ForecastPlace, Set<WeatherDataset>>>
 
   /// Makes the stored weather of a store.
   ///
@@ -24,7 +24,7 @@ public struct StoredWeather: Sendable {
     self.clock = clock
   }
 
-  /// The newest forecast that is stored of a spot and has its present day; `nil` when there is none that may be shown.
+  /// Returns the newest forecast that is stored of a spot and has its present day; `nil` when there is none that may be shown.
   ///
   /// - Parameter providers: Whose; what they fetched is kept apart.
   /// - Throws: `RepositoryError` of the store.
@@ -33,8 +33,9 @@ public struct StoredWeather: Sendable {
     var newest: SpotWeather?
     for provider in providers {
       for name in await [provider.name] + sources.names(of: provider.name) {
-        let place = Place(provider: name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
-        for key in PlaceDays.mayHold(today, at: place) {
+        let place = ForecastPlace(
+          provider: name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
+        for key in ForecastPeriod.mayHold(today, at: place) {
           guard let found = try await forecast(for: spot, on: today, key, provider) else { continue }
           if let other = newest?.hourly.cached, let this = found.hourly.cached, other.fetchedAt >= this.fetchedAt { continue }
           newest = found
@@ -44,11 +45,11 @@ public struct StoredWeather: Sendable {
     return newest
   }
 
-  private func forecast(for spot: Spot, on day: LocalDay, _ key: PlaceDays, _ provider: StoredProvider) async throws -> SpotWeather? {
+  private func forecast(for spot: Spot, on day: LocalDay, _ key: ForecastPeriod, _ provider: StoredProvider) async throws -> SpotWeather? {
     let hourly = try await reading(caches.hourly, key)
     guard hourly.value?.hours.contains(where: { LocalDay(containing: $0.instant, in: spot.zone) == day }) ?? false else { return nil }
     let hasAlerts = try await offers(.alerts, provider, at: key.place)
-    let alerts: Reading<WeatherAlerts> = hasAlerts ? try await reading(caches.alerts, key.place) : .unsupported
+    let alerts: WeatherReading<WeatherAlerts> = hasAlerts ? try await reading(caches.alerts, key.place) : .unsupported
     var weather = SpotWeather(
       spot: spot, day: day, count: 1, current: try await reading(caches.current, key.place), hourly: hourly,
       daily: try await reading(caches.daily, key), alerts: alerts,
@@ -58,13 +59,14 @@ public struct StoredWeather: Sendable {
     return weather
   }
 
-  /// Whether the provider has a kind of data at a place, as far as it is known.
-  private func offers(_ dataset: WeatherDataset, _ provider: StoredProvider, at place: Place) async throws(RepositoryError) -> Bool {
+  /// Returns whether the provider has a kind of data at a place, as far as it is known.
+  private func offers(_ dataset: WeatherDataset, _ provider: StoredProvider, at place: ForecastPlace) async throws(RepositoryError) -> Bool
+  {
     guard provider.offered.contains(dataset), provider.needsCountry else { return provider.offered.contains(dataset) }
     return try await availabilities.find(by: place)?.value?.contains(dataset) ?? true
   }
 
-  private func reading<Key, Value>(_ cache: CachedRepository<Key, Value>, _ key: Key) async throws -> Reading<Value> {
+  private func reading<Key, Value>(_ cache: CachedRepository<Key, Value>, _ key: Key) async throws -> WeatherReading<Value> {
     do {
       return .available(try await cache.value(for: key, policy: .cacheOnly))
     } catch CacheError.absent(_, let since) {
@@ -115,7 +117,7 @@ private struct Nobody: ForecastProvider {
   var name: String { "" }
   var attribution: [String] { [] }
   var needsCountry: Bool { false }
-  func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> { [] }
+  func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> { [] }
   func service(of dataset: WeatherDataset) -> String? { nil }
   func weight(of request: ProviderRequest) -> Double { 0 }
   func fetch(_ request: ProviderRequest) async -> ProviderAnswer { ProviderAnswer(failure: .unsupported, of: request.datasets) }

@@ -5,13 +5,13 @@ import Larder
 ///
 /// Freshness is theirs, as the provider's models and the limits of its service make sensible; what the provider says itself goes first.
 struct WeatherCaches: Sendable {
-  let current: CachedRepository<Place, CurrentWeather>
-  let alerts: CachedRepository<Place, WeatherAlerts>
-  let hourly: CachedRepository<PlaceDays, HourlyForecast>
-  let daily: CachedRepository<PlaceDays, DailyForecast>
-  let marine: CachedRepository<PlaceDays, MarineForecast>
+  let current: CachedRepository<ForecastPlace, CurrentWeather>
+  let alerts: CachedRepository<ForecastPlace, WeatherAlerts>
+  let hourly: CachedRepository<ForecastPeriod, HourlyForecast>
+  let daily: CachedRepository<ForecastPeriod, DailyForecast>
+  let marine: CachedRepository<ForecastPeriod, MarineForecast>
 
-  /// How long each kind is fresh, and how long it may be shown with its age when there is nothing newer.
+  /// The lifetimes of each kind: fresh, and usable with its age when there is nothing newer.
   enum Freshness {
     static let current = FreshnessPolicy(fresh: .seconds(600), usable: .hours(2))
     static let hourly = FreshnessPolicy(fresh: .hours(1), usable: .hours(48))
@@ -29,7 +29,7 @@ struct WeatherCaches: Sendable {
     _ store: Store, _ combiner: RequestCombiner, capacity: Int, retry: RetryPolicy, clock: any WallClock
   ) async throws(RepositoryError) {
     let eviction = EvictionPolicy(countLimit: capacity)
-    @Sendable func today(_ place: Place) -> LocalDay { LocalDay(containing: clock.now, in: place.zone) }
+    @Sendable func today(_ place: ForecastPlace) -> LocalDay { LocalDay(containing: clock.now, in: place.zone) }
     current = CachedRepository(
       storage: try await store.repository(RepositorySchema("weather-current")), freshness: Freshness.current, eviction: eviction,
       retry: retry, clock: clock,
@@ -50,7 +50,7 @@ struct WeatherCaches: Sendable {
   }
 }
 
-extension PlaceDays {
+extension ForecastPeriod {
   func request(_ datasets: Set<WeatherDataset>) -> ProviderRequest { ProviderRequest(place, from: day, days: days, datasets) }
 }
 

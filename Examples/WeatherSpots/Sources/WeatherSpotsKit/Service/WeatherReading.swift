@@ -3,9 +3,9 @@ public import Larder
 
 /// One kind of data as it is known now.
 ///
-/// That a service has no data for a place and that it could not be asked are different things: the first is kept for days and shown as a fact,
-/// the second is tried again in minutes and shown as a failure.
-public enum Reading<Value: Sendable>: Sendable {
+/// That a service has no data for a place and that it could not be asked are different things: the first is kept for days and shown as a
+/// fact, the second is tried again in minutes and shown as a failure.
+public enum WeatherReading<Value: Sendable>: Sendable {
   /// The data with their age; ``Cached/refreshError`` says why they are not newer.
   case available(Cached<Value>)
   /// The service has no data for this place.
@@ -21,7 +21,7 @@ public enum Reading<Value: Sendable>: Sendable {
   /// The data with their age, where there are any.
   public var cached: Cached<Value>? { if case .available(let cached) = self { cached } else { nil } }
 
-  /// Why the data are missing, or not newer.
+  /// The reason why the data are missing, or not newer.
   public var problem: WeatherProblem? {
     switch self {
     case .available(let cached): cached.refreshError.map(WeatherProblem.init)
@@ -33,7 +33,7 @@ public enum Reading<Value: Sendable>: Sendable {
 
 /// A failure of the weather as it is shown.
 public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible {
-  /// What happened, on one line.
+  /// A description of the failure, on one line.
   public let description: String
   /// The same in two or three words, for where there is little room.
   public let summary: String

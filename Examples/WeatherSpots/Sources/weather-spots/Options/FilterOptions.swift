@@ -2,7 +2,7 @@ import ArgumentParser
 import WeatherSpotsKit
 
 /// The options that say which spots are meant.
-struct Filters: ParsableArguments {
+struct FilterOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Only spots of this country (ISO 3166).", valueName: "code"))
   var country: String?
 
@@ -20,7 +20,7 @@ struct Filters: ParsableArguments {
 }
 
 /// The option that asks how instead of what.
-struct Explaining: ParsableArguments {
+struct ExplainOption: ParsableArguments {
   @Flag(help: "Say how the store would answer, instead of the answer: the index, what is checked besides, and how many spots it looks at.")
   var explain = false
 }

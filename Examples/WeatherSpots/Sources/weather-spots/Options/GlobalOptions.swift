@@ -4,7 +4,7 @@ import Larder
 import WeatherSpotsKit
 
 /// The options that every command takes.
-struct Globals: ParsableArguments {
+struct GlobalOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "The store file; its name ends in .sqlite or .json. (default: weather-spots/spots.sqlite in $XDG_DATA_HOME or ~/.local/share)",
@@ -56,7 +56,7 @@ struct Globals: ParsableArguments {
     if json { try writeJSON(["index": plan.index, "plan": plan.description]) } else { try writeText("\(plan)\n") }
   }
 
-  /// The store's file.
+  /// Returns the store's file.
   ///
   /// - Parameter creating: Whether its directory is made where there is none; otherwise a store that is not there is a failure.
   func file(creating: Bool) throws -> URL {
@@ -74,7 +74,7 @@ struct Globals: ParsableArguments {
     return file
   }
 
-  /// Where the store is when nothing says otherwise.
+  /// The file of the store when neither an option nor a setting names one.
   static var standardStore: URL { dataDirectory.appending(path: "weather-spots/spots.sqlite") }
 
   private static var dataDirectory: URL {
@@ -91,7 +91,7 @@ struct Globals: ParsableArguments {
 }
 
 extension SpotStore {
-  /// All spots that a query finds and that can be read.
+  /// Returns all spots that a query finds and that can be read.
   ///
   /// Those that cannot be are kept, and reported on standard error.
   func allSpots(_ query: Query<Spot> = .spots()) async throws -> [Spot] {
@@ -102,7 +102,7 @@ extension SpotStore {
     return all
   }
 
-  /// The one spot that a name or an id means.
+  /// Returns the one spot that a name or an id means.
   func spot(named name: String) async throws -> Spot {
     let matches = try await find(named: name)
     guard let spot = matches.first else {

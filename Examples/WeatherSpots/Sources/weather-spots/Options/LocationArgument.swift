@@ -12,12 +12,12 @@ struct LocationArgument {
     self.zone = zone
   }
 
-  /// Whether a text is meant as a point and not as a name.
+  /// Returns whether a text is meant as a point and not as a name.
   static func isPoint(_ text: String) -> Bool {
     text.wholeMatch(of: /\s*-?[0-9]*\.?[0-9]+\s*,\s*-?[0-9]*\.?[0-9]+\s*/) != nil
   }
 
-  /// The spot, or a nameless one at the point; its zone is that of a spot near by, or is asked for and then kept.
+  /// Returns the spot, or a nameless one at the point; its zone is that of a spot near by, or is asked for and then kept.
   func spot(_ storage: SpotStore, _ options: ProviderOptions) async throws -> Spot {
     guard Self.isPoint(text) else {
       do { return try await storage.spot(named: text) } catch let failure as Failure where failure.outcome == .notFound {

@@ -71,7 +71,7 @@ struct ProviderOptions: ParsableArguments {
     }
   }
 
-  /// The weather of a store.
+  /// Returns the weather of a store.
   ///
   /// - Parameter gathers: Whether places that are asked for at the same moment go in one call, where the provider takes several.
   func weather(_ storage: SpotStore, retry: RetryPolicy, gathers: Bool = false) async throws -> WeatherService {
@@ -116,7 +116,7 @@ struct ProviderOptions: ParsableArguments {
     return result
   }
 
-  /// How long to wait for an answer.
+  /// The time limit of a request.
   var limit: Duration { .milliseconds(Int(timeout * 1000)) }
   private var instant: @Sendable () -> Date {
     let clock = clock

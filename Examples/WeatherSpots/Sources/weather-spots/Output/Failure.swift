@@ -43,7 +43,7 @@ struct Failure: Error {
     }
   }
 
-  /// Why there is nothing to show: nobody has answered, and nothing that may be shown instead is stored.
+  /// Makes the failure of a request that has no answer and nothing stored to show instead.
   init(lacking what: String, _ problem: WeatherProblem, nothing: String) {
     let reason = problem == .notStored ? "\(nothing), and --policy cache-only asks nobody" : "\(problem), and \(nothing)"
     self.init(.noForecast, "no \(what): \(reason)")

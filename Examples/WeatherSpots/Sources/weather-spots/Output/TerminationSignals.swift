@@ -3,7 +3,7 @@ import Foundation
 import Larder
 
 /// Ends what runs on Ctrl-C (SIGINT) and SIGTERM, so that the store is closed and the exit code is 0; a second signal kills as ever.
-struct Ending {
+struct TerminationSignals {
   private let signals: AsyncStream<Void>
   private let sources: [any DispatchSourceSignal]
 

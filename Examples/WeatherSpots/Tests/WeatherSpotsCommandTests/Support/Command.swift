@@ -10,7 +10,7 @@ import Testing
   import SystemPackage
 #endif
 
-/// What a run of the program wrote, and how it ended.
+/// The output and exit code of one run of the program.
 struct Run: Equatable, CustomTestStringConvertible {
   var output: String
   var errors = ""

@@ -22,7 +22,7 @@ import Testing
   }
 
   private func request(_ datasets: Set<WeatherDataset> = [.hourly], latitude: Double = 48) throws -> ProviderRequest {
-    let place = Place(provider: "open-meteo", try #require(Coordinate(latitude: latitude, longitude: 1)), timezone: "GMT")
+    let place = ForecastPlace(provider: "open-meteo", try #require(Coordinate(latitude: latitude, longitude: 1)), timezone: "GMT")
     return ProviderRequest(place, from: day, days: 7, datasets)
   }
 
@@ -164,7 +164,8 @@ import Testing
       _ = try await service(storage, bad, "http://bad\(inland.count)").forecast(for: spot)
       let forecast = try await service(storage, good, "http://good:8080").forecast(for: spot)
       #expect(forecast.marine.value != nil && forecast.hourly.value?.provenance.server == "good")
-      try await storage.store.repository(RepositorySchema<CachedEntry<PlaceDays, MarineForecast>>("weather-marine")).replaceAll(with: [])
+      try await storage.store.repository(RepositorySchema<CachedEntry<ForecastPeriod, MarineForecast>>("weather-marine")).replaceAll(
+        with: [])
     }
     // Nobody's data are another's, but when nobody is asked at all the newest are shown.
     let none = try await service(storage, ScriptedTransport(forecast: .down, marine: .down), "http://third").forecast(

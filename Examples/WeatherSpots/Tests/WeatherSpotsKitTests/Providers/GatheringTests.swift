@@ -12,7 +12,7 @@ import Testing
   init() throws { day = try localDay("2026-07-01") }
 
   private func request(_ number: Int, _ datasets: Set<WeatherDataset> = [.hourly], days: Int = 7) throws -> ProviderRequest {
-    let place = Place(provider: "fake", try #require(Coordinate(latitude: Double(number), longitude: 10)), timezone: "GMT")
+    let place = ForecastPlace(provider: "fake", try #require(Coordinate(latitude: Double(number), longitude: 10)), timezone: "GMT")
     return ProviderRequest(place, from: day, days: days, datasets)
   }
 
@@ -199,7 +199,7 @@ private final class PlacesProvider: SeveralPlacesProvider {
   var needsCountry: Bool { false }
   func service(of dataset: WeatherDataset) -> String? { dataset == .marine ? "marine" : dataset == .alerts ? nil : "forecast" }
   func weight(of request: ProviderRequest) -> Double { Double(request.datasets.count) }
-  func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> { [.hourly, .daily, .marine] }
+  func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> { [.hourly, .daily, .marine] }
 
   var calls: [[ProviderRequest]] { state.withLock { $0.calls } }
   var mostAtATime: Int { state.withLock { $0.mostAtATime } }

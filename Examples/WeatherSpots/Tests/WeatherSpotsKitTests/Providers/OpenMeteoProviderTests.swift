@@ -7,21 +7,21 @@ import Testing
   private static let weather = hourlyBody("2026-07-01", [("temperature_2m", "°C", "21.5"), ("weather_code", "wmo code", "61")])
   private static let sea = hourlyBody("2026-07-01", [("wave_height", "m", "1.2")])
   private let transport = ScriptedTransport(forecast: .body(weather), marine: .body(sea))
-  private let brest: Place
-  private let cadiz: Place
+  private let brest: ForecastPlace
+  private let cadiz: ForecastPlace
   private let day: LocalDay
   private let provider: OpenMeteoProvider
 
   init() throws {
-    brest = Place(
+    brest = ForecastPlace(
       provider: "open-meteo", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris")
-    cadiz = Place(provider: "open-meteo", try #require(Coordinate(latitude: 36.53, longitude: -6.29)), timezone: "Europe/Madrid")
+    cadiz = ForecastPlace(provider: "open-meteo", try #require(Coordinate(latitude: 36.53, longitude: -6.29)), timezone: "Europe/Madrid")
     day = try localDay("2026-07-01")
     let now = try instant("2026-07-01T12:34:56Z")
     provider = OpenMeteoProvider(servers: try server("http://test"), transport: transport, now: { now })
   }
 
-  private func request(_ place: Place, _ datasets: Set<WeatherDataset>, days: Int = 7) -> ProviderRequest {
+  private func request(_ place: ForecastPlace, _ datasets: Set<WeatherDataset>, days: Int = 7) -> ProviderRequest {
     ProviderRequest(place, from: day, days: days, datasets)
   }
 

@@ -12,14 +12,14 @@ import Testing
 /// The bodies were written by hand, of the documented shape.
 @Suite(.timeLimit(.minutes(10))) struct WeatherKitProviderTests {
   private let vector: WeatherKitTokenTests.Vector
-  private let place: Place
+  private let place: ForecastPlace
   private let day: LocalDay
   private let body: String
   private let clock: ManualClock
 
   init() throws {
     vector = try WeatherKitTokenTests.Vector.read()
-    place = Place(
+    place = ForecastPlace(
       provider: "weatherkit", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris", country: "FR")
     day = try localDay("2026-07-01")
     body = try Fixture.text("weatherkit-all-datasets.json")

@@ -20,9 +20,9 @@ public struct CSVReader: Sequence, IteratorProtocol {
 
   private let bytes: [UInt8]
   private var line = 1
-  /// How many bytes have been read.
+  /// The number of bytes that have been read.
   public private(set) var position = 0
-  /// How many bytes there are.
+  /// The size of the file, in bytes.
   public var byteCount: Int { bytes.count }
 
   /// Makes a reader of a whole file.
@@ -31,7 +31,7 @@ public struct CSVReader: Sequence, IteratorProtocol {
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
   }
 
-  /// The next record, or what is wrong with it; `nil` at the end.
+  /// Returns the next record, or what is wrong with it; `nil` at the end.
   public mutating func next() -> Result<Record, RowProblem>? {
     while skipLineEnd() {}
     guard position < bytes.count else { return nil }
@@ -54,7 +54,7 @@ public struct CSVReader: Sequence, IteratorProtocol {
     return .success(Record(fields: fields, line: line, start: start, offsets: offsets))
   }
 
-  /// Returns what to report about a field of a record; an index past the last field means the end of the record.
+  /// Returns the problem of a field of a record; a position past the last field means the end of the record.
   public func problem(in record: Record, field: Int, _ reason: String) -> RowProblem {
     let offset = record.offsets.indices.contains(field) ? record.offsets[field] : record.offsets.last ?? record.start
     return problem(at: offset, from: record.start, line: record.line, reason)
@@ -129,13 +129,13 @@ public struct CSVReader: Sequence, IteratorProtocol {
   }
 }
 
-/// What is wrong with a row of a file, and where.
+/// An invalid row of a file, with its position.
 public struct RowProblem: Error, Hashable, Codable, Sendable, CustomStringConvertible {
   /// The line, from 1.
   public let line: Int
   /// The character in the line, from 1.
   public let column: Int
-  /// What is wrong.
+  /// A description of the problem.
   public let reason: String
 
   /// The problem as LINE:COLUMN: REASON.

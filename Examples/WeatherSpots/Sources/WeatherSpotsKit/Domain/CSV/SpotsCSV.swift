@@ -1,11 +1,11 @@
-/// What a file of spots holds: the spots, and the rows that are none.
+/// The contents of a file of spots: the spots, and the invalid rows.
 public struct SpotsCSV: Sendable {
   /// The spots of the good rows, in the order of the file.
   public var spots: [Spot] = []
   /// The bad rows, in the order of the file.
   public var problems: [RowProblem] = []
 
-  /// How many rows the file has below its header.
+  /// The number of rows below the header.
   public var rowCount: Int { spots.count + problems.count }
 
   /// Reads a file with a header row; columns may stand in any order, and unknown ones are ignored.
@@ -88,7 +88,7 @@ public struct SpotsCSV: Sendable {
 }
 
 extension Spot {
-  /// The spots as a CSV file that ``SpotsCSV`` reads back to equal values.
+  /// Returns the spots as a CSV file that ``SpotsCSV`` reads back to equal values.
   public static func csv(_ spots: [Spot]) -> String {
     var text = SpotField.allCases.map(\.rawValue).joined(separator: ",") + "\n"
     for spot in spots.sorted(by: listedBefore) {

@@ -14,7 +14,7 @@ public struct Coordinate: Hashable, Sendable {
     self.longitude = longitude.withoutNegativeZero
   }
 
-  /// The great-circle distance on a sphere of 6371.0088 km, in kilometres; within 0.6 % of the true one.
+  /// Returns the great-circle distance on a sphere of 6371.0088 km, in kilometres; within 0.6 % of the true one.
   public func kilometers(to other: Coordinate) -> Double {
     let radians = Double.pi / 180
     let latitudes = sin((other.latitude - latitude) * radians / 2)
@@ -25,7 +25,7 @@ public struct Coordinate: Hashable, Sendable {
 }
 
 extension Spot {
-  /// Where the spot is.
+  /// The position of the spot.
   public var coordinate: Coordinate { Coordinate(validated: self) }
 }
 

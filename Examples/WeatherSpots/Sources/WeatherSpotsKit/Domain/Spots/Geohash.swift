@@ -26,7 +26,7 @@ public struct Geohash: Hashable, Sendable, CustomStringConvertible {
     self.column = column
   }
 
-  /// The cell around a point.
+  /// Makes the cell around a point.
   ///
   /// A point on an edge belongs to the cell north or east of it; the north pole to the last row, and 180 degrees is -180.
   ///
@@ -85,7 +85,7 @@ public struct Geohash: Hashable, Sendable, CustomStringConvertible {
     )
   }
 
-  /// The cell some steps away; `nil` beyond a pole.
+  /// Returns the cell some steps away; `nil` beyond a pole.
   ///
   /// Steps to the east and west go around the globe.
   public func neighbor(north: Int, east: Int) -> Geohash? {

@@ -52,7 +52,7 @@ public enum NearNames {
 }
 
 extension SpotStore {
-  /// The names of spots that a person may have meant; among very many spots only the first are looked at.
+  /// Returns the names of spots that a person may have meant; among very many spots only the first are looked at.
   public func names(near text: String) async throws(RepositoryError) -> [String] {
     NearNames.names(near: text, in: try await spots.fetch(Query().limit(20_000)).map(\.name))
   }

@@ -1,7 +1,7 @@
 public import Foundation
 
 extension Spot {
-  /// The spots as a GeoJSON FeatureCollection (RFC 7946), one feature a line.
+  /// Returns the spots as a GeoJSON FeatureCollection (RFC 7946), one feature a line.
   public static func geoJSON(_ spots: [Spot]) throws -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -1,7 +1,7 @@
 public import Larder
 
 extension Spot {
-  /// What the store is told of spots: every question that a command asks has an index here, see ``SpotFilter`` and the queries.
+  /// The schema of spots: each query that a command runs has an index here, see ``SpotFilter`` and the queries.
   ///
   /// None of them is unique. The id, which is the key, holds the name and the place already, and names are shared by many places.
   public static let schema = RepositorySchema<Spot>(

@@ -19,11 +19,11 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
   public let country: String
   /// A word such as "coast" or "lake" in small letters, or nothing.
   public let kind: String
-  /// Where the entry comes from, with its licence; shown wherever the spot is.
+  /// The source of the entry, with its licence; shown wherever the spot is.
   public let source: String
-  /// How good it is, from 1 to 5; 0 while nobody has said.
+  /// The rating, from 1 to 5; 0 for none.
   public let rating: Int
-  /// What is worth knowing of it, or nothing.
+  /// The notes; empty for none.
   public let notes: String
 
   /// Makes a spot, or says which value cannot be.
@@ -68,10 +68,10 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     id = "\(name) @\(self.latitude),\(self.longitude)"
   }
 
-  /// The way a country is stored, so that an index finds it however it was typed.
+  /// Returns the stored form of a country, so that an index finds it in any case.
   static func normalizedCountry(_ text: String) -> String { text.trimmingCharacters(in: .whitespaces).uppercased() }
 
-  /// The way a kind is stored, so that an index finds it however it was typed.
+  /// Returns the stored form of a kind, so that an index finds it in any case.
   static func normalizedKind(_ text: String) -> String { text.trimmingCharacters(in: .whitespaces).lowercased() }
 
   /// The spot's time zone; GMT if this system does not know the name, which was checked when the spot was made.
@@ -92,11 +92,11 @@ public enum SpotField: String, CaseIterable, Sendable {
   }
 }
 
-/// Why a spot cannot be made of some values.
+/// The reason why values are not a valid spot.
 public struct SpotProblem: Error, Hashable, CustomStringConvertible {
   /// The value at fault.
   public let field: SpotField
-  /// What is wrong with it, in words that do not repeat it.
+  /// A description of the problem that does not repeat the value.
   public let description: String
 
   init(_ field: SpotField, _ description: String) {

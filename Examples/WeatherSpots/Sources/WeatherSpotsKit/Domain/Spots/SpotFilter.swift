@@ -3,7 +3,7 @@
 import Foundation
 public import Larder
 
-/// What spots must have to be shown.
+/// The conditions that shown spots fulfil.
 public struct SpotFilter: Sendable {
   /// The country, in any case; `nil` for all.
   public var country: String?
@@ -19,7 +19,7 @@ public struct SpotFilter: Sendable {
     self.minimumRating = minimumRating
   }
 
-  /// Whether a spot passes, for one that is at hand.
+  /// Returns whether a spot passes, for one that is at hand.
   public func contains(_ spot: Spot) -> Bool {
     spot.country == country ?? spot.country && spot.kind == kind ?? spot.kind && spot.rating >= minimumRating ?? 0
   }
@@ -41,7 +41,7 @@ public enum SpotOrder: String, CaseIterable, Sendable {
 }
 
 extension Query<Spot> {
-  /// The spots that pass a filter, in an order.
+  /// Returns the spots that pass a filter, in an order.
   public static func spots(_ filter: SpotFilter = .init(), by order: SpotOrder = .name) -> Query<Spot> {
     let query = filter.applied(to: Query())
     return switch order {
@@ -52,20 +52,20 @@ extension Query<Spot> {
     }
   }
 
-  /// The spots around a point that pass a filter, the nearest first.
+  /// Returns the spots around a point that pass a filter, the nearest first.
   public static func spots(near point: Coordinate, within distance: Distance? = nil, _ filter: SpotFilter = .init()) -> Query<Spot> {
     filter.applied(to: Query().near(latitude: point.latitude, longitude: point.longitude, within: distance))
   }
 
-  /// The spots in whose name, notes or kind all the words are, and that pass a filter, the best match first.
+  /// Returns the spots in whose name, notes or kind all the words are, and that pass a filter, the best match first.
   public static func spots(matching words: String, _ filter: SpotFilter = .init()) -> Query<Spot> {
     filter.applied(to: Query().matching(words))
   }
 
-  /// The spots of exactly this name.
+  /// Returns the spots of exactly this name.
   public static func spots(named name: String) -> Query<Spot> { Query().where(#Predicate { $0.name == name }).sorted(by: \.name) }
 
-  /// The spots whose names differ from this one in nothing but case and accents.
+  /// Returns the spots whose names differ from this one in nothing but case and accents.
   public static func spots(namedLike name: String) -> Query<Spot> {
     let folded = name.foldedForSearch
     return Query().matching(name).filter { $0.name.foldedForSearch == folded }.sorted(by: \.name)
@@ -73,7 +73,8 @@ extension Query<Spot> {
 }
 
 extension SpotStore {
-  /// The spots that a person means by a name: the one with this id, else those of this name, else those that differ in case or accents.
+  /// Returns the spots that a person means by a name: the one with this id, else those of this name, else those that differ in case or
+  /// accents.
   public func find(named text: String) async throws(RepositoryError) -> [Spot] {
     let text = text.precomposedStringWithCanonicalMapping.trimmingCharacters(in: .whitespaces)
     if let spot = try await spots.find(by: text) { return [spot] }

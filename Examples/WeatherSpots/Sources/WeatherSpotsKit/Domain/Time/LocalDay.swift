@@ -10,7 +10,7 @@ public struct LocalDay: Hashable, Comparable, Sendable, Codable, CustomStringCon
   private let month: Int
   private let day: Int
 
-  /// The day that an instant falls on in a zone.
+  /// Makes the day that an instant falls on in a zone.
   public init(containing instant: Date, in zone: TimeZone) {
     let parts = Calendar.gregorian(in: zone).dateComponents([.year, .month, .day], from: instant)
     year = parts.year ?? 1
@@ -38,12 +38,12 @@ public struct LocalDay: Hashable, Comparable, Sendable, Codable, CustomStringCon
     return calendar.dateInterval(of: .day, for: noon(in: zone)) ?? DateInterval(start: noon(in: zone) - 43200, duration: 86400)
   }
 
-  /// The instant at which the clocks of a zone show 12:00 on this day.
+  /// Returns the instant at which the clocks of a zone show 12:00 on this day.
   public func noon(in zone: TimeZone) -> Date {
     Calendar.gregorian(in: zone).date(from: DateComponents(year: year, month: month, day: day, hour: 12)) ?? .distantPast
   }
 
-  /// The day some days later, or earlier when negative.
+  /// Returns the day some days later, or earlier when negative.
   public func advanced(by days: Int) -> LocalDay {
     LocalDay(containing: noon(in: .gmt) + Double(days) * 86400, in: .gmt)
   }
@@ -56,7 +56,7 @@ public struct LocalDay: Hashable, Comparable, Sendable, Codable, CustomStringCon
   /// The day as yyyy-MM-dd.
   public var description: String { "\(year.padded(4))-\(month.padded(2))-\(day.padded(2))" }
 
-  /// Whether a day is earlier.
+  /// Returns whether a day is earlier.
   public static func < (left: LocalDay, right: LocalDay) -> Bool {
     (left.year, left.month, left.day) < (right.year, right.month, right.day)
   }
@@ -78,7 +78,7 @@ public struct LocalDay: Hashable, Comparable, Sendable, Codable, CustomStringCon
 }
 
 extension Calendar {
-  /// The Gregorian calendar in a zone, whatever this device uses.
+  /// Returns the Gregorian calendar in a zone, whatever this device uses.
   static func gregorian(in zone: TimeZone) -> Calendar {
     var calendar = Calendar(identifier: .gregorian)
     calendar.timeZone = zone

@@ -4,13 +4,13 @@ import Foundation
 ///
 /// Rows of 0.01 degrees of latitude counted from the south pole, each cut into as many cells as make them about as wide as they are high;
 /// the two rows at the poles have one. Both -180 and 180 are one meridian.
-public struct Cell: Hashable, Codable, Sendable {
+public struct GridCell: Hashable, Codable, Sendable {
   /// The row from the south pole, 0 to 17,999.
   public let row: Int
   /// The cell in the row, eastwards from 180 degrees.
   public let column: Int
 
-  /// The cell around a point.
+  /// Makes the cell around a point.
   public init(_ coordinate: Coordinate) {
     // Rounded down, never toward zero, which would double the cells at the equator and at Greenwich. The small term keeps 48.39, which
     // is not exact in binary, in the cell that begins with it.
@@ -20,7 +20,7 @@ public struct Cell: Hashable, Codable, Sendable {
     column = min(count - 1, Int(((longitude + 180) / 360 * Double(count) + 1e-7).rounded(.down)))
   }
 
-  /// Where the weather is asked for, so that the answer does not depend on who asked first.
+  /// The point that the weather is requested for, the same for every point of the cell.
   public var center: (latitude: Double, longitude: Double) {
     (Self.latitude(ofRow: row), (Double(column) + 0.5) / Double(Self.columns(inRow: row)) * 360 - 180)
   }

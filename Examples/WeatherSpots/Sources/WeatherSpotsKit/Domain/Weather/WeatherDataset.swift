@@ -14,7 +14,7 @@ public enum WeatherDataset: String, Codable, CaseIterable, Sendable {
   case astronomy
 }
 
-/// Where data come from.
+/// The origin of data.
 public struct Provenance: Codable, Hashable, Sendable {
   /// The name of the provider.
   public var provider: String
@@ -35,7 +35,7 @@ public struct Provenance: Codable, Hashable, Sendable {
 public struct CurrentWeather: Codable, Sendable {
   /// The conditions, at their instant.
   public var conditions: WeatherHour
-  /// Where they come from.
+  /// The origin of the data.
   public var provenance: Provenance
 }
 
@@ -43,10 +43,10 @@ public struct CurrentWeather: Codable, Sendable {
 public struct HourlyForecast: Codable, Sendable {
   /// The hours, in order; some more than the days asked for, so that none of their ends is missing.
   public var hours: [WeatherHour]
-  /// Where they come from.
+  /// The origin of the data.
   public var provenance: Provenance
 
-  /// The hours with the sea beside them, instant by instant: the two services do not reach equally far.
+  /// Returns the hours with the sea beside them, instant by instant: the two services do not reach equally far.
   public func merged(with sea: MarineForecast?) -> [WeatherHour] {
     guard let sea else { return hours }
     let byInstant = Dictionary(sea.hours.map { ($0.instant, $0) }, uniquingKeysWith: { first, _ in first })
@@ -62,7 +62,7 @@ public struct HourlyForecast: Codable, Sendable {
 public struct DailyForecast: Codable, Sendable {
   /// The days, in order.
   public var days: [WeatherDay]
-  /// Where they come from.
+  /// The origin of the data.
   public var provenance: Provenance
 }
 
@@ -70,7 +70,7 @@ public struct DailyForecast: Codable, Sendable {
 public struct MarineForecast: Codable, Sendable {
   /// The hours that have values, in order.
   public var hours: [SeaHour]
-  /// Where they come from.
+  /// The origin of the data.
   public var provenance: Provenance
 }
 
@@ -78,6 +78,6 @@ public struct MarineForecast: Codable, Sendable {
 public struct WeatherAlerts: Codable, Sendable {
   /// The warnings; none is an answer too.
   public var alerts: [WeatherAlert]
-  /// Where they come from.
+  /// The origin of the data.
   public var provenance: Provenance
 }

@@ -14,13 +14,13 @@ public struct WeatherDay: Codable, Hashable, Sendable {
   public var highestCelsius: Double?
   /// Rain, showers and snow, in millimetres of water.
   public var precipitationMillimeters: Double?
-  /// How likely precipitation is, 0 to 100.
+  /// The probability of precipitation, 0 to 100.
   public var precipitationPercent: Double?
   /// The strongest wind ten metres above the ground, in kilometres per hour.
   public var windKilometersPerHour: Double?
   /// The strongest gust, in kilometres per hour.
   public var gustKilometersPerHour: Double?
-  /// Where the wind mostly comes from, in degrees clockwise from north.
+  /// The dominant direction that the wind comes from, in degrees clockwise from north.
   public var windDegrees: Double?
   /// The highest UV index.
   public var uvIndex: Double?
@@ -36,7 +36,7 @@ public struct WeatherDay: Codable, Hashable, Sendable {
       || windKilometersPerHour != nil
   }
 
-  /// The day of a zone that 24 hours from an instant on belong to, or `nil` where they are too much of another day.
+  /// Returns the day of a zone that 24 hours from an instant on belong to, or `nil` where they are too much of another day.
   ///
   /// A service may cut days an hour beside the zone's midnight, after the clocks were switched or when it counts in winter time. More than
   /// three hours beside is another day.
@@ -50,28 +50,28 @@ public struct WeatherDay: Codable, Hashable, Sendable {
 public struct WeatherAlert: Codable, Hashable, Sendable, Identifiable {
   /// The id that the provider gave it.
   public var id: String
-  /// What is warned of.
+  /// The danger that the warning is about.
   public var summary: String
   /// The area's name, where there is one.
   public var areaName: String?
-  /// Who warns.
+  /// The authority that issued the warning.
   public var source: String
-  /// How bad: minor, moderate, severe, extreme or unknown.
+  /// The severity: minor, moderate, severe, extreme or unknown.
   public var severity: String
-  /// How soon, in the provider's words.
+  /// The urgency, in the provider's words.
   public var urgency: String?
-  /// How certain, in the provider's words.
+  /// The certainty, in the provider's words.
   public var certainty: String?
-  /// When the warning was issued, and by when it is revised.
+  /// The time at which the warning was issued, by which its revisions are ordered.
   public var issued: Date
   /// From when it holds.
   public var effective: Date
   /// Until when it holds.
   public var expires: Date
-  /// When what is warned of begins, where that is known.
+  /// The time at which the danger begins, where that is known.
   public var onset: Date?
-  /// When what is warned of ends, where that is known.
+  /// The time at which the danger ends, where that is known.
   public var end: Date?
-  /// Where to read more.
+  /// A page with details.
   public var details: URL?
 }

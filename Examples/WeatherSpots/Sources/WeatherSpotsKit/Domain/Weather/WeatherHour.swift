@@ -5,25 +5,25 @@ public import Foundation
 
 /// The weather at one instant; a value that the service did not give is `nil`, never 0.
 public struct WeatherHour: Codable, Hashable, Sendable {
-  /// When.
+  /// The instant.
   public var instant: Date
   /// The air temperature two metres above the ground, in degrees Celsius.
   public var temperatureCelsius: Double?
-  /// What it feels like, in degrees Celsius.
+  /// The apparent temperature, in degrees Celsius.
   public var apparentCelsius: Double?
   /// Rain, showers and snow of the hour before, in millimetres of water.
   public var precipitationMillimeters: Double?
-  /// How likely precipitation is, 0 to 100.
+  /// The probability of precipitation, 0 to 100.
   public var precipitationPercent: Double?
   /// The wind ten metres above the ground, in kilometres per hour.
   public var windKilometersPerHour: Double?
   /// The strongest gust of the hour before, in kilometres per hour.
   public var gustKilometersPerHour: Double?
-  /// Where the wind comes from, in degrees clockwise from north.
+  /// The direction that the wind comes from, in degrees clockwise from north.
   public var windDegrees: Double?
   /// The relative humidity, 0 to 100.
   public var humidityPercent: Double?
-  /// How much of the sky is covered, 0 to 100.
+  /// The cloud cover, 0 to 100.
   public var cloudPercent: Double?
   /// The air pressure at sea level, in hectopascals.
   public var pressureHectopascals: Double?
@@ -52,11 +52,11 @@ public struct WeatherHour: Codable, Hashable, Sendable {
 
 /// The sea at one instant.
 public struct SeaHour: Codable, Hashable, Sendable {
-  /// When.
+  /// The instant.
   public var instant: Date
   /// The significant height of the waves, in metres.
   public var waveMeters: Double?
-  /// Where the waves come from, in degrees clockwise from north.
+  /// The direction that the waves come from, in degrees clockwise from north.
   public var waveDegrees: Double?
   /// The time from wave to wave, in seconds.
   public var wavePeriodSeconds: Double?
@@ -65,7 +65,7 @@ public struct SeaHour: Codable, Hashable, Sendable {
 
   /// The significant height of the swell, in metres.
   public var swellMeters: Double?
-  /// Where the swell comes from, in degrees clockwise from north.
+  /// The direction that the swell comes from, in degrees clockwise from north.
   public var swellDegrees: Double?
   /// The time from swell to swell, in seconds.
   public var swellPeriodSeconds: Double?

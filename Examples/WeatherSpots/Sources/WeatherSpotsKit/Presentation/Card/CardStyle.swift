@@ -3,9 +3,9 @@
 // Invariant: no line is wider than the style's width, unless a single word (a link) is; without color there is no escape sequence, and
 // a plain card is ASCII but for names. Called by the forecast and astronomy commands.
 
-/// How text is drawn: for which terminal, and in which units.
+/// The style of drawn text: the terminal and the units.
 public struct CardStyle: Hashable, Sendable {
-  /// How many columns a line may have, at least 20.
+  /// The number of columns of a line, at least 20.
   public let width: Int
   /// Whether text may have colors; only on a terminal whose user has not asked for none.
   public let usesColor: Bool
@@ -22,7 +22,7 @@ public struct CardStyle: Hashable, Sendable {
     self.units = units
   }
 
-  /// What makes text stand out.
+  /// An emphasis of text.
   enum Ink: String {
     case bold = "1"
     case faint = "2"
@@ -30,7 +30,7 @@ public struct CardStyle: Hashable, Sendable {
     case chart = "36"
   }
 
-  /// The text in a color, or as it is where there are none.
+  /// Returns the text in a color, or as it is where there are none.
   func paint(_ text: String, _ ink: Ink?) -> String {
     guard usesColor, let ink, !text.isEmpty else { return text }
     return "\u{1B}[\(ink.rawValue)m\(text)\u{1B}[0m"
@@ -39,7 +39,7 @@ public struct CardStyle: Hashable, Sendable {
   /// Degrees of an angle.
   func angle(_ degrees: Double, decimals: Int) -> String { degrees.text(decimals: decimals) + (isPlain ? " deg" : "°") }
 
-  /// A value with its unit, such as 21.5 °C, or 21.5 C in plain text.
+  /// Returns a value with its unit, such as 21.5 °C, or 21.5 C in plain text.
   func text(_ number: String, _ symbol: String) -> String {
     "\(number) \(isPlain ? symbol.replacing("°", with: "") : symbol)"
   }
@@ -47,7 +47,7 @@ public struct CardStyle: Hashable, Sendable {
   /// The columns of a card's labels.
   static let labelColumns = 7
 
-  /// A label and parts with commas between them, on as many lines as they need.
+  /// Returns a label and parts with commas between them, on as many lines as they need.
   func lines(_ label: String, _ parts: [String], labelColumns: Int = Self.labelColumns, ink: Ink? = nil) -> [String] {
     parts.joined(separator: ", ").wrapped(toColumns: width - 2 - labelColumns).enumerated().map { index, text in
       "  " + (index == 0 ? label : "").padded(toColumns: labelColumns) + paint(text, ink)

@@ -1,14 +1,14 @@
-/// How old shown data are, where they come from, and why they were not fetched anew.
+/// The age and origin of shown data, and the reason why they were not refreshed.
 public struct DataAge: Hashable, Sendable {
   /// The age, in seconds; negative when the clock was set back.
   public let seconds: Int
-  /// Where they were found: "network", "memory" or "disk".
+  /// The origin: "network", "memory" or "disk".
   public let origin: String
   /// Whether they are only the last known ones.
   public let isStale: Bool
   /// Whether they were recorded earlier and dated anew.
   public let isRecorded: Bool
-  /// Why they were not fetched anew, in a few words; `nil` when that was not tried, or worked.
+  /// The reason why the data were not refreshed, in a few words; `nil` when no refresh was tried, or it succeeded.
   public let problem: String?
 
   /// Makes an age.

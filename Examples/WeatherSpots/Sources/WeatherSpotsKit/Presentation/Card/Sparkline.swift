@@ -3,7 +3,7 @@ public enum Sparkline {
   private static let blocks = Array("▁▂▃▄▅▆▇█")
   private static let letters = Array(".:-=+*#@")
 
-  /// The row: the lowest value as the lowest bar, the highest as the highest, and a space where there is none.
+  /// Returns the row: the lowest value as the lowest bar, the highest as the highest, and a space where there is none.
   ///
   /// Where all values are equal and there is no other bound, they are bars of half height.
   ///

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Character {
-  /// How many columns of a terminal the character takes: none, one, or two for East Asian wide characters and emoji.
+  /// The number of terminal columns of the character: none, one, or two for East Asian wide characters and emoji.
   var columns: Int {
     guard let first = unicodeScalars.first else { return 0 }
     if unicodeScalars.contains("\u{FE0F}") { return 2 }
@@ -52,7 +52,7 @@ extension String {
     return String(kept)
   }
 
-  /// The sequence of a color of ``CardStyle`` that the text begins with.
+  /// Returns the sequence of a color of ``CardStyle`` that the text begins with.
   private static func color(_ text: Substring.UnicodeScalarView) -> Substring.UnicodeScalarView? {
     guard text.first == "\u{1B}" else { return nil }
     for code in ["0", "1", "2", "1;33", "36"] {
@@ -62,7 +62,7 @@ extension String {
     return nil
   }
 
-  /// The line, cut so that it and a mark for what is missing take at most some columns; colors take none.
+  /// Returns the line, cut so that it and a mark for what is missing take at most some columns; colors take none.
   package func fitted(toColumns width: Int, mark: String) -> String {
     var (text, used, isCut, isColored) = ("", 0, false, false)
     var rest = self[...]
@@ -125,7 +125,7 @@ extension String {
 }
 
 extension StringProtocol {
-  /// How many columns of a terminal the text takes.
+  /// The number of terminal columns of the text.
   package var columns: Int { reduce(0) { $0 + $1.columns } }
 
   /// The text without what could move a terminal's cursor or turn the direction of what follows.
@@ -134,10 +134,10 @@ extension StringProtocol {
     return String(String.UnicodeScalarView(scalars))
   }
 
-  /// The text, with spaces after it up to some columns.
+  /// Returns the text, with spaces after it up to some columns.
   package func padded(toColumns width: Int) -> String { self + String(repeating: " ", count: Swift.max(0, width - columns)) }
 
-  /// The text, cut so that it and a mark for what is missing take at most some columns.
+  /// Returns the text, cut so that it and a mark for what is missing take at most some columns.
   func truncated(toColumns width: Int, mark: String = "…") -> String {
     guard columns > width else { return String(self) }
     var (text, used) = ("", mark.columns)
@@ -149,7 +149,7 @@ extension StringProtocol {
     return text + mark
   }
 
-  /// The text on lines of at most some columns, broken at spaces; a word that is longer stands alone and whole.
+  /// Returns the text on lines of at most some columns, broken at spaces; a word that is longer stands alone and whole.
   func wrapped(toColumns width: Int) -> [String] {
     var lines: [String] = []
     for word in split(separator: " ") {

@@ -6,9 +6,9 @@ public struct Timeline: Hashable, Sendable {
   public let interval: DateInterval
   /// The zone of the hours and days that are written.
   public let zone: TimeZone
-  /// How many hours a column has.
+  /// The number of hours in a column.
   public let hoursPerColumn: Int
-  /// How many columns there are.
+  /// The number of columns.
   public let columns: Int
 
   /// Cuts a span into as many columns as there is room for, of an hour at least.
@@ -20,7 +20,7 @@ public struct Timeline: Hashable, Sendable {
     columns = (hours + hoursPerColumn - 1) / hoursPerColumn
   }
 
-  /// The mean of each column's values; `nil` where a column has none.
+  /// Returns the mean of each column's values; `nil` where a column has none.
   ///
   /// Values at instants outside the span are left out.
   public func means(of values: [Double?], at instants: [Date]) -> [Double?] {

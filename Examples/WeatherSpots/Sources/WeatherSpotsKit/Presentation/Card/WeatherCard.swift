@@ -95,7 +95,7 @@ public struct WeatherCard: Sendable {
     self.attribution = attribution.map(\.printable)
   }
 
-  /// The card in a style, each line ended.
+  /// Returns the card in a style, each line ended.
   public func text(_ style: CardStyle) -> String {
     let mark = style.isPlain ? "..." : "…"
     var lines = [style.paint(title.truncated(toColumns: style.width, mark: mark), .bold)]

@@ -1,5 +1,7 @@
+public import Astronomy
+
 extension WeatherCode {
-  /// A symbol of the kind of weather, one or two columns wide; nothing in plain text and for codes without words.
+  /// Returns a symbol of the kind of weather, one or two columns wide; nothing in plain text and for codes without words.
   ///
   /// - Parameter isNight: Whether a clear sky shows the Moon.
   public func symbol(isNight: Bool = false, isPlain: Bool = false) -> String {
@@ -19,7 +21,7 @@ extension WeatherCode {
 }
 
 extension MoonPhase {
-  /// The Moon as it looks from a hemisphere, two columns wide.
+  /// Returns the Moon as it looks from a hemisphere, two columns wide.
   public func symbol(isSouthern: Bool) -> String {
     let faces = ["🌑", "🌒", "🌓", "🌔", "🌕", "🌖", "🌗", "🌘"]
     let index = Self.allCases.firstIndex(of: self) ?? 0

@@ -4,17 +4,17 @@ import Foundation
 public struct AlertReport: Encodable, Sendable {
   let id: String
   let summary: String
-  @OrNull var areaName: String?
+  @NullEncoded var areaName: String?
   let source: String
   let severity: String
-  @OrNull var urgency: String?
-  @OrNull var certainty: String?
+  @NullEncoded var urgency: String?
+  @NullEncoded var certainty: String?
   let issued: Date
   let effective: Date
   let expires: Date
-  @OrNull var onset: Date?
-  @OrNull var end: Date?
-  @OrNull var details: URL?
+  @NullEncoded var onset: Date?
+  @NullEncoded var end: Date?
+  @NullEncoded var details: URL?
 
   /// Makes the report of a warning.
   public init(_ alert: WeatherAlert) {

@@ -30,7 +30,7 @@ extension ForecastReport.Hour {
 }
 
 extension ForecastReport.Now {
-  init(_ reading: Reading<CurrentWeather>, _ zone: TimeZone) {
+  init(_ reading: WeatherReading<CurrentWeather>, _ zone: TimeZone) {
     let words = reading.words
     state = words.state
     reason = words.reason
@@ -41,7 +41,7 @@ extension ForecastReport.Now {
 }
 
 extension ForecastReport.Sea {
-  init(_ reading: Reading<MarineForecast>, _ hour: SeaHour?) {
+  init(_ reading: WeatherReading<MarineForecast>, _ hour: SeaHour?) {
     let words = reading.words
     state = words.state
     reason = words.reason
@@ -55,7 +55,7 @@ extension ForecastReport.Sea {
 }
 
 extension ForecastReport.Alerts {
-  init(_ reading: Reading<WeatherAlerts>, _ known: LastKnownAlerts?) {
+  init(_ reading: WeatherReading<WeatherAlerts>, _ known: LastKnownAlerts?) {
     alerts = (reading.value?.alerts ?? []).map(AlertReport.init)
     let words = reading.words
     state = words.state
@@ -66,7 +66,7 @@ extension ForecastReport.Alerts {
 }
 
 extension ForecastReport.Day {
-  /// A day of the provider's own days; what these lack is taken from the hours that are in the day.
+  /// Makes a day of the provider's own days; what these lack is taken from the hours that are in the day.
   init(_ weather: SpotWeather, _ day: LocalDay, _ hours: [WeatherHour]) {
     let row = weather.daily.value?.days.first { $0.day == day }
     let summary = DaySummary(hours, of: day, in: weather.spot.zone)
@@ -88,7 +88,7 @@ extension ForecastReport.Day {
   }
 }
 
-extension Reading {
+extension WeatherReading {
   /// The state in one word or two, and why where that is worth saying.
   var words: (state: String, reason: String?) {
     switch self {

@@ -13,20 +13,20 @@ public struct ForecastReport: Encodable, Sendable {
   let timezone: String
   let provider: String
   /// The conditions of the moment, when the day is today.
-  @OrNull var now: Now?
+  @NullEncoded var now: Now?
   let noon: Hour
-  @OrNull var temperatureMinC: Double?
-  @OrNull var temperatureMaxC: Double?
-  @OrNull var precipitationMm: Double?
-  @OrNull var windMaxKmh: Double?
+  @NullEncoded var temperatureMinC: Double?
+  @NullEncoded var temperatureMaxC: Double?
+  @NullEncoded var precipitationMm: Double?
+  @NullEncoded var windMaxKmh: Double?
   let sea: Sea
-  @OrNull var alerts: Alerts?
+  @NullEncoded var alerts: Alerts?
   /// The asked days, those without data included.
   let days: [Day]
   /// The hours of the asked days, where they were asked for.
-  @OrNull var hours: [Hour]?
+  @NullEncoded var hours: [Hour]?
   /// Sun and moon of each asked day, where they were asked for.
-  @OrNull var astronomy: [AstronomyRow]?
+  @NullEncoded var astronomy: [AstronomyRow]?
   /// "network", "memory" or "disk".
   let origin: String
   let server: String
@@ -35,18 +35,18 @@ public struct ForecastReport: Encodable, Sendable {
   let ageSeconds: Int
   /// Whether the forecast is only the last known one.
   public let stale: Bool
-  /// Why the forecast was not refreshed, in one line.
-  @OrNull public private(set) var problem: String?
+  /// The reason why the forecast was not refreshed, on one line.
+  @NullEncoded public private(set) var problem: String?
   let attribution: [String]
 
   /// The conditions of the moment and their own age.
   struct Now: Encodable {
     /// "available", "no coverage" or "unavailable".
     let state: String
-    @OrNull var reason: String?
-    @OrNull var hour: Hour?
-    @OrNull var ageSeconds: Int?
-    @OrNull var stale: Bool?
+    @NullEncoded var reason: String?
+    @NullEncoded var hour: Hour?
+    @NullEncoded var ageSeconds: Int?
+    @NullEncoded var stale: Bool?
   }
 
   /// One row.
@@ -54,65 +54,65 @@ public struct ForecastReport: Encodable, Sendable {
     let instant: String
     let day: String
     let time: String
-    @OrNull var temperatureC: Double?
-    @OrNull var apparentC: Double?
-    @OrNull var precipitationMm: Double?
-    @OrNull var precipitationPercent: Double?
-    @OrNull var humidityPercent: Double?
-    @OrNull var cloudPercent: Double?
-    @OrNull var pressureHpa: Double?
-    @OrNull var uvIndex: Double?
-    @OrNull var weather: String?
-    @OrNull var weatherCode: Int?
-    @OrNull var windKmh: Double?
-    @OrNull var gustKmh: Double?
-    @OrNull var windFromDegrees: Double?
-    @OrNull var waveM: Double?
-    @OrNull var waveFromDegrees: Double?
-    @OrNull var wavePeriodS: Double?
-    @OrNull var swellM: Double?
-    @OrNull var swellFromDegrees: Double?
-    @OrNull var swellPeriodS: Double?
-    @OrNull var surfaceC: Double?
+    @NullEncoded var temperatureC: Double?
+    @NullEncoded var apparentC: Double?
+    @NullEncoded var precipitationMm: Double?
+    @NullEncoded var precipitationPercent: Double?
+    @NullEncoded var humidityPercent: Double?
+    @NullEncoded var cloudPercent: Double?
+    @NullEncoded var pressureHpa: Double?
+    @NullEncoded var uvIndex: Double?
+    @NullEncoded var weather: String?
+    @NullEncoded var weatherCode: Int?
+    @NullEncoded var windKmh: Double?
+    @NullEncoded var gustKmh: Double?
+    @NullEncoded var windFromDegrees: Double?
+    @NullEncoded var waveM: Double?
+    @NullEncoded var waveFromDegrees: Double?
+    @NullEncoded var wavePeriodS: Double?
+    @NullEncoded var swellM: Double?
+    @NullEncoded var swellFromDegrees: Double?
+    @NullEncoded var swellPeriodS: Double?
+    @NullEncoded var surfaceC: Double?
   }
 
   /// One day.
   struct Day: Encodable {
     let day: String
-    @OrNull var temperatureMinC: Double?
-    @OrNull var temperatureMaxC: Double?
-    @OrNull var precipitationMm: Double?
-    @OrNull var precipitationPercent: Double?
-    @OrNull var windMaxKmh: Double?
-    @OrNull var gustMaxKmh: Double?
-    @OrNull var uvIndexMax: Double?
-    @OrNull var waveMaxM: Double?
-    @OrNull var weather: String?
-    @OrNull var weatherCode: Int?
+    @NullEncoded var temperatureMinC: Double?
+    @NullEncoded var temperatureMaxC: Double?
+    @NullEncoded var precipitationMm: Double?
+    @NullEncoded var precipitationPercent: Double?
+    @NullEncoded var windMaxKmh: Double?
+    @NullEncoded var gustMaxKmh: Double?
+    @NullEncoded var uvIndexMax: Double?
+    @NullEncoded var waveMaxM: Double?
+    @NullEncoded var weather: String?
+    @NullEncoded var weatherCode: Int?
   }
 
   /// The sea at noon, or why there is none.
   struct Sea: Encodable {
     /// "available", "no coverage", "unavailable" or "unsupported".
     let state: String
-    @OrNull var reason: String?
-    @OrNull var waveM: Double?
-    @OrNull var waveFromDegrees: Double?
-    @OrNull var wavePeriodS: Double?
-    @OrNull var surfaceC: Double?
-    @OrNull var ageSeconds: Int?
-    @OrNull var stale: Bool?
+    @NullEncoded var reason: String?
+    @NullEncoded var waveM: Double?
+    @NullEncoded var waveFromDegrees: Double?
+    @NullEncoded var wavePeriodS: Double?
+    @NullEncoded var surfaceC: Double?
+    @NullEncoded var ageSeconds: Int?
+    @NullEncoded var stale: Bool?
   }
 
   /// The warnings in force, or that they are not known.
   struct Alerts: Encodable {
     /// "available", "unavailable" or "unsupported".
     let state: String
-    @OrNull var reason: String?
+    @NullEncoded var reason: String?
     let alerts: [AlertReport]
     /// Those of the last answer, when the present ones are not known.
-    @OrNull var lastKnownAlerts: [AlertReport]?
-    @OrNull var lastKnownAgeSeconds: Int?
+    @NullEncoded var lastKnownAlerts: [AlertReport]?
+    @NullEncoded var lastKnownAgeSeconds: Int?
   }
 
   /// Makes the report of a forecast; `nil` when it has no values for the first day.
@@ -153,7 +153,7 @@ public struct ForecastReport: Encodable, Sendable {
     attribution = weather.attribution + weather.credit
   }
 
-  /// The rows whose instants are in the asked days of the zone.
+  /// Returns the rows whose instants are in the asked days of the zone.
   private static func hours(of weather: SpotWeather, _ hours: [WeatherHour]) -> [WeatherHour] {
     let start = weather.day.interval(in: weather.spot.zone).start
     let end = weather.day.advanced(by: weather.count - 1).interval(in: weather.spot.zone).end

@@ -5,16 +5,16 @@ import Larder
 ///
 /// They are shown as what was known then and never as what is in force.
 public struct LastKnownAlerts: Sendable {
-  /// How far back what was known is worth showing, in seconds.
+  /// The greatest age of warnings that are still shown, in seconds.
   static let horizon: TimeInterval = 48 * 3600
 
   /// Those that have not ended since.
   public let alerts: [WeatherAlert]
-  /// How old the answer is, in seconds.
+  /// The age of the answer, in seconds.
   public let ageSeconds: Int
 
-  init?(_ cache: CachedRepository<Place, WeatherAlerts>, _ place: Place, at now: Date) async {
-    let entry: CachedEntry<Place, WeatherAlerts>?
+  init?(_ cache: CachedRepository<ForecastPlace, WeatherAlerts>, _ place: ForecastPlace, at now: Date) async {
+    let entry: CachedEntry<ForecastPlace, WeatherAlerts>?
     do { entry = try await cache.storage.find(by: place) } catch { return nil }
     guard let entry, let answer = entry.value else { return nil }
     let age = now.timeIntervalSince(entry.fetchedAt)

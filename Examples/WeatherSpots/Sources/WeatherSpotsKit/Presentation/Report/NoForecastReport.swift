@@ -1,7 +1,7 @@
 import Foundation
 
-/// A spot of which there is no forecast, in a list of ``ForecastReport``s: with the same keys, so that a reader of the list need not ask which
-/// there are.
+/// A spot of which there is no forecast, in a list of ``ForecastReport``s: with the same keys, so that a reader of the list need not ask
+/// which there are.
 public struct NoForecastReport: Encodable, Sendable {
   /// The name of the spot.
   public let spot: String

@@ -1,5 +1,5 @@
 /// A value that is written as `null` when there is none, so that the keys of what is written are always the same.
-@propertyWrapper public struct OrNull<Value: Encodable & Sendable>: Encodable, Sendable {
+@propertyWrapper public struct NullEncoded<Value: Encodable & Sendable>: Encodable, Sendable {
   /// The value.
   public var wrappedValue: Value?
 

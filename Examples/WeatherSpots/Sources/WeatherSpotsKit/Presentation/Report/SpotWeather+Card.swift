@@ -2,7 +2,7 @@ import Foundation
 import Larder
 
 extension SpotWeather {
-  /// What a card may have below its lines.
+  /// A part that a card may have below its lines.
   public enum Detail: Sendable {
     /// Every hour's weather.
     case hours
@@ -12,7 +12,7 @@ extension SpotWeather {
     case sky
   }
 
-  /// The weather on a few lines of text: the moment, noon of the first day, a chart, sun and moon, age and credit.
+  /// Returns the weather on a few lines of text: the moment, noon of the first day, a chart, sun and moon, age and credit.
   public func card(_ style: CardStyle, with details: [Detail] = []) -> String {
     let zone = spot.zone
     let rows = hours
@@ -30,9 +30,9 @@ extension SpotWeather {
     return ([card.text(style)] + details.map { text($0, interval, style) }).joined()
   }
 
-  /// The weather of the first day on one line, for a list of spots.
+  /// Returns the weather of the first day on one line, for a list of spots.
   public func line(nameColumns: Int, _ style: CardStyle) -> String {
-    let words = Words(style: style, zone: spot.zone)
+    let words = WeatherText(style: style, zone: spot.zone)
     let summary = DaySummary(hours, of: day, in: spot.zone)
     let waves = summary?.noon.sea?.waveHeight.map { "waves \(style.units.text($0, as: .waveHeight))" }
     let parts = [summary.flatMap(words.range), summary?.noon.words, summary.map(\.noon).flatMap(words.wind), waves].compactMap { $0 }
@@ -41,7 +41,7 @@ extension SpotWeather {
   }
 
   private func lines(_ summary: DaySummary?, _ style: CardStyle) -> [WeatherCard.Detail] {
-    let words = Words(style: style, zone: spot.zone)
+    let words = WeatherText(style: style, zone: spot.zone)
     var lines: [WeatherCard.Detail] = []
     for alert in alerts?.value?.alerts ?? [] {
       lines.append(
@@ -64,7 +64,7 @@ extension SpotWeather {
     return lines
   }
 
-  private func sea(_ noon: SeaHour?, _ words: Words) -> [String] {
+  private func sea(_ noon: SeaHour?, _ words: WeatherText) -> [String] {
     switch marine {
     case .noCoverage: return ["no sea here"]
     case .unsupported: return ["not offered by this provider"]
@@ -75,7 +75,7 @@ extension SpotWeather {
     }
   }
 
-  /// How old the hours are, which are most of what is shown.
+  /// The age of the hours, which are most of what is shown.
   private var age: DataAge? {
     guard let hourly = hourly.cached else { return nil }
     return DataAge(
@@ -84,7 +84,7 @@ extension SpotWeather {
   }
 
   private func text(_ detail: Detail, _ interval: DateInterval, _ style: CardStyle) -> String {
-    let words = Words(style: style, zone: spot.zone)
+    let words = WeatherText(style: style, zone: spot.zone)
     switch detail {
     case .sky: return astronomy.map { $0.text(style) }.joined()
     case .hours, .sea:
@@ -97,7 +97,7 @@ extension SpotWeather {
     }
   }
 
-  /// Who has to be named besides the provider.
+  /// The credits to show besides the provider's.
   var credit: [String] {
     var lines: [String] = []
     if marine.value != nil { lines.append("Waves include data of DWD (https://www.dwd.de/)") }

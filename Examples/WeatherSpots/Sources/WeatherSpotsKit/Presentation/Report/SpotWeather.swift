@@ -10,21 +10,21 @@ public struct SpotWeather: Sendable {
   public let spot: Spot
   /// The first day.
   public let day: LocalDay
-  /// How many days.
+  /// The number of days.
   public let count: Int
   /// The conditions of the moment; `nil` when the first day is not today.
-  public let current: Reading<CurrentWeather>?
+  public let current: WeatherReading<CurrentWeather>?
   /// The hours.
-  public let hourly: Reading<HourlyForecast>
+  public let hourly: WeatherReading<HourlyForecast>
   /// The days.
-  public let daily: Reading<DailyForecast>
+  public let daily: WeatherReading<DailyForecast>
   /// The warnings in force; `nil` when the first day is not today.
-  public let alerts: Reading<WeatherAlerts>?
+  public let alerts: WeatherReading<WeatherAlerts>?
   /// The sea.
-  public let marine: Reading<MarineForecast>
+  public let marine: WeatherReading<MarineForecast>
   /// Sun and moon of each day.
   public let astronomy: [Astronomy]
-  /// Who has to be named.
+  /// The credits to show.
   public let attribution: [String]
   /// The warnings of the last answer, when ``alerts`` are not known now.
   public internal(set) var lastKnownAlerts: LastKnownAlerts?

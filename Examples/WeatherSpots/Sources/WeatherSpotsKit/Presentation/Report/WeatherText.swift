@@ -2,19 +2,19 @@ import Foundation
 import Larder
 
 /// Values of the weather in words, in the units of a style.
-struct Words: Sendable {
+struct WeatherText: Sendable {
   let style: CardStyle
   let zone: TimeZone
 
-  /// The weather of a moment in the fewest words.
+  /// Returns the weather of a moment in the fewest words.
   func brief(_ hour: WeatherHour) -> [String] { [temperature(hour), apparent(hour), hour.words, wind(hour)].compactMap { $0 } }
 
-  /// The weather of an hour whose kind is said elsewhere.
+  /// Returns the weather of an hour whose kind is said elsewhere.
   func numbers(_ hour: WeatherHour) -> [String] {
     [temperature(hour), apparent(hour), wind(hour), gusts(hour), chance(hour)].compactMap { $0 }
   }
 
-  /// An hour's weather; what is not known is left out.
+  /// Returns an hour's weather; what is not known is left out.
   func parts(_ hour: WeatherHour) -> [String] {
     let rain = hour.precipitationMillimeters == 0 ? nil : hour.precipitation
     let parts = [
@@ -28,7 +28,7 @@ struct Words: Sendable {
   private func gusts(_ hour: WeatherHour) -> String? { hour.gust.map { "gusts \(style.units.number($0, as: .windSpeed))" } }
   private func chance(_ hour: WeatherHour) -> String? { hour.precipitationPercent.map { "\($0.text(decimals: 0)) % likely" } }
 
-  /// An hour's sea in the fewest words.
+  /// Returns an hour's sea in the fewest words.
   func brief(_ sea: SeaHour) -> [String] { [waves(sea), water(sea)].compactMap { $0 } }
 
   private func waves(_ sea: SeaHour) -> String? {
@@ -39,7 +39,7 @@ struct Words: Sendable {
 
   private func water(_ sea: SeaHour) -> String? { sea.surfaceTemperature.map { "water \(text($0, .temperature))" } }
 
-  /// An hour's sea.
+  /// Returns an hour's sea.
   func parts(_ sea: SeaHour) -> [String] {
     let swell = sea.swellMeters.map { meters in
       "swell \(text(Measurement(value: meters, unit: UnitLength.meters), .waveHeight))"
@@ -48,8 +48,8 @@ struct Words: Sendable {
     return [waves(sea), swell, water(sea)].compactMap { $0 }
   }
 
-  /// Returns what a reading says, with its age where it is old, or why it says nothing.
-  func parts<Value>(_ reading: Reading<Value>, _ words: (Value) -> [String]) -> [String] {
+  /// Returns the words of a reading, with its age where it is stale, or the reason why there are no data.
+  func parts<Value>(_ reading: WeatherReading<Value>, _ words: (Value) -> [String]) -> [String] {
     switch reading {
     case .available(let cached):
       words(cached.value) + (reading.isStale == true ? ["STALE: \(ForecastReport.words(forAge: reading.ageSeconds ?? 0))"] : [])
@@ -59,7 +59,7 @@ struct Words: Sendable {
     }
   }
 
-  /// A day on one line.
+  /// Returns a day on one line.
   func line(_ day: ForecastReport.Day, _ date: LocalDay) -> WeatherCard.Detail {
     let rain = day.precipitationMm.map { text(Measurement(value: $0, unit: UnitLength.millimeters), .precipitation) }
     let wind = day.windMaxKmh.map { "wind up to \(text(Measurement(value: $0, unit: UnitSpeed.kilometersPerHour), .windSpeed))" }
@@ -70,7 +70,7 @@ struct Words: Sendable {
     return .init(date.shortName, parts.isEmpty ? ["no data"] : parts)
   }
 
-  /// The temperatures of a day.
+  /// Returns the temperatures of a day.
   func range(_ summary: DaySummary) -> String? { summary.temperatureCelsius.map(range) }
 
   private func range(_ celsius: ClosedRange<Double>) -> String {
@@ -80,7 +80,7 @@ struct Words: Sendable {
     return style.text(numbers.joined(separator: " to "), style.units.symbol(of: Quantity<UnitTemperature>.temperature))
   }
 
-  /// The wind and where it comes from.
+  /// Returns the wind and where it comes from.
   func wind(_ hour: WeatherHour) -> String? { hour.wind.map { text($0, .windSpeed) + from(hour.windDegrees) } }
 
   private func from(_ degrees: Double?) -> String { degrees.map { " from \(ForecastReport.compass($0))" } ?? "" }
@@ -118,7 +118,7 @@ extension ForecastReport {
     }
   }
 
-  /// One of sixteen points of the compass.
+  /// Returns one of sixteen points of the compass.
   static func compass(_ degrees: Double) -> String {
     let names = ["N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW"]
     let index = Int((degrees.truncatingRemainder(dividingBy: 360) + 360) / 22.5 + 0.5) % 16

@@ -12,27 +12,27 @@ public enum UnitSystem: String, CaseIterable, Sendable, Codable {
   /// Degrees Fahrenheit, miles per hour, inches, feet, inches of mercury.
   case imperial
 
-  /// A value in this system's unit; one that is in it already is not touched.
+  /// Returns a value in this system's unit; one that is in it already is not touched.
   public func value<Dimension>(_ measurement: Measurement<Dimension>, as quantity: Quantity<Dimension>) -> Double {
     let unit = quantity.scale(in: self).unit
     return (measurement.unit == unit ? measurement.value : measurement.converted(to: unit).value).withoutNegativeZero
   }
 
-  /// A value as a number in this system's unit, with as many decimals as are worth reading; never "-0".
+  /// Returns a value as a number in this system's unit, with as many decimals as are worth reading; never "-0".
   public func number<Dimension>(_ measurement: Measurement<Dimension>, as quantity: Quantity<Dimension>) -> String {
     value(measurement, as: quantity).text(decimals: quantity.scale(in: self).decimals)
   }
 
-  /// A value with its unit, such as 21.5 °C or 71 °F.
+  /// Returns a value with its unit, such as 21.5 °C or 71 °F.
   public func text<Dimension>(_ measurement: Measurement<Dimension>, as quantity: Quantity<Dimension>) -> String {
     "\(number(measurement, as: quantity)) \(symbol(of: quantity))"
   }
 
-  /// The unit of a quantity, such as km/h.
+  /// Returns the unit of a quantity, such as km/h.
   public func symbol<Dimension>(of quantity: Quantity<Dimension>) -> String { quantity.scale(in: self).unit.symbol }
 }
 
-/// What is measured, and how each system shows it.
+/// A measured quantity and its form in each system of units.
 public struct Quantity<Dimension: Foundation.Dimension> {
   /// A unit, and the decimals worth reading in it.
   struct Scale {
@@ -76,6 +76,6 @@ extension Quantity where Dimension == UnitLength {
   public static var precipitation: Self { Self(.millimeters, 1, .inches, 2) }
   /// Waves: m or ft, with a decimal.
   public static var waveHeight: Self { Self(.meters, 1, .feet, 1) }
-  /// What lies between places: km or mi, with a decimal.
+  /// The distance of two places: km or mi, with a decimal.
   public static var distance: Self { Self(.kilometers, 1, .miles, 1) }
 }

@@ -3,7 +3,7 @@ public import Foundation
 extension WeatherHour {
   /// The air temperature two metres above the ground.
   public var temperature: Measurement<UnitTemperature>? { temperatureCelsius.map { Measurement(value: $0, unit: .celsius) } }
-  /// What it feels like.
+  /// The apparent temperature.
   public var apparentTemperature: Measurement<UnitTemperature>? { apparentCelsius.map { Measurement(value: $0, unit: .celsius) } }
   /// Rain, showers and snow of the hour before, as water.
   public var precipitation: Measurement<UnitLength>? { precipitationMillimeters.map { Measurement(value: $0, unit: .millimeters) } }
@@ -11,7 +11,7 @@ extension WeatherHour {
   public var wind: Measurement<UnitSpeed>? { windKilometersPerHour.map { Measurement(value: $0, unit: .kilometersPerHour) } }
   /// The strongest gust of the hour before.
   public var gust: Measurement<UnitSpeed>? { gustKilometersPerHour.map { Measurement(value: $0, unit: .kilometersPerHour) } }
-  /// Where the wind comes from, clockwise from north.
+  /// The direction that the wind comes from, clockwise from north.
   public var windDirection: Measurement<UnitAngle>? { windDegrees.map { Measurement(value: $0, unit: .degrees) } }
 }
 
@@ -20,7 +20,7 @@ extension SeaHour {
   public var waveHeight: Measurement<UnitLength>? { waveMeters.map { Measurement(value: $0, unit: .meters) } }
   /// The time from wave to wave.
   public var wavePeriod: Measurement<UnitDuration>? { wavePeriodSeconds.map { Measurement(value: $0, unit: .seconds) } }
-  /// Where the waves come from, clockwise from north.
+  /// The direction that the waves come from, clockwise from north.
   public var waveDirection: Measurement<UnitAngle>? { waveDegrees.map { Measurement(value: $0, unit: .degrees) } }
   /// The temperature of the water's surface.
   public var surfaceTemperature: Measurement<UnitTemperature>? { surfaceCelsius.map { Measurement(value: $0, unit: .celsius) } }

@@ -18,14 +18,14 @@ extension OpenMeteoProvider: SeveralPlacesProvider {}
 
 /// Asks for the places that wait in one call, up to a number of them.
 ///
-/// A few calls run at a time, whatever they hold, as requests otherwise do. What comes while all of them run waits, and goes with the next
-/// one that is free: one call for those of the same service, kinds of data and days. So nothing waits for company, and the more there is to ask
-/// the fewer calls it takes.
+/// A few calls run at a time, whatever they hold, as requests otherwise do. What comes while all of them run waits, and goes with the
+/// next one that is free: one call for those of the same service, kinds of data and days. So nothing waits for company, and the more
+/// there is to ask the fewer calls it takes.
 ///
-/// A call for several that fails says nothing of each: they are asked for again one by one, and with them all that the service is still to be
-/// asked. After as many failures in a row as open a breaker, or when the service asks for more than half a minute, what waits for it fails
-/// without being asked, as behind a breaker. Quotas count places, so they are the caller's; what is asked again here is charged to
-/// ``ProviderLimits`` once more.
+/// A call for several that fails says nothing of each: they are asked for again one by one, and with them all that the service is still
+/// to be asked. After as many failures in a row as open a breaker, or when the service asks for more than half a minute, what waits for
+/// it fails without being asked, as behind a breaker. Quotas count places, so they are the caller's; what is asked again here is charged
+/// to ``ProviderLimits`` once more.
 public final class GatheringProvider: ForecastProvider {
   /// How many places one call asks for at most: the service takes a thousand; of these the URL has some 2 kB and the answer some 700.
   public static let placesPerCall = 25
@@ -69,7 +69,7 @@ public final class GatheringProvider: ForecastProvider {
   /// As the other's, for one place.
   public func weight(of request: ProviderRequest) -> Double { provider.weight(of: request) }
   /// As the other's.
-  public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> {
+  public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
     try await provider.availability(at: place)
   }
 
@@ -131,8 +131,8 @@ public final class GatheringProvider: ForecastProvider {
 extension ProviderError {
   /// Whether a call for several places that failed so may do better for one of them.
   ///
-  /// A provider asks by itself again for each place that it was refused. A limit of requests is no reason to make more of them, and neither is
-  /// a service that asks for time.
+  /// A provider asks by itself again for each place that it was refused. A limit of requests is no reason to make more of them, and
+  /// neither is a service that asks for time.
   var mayBeOfOnePlace: Bool {
     switch self {
     case .network(.cancelled), .rateLimited, .serviceFailed(_, .some), .notAsked: false

@@ -40,7 +40,7 @@ struct GatheringQueue {
     return last
   }
 
-  /// The members of the next call, if one more may run.
+  /// Returns the members of the next call, if one more may run.
   mutating func nextCall(atATime limit: Int, places: Int) -> (id: Int, members: [Waiter])? {
     guard calls.count < limit, let first = waiting.first else { return nil }
     var members = [waiting.removeFirst()]

@@ -22,7 +22,7 @@ public struct FoundPlace: Codable, Hashable, Sendable {
   public var countryCode: String?
   /// The region in the country.
   public var region: String?
-  /// How many people live there.
+  /// The number of inhabitants.
   public var population: Int?
   /// Its number at GeoNames.
   public var geonameID: Int
@@ -34,13 +34,13 @@ public struct Geocoding: Sendable {
   public struct Question: Hashable, Codable, Sendable {
     /// The beginning of a name, at least two characters.
     public var name: String
-    /// How many at most, 1 to 100.
+    /// The number of places to return at most, 1 to 100.
     public var count: Int
     /// The language of the answer, such as en.
     public var language: String
     /// Only places of this country (ISO 3166), or everywhere.
     public var country: String
-    /// Which server is asked, when it is not Open-Meteo's: what one has found is not another's.
+    /// The server, unless it is Open-Meteo's: the answers of one server are not shown as those of another.
     var server: String?
 
     /// Makes a question.
@@ -59,18 +59,18 @@ public struct Geocoding: Sendable {
 
   /// A cell, and which server is asked when it is not Open-Meteo's.
   struct ZoneKey: Hashable, Codable, Sendable {
-    let cell: Cell
+    let cell: GridCell
     let server: String?
 
     private enum CodingKeys: CodingKey { case row, column, server }
 
-    init(_ cell: Cell, server: String?) {
+    init(_ cell: GridCell, server: String?) {
       self.cell = cell
       self.server = server
     }
 
     init(from decoder: any Decoder) throws {
-      cell = try Cell(from: decoder)
+      cell = try GridCell(from: decoder)
       server = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent(String.self, forKey: .server)
     }
 
@@ -104,7 +104,7 @@ public struct Geocoding: Sendable {
       retry: retry, clock: clock, source: zoneSource.limited(by: limits.of("forecast")))
   }
 
-  /// The places that a name finds, the most likely first; fresh for thirty days.
+  /// Returns the places that a name finds, the most likely first; fresh for thirty days.
   ///
   /// - Throws: ``ProviderError``, `CacheError` but never for "there is none", which is an empty list.
   public func places(_ question: Question, policy: FetchPolicy = .cacheFirst) async throws -> Cached<[FoundPlace]> {
@@ -115,8 +115,10 @@ public struct Geocoding: Sendable {
     }
   }
 
-  /// The zone that a point lies in.
+  /// Returns the zone that a point lies in.
   ///
   /// - Throws: ``ProviderError``, `CacheError`.
-  public func zone(of point: Coordinate) async throws -> String { try await zones.value(for: ZoneKey(Cell(point), server: origin)).value }
+  public func zone(of point: Coordinate) async throws -> String {
+    try await zones.value(for: ZoneKey(GridCell(point), server: origin)).value
+  }
 }

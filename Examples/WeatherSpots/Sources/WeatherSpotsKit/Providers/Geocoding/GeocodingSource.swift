@@ -89,7 +89,7 @@ struct ZoneSource: RemoteSource {
 }
 
 extension HostStates? {
-  /// One GET and what is read from it, with a failure as an error of a provider, if the host may be asked.
+  /// Sends one GET, if its host may be asked, and reads the answer; a failure is an error of a provider.
   fileprivate func get<Answer>(
     _ url: URL, _ transport: any Transport, timeout: Duration, _ read: (TransportResponse) throws(ProviderError) -> Answer
   ) async throws -> Answer {

@@ -52,11 +52,11 @@ public struct OpenMeteoProvider: ForecastProvider {
   public var needsCountry: Bool { false }
 
   /// Everything but warnings, and the sea everywhere: whether a place has one, only asking tells.
-  public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> {
+  public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
     [.current, .hourly, .daily, .marine, .astronomy]
   }
 
-  /// The service of the weather or that of the sea.
+  /// Returns the service of the weather or that of the sea.
   public func service(of dataset: WeatherDataset) -> String? {
     switch dataset {
     case .current, .hourly, .daily: "forecast"

@@ -5,7 +5,7 @@ struct OpenMeteoQuery {
   let url: URL
   let weight: Double
 
-  /// The places of a request share everything but the place.
+  /// Makes the query of requests that differ in nothing but the place.
   init(
     _ servers: OpenMeteoServers, _ server: URL, _ path: String, _ requests: [ProviderRequest], sections: [(String, [String])],
     today: LocalDay, metric: [String]
@@ -38,7 +38,7 @@ struct OpenMeteoQuery {
     weight = Double(requests.count) * max(1, tens, tens * Double(days) / 14)
   }
 
-  /// A day more at both ends holds the wanted days of every zone; the service knows 16 days and refuses a request for more.
+  /// Returns the days to request: one more at both ends holds the wanted days of every zone; the service refuses more than 16.
   private static func range(_ request: ProviderRequest, today: LocalDay) -> (LocalDay, LocalDay) {
     let (start, end) = (request.day.advanced(by: -1), request.day.advanced(by: request.days))
     return (start, max(min(end, today.advanced(by: 15)), request.day))

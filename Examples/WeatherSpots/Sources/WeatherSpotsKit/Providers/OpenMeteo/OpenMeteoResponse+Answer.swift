@@ -1,7 +1,7 @@
 import Foundation
 
 extension OpenMeteoResponse {
-  /// The kinds of data of the weather's host; a unit that is wrong in one of them does not spoil the others.
+  /// Returns the kinds of data of the weather's host; a unit that is wrong in one of them does not spoil the others.
   func answer(to asked: Set<WeatherDataset>, in zone: TimeZone, _ provenance: Provenance) -> ProviderAnswer {
     var answer = ProviderAnswer()
     if asked.contains(.current) { answer.current = part { () throws(ProviderError) in try currentWeather(provenance) } }
@@ -10,7 +10,7 @@ extension OpenMeteoResponse {
     return answer
   }
 
-  /// The sea.
+  /// Returns the sea.
   ///
   /// Inland it is empty, which a failure of the service's model may make it too: that is believed for a shorter time.
   func marineAnswer(_ provenance: Provenance) -> ProviderAnswer {

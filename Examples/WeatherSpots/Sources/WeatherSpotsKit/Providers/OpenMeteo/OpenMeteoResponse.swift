@@ -1,6 +1,6 @@
 import Foundation
 
-/// What Open-Meteo answers for one place: its sections as tables over instants.
+/// The answer of Open-Meteo for one place: its sections as tables over instants.
 public struct OpenMeteoResponse: Sendable {
   /// One row, of the moment of the request.
   public let current: OpenMeteoTable
@@ -92,7 +92,7 @@ extension OpenMeteoResponse {
     return .malformed("not the expected JSON")
   }
 
-  /// Whether a text ends inside an object, an array or a string.
+  /// Returns whether a text ends inside an object, an array or a string.
   private static func isUnclosed(_ body: Data) -> Bool {
     var (depth, inString, escaped) = (0, false, false)
     for byte in body {

@@ -1,11 +1,11 @@
 public import Foundation
 
-/// Where the services of Open-Meteo are.
+/// The URLs of Open-Meteo's services.
 public struct OpenMeteoServers: Sendable {
   let forecast: URL
   let marine: URL
   let geocoding: URL
-  /// Which server it is, when it is not one of Open-Meteo's.
+  /// The origin of the server, unless it is one of Open-Meteo's.
   let origin: String?
   /// The key of a customer, which is in every request to a server that may have it, and nowhere else.
   let apiKey: String?
@@ -51,14 +51,14 @@ public struct OpenMeteoServers: Sendable {
     return "\(url.scheme?.lowercased() ?? "http")://\(HostStates.host(url).lowercased())\(path)"
   }
 
-  /// Whether a server may have the key: Open-Meteo's own, unread by others on the way, and one on this machine, for tests.
+  /// Returns whether a server may have the key: Open-Meteo's own, unread by others on the way, and one on this machine, for tests.
   static func mayHaveKey(_ server: URL) -> Bool {
     guard let host = server.host()?.lowercased().trimmingCharacters(in: ["[", "]"]) else { return false }
     if host == "localhost" || host == "::1" || host.wholeMatch(of: /127(\.[0-9]{1,3}){3}/) != nil { return true }
     return server.scheme?.lowercased() == "https" && host.wholeMatch(of: /([a-z0-9-]+\.)*open-meteo\.com/) != nil
   }
 
-  /// A URL of a service, with the key where there is one and the server may have it.
+  /// Returns a URL of a service, with the key where there is one and the server may have it.
   func url(_ server: URL, _ path: String, _ items: [(String, String)]) -> URL {
     let key = Self.mayHaveKey(server) ? apiKey : nil
     let all = items + (key.map { [("apikey", $0)] } ?? [])

@@ -39,7 +39,7 @@ public struct OpenMeteoTable: Sendable {
     return instants
   }
 
-  /// The values of a variable, `nil` where there are none.
+  /// Returns the values of a variable, `nil` where there are none.
   ///
   /// - Throws: ``ProviderError/unexpectedUnit(column:unit:)`` rather than showing knots as kilometres per hour.
   public func column(_ name: String, unit: String) throws(ProviderError) -> [Double?] {

@@ -21,8 +21,8 @@ public struct RecordedProvider: ForecastProvider {
   public var attribution: [String] { provider.attribution }
   /// No.
   public var needsCountry: Bool { false }
-  /// Returns what was recorded.
-  public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> {
+  /// Returns the recorded kinds of data.
+  public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
     try await provider.availability(at: place)
   }
   /// As Open-Meteo.

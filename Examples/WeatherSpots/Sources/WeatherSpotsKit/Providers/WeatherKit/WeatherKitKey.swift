@@ -4,7 +4,7 @@
 import Crypto
 public import Foundation
 
-/// Who signs requests to WeatherKit: a private key of an Apple developer team.
+/// The private key of an Apple developer team, which signs requests to WeatherKit.
 public struct WeatherKitKey: Sendable {
   /// The ten characters that Apple calls the key.
   let keyID: String
@@ -55,7 +55,7 @@ public struct WeatherKitKey: Sendable {
     }
   }
 
-  /// What tells this key from others, and nothing that could be used: a hash of its public half.
+  /// The fingerprint of the key, a hash of its public half.
   var fingerprint: String {
     SHA256.hash(data: key.publicKey.rawRepresentation).prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }

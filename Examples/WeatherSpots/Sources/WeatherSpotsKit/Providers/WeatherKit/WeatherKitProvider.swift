@@ -15,8 +15,8 @@ public struct WeatherKitProvider: ForecastProvider {
 
   /// Makes a provider.
   ///
-  /// A key that is refused, by two tokens one after the other, is not tried again for fifteen minutes; with `hosts` of a store by later runs
-  /// neither.
+  /// A key that is refused, by two tokens one after the other, is not tried again for fifteen minutes; with `hosts` of a store by later
+  /// runs neither.
   /// - Parameters:
   ///   - key: Who asks.
   ///   - server: Who is asked.
@@ -51,7 +51,7 @@ public struct WeatherKitProvider: ForecastProvider {
   /// Yes: warnings are a country's.
   public var needsCountry: Bool { true }
 
-  /// All on one service; it knows no sea.
+  /// Returns the one service, or `nil` for the sea, which it does not have.
   public func service(of dataset: WeatherDataset) -> String? {
     switch dataset {
     case .current, .hourly, .daily, .alerts: "weather"
@@ -59,11 +59,11 @@ public struct WeatherKitProvider: ForecastProvider {
     }
   }
 
-  /// Each request is one of the month's 500,000.
+  /// Returns 1: each request counts as one of the month's 500,000.
   public func weight(of request: ProviderRequest) -> Double { 1 }
 
   /// Asks which data sets there are for a place.
-  public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> {
+  public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
     let items = place.country.isEmpty ? [] : [URLQueryItem(name: "country", value: place.country)]
     let response = try await get("/api/v1/availability/\(Self.path(place))", items)
     do {
@@ -72,7 +72,7 @@ public struct WeatherKitProvider: ForecastProvider {
     } catch { throw .malformed("the availability is not a list of names") }
   }
 
-  /// The credit as the service words it: the name of the service, and its marks as URLs.
+  /// Returns the credit as the service words it: the name of the service, and its marks as URLs.
   public func attributionMarks() async throws(ProviderError) -> WeatherKitAttribution {
     let response = try await send("/attribution/\(language)", [], headers: [:])
     guard response.status == 200 else { throw WeatherKitResponse.error(response, at: now()) }
@@ -108,7 +108,7 @@ public struct WeatherKitProvider: ForecastProvider {
     return items
   }
 
-  /// A signed request.
+  /// Returns a signed request.
   ///
   /// A token that is refused is renewed once for all who have used it; when that is refused too, nobody asks any more.
   private func get(_ path: String, _ items: [URLQueryItem]) async throws(ProviderError) -> TransportResponse {
@@ -166,7 +166,7 @@ public struct WeatherKitProvider: ForecastProvider {
     do throws(TransportError) { return try await transport.get(request) } catch { throw .network(error) }
   }
 
-  private static func path(_ place: Place) -> String {
+  private static func path(_ place: ForecastPlace) -> String {
     "\(place.cell.center.latitude.text(decimals: 5))/\(place.cell.center.longitude.text(decimals: 5))"
   }
 

@@ -1,7 +1,7 @@
 import Foundation
 
 extension WeatherKitResponse {
-  /// The asked data sets; one that is asked for and not there is not offered at this place.
+  /// Returns the asked data sets; one that is asked for and not there is not offered at this place.
   func answer(to asked: Set<WeatherDataset>, in zone: TimeZone, _ provenance: Provenance) -> ProviderAnswer {
     var answer = ProviderAnswer()
     if asked.contains(.current) {
@@ -40,7 +40,8 @@ extension WeatherKitResponse {
     return .success(.here(make(wire), until: metadata.expireTime))
   }
 
-  /// An hour's precipitation falls in the hour that begins with it, whereas rows here have that of the hour before: so it moves one row on.
+  /// Returns the rows, each with the precipitation of the hour before it; WeatherKit gives that of the hour that follows, so it moves
+  /// on by one row.
   private static func hours(_ wire: [Hour]) -> [WeatherHour] {
     let amounts = Dictionary(wire.map { ($0.forecastStart + 3600, $0.precipitationAmount) }, uniquingKeysWith: { first, _ in first })
     return wire.map { hour in
@@ -114,13 +115,13 @@ extension WeatherKitResponse.Alert {
   }
 }
 
-/// A part of one as a percentage, without the digits that the multiplication adds.
+/// Returns a part of one as a percentage, without the digits that the multiplication adds.
 private func percent(_ part: Double) -> Double { (part * 100).rounded(decimals: 6) }
 
 /// Text of a service without what could move a terminal's cursor.
 private func shown(_ text: String) -> String { String(text.map { $0.isNewline ? " " : $0 }.filter { $0 >= " " && $0 != "\u{7F}" }) }
 
-/// The words of a code such as MostlyClear; new ones are readable too.
+/// Returns the words of a code such as MostlyClear; new ones are readable too.
 private func conditionWords(_ code: String) -> String {
   var words = ""
   for character in shown(code) {

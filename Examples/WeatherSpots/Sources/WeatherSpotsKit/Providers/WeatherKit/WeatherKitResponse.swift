@@ -1,6 +1,6 @@
 import Foundation
 
-/// What WeatherKit answers: the data sets that were asked for and that it has.
+/// The answer of WeatherKit: the data sets that were requested and that it has.
 ///
 /// Each data set is read for itself: one with a gap does not sink the others, and says what it lacks.
 struct WeatherKitResponse: Decodable {
@@ -33,7 +33,7 @@ struct WeatherKitResponse: Decodable {
     weatherAlerts = dataSet(.weatherAlerts)
   }
 
-  /// Returns what a data set lacks, such as "forecastHourly.hours[3].forecastStart is missing"; nothing of what it has.
+  /// Returns a description of a missing field, such as "forecastHourly.hours[3].forecastStart is missing", without any value.
   private static func words(_ error: any Error) -> String {
     func name(_ path: [any CodingKey]) -> String {
       path.reduce("") { $0 + ($1.intValue.map { "[\($0)]" } ?? ($0.isEmpty ? "" : ".") + $1.stringValue) }
@@ -147,7 +147,7 @@ struct WeatherKitResponse: Decodable {
     }
   }
 
-  /// Returns what a status other than 200 means.
+  /// Returns the error that a status other than 200 means.
   static func error(_ response: TransportResponse, at now: Date) -> ProviderError {
     let body: ErrorBody?
     do { body = try JSONDecoder().decode(ErrorBody.self, from: response.body) } catch { body = nil }

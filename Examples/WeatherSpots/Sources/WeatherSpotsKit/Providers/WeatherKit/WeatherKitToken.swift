@@ -5,10 +5,10 @@ import Larder
 struct WeatherKitToken: Sendable, Hashable {
   /// The token as it stands in the header Authorization.
   let text: String
-  /// When it is not accepted any more.
+  /// The time from which the token is refused.
   let expires: Date
 
-  /// How long a token holds: the half of an hour, of which requests use all but the last minute.
+  /// The lifetime of a token: half an hour, of which requests use all but the last minute.
   static let lifetime: TimeInterval = 1800
   /// A service whose clock is behind would refuse a token of its future.
   static let skew: TimeInterval = 60
@@ -44,7 +44,7 @@ extension WeatherKitToken: CustomStringConvertible {
 /// A token that was refused is replaced by one more, which one request tries while all others wait for what comes of it. If that is refused
 /// too, the key is: nobody asks with it for fifteen minutes, later runs included.
 actor WeatherKitTokens {
-  /// How long a key that was refused is not tried again.
+  /// The time for which a refused key is not tried again.
   static let refusalLifetime = Duration.seconds(900)
 
   private let key: WeatherKitKey
@@ -54,7 +54,7 @@ actor WeatherKitTokens {
   private var token: WeatherKitToken?
   private var isTrying = false
   private var waiters: [CheckedContinuation<Void, Never>] = []
-  /// How many were signed.
+  /// The number of tokens that were signed.
   private(set) var signedCount = 0
 
   init(
@@ -66,7 +66,7 @@ actor WeatherKitTokens {
     id = "key \(key.keyID) \(key.teamID) \(key.serviceID) \(key.fingerprint) at \(HostStates.host(server))"
   }
 
-  /// The token to use now.
+  /// Returns the token to use now.
   ///
   /// - Throws: ``ProviderError/notAsked(_:wait:)`` while the key is taken for refused.
   func current() async throws(ProviderError) -> WeatherKitToken {
@@ -78,7 +78,7 @@ actor WeatherKitTokens {
     return try sign()
   }
 
-  /// A token other than one that was refused.
+  /// Returns a token other than one that was refused.
   ///
   /// - Returns: The token, and whether the caller is the one who tries it; then it must call ``endTrial(refusal:)``.
   /// - Throws: ``ProviderError/notAsked(_:wait:)`` when the key was refused meanwhile.

@@ -16,7 +16,7 @@ struct AlertsList: AsyncParsableCommand {
     help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
   var now: Date?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
@@ -61,10 +61,10 @@ struct AlertsList: AsyncParsableCommand {
     let cluster: String
     let spots: [String]
     let current: Bool
-    @OrNull var checkedAt: String?
-    @OrNull var ageSeconds: Int?
+    @NullEncoded var checkedAt: String?
+    @NullEncoded var ageSeconds: Int?
     let calls: Int
-    @OrNull var problem: String?
+    @NullEncoded var problem: String?
     let alerts: [AlertReport]
 
     /// The warnings as text.
@@ -94,10 +94,10 @@ struct AlertsList: AsyncParsableCommand {
   }
 }
 
-/// A number and what it counts, such as 2 clusters.
+/// Returns a number and what it counts, such as 2 clusters.
 func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
-/// An age in words, such as 12 min.
+/// Returns an age in words, such as 12 min.
 func ageText(seconds: Int) -> String {
   switch seconds {
   case ..<120: "\(max(seconds, 0)) s"

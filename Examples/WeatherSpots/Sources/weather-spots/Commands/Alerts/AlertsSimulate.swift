@@ -25,7 +25,7 @@ struct AlertsSimulate: AsyncParsableCommand {
   @Option(help: ArgumentHelp("How often a cluster is asked for.", valueName: "minutes"))
   var every = 15
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard (1...1_000_000).contains(watchers) else { throw ValidationError("--watchers takes 1 to 1000000.") }

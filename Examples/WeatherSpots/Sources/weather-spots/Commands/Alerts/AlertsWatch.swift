@@ -37,7 +37,7 @@ struct AlertsWatch: AsyncParsableCommand {
   var callsPerDay = 10_000
 
   @OptionGroup var options: ProviderOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard (1...1440).contains(every) else { throw ValidationError("--every takes 1 to 1440 minutes.") }
@@ -50,7 +50,7 @@ struct AlertsWatch: AsyncParsableCommand {
 
   func run() async throws {
     try await reportingFailures {
-      let ending = once ? nil : Ending()
+      let ending = once ? nil : TerminationSignals()
       let store = try globals.file(creating: false)
       // A mistake is told before the store is opened.
       _ = try source(nil)
@@ -74,7 +74,7 @@ struct AlertsWatch: AsyncParsableCommand {
     }
   }
 
-  /// The spots that are meant, for each place that notices go to.
+  /// Returns the spots that are meant, for each place that notices go to.
   private func watchers(_ storage: SpotStore) async throws -> [Watcher] {
     var spots: [String: Spot] = [:]
     if names.isEmpty {
@@ -129,7 +129,7 @@ struct AlertsWatch: AsyncParsableCommand {
 }
 
 extension RoundReport {
-  /// What was done, on one line.
+  /// A summary of the round, on one line.
   fileprivate var text: String {
     let asked = "asked \(counted(calls, "time")) for \(counted(watchers, "place")) in \(counted(clusters, "cluster"))"
     var parts = [asked, counted(queued, "new notice"), "\(delivered) handed over"]

@@ -23,7 +23,7 @@ struct AstronomyCommand: AsyncParsableCommand {
   var date: LocalDay?
 
   @OptionGroup var textOptions: TextOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {

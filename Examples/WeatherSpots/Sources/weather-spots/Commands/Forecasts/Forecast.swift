@@ -63,7 +63,7 @@ struct Forecast: AsyncParsableCommand {
 
   @OptionGroup var textOptions: TextOptions
   @OptionGroup var options: ProviderOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard all != (name != nil) else { throw ValidationError("Give a name, a point LAT,LON, or --all.") }
@@ -115,7 +115,7 @@ struct Forecast: AsyncParsableCommand {
 }
 
 extension Failure {
-  /// Why there is nothing to show.
+  /// Makes the reason why there is nothing to show.
   ///
   /// - Parameter age: How old what is stored is.
   init(noForecast weather: SpotWeather, age: Duration? = nil) {

@@ -19,7 +19,7 @@ struct Widget: AsyncParsableCommand {
   var now: Date?
 
   @OptionGroup var textOptions: TextOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {

@@ -25,7 +25,7 @@ struct Icon: AsyncParsableCommand {
   var output: String?
 
   @OptionGroup var options: ProviderOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard zone.map({ TimeZone.named($0) != nil }) ?? true else { throw ValidationError("--zone takes a zone such as Europe/Paris.") }
@@ -54,7 +54,7 @@ struct Icon: AsyncParsableCommand {
     return template
   }
 
-  /// The kind of weather of the moment, or else of the nearest hour.
+  /// Returns the kind of weather of the moment, or else of the nearest hour.
   private func weather(of spot: Spot, _ service: WeatherService) async throws -> Weather {
     let (current, hourly) = try await service.weather(for: spot, policy: options.fetchPolicy, including: .current, .hourly)
     if let cached = current.cached, let code = cached.value.conditions.code { return Weather(code, cached, current.problem) }

@@ -24,7 +24,7 @@ struct Photo: AsyncParsableCommand {
   @Option(help: ArgumentHelp("How long to wait for the photo.", valueName: "seconds"))
   var timeout = 30.0
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
@@ -85,8 +85,8 @@ extension LoadedImage.Origin {
   }
 }
 
-extension Globals {
-  /// The directory of the images: beside the store.
+extension GlobalOptions {
+  /// Returns the directory of the images: beside the store.
   private func imageDirectory() throws -> URL {
     let file = try file(creating: false)
     return file.deletingLastPathComponent().appending(path: file.lastPathComponent + "-images", directoryHint: .isDirectory)

@@ -16,7 +16,7 @@ struct Photos: AsyncParsableCommand {
   @Argument(help: ArgumentHelp("What to do instead of listing: clear.", valueName: "action"))
   var action: Action?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {

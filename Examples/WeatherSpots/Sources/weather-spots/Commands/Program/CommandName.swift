@@ -4,7 +4,7 @@ import WeatherSpotsKit
 
 /// The names of commands, as they are typed.
 enum CommandName {
-  /// Returns what is wrong with the name of a command, with those that may have been meant; `nil` when it is one, or none was given.
+  /// Returns a message about an unknown command, with those of similar names; `nil` when it is known, or none was given.
   ///
   /// For arguments that the parser has refused, or taken for a request for help.
   static func mistake(in arguments: [String]) -> String? {

@@ -20,7 +20,7 @@ struct ConfigShow: AsyncParsableCommand {
     commandName: "show", abstract: "Shows every setting and where it comes from.",
     discussion: "The source is an option, a variable of the environment, a line of the configuration file, or \"default\".")
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
@@ -41,7 +41,7 @@ struct ConfigShow: AsyncParsableCommand {
 
   private struct Row: Encodable {
     let key: String
-    @OrNull var value: String?
+    @NullEncoded var value: String?
     let source: String
 
     init(_ key: Settings.Key, _ setting: Settings.Setting?) {
@@ -55,7 +55,7 @@ struct ConfigShow: AsyncParsableCommand {
       switch key {
       case .provider: ProviderOptions.ProviderName.openMeteo.rawValue
       case .units: UnitSystem.metric.rawValue
-      case .store: Globals.standardStore.path
+      case .store: GlobalOptions.standardStore.path
       case .timeout: "10"
       case .api, .openMeteoKey, .iconURL, .keyFile, .keyID, .teamID, .serviceID: nil
       }
@@ -75,7 +75,7 @@ struct ConfigSet: AsyncParsableCommand {
   @Argument(help: "The value.")
   var value: String
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
@@ -96,7 +96,7 @@ struct ConfigUnset: AsyncParsableCommand {
   @Argument(help: "What: \(Settings.Key.list).", transform: settingKey)
   var key: Settings.Key
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures { try ConfigFile.read().writing(key, nil) }

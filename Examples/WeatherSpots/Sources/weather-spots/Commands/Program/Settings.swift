@@ -2,9 +2,9 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-/// What can be set once for all commands: by an option, else by the environment, else by the configuration file, else as it comes.
+/// The settings of all commands: from an option, else the environment, else the configuration file, else built in.
 struct Settings {
-  /// What can be set.
+  /// The name of a setting.
   enum Key: String, CaseIterable {
     case provider
     case units
@@ -35,7 +35,7 @@ struct Settings {
       }
     }
 
-    /// Returns what is wrong with a value, if something is.
+    /// Returns a message about an invalid value; `nil` for a valid one.
     func problem(_ value: String) -> String? {
       switch self {
       case .provider:
@@ -96,7 +96,7 @@ struct Settings {
   /// The server that is asked instead of the provider's own.
   static var api: String? { value(.api) }
 
-  /// How long to wait for an answer, in seconds.
+  /// The time limit of a request, in seconds.
   static var timeout: Double { value(.timeout).flatMap(Double.init) ?? 10 }
 
   /// Reads the URL of a server.

@@ -37,7 +37,7 @@ struct Add: AsyncParsableCommand {
   @Option(help: "What is worth knowing of it; `search` finds its words.")
   var notes = ""
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws { _ = try spot() }
 

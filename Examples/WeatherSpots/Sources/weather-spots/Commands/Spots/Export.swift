@@ -19,7 +19,7 @@ struct Export: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The file to write. (default: standard output)", valueName: "file"))
   var output: String?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {

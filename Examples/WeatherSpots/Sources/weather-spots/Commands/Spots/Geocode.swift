@@ -28,7 +28,7 @@ struct Geocode: AsyncParsableCommand {
   var add = false
 
   @OptionGroup var options: ProviderOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard name.trimmingCharacters(in: .whitespaces).count >= 2 else { throw ValidationError("A name has at least two characters.") }
@@ -86,12 +86,12 @@ struct Geocode: AsyncParsableCommand {
     let name: String
     let latitude: Double
     let longitude: Double
-    @OrNull var elevationMeters: Double?
+    @NullEncoded var elevationMeters: Double?
     let timezone: String
-    @OrNull var country: String?
-    @OrNull var countryCode: String?
-    @OrNull var region: String?
-    @OrNull var population: Int?
+    @NullEncoded var country: String?
+    @NullEncoded var countryCode: String?
+    @NullEncoded var region: String?
+    @NullEncoded var population: Int?
     let geonameID: Int
 
     init(_ place: FoundPlace) {

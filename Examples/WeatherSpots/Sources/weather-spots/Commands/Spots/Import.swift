@@ -23,7 +23,7 @@ struct Import: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Store the spots so many at a time, and say when each batch is durable.", valueName: "rows"))
   var batch: Int?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard batch.map({ $0 > 0 }) ?? true else { throw ValidationError("--batch takes a number from 1.") }

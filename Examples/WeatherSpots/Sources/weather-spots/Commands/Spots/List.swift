@@ -11,7 +11,7 @@ struct List: AsyncParsableCommand {
       Example: weather-spots list --country US --sort rating --limit 10
       """)
 
-  @OptionGroup var filters: Filters
+  @OptionGroup var filters: FilterOptions
 
   @Option(help: "The order: name, country, kind, or rating, which has the best first. (default: name)")
   var sort: SpotOrder?
@@ -26,8 +26,8 @@ struct List: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Go on behind the page that ended with this token; 20 spots unless --limit is given.", valueName: "token"))
   var page: String?
 
-  @OptionGroup var explaining: Explaining
-  @OptionGroup var globals: Globals
+  @OptionGroup var explaining: ExplainOption
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard limit.map({ (1..<Int(Int32.max)).contains($0) }) ?? true else { throw ValidationError("--limit takes a number from 1.") }

@@ -16,9 +16,9 @@ struct Search: AsyncParsableCommand {
   @Option(help: ArgumentHelp("List at most so many.", valueName: "count"))
   var limit = 20
 
-  @OptionGroup var filters: Filters
-  @OptionGroup var explaining: Explaining
-  @OptionGroup var globals: Globals
+  @OptionGroup var filters: FilterOptions
+  @OptionGroup var explaining: ExplainOption
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard limit > 0 else { throw ValidationError("--limit takes a number from 1.") }

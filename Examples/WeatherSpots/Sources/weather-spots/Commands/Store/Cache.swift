@@ -24,7 +24,7 @@ struct CacheStatus: AsyncParsableCommand {
     help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
   var now: Date?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
@@ -43,8 +43,8 @@ struct CacheStatus: AsyncParsableCommand {
     let absent: Int
     let unreadable: Int
     let bytes: Int
-    @OrNull var newestAgeSeconds: Int?
-    @OrNull var oldestAgeSeconds: Int?
+    @NullEncoded var newestAgeSeconds: Int?
+    @NullEncoded var oldestAgeSeconds: Int?
 
     init(_ kind: CacheOverview.Kind, _ now: Date) {
       self.kind = kind.name
@@ -82,7 +82,7 @@ struct CacheClear: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Only this kind, or several: \(CacheOverview.names.joined(separator: ", ")).", valueName: "kind"))
   var kind: [String] = []
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     for kind in kind where !CacheOverview.names.contains(kind) {
@@ -113,7 +113,7 @@ struct CacheStats: AsyncParsableCommand {
   @Flag(help: "Forget all counts.")
   var reset = false
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard days.map({ (1...CacheBook.days).contains($0) }) ?? true else { throw ValidationError("--days takes 1 to \(CacheBook.days).") }
@@ -149,7 +149,7 @@ struct CacheStats: AsyncParsableCommand {
   }
 }
 
-/// A line of a table: a name, and columns to the right.
+/// Returns a line of a table: a name, and columns to the right.
 private func table(_ columns: [String]) -> String {
   columns.enumerated().map { index, text in
     let room = String(repeating: " ", count: max(0, (index == 0 ? 12 : 9) - text.count))

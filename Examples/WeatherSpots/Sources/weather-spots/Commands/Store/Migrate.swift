@@ -16,7 +16,7 @@ struct Migrate: AsyncParsableCommand {
   @Flag(help: "Try it on every spot in memory, report, and change nothing.")
   var dryRun = false
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures { try await dryRun ? tryOut() : migrate() }

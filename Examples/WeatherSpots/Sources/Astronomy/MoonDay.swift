@@ -4,15 +4,15 @@ public import Foundation
 public struct MoonDay: Hashable, Sendable {
   /// Whether it rises and sets.
   public let state: HorizonState
-  /// When the upper limb appears, in order.
+  /// The moonrises (of the upper limb), in order.
   public let rises: [Date]
-  /// When the upper limb disappears, in order.
+  /// The moonsets (of the upper limb), in order.
   public let sets: [Date]
   /// By how many seconds moonrise or moonset, whichever is worse, moves when the Moon stands 0.01 degrees higher; `nil` without either.
   public let sensitivitySeconds: Double?
-  /// When the Moon passes the upper meridian, in order; about one day in 29 has none.
+  /// The upper transits, in order; about one day in 29 has none.
   public let upperTransits: [Date]
-  /// When the Moon passes the lower meridian, in order; about one day in 29 has none.
+  /// The lower transits, in order; about one day in 29 has none.
   public let lowerTransits: [Date]
   /// The instant of the next four values: 12:00 by the zone's clocks.
   public let sampledAt: Date
@@ -20,7 +20,7 @@ public struct MoonDay: Hashable, Sendable {
   public let illuminatedFraction: Double
   /// The angle at the Moon between Sun and Earth, in degrees: 0 when full, 180 when new.
   public let phaseAngleDegrees: Double
-  /// How far the Moon is ahead of the Sun in longitude, in degrees: 0 new, 90 first quarter, 180 full, 270 third quarter.
+  /// The longitude of the Moon ahead of the Sun, in degrees: 0 new, 90 first quarter, 180 full, 270 third quarter.
   public let elongationDegrees: Double
   /// The name of the phase on this day.
   public let phase: MoonPhase
@@ -30,7 +30,8 @@ public struct MoonDay: Hashable, Sendable {
   /// The Moon's radius, in kilometres.
   private static let radius = 1737.4
 
-  init(_ sky: Sky, sampledAt noon: Date) {
+  /// Computes the moments of a span, and the face at an instant.
+  public init(_ sky: Sky, sampledAt noon: Date) {
     func body(_ seconds: Double) -> SIMD3<Double> { sky.ephemeris.moonFixedToEarth(at: seconds) }
     /// Returns how far the upper limb is above the horizon, as seen through the air.
     func limb(_ seconds: Double) -> Double {
@@ -52,7 +53,7 @@ public struct MoonDay: Hashable, Sendable {
   }
 }
 
-/// How the Moon is lit at an instant, seen from the centre of the Earth (Meeus, chapter 48).
+/// The illumination of the Moon at an instant, seen from the centre of the Earth (Meeus, chapter 48).
 struct MoonFace {
   let illuminatedFraction: Double
   let phaseAngleDegrees: Double

@@ -5,13 +5,13 @@ struct AstronomicalTime {
   /// Julian centuries of Terrestrial Time since 2000-01-01 12:00 TT.
   let centuries: Double
 
-  /// The instant some seconds after 1970-01-01 00:00 UTC, which is taken for Universal Time: the two never differ by a second.
+  /// Makes the instant some seconds after 1970-01-01 00:00 UTC, which is taken for Universal Time: the two never differ by a second.
   init(unix seconds: Double) {
     let days = (seconds - 946_728_000) / 86_400
     centuries = (days + Self.deltaT(year: 2000 + days / 365.25) / 86_400) / 36_525
   }
 
-  /// The instant of a Julian day in Terrestrial Time, as the examples of the book give it.
+  /// Makes the instant of a Julian day in Terrestrial Time, as the examples of the book give it.
   init(julianDayTT day: Double) { centuries = (day - 2_451_545) / 36_525 }
 
   /// Seconds by which Terrestrial Time is ahead of Universal Time (Meeus, chapter 10).

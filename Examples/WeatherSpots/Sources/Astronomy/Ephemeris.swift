@@ -23,7 +23,7 @@ struct Ephemeris {
     moon = places.map(\.moon)
   }
 
-  /// The apparent places as vectors in kilometres whose x axis points to where mean sidereal time is counted from.
+  /// Returns the apparent places as vectors in kilometres whose x axis points to where mean sidereal time is counted from.
   private static func places(unix seconds: Double) -> (sun: SIMD3<Double>, moon: SIMD3<Double>) {
     let time = AstronomicalTime(unix: seconds)
     let nutation = Nutation(time)
@@ -38,14 +38,14 @@ struct Ephemeris {
   /// Both bodies in the frame that turns with the Earth: x toward Greenwich, z toward the north pole, in kilometres.
   func sunFixedToEarth(at seconds: Double) -> SIMD3<Double> { fixedToEarth(interpolated(sun, at: seconds), seconds) }
 
-  /// The Moon in the frame that turns with the Earth.
+  /// Returns the Moon in the frame that turns with the Earth.
   func moonFixedToEarth(at seconds: Double) -> SIMD3<Double> { fixedToEarth(interpolated(moon, at: seconds), seconds) }
 
   private func fixedToEarth(_ vector: SIMD3<Double>, _ seconds: Double) -> SIMD3<Double> {
     vector.turned(by: AstronomicalTime.meanSiderealTime(unix: seconds))
   }
 
-  /// The polynomial through the values at Chebyshev's points, in its barycentric form.
+  /// Returns the polynomial through the values at Chebyshev's points, in its barycentric form.
   private func interpolated(_ values: [SIMD3<Double>], at seconds: Double) -> SIMD3<Double> {
     let x = (seconds - middle) / halfLength
     var (numerator, denominator) = (SIMD3<Double>.zero, 0.0)
@@ -62,7 +62,7 @@ struct Ephemeris {
 }
 
 extension SIMD3<Double> {
-  /// The vector in axes that are turned by an angle around z.
+  /// Returns the vector in axes that are turned by an angle around z.
   func turned(by angle: Double) -> SIMD3<Double> {
     let (c, s) = (cos(angle), sin(angle))
     return SIMD3(x * c + y * s, y * c - x * s, z)

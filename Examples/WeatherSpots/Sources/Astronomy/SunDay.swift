@@ -11,7 +11,7 @@ public struct SunDay: Hashable, Sendable {
     static let astronomical = -18.0
   }
 
-  /// When the Sun rises through some depth below the horizon in the morning, and sinks through it in the evening.
+  /// The instants at which the Sun passes some depth below the horizon, in the morning and in the evening.
   public struct Twilight: Hashable, Sendable {
     /// The beginnings of the morning's, in order.
     public let dawns: [Date]
@@ -25,7 +25,7 @@ public struct SunDay: Hashable, Sendable {
   public let rises: [Date]
   /// The sunsets, in order.
   public let sets: [Date]
-  /// When the Sun passes the upper meridian; absent on some days near the ends of a zone.
+  /// The instant at which the Sun passes the upper meridian; absent on some days near the ends of a zone.
   public let noon: Date?
   /// Down to 6 degrees below the horizon.
   public let civil: Twilight
@@ -40,7 +40,8 @@ public struct SunDay: Hashable, Sendable {
   /// Some ten seconds at middle latitudes, minutes where the Sun grazes the horizon and the air decides.
   public let sensitivitySeconds: Double?
 
-  init(_ sky: Sky) {
+  /// Computes the moments of a span.
+  public init(_ sky: Sky) {
     let altitude = Samples(in: sky.span) { sky.observer.altitude(of: sky.ephemeris.sunFixedToEarth(at: $0)).degrees }
     func twilight(_ height: Double) -> Twilight {
       let crossings = Crossings(of: altitude, at: height)
@@ -56,7 +57,7 @@ public struct SunDay: Hashable, Sendable {
     altitudeDegrees = altitude.range
   }
 
-  /// Whether the Sun's upper limb is above the horizon at an instant of the day.
+  /// Returns whether the Sun's upper limb is above the horizon at an instant of the day.
   public func isUp(at instant: Date) -> Bool {
     let events = (rises.map { ($0, true) } + sets.map { ($0, false) }).sorted { $0.0 < $1.0 }
     // As the last event before the instant has left it, or as the first one after it will find it.

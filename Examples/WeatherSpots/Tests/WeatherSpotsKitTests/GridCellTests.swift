@@ -2,9 +2,9 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite struct CellTests {
-  private func cell(_ latitude: Double, _ longitude: Double) throws -> Cell {
-    Cell(try #require(Coordinate(latitude: latitude, longitude: longitude)))
+@Suite struct GridCellTests {
+  private func cell(_ latitude: Double, _ longitude: Double) throws -> GridCell {
+    GridCell(try #require(Coordinate(latitude: latitude, longitude: longitude)))
   }
 
   @Test func cellsAreRoundedDownAndNotTowardZero() throws {
@@ -28,9 +28,9 @@ import Testing
   @Test(arguments: [-89.5, -60.2, -0.003, 0.0, 48.39, 60.1, 78.2, 89.98])
   func aCellIsAboutAKilometerHighAndWide(_ latitude: Double) throws {
     let here = try #require(Coordinate(latitude: latitude, longitude: 15.2))
-    let center = Cell(here).center
+    let center = GridCell(here).center
     let middle = try #require(Coordinate(latitude: center.latitude, longitude: center.longitude))
     #expect(here.kilometers(to: middle) < 0.9)
-    #expect(Cell(middle) == Cell(here))
+    #expect(GridCell(middle) == GridCell(here))
   }
 }

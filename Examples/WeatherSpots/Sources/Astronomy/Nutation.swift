@@ -1,6 +1,6 @@
 import Foundation
 
-/// How the Earth's axis stands at an instant (Meeus, chapter 22).
+/// The orientation of the Earth's axis at an instant (Meeus, chapter 22).
 struct Nutation {
   /// The nutation in longitude, in degrees.
   let longitude: Double

@@ -44,9 +44,9 @@ struct Samples {
 
 /// The moments in a span at which a quantity passes a threshold.
 struct Crossings {
-  /// When it begins to be at least the threshold, in order.
+  /// The instants at which the quantity rises to the threshold, in order.
   private(set) var upward: [Date] = []
-  /// When it begins to be below the threshold, in order.
+  /// The instants at which the quantity falls below the threshold, in order.
   private(set) var downward: [Date] = []
   private let samples: Samples
   private let threshold: Double
@@ -76,7 +76,7 @@ struct Crossings {
     downward.sort()
   }
 
-  /// How many seconds the worst of the crossings moves if the altitude is wrong by 0.01 degrees; `nil` without crossings.
+  /// The number of seconds by which the worst crossing moves if the altitude is wrong by 0.01 degrees; `nil` without crossings.
   var sensitivity: Double? {
     (upward + downward).map(\.timeIntervalSince1970).map { time in
       0.6 / abs(samples.quantity(time + 30) - samples.quantity(time - 30))

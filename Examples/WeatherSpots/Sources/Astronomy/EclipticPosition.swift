@@ -1,6 +1,6 @@
 import Foundation
 
-/// Where a body stands as seen from the centre of the Earth, in the ecliptic and equinox of the date.
+/// The geocentric position of a body, in the ecliptic and equinox of the date.
 struct EclipticPosition {
   /// The apparent longitude, in degrees.
   let longitude: Double
@@ -12,7 +12,7 @@ struct EclipticPosition {
   /// The astronomical unit, in kilometres.
   static let astronomicalUnit = 149_597_870.7
 
-  /// The Sun: Meeus, chapter 25, in its higher accuracy, with aberration; within a second of arc.
+  /// Returns the Sun: Meeus, chapter 25, in its higher accuracy, with aberration; within a second of arc.
   static func sun(_ time: AstronomicalTime, _ nutation: Nutation) -> EclipticPosition {
     let millennia = time.centuries / 10
     let distance = sum(SunSeries.distance, millennia)
@@ -32,7 +32,7 @@ struct EclipticPosition {
     return total
   }
 
-  /// The Moon: Meeus, chapter 47, all terms, with nutation; the time of light is in the theory.
+  /// Returns the Moon: Meeus, chapter 47, all terms, with nutation; the time of light is in the theory.
   ///
   /// Within 10 seconds of arc.
   static func moon(_ time: AstronomicalTime, _ nutation: Nutation) -> EclipticPosition {
@@ -63,7 +63,7 @@ struct EclipticPosition {
       kilometers: 385_000.56 + distance / 1000)
   }
 
-  /// The same place as a vector in kilometres, its x axis toward the true equinox, its z axis toward the celestial pole.
+  /// Returns the same place as a vector in kilometres, its x axis toward the true equinox, its z axis toward the celestial pole.
   func equatorial(obliquity: Double) -> SIMD3<Double> {
     let (l, b) = (longitude.radians, latitude.radians)
     let (x, y, z) = (cos(b) * cos(l), cos(b) * sin(l), sin(b))

@@ -19,7 +19,7 @@ public enum MoonPhase: String, Hashable, Sendable, Codable, CaseIterable {
   /// The days before the new Moon.
   case waningCrescent
 
-  /// The phase of a day that begins and ends with these elongations, in degrees.
+  /// Makes the phase of a day that begins and ends with these elongations, in degrees.
   init(from start: Double, to end: Double) {
     let moved = (end - start).turned
     let quarter = (start / 90).rounded(.up) * 90
