@@ -162,7 +162,7 @@ import WeatherSpotsKit
     let pipeline = AlertPipeline(
       watchers, queue: try await AlertQueue(storage.store), source: ExerciseAlerts(clock: clock), sinks: sinks, clock: clock)
     let report = try await pipeline.round()
-    try expect(report.delivered == 15, "\(report.delivered) of 15 notices were handed over")
+    try expect(report.delivered == 15, "\(report.delivered) of 15 notices were delivered")
     _ = try await pipeline.timeUntilNextRound()
     lock.release()
     try await storage.store.close()

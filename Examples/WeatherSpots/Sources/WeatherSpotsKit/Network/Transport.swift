@@ -69,7 +69,7 @@ public enum TransportError: Error, Hashable, CustomStringConvertible {
 
   private static func words(for code: Int) -> String {
     switch code {
-    case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed: "its name is not known; is there a network?"
+    case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed: "unknown host; is there a network?"
     case NSURLErrorCannotConnectToHost: "connection refused"
     case NSURLErrorNotConnectedToInternet: "no network"
     case NSURLErrorNetworkConnectionLost: "the connection was lost"

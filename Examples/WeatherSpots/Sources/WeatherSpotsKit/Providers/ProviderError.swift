@@ -102,7 +102,7 @@ extension ProviderError: CustomStringConvertible {
     case .unsupported: "the weather service does not offer this here"
     case .rateLimited(_, _, let reason): "the weather service limits requests (\(reason))"
     case .serviceFailed(let status, _): "the weather service failed (status \(status))"
-    case .notJSON(let status): "what answered is not the weather service (status \(status))"
+    case .notJSON(let status): "expected JSON of the weather service, found something else (status \(status))"
     case .interrupted: "the answer of the weather service was cut off"
     case .unexpectedUnit(let column, let unit): "the weather service answered \(column) in \"\(unit)\""
     case .malformed(let what): "the answer of the weather service cannot be read (\(what))"

@@ -14,7 +14,7 @@ final class BackgroundTasks: Sendable {
     }
   }
 
-  /// Returns when all that was added before is done.
+  /// Waits until all tasks that were added before are done.
   func finish() async {
     for task in tasks.withLock({ Array($0.values) }) { await task.value }
   }

@@ -53,9 +53,9 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
       self.init(error.description, error.summary, isTransient: error.isTransient, isOfAnswer: !error.teachesNothing)
     case CacheError.circuitOpen(let until):
       self.init(
-        "the weather service failed several times and is asked again \(Self.time(until))", "server failed", isOfAnswer: false)
+        "the weather service failed several times; next request at \(Self.time(until))", "server failed", isOfAnswer: false)
     case CacheError.quotaExceeded(let until):
-      self.init("the own limit of requests is reached until \(Self.time(until))", "own limit reached", isOfAnswer: false)
+      self.init("request quota exhausted until \(Self.time(until))", "quota exhausted", isOfAnswer: false)
     case CacheError.timedOut(let limit): self.init("no answer within \((limit / .seconds(1)).text(decimals: 1)) s", "server too slow")
     case CacheError.notCached: self = .notStored
     case is CancellationError: self.init("cancelled", "cancelled")
@@ -66,7 +66,7 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
 
   /// Nothing that may be shown is stored, and the caller has wanted nobody asked.
   public static let notStored = WeatherProblem(
-    "nothing is stored, and nobody was asked", "not stored", isTransient: false, isOfAnswer: false)
+    "not cached (policy: cache only)", "not stored", isTransient: false, isOfAnswer: false)
 
   /// Says something in words of one line.
   public init(_ description: String, _ summary: String, isTransient: Bool = true, isOfAnswer: Bool = true) {

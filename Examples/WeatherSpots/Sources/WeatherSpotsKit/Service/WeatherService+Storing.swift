@@ -30,7 +30,7 @@ extension WeatherService {
     guard let code = codes.first(where: { $0 != .poisoned }) ?? codes.first else { return nil }
     return switch code {
     case .full: "the disk is full"
-    case .locked: "another program holds the store"
+    case .locked: "another process has locked the store"
     case .inputOutput, .outcomeUnknown, .poisoned: "the store cannot be written"
     default: "the store failed (\(code))"
     }

@@ -113,7 +113,7 @@ public struct WeatherService: Sendable {
     }
   }
 
-  /// Returns when what ``FetchPolicy/staleWhileRevalidate`` began in the background is done.
+  /// Waits until the refreshes that ``FetchPolicy/staleWhileRevalidate`` began are done.
   public func settled() async { await background.finish() }
 
   /// Returns the kinds of data that the provider has for a spot; fetched once a day where the provider has to be asked.

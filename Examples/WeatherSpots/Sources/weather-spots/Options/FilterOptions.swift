@@ -9,7 +9,7 @@ struct FilterOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Only spots of this kind, such as coast or lake.", valueName: "word"))
   var kind: String?
 
-  @Option(help: ArgumentHelp("Only spots rated so or better, 1 to 5.", valueName: "stars"))
+  @Option(help: ArgumentHelp("Only spots with at least this rating, 1 to 5.", valueName: "stars"))
   var minRating: Int?
 
   func validate() throws {
@@ -21,7 +21,7 @@ struct FilterOptions: ParsableArguments {
 
 /// The option that asks how instead of what.
 struct ExplainOption: ParsableArguments {
-  @Flag(help: "Say how the store would answer, instead of the answer: the index, what is checked besides, and how many spots it looks at.")
+  @Flag(help: "Show the query plan instead of the answer: the index, the conditions checked besides, and the number of spots examined.")
   var explain = false
 }
 
@@ -30,6 +30,6 @@ func point(_ text: String) throws -> Coordinate {
   let parts = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0.trimmingPrefix(while: \.isWhitespace)) }
   guard parts.count == 2, let latitude = parts[0], let longitude = parts[1],
     let point = Coordinate(latitude: latitude, longitude: longitude)
-  else { throw ValidationError("A point is written LAT,LON in degrees.") }
+  else { throw ValidationError("Expected a point LAT,LON in degrees, such as 48.39,-4.49.") }
   return point
 }

@@ -14,7 +14,7 @@ struct GlobalOptions: ParsableArguments {
   @Flag(help: "Write JSON for machines instead of text for people.")
   var json = false
 
-  @Flag(help: "Log to standard error what is done: requests, and what came of them, without names, places or keys.")
+  @Flag(help: "Log requests and their results to standard error, without names, places or keys.")
   var verbose = false
 
   func validate() throws {
@@ -37,7 +37,7 @@ struct GlobalOptions: ParsableArguments {
     let storage = try await SpotStore(file: file, migration: migration)
     if let cut = storage.store.openReport.cutTail {
       let place = cut.quarantineFile.isEmpty ? "could not be kept" : "are in \(cut.quarantineFile)"
-      note("the last write to the store was not whole and was taken back; its bytes \(place)")
+      note("the last write to the store was incomplete and was rolled back; its bytes \(place)")
     }
     let result: Result
     do { result = try await body(storage) } catch {
@@ -46,7 +46,7 @@ struct GlobalOptions: ParsableArguments {
     }
     do { try await storage.store.close() } catch RepositoryError.Code.full {
       // What was acknowledged is on the disk; only tidying up has no room.
-      note("the disk is full; what was stored is safe, and the store is tidied when there is room")
+      note("the disk is full; stored data are safe, and the store is compacted when there is space")
     } catch { throw error }
     return result
   }
@@ -66,10 +66,10 @@ struct GlobalOptions: ParsableArguments {
       do {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
       } catch {
-        throw Failure(.storeInputOutput, "the directory \(directory.path) cannot be made")
+        throw Failure(.storeInputOutput, "cannot create the directory \(directory.path)")
       }
     } else if !["", "-journal", "-wal"].contains(where: { FileManager.default.fileExists(atPath: file.path + $0) }) {
-      throw Failure(.notFound, "there is no store at \(file.path); `weather-spots import FILE.csv` or `weather-spots add` makes one")
+      throw Failure(.notFound, "no store at \(file.path); `weather-spots import FILE.csv` or `weather-spots add` creates one")
     }
     return file
   }
@@ -97,7 +97,7 @@ extension SpotStore {
   func allSpots(_ query: Query<Spot> = .spots()) async throws -> [Spot] {
     let all = try await spots.fetch(query)
     if all.count < (try await spots.count()) {
-      for record in spots.snapshot.undecodable.prefix(20) { note("a stored spot cannot be read and is kept as it is: \(record.error)") }
+      for record in spots.snapshot.undecodable.prefix(20) { note("a stored spot cannot be decoded and is kept unchanged: \(record.error)") }
     }
     return all
   }
@@ -107,13 +107,13 @@ extension SpotStore {
     let matches = try await find(named: name)
     guard let spot = matches.first else {
       let near = try await names(near: name)
-      let hint = near.isEmpty ? "" : "; there is \(near.map { "\"\($0)\"" }.joined(separator: ", "))"
-      throw Failure(.notFound, "there is no spot named \"\(name)\"\(hint)")
+      let hint = near.isEmpty ? "" : "; similar names: \(near.map { "\"\($0)\"" }.joined(separator: ", "))"
+      throw Failure(.notFound, "no spot named \"\(name)\"\(hint)")
     }
     guard matches.count == 1 else {
       let ids = matches.prefix(20).map { "\n  \($0.id)" }.joined()
       let more = matches.count > 20 ? "\n  and \(matches.count - 20) more" : ""
-      throw Failure(.ambiguous, "\(matches.count) spots are named \"\(name)\"; give one of these instead:\(ids)\(more)")
+      throw Failure(.ambiguous, "\(matches.count) spots are named \"\(name)\"; use one of these ids:\(ids)\(more)")
     }
     return spot
   }

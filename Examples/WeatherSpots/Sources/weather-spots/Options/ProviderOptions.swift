@@ -7,28 +7,28 @@ import WeatherSpotsKit
 struct ProviderOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Whom to ask: open-meteo, weatherkit, or recorded, which is old weather dated anew and needs no network.", valueName: "name"))
+      "The provider: open-meteo, weatherkit, or recorded, which is old weather with new dates and needs no network.", valueName: "name"))
   var provider = Settings.provider
 
   @Option(
     help: ArgumentHelp(
       """
-      Where the answer may come from: cache-first, stale-while-revalidate (what is stored at once, refreshed after it), network-first, \
+      The source of the answer: cache-first, stale-while-revalidate (stored data at once, then a refresh), network-first, \
       network-only or cache-only.
       """, valueName: "name"))
   var policy = Policy.cacheFirst
 
-  @Flag(help: "The same as --policy network-first: ask although a fresh forecast is stored.")
+  @Flag(help: "The same as --policy network-first: send a request even if a fresh forecast is stored.")
   var refresh = false
 
-  @Option(help: ArgumentHelp("Another server that answers as the provider's does.", valueName: "url"))
+  @Option(help: ArgumentHelp("Another server with the same interface as the provider's.", valueName: "url"))
   var api: String?
 
-  @Option(help: ArgumentHelp("How long to wait for an answer.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The time limit of an answer.", valueName: "seconds"))
   var timeout = Settings.timeout
 
   @Option(
-    help: ArgumentHelp("Take this instant for the present one, to try out what gets stale when.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
+    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
     transform: Self.instant)
   var now: Date?
 
@@ -152,7 +152,7 @@ struct ProviderOptions: ParsableArguments {
     let settings = try Settings.load()
     func value(_ key: Settings.Key) throws -> String {
       guard let setting = settings[key] else {
-        throw Failure(.usage, "WeatherKit needs \(key.variable) in the environment; `weather-spots help forecast` says what it is")
+        throw Failure(.usage, "WeatherKit needs \(key.variable) in the environment; see `weather-spots help forecast`")
       }
       return setting.value
     }
@@ -169,7 +169,9 @@ struct ProviderOptions: ParsableArguments {
   }
 
   private static func instant(_ text: String) throws -> Date {
-    do { return try Date(text, strategy: .iso8601) } catch { throw ValidationError("An instant is written yyyy-MM-ddTHH:mm:ssZ.") }
+    do { return try Date(text, strategy: .iso8601) } catch {
+      throw ValidationError("Expected an instant yyyy-MM-ddTHH:mm:ssZ, such as 2026-11-21T09:30:00Z.")
+    }
   }
 }
 

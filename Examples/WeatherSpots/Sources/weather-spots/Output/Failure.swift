@@ -45,7 +45,7 @@ struct Failure: Error {
 
   /// Makes the failure of a request that has no answer and nothing stored to show instead.
   init(lacking what: String, _ problem: WeatherProblem, nothing: String) {
-    let reason = problem == .notStored ? "\(nothing), and --policy cache-only asks nobody" : "\(problem), and \(nothing)"
+    let reason = problem == .notStored ? "\(nothing), and --policy cache-only sends no request" : "\(problem), and \(nothing)"
     self.init(.noForecast, "no \(what): \(reason)")
   }
 
@@ -63,7 +63,7 @@ struct Failure: Error {
     case .protectedDataUnavailable: self.init(.noPermission, "\(place) may not be opened\(why)")
     case .full: self.init(.diskFull, "the disk is full; nothing was changed: \(place)")
     case .outcomeUnknown, .poisoned:
-      self.init(.storeInputOutput, "whether the last change was stored is not known; look again: \(place)\(why)")
+      self.init(.storeInputOutput, "the last change may or may not be stored; check it: \(place)\(why)")
     case .inputOutput: self.init(.storeInputOutput, "\(place) cannot be read or written\(why)")
     default: self.init(.other, "\(place): \(error.code)\(why)")
     }

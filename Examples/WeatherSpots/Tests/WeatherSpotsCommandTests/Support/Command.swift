@@ -69,4 +69,4 @@ final class Workspace: Sendable {
 }
 
 /// The file of spots that ships with the example.
-let shippedSpots = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../spots.csv").standardizedFileURL.path
+let shippedSpots = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../spots.csv").standardizedFileURL.path

@@ -35,7 +35,7 @@ import Testing
       Issue.record("it was asked")
       return
     }
-    #expect(problem.description == "what answered is not the weather service (status 200)" && wait <= .seconds(30))
+    #expect(problem.description == "expected JSON of the weather service, found something else (status 200)" && wait <= .seconds(30))
     // A sea of the same host that answers is asked all the same.
     #expect(await provider.fetch(try request([.marine])).marine?.here() != nil)
     clock.advance(by: .seconds(31))

@@ -33,12 +33,12 @@ struct AstronomyCommand: AsyncParsableCommand {
   }
 
   private static func zone(_ name: String) throws -> TimeZone {
-    guard let zone = TimeZone.named(name) else { throw ValidationError("A time zone has a name such as Europe/Paris.") }
+    guard let zone = TimeZone.named(name) else { throw ValidationError("Expected a time zone such as Europe/Paris.") }
     return zone
   }
 
   private static func day(_ text: String) throws -> LocalDay {
-    guard let day = LocalDay(text) else { throw ValidationError("A day is written yyyy-MM-dd.") }
+    guard let day = LocalDay(text) else { throw ValidationError("Expected a day yyyy-MM-dd, such as 2026-11-21.") }
     return day
   }
 }

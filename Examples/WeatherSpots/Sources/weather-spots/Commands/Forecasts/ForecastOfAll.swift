@@ -33,7 +33,7 @@ struct ForecastOfAll {
     let estimate = await weather.estimate(
       for: spots, on: day, policy: policy, placesPerCall: GatheringProvider.placesPerCall,
       perMinute: weather.provider.name == "open-meteo" ? ProviderLimits.openMeteoPerMinute : nil)
-    if isDryRun { return try json ? writeJSON(estimate) : writeText("\(estimate.words) Nobody was asked.\n") }
+    if isDryRun { return try json ? writeJSON(estimate) : writeText("\(estimate.words) No request was sent.\n") }
     if estimate.seconds >= 30 { note(estimate.words) }
     let width = min(30, spots.map(\.name.count).max() ?? 0)
     var bar = ProgressBar("Forecasts")

@@ -15,13 +15,13 @@ struct Photo: AsyncParsableCommand {
   @Argument(help: "The name or the id of the spot.")
   var name: String
 
-  @Argument(help: "Where the photo is, with http or https.", transform: Self.url)
+  @Argument(help: "The URL of the photo, with http or https.", transform: Self.url)
   var url: URL
 
   @Option(help: ArgumentHelp("Also write the photo to a file.", valueName: "file"))
   var output: String?
 
-  @Option(help: ArgumentHelp("How long to wait for the photo.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The time limit of the download.", valueName: "seconds"))
   var timeout = 30.0
 
   @OptionGroup var globals: GlobalOptions

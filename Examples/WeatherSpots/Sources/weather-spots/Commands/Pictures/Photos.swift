@@ -13,7 +13,7 @@ struct Photos: AsyncParsableCommand {
 
   enum Action: String, CaseIterable, ExpressibleByArgument { case clear }
 
-  @Argument(help: ArgumentHelp("What to do instead of listing: clear.", valueName: "action"))
+  @Argument(help: ArgumentHelp("An action instead of listing: clear.", valueName: "action"))
   var action: Action?
 
   @OptionGroup var globals: GlobalOptions

@@ -33,7 +33,7 @@ enum CommandName {
         let names = known.map { $0._commandName }
         let near = NearNames.names(near: word, in: names)
         let hint = near.isEmpty ? "" : "; did you mean \(near.map { "`weather-spots \(path)\($0)`" }.joined(separator: " or "))?"
-        return "there is no command \"\(path)\(word)\"\(hint)\n`weather-spots --help` lists all."
+        return "unknown command \"\(path)\(word)\"\(hint)\n`weather-spots --help` lists all."
       }
       (command, path) = (next, "\(path)\(word) ")
     }

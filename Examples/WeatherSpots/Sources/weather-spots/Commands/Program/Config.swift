@@ -4,11 +4,11 @@ import WeatherSpotsKit
 
 struct Config: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows and changes what is set for all commands.",
+    abstract: "Shows and changes the settings of all commands.",
     discussion: """
-      An option goes before the environment, the environment before the configuration file, and the file before what is built in. The file is \
-      weather-spots/config in $XDG_CONFIG_HOME or ~/.config, with lines such as `units = imperial`. One that is not understood ends every \
-      command with exit code 78, and file and line. The keys are \(Settings.Key.list). The last four are WeatherKit's, and only the path of \
+      An option overrides the environment, the environment overrides the configuration file, and the file overrides the default. The file is \
+      weather-spots/config in $XDG_CONFIG_HOME or ~/.config, with lines such as `units = imperial`. An invalid line ends every \
+      command with exit code 78, and is reported with file and line. The keys are \(Settings.Key.list). The last four are WeatherKit's, and only the path of \
       that key is kept here, never the key; open-meteo-key is that of a customer of Open-Meteo, and is never shown; it is sent only to \
       open-meteo.com and the hosts below it over https, and to this machine, whatever api says.
       """,
@@ -17,7 +17,7 @@ struct Config: AsyncParsableCommand {
 
 struct ConfigShow: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Shows every setting and where it comes from.",
+    commandName: "show", abstract: "Shows every setting and its source.",
     discussion: "The source is an option, a variable of the environment, a line of the configuration file, or \"default\".")
 
   @OptionGroup var globals: GlobalOptions
@@ -65,11 +65,11 @@ struct ConfigShow: AsyncParsableCommand {
 
 struct ConfigSet: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "set", abstract: "Sets something in the configuration file.",
+    commandName: "set", abstract: "Sets a value in the configuration file.",
     discussion:
       "Other lines and comments stay as they are. Paths are kept as absolute ones. Example: weather-spots config set units imperial")
 
-  @Argument(help: "What: \(Settings.Key.list).", transform: settingKey)
+  @Argument(help: "The key: \(Settings.Key.list).", transform: settingKey)
   var key: Settings.Key
 
   @Argument(help: "The value.")
@@ -81,7 +81,7 @@ struct ConfigSet: AsyncParsableCommand {
     try await reportingFailures {
       let value = value.trimmingCharacters(in: .whitespaces)
       if let problem = key.problem(value) { throw Failure(.usage, problem) }
-      guard !value.contains(where: \.isNewline) else { throw Failure(.usage, "a value is one line") }
+      guard !value.contains(where: \.isNewline) else { throw Failure(.usage, "expected a value of one line") }
       let isPath = key == .store || key == .keyFile
       try ConfigFile.read().writing(key, isPath ? URL(filePath: value).absoluteURL.path : value)
     }
@@ -90,10 +90,10 @@ struct ConfigSet: AsyncParsableCommand {
 
 struct ConfigUnset: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "unset", abstract: "Takes something out of the configuration file.",
-    discussion: "Taking out what is not set there is no failure. The environment is not touched.")
+    commandName: "unset", abstract: "Removes a value from the configuration file.",
+    discussion: "Removing a key that is not set is no failure. The environment does not change.")
 
-  @Argument(help: "What: \(Settings.Key.list).", transform: settingKey)
+  @Argument(help: "The key: \(Settings.Key.list).", transform: settingKey)
   var key: Settings.Key
 
   @OptionGroup var globals: GlobalOptions

@@ -5,7 +5,7 @@ struct Man: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Writes the manual page weather-spots(1).",
     discussion: """
-      It is made of the same words as the help of each command. Example: weather-spots man > weather-spots.1 && man ./weather-spots.1
+      It has the same text as the help of each command. Example: weather-spots man > weather-spots.1 && man ./weather-spots.1
       """)
 
   @OptionGroup var globals: GlobalOptions

@@ -138,9 +138,9 @@ struct ConfigFile {
       if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
       let parts = trimmed.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         .map { $0.trimmingCharacters(in: .whitespaces) }
-      guard parts.count == 2 else { throw failure("a line is `key = value`") }
+      guard parts.count == 2 else { throw failure("expected `key = value`") }
       guard let key = Settings.Key(rawValue: parts[0]) else {
-        throw failure("there is no such key; the keys are \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", "))")
+        throw failure("unknown key; the keys are \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", "))")
       }
       if let earlier = lines[key] { throw failure("\(key.rawValue) is set in line \(earlier.line) already") }
       if let problem = key.problem(parts[1]) { throw failure(problem) }

@@ -10,10 +10,10 @@ struct Near: AsyncParsableCommand {
   @Argument(help: ArgumentHelp("The point, in degrees north and east.", valueName: "lat,lon"), transform: point)
   var place: Coordinate
 
-  @Option(help: ArgumentHelp("Only spots at most so far away.", valueName: "km"))
+  @Option(help: ArgumentHelp("Only spots within this distance.", valueName: "km"))
   var within: Double?
 
-  @Option(help: ArgumentHelp("List at most so many.", valueName: "count"))
+  @Option(help: ArgumentHelp("The greatest number of spots to list.", valueName: "count"))
   var limit = 10
 
   @OptionGroup var filters: FilterOptions

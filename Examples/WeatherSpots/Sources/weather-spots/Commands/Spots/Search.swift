@@ -13,7 +13,7 @@ struct Search: AsyncParsableCommand {
   @Argument(help: "The words.")
   var words: [String]
 
-  @Option(help: ArgumentHelp("List at most so many.", valueName: "count"))
+  @Option(help: ArgumentHelp("The greatest number of spots to list.", valueName: "count"))
   var limit = 20
 
   @OptionGroup var filters: FilterOptions

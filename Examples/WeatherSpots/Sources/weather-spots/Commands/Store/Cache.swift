@@ -5,23 +5,23 @@ import WeatherSpotsKit
 
 struct Cache: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows and empties what is kept of what was fetched.",
+    abstract: "Shows and clears the caches of fetched data.",
     discussion: """
-      Forecasts and the rest are kept in the store beside the spots, by kind. Clearing them loses nothing but time: they are fetched again.
+      Forecasts and other fetched data are cached in the store beside the spots, by kind. Cleared data are fetched again.
       """,
     subcommands: [CacheStatus.self, CacheClear.self, CacheStats.self], defaultSubcommand: CacheStatus.self)
 }
 
 struct CacheStatus: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "status", abstract: "Shows how much is kept of each kind, and how old it is.",
+    commandName: "status", abstract: "Shows the number and age of the cached entries of each kind.",
     discussion: """
-      Fresh is as good as asking; stale is shown with its age when there is nothing newer; expired is not shown any more, and kept until \
-      room is wanted. Bytes are those of the values as JSON.
+      Fresh entries answer without a request; stale ones are shown with their age when there is nothing newer; expired ones are kept until \
+      space is needed. Bytes are those of the values as JSON.
       """)
 
   @Option(
-    help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
+    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
   var now: Date?
 
   @OptionGroup var globals: GlobalOptions
@@ -76,8 +76,8 @@ struct CacheStatus: AsyncParsableCommand {
 
 struct CacheClear: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "clear", abstract: "Removes what was fetched, all or some kinds of it.",
-    discussion: "Spots, warnings that wait to be told, and the statistics stay. Without a network there is then no forecast to show.")
+    commandName: "clear", abstract: "Removes cached data, of all or some kinds.",
+    discussion: "Spots, queued notices and the statistics stay. Without a network there is then no forecast to show.")
 
   @Option(help: ArgumentHelp("Only this kind, or several: \(CacheOverview.names.joined(separator: ", ")).", valueName: "kind"))
   var kind: [String] = []
@@ -101,16 +101,16 @@ struct CacheClear: AsyncParsableCommand {
 
 struct CacheStats: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "stats", abstract: "Shows what the caches have done in all runs.",
+    commandName: "stats", abstract: "Shows the statistics of the caches over all runs.",
     discussion: """
-      Every `forecast`, `icon` and `geocode` adds what its caches have counted to the store when it ends, by day (UTC) and kind; ninety days are \
+      Every `forecast`, `icon` and `geocode` adds its cache statistics to the store when it ends, by day (UTC) and kind; ninety days are \
       kept. A run that was killed is not counted, nor is `widget`, which writes nothing; `alerts` and the images do not use these caches.
       """)
 
   @Option(help: ArgumentHelp("Only the last days, today included.", valueName: "count"))
   var days: Int?
 
-  @Flag(help: "Forget all counts.")
+  @Flag(help: "Reset the statistics.")
   var reset = false
 
   @OptionGroup var globals: GlobalOptions
@@ -132,7 +132,7 @@ struct CacheStats: AsyncParsableCommand {
   }
 
   private static func text(_ counts: [String: CacheCounts]) -> String {
-    guard !counts.isEmpty else { return "Nothing was counted yet.\n" }
+    guard !counts.isEmpty else { return "No statistics yet.\n" }
     var text = table(["kind", "hits", "misses", "stale", "fetches", "errors", "evicted"])
     var causes: [String: Int] = [:]
     for name in CacheOverview.names {
