@@ -136,6 +136,14 @@ extension RepositoryError {
 
     /// The name of the code.
     public var description: String { name.rawValue }
+
+    /// Makes the code of a name, or `nil` for one that this version does not know.
+    init?(named name: String) {
+      guard let name = Name(rawValue: name) else { return nil }
+      self.name = name
+    }
+
+    private init(name: Name) { self.name = name }
   }
 }
 

@@ -14,6 +14,8 @@ public enum CacheError: Error, Hashable, Sendable {
   case timedOut(Duration)
   /// The source answered "not modified" although it was given no validator.
   case nothingToRevalidate
+  /// The source answered a request for several keys without a result for this one; see ``BatchRemoteSource``.
+  case unanswered
 }
 
 extension CacheError {
@@ -21,7 +23,7 @@ extension CacheError {
   var isOfLimits: Bool {
     switch self {
     case .circuitOpen, .quotaExceeded: true
-    case .absent, .notCached, .timedOut, .nothingToRevalidate: false
+    case .absent, .notCached, .timedOut, .nothingToRevalidate, .unanswered: false
     }
   }
 }

@@ -29,11 +29,60 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
   /// When it was first noticed that ``fetchedAt`` is in the future, because the clock was set back; else `nil`.
   public let noticedInFutureAt: Date?
 
+  /// Makes an entry, for a cache that is filled from elsewhere than its source, and for tests.
+  ///
+  /// Save it to the ``CachedRepository/storage`` of a cache, under nothing but its key.
+  /// - Parameters:
+  ///   - key: Which value this is.
+  ///   - content: What the source has said.
+  ///   - fetchedAt: When it said so.
+  ///   - freshUntil: Until when it is fresh; ``fetchedAt`` if that is later.
+  ///   - usableUntil: Until when it may be served; ``freshUntil`` if that is later.
+  ///   - validator: What the source gave with it for asking again.
+  ///   - byteCount: What it counts against a limit of bytes, from 0 to 2⁴⁰; unless given, the size of the value as JSON, which is encoded for
+  ///     that, or 0 for a value that does not encode, and which no storage takes.
+  public init(
+    key: Key, content: Content, fetchedAt: Date, freshUntil: Date, usableUntil: Date, validator: String? = nil, byteCount: Int? = nil
+  ) {
+    let freshUntil = max(fetchedAt, freshUntil)
+    self.init(
+      key: key, content: content, fetchedAt: fetchedAt, freshUntil: freshUntil, usableUntil: max(freshUntil, usableUntil),
+      validator: validator, byteCount: min(max(byteCount ?? content.byteCount, 0), 1 << 40), noticedInFutureAt: nil)
+  }
+
+  init(
+    key: Key, content: Content, fetchedAt: Date, freshUntil: Date, usableUntil: Date, validator: String?, byteCount: Int,
+    noticedInFutureAt: Date?
+  ) {
+    self.key = key
+    self.content = content
+    self.fetchedAt = fetchedAt
+    self.freshUntil = freshUntil
+    self.usableUntil = usableUntil
+    self.validator = validator
+    self.byteCount = byteCount
+    self.noticedInFutureAt = noticedInFutureAt
+  }
+
   /// The key, so that there is one entry for each.
   public var id: Key { key }
   /// The value, if there is one.
   public var value: Value? {
     if case .value(let value) = content { value } else { nil }
+  }
+}
+
+extension CachedEntry.Content {
+  /// What the content counts against a limit of bytes.
+  var byteCount: Int {
+    switch self {
+    case .value(let value):
+      // A value that does not encode is refused by the storage, which counts the error.
+      do { return try JSONEncoder().encode(value).count } catch { return 0 }
+    case .absent(let reason):
+      // About what its record takes; or a limit of bytes would not bound how much of nothing is kept.
+      return 128 + reason.utf8.count
+    }
   }
 }
 

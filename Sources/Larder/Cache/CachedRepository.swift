@@ -31,6 +31,12 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   nonisolated let retry: RetryPolicy
   nonisolated let clock: any WallClock
   nonisolated let source: any RemoteSource<Key, Value>
+  /// How many keys one request of the source takes; `nil` for a source that fetches them one by one.
+  nonisolated let keysTogether: Int?
+  /// Whether nothing can be stored.
+  nonisolated let isReadOnly: Bool
+  /// What opening the cache's own file has put aside; `nil` when it was sound or new, and for a storage that was opened apart.
+  public nonisolated let healing: OpenedCacheStorage<Key, Value>.Healing?
   nonisolated let start: CacheStart
   /// A number from 0 up to 1, for jitter.
   nonisolated let random: @Sendable () -> Double
@@ -58,16 +64,36 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
       random: { Double.random(in: 0..<1) })
   }
 
+  /// Makes a cache of a source over a storage of its own; what was put aside when that was opened is in ``healing``.
+  ///
+  /// The parameters are those of ``init(storage:freshness:eviction:retry:clock:source:)``.
+  public init(
+    opened: OpenedCacheStorage<Key, Value>, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none,
+    retry: RetryPolicy = .default, clock: any WallClock = SystemClock(), source: some RemoteSource<Key, Value>
+  ) {
+    self.init(
+      storage: opened.storage, freshness: freshness, eviction: eviction, retry: retry, clock: clock, source: source,
+      random: { Double.random(in: 0..<1) }, healing: opened.healing)
+  }
+
   init(
     storage: LocalRepository<CachedEntry<Key, Value>>, freshness: FreshnessPolicy, eviction: EvictionPolicy, retry: RetryPolicy,
-    clock: any WallClock, source: some RemoteSource<Key, Value>, random: @escaping @Sendable () -> Double
+    clock: any WallClock, source: some RemoteSource<Key, Value>, random: @escaping @Sendable () -> Double,
+    healing: OpenedCacheStorage<Key, Value>.Healing? = nil
   ) {
     self.storage = storage
     self.freshness = freshness
     self.eviction = eviction
     self.retry = retry
     self.clock = clock
-    self.source = source
+    if let source = source as? any BatchRemoteSource<Key, Value> {
+      self.source = source.limited(by: HostLimits())
+    } else {
+      self.source = source
+    }
+    keysTogether = (self.source as? any GatheringSource)?.maxKeysTogether
+    isReadOnly = storage.queue.options.access == .readOnly
+    self.healing = healing
     self.random = random
     start = CacheStart(wall: clock.now, uptime: clock.uptime, revision: storage.snapshot.revision)
     arrivals = ArrivalClock(start, clock: clock)
@@ -92,7 +118,8 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// - Parameters:
   ///   - keys: The keys.
   ///   - policy: How each is answered.
-  ///   - maxConcurrentFetches: How many keys are fetched at a time, at least one: 6 unless given.
+  ///   - maxConcurrentFetches: How many keys are fetched at a time, at least one: 6 unless given. Over a ``BatchRemoteSource``, how many
+  ///     requests' worth of keys.
   public nonisolated(nonsending) func values(
     for keys: [Key], policy: FetchPolicy = .cacheFirst, maxConcurrentFetches: Int = 6
   ) async -> [Key: Result<Cached<Value>, any Error>] {
@@ -108,7 +135,7 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     CachedUpdates { [self] in CachedReader(self, key) }
   }
 
-  /// Fetches what is not fresh, six keys at a time, and returns when all are there or have failed.
+  /// Fetches what is not fresh, six keys (over a ``BatchRemoteSource``, six requests) at a time, and returns when all are there or have failed.
   public nonisolated(nonsending) func prefetch(_ keys: [Key]) async { _ = await values(for: keys) }
 
   /// Removes what is stored of a key; a fetch that is under way is not stored either, only given to those who wait for it.
@@ -138,4 +165,9 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
 
   /// What the cache has done since it was made.
   public nonisolated var statistics: CacheStatistics { state.withLock { $0.statistics } }
+
+  /// Closes the storage, for a cache that was opened in one step; see ``LocalRepository/close()``.
+  ///
+  /// - Throws: What closing the storage throws.
+  public nonisolated(nonsending) func close() async throws(RepositoryError) { try await storage.close() }
 }

@@ -44,7 +44,4 @@ extension Duration {
 
   /// The same, from zero up to ``longest``.
   var bounded: Duration { min(max(self, .zero), .longest) }
-
-  /// The duration in seconds, rounded.
-  var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
 }

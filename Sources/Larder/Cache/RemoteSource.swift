@@ -51,6 +51,11 @@ public protocol RemoteSourceError: Error {
   /// Whether the failure shows that the host is in trouble; as ``isTransient`` by default. One that does not count says nothing of the host,
   /// neither that it fails nor that it works.
   var countsAgainstBreaker: Bool { get }
+  /// Whether one key among several may have made the whole request fail, such as a key that the server cannot parse; `false` by default.
+  ///
+  /// A ``BatchRemoteSource`` is then asked again for one half of the keys and for the other, so that the key at fault fails alone: in the
+  /// worst case twice as many requests as there are keys. Not for failures of the host, such as a wrong password.
+  var mayConcernOneKey: Bool { get }
 }
 
 extension RemoteSourceError {
@@ -58,6 +63,8 @@ extension RemoteSourceError {
   public var retryAfter: Duration? { nil }
   /// What may pass counts; what is wrong with the request does not.
   public var countsAgainstBreaker: Bool { isTransient }
+  /// A request that fails has failed for all of its keys.
+  public var mayConcernOneKey: Bool { false }
 }
 
 /// What the cache makes of an error, whoever threw it.

@@ -20,7 +20,7 @@ struct CheckpointState: Sendable {
 
   /// Returns how long the idle timer runs, in seconds: twice as long after each failure, up to 64 times.
   func pause(_ idle: Duration) -> Double {
-    failureCount == 0 ? idle.timeInterval : max(idle.timeInterval, 0.05) * Double(1 << min(failureCount, 6))
+    failureCount == 0 ? idle.inSeconds : max(idle.inSeconds, 0.05) * Double(1 << min(failureCount, 6))
   }
 
   /// Notes that everything up to a commit is in the main file.
@@ -32,12 +32,4 @@ struct CheckpointState: Sendable {
   }
 
   init(folded: UInt64 = 0) { self.folded = folded }
-}
-
-extension Duration {
-  /// In seconds.
-  var timeInterval: Double {
-    let (seconds, attoseconds) = components
-    return Double(seconds) + Double(attoseconds) * 1e-18
-  }
 }

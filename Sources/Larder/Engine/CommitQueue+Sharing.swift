@@ -114,7 +114,7 @@ extension CommitQueue {
   /// Sets the timer of the next look; it ends with the store.
   func schedulePoll() {
     guard hasOthers, let interval = options.pollInterval, case .open = state.condition else { return }
-    executor.queue.asyncAfter(deadline: .now() + max(interval.timeInterval, 0.01)) { [weak self] in self?.pollTimerFired() }
+    executor.queue.asyncAfter(deadline: .now() + max(interval.inSeconds, 0.01)) { [weak self] in self?.pollTimerFired() }
   }
 
   /// On the executor only.

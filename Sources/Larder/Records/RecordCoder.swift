@@ -50,6 +50,20 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     return EncodedRecord(key: key, schemaVersion: schemaVersion, value: value, decoded: decoded)
   }
 
+  /// Returns values as records, in their order; encodes on all cores.
+  /// - Throws: The error of the first value that cannot be encoded, as ``encode(_:decoding:)``.
+  @concurrent func encodeAll(_ items: [Item], decoding: Bool) async throws(RepositoryError) -> [EncodedRecord] {
+    let parts = await ConcurrentMap.parts(items) { part in
+      Result { () throws(RepositoryError) in
+        try part.map { item throws(RepositoryError) in try self.encode(item, decoding: decoding) }
+      }
+    }
+    var records: [EncodedRecord] = []
+    records.reserveCapacity(items.count)
+    for part in parts { records += try part.get() }
+    return records
+  }
+
   /// A value as one of the repository's type; `nil` for one that a repository of another type has decoded.
   ///
   /// Compares what is known, since to look up the type by its parameters takes longer than to test a record.
@@ -86,56 +100,5 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
         .migrationFailed, "from version \(version) to \(schemaVersion), the result cannot be used: \(error.message)", keyHash: key.hash,
         underlying: error.underlying ?? error)
     }
-  }
-}
-
-/// A value that is ready to be staged.
-struct EncodedRecord: Sendable {
-  let key: RecordKey
-  let schemaVersion: Int
-  let value: Data
-  /// What ``value`` decodes to, where that was tried.
-  let decoded: (any DecodedRecord)?
-
-  func slot(at revision: Revision, sameMeaning: ClosedRange<Revision>? = nil) -> RecordSlot {
-    RecordSlot(key: key, revision: revision, sameMeaning: sameMeaning, schemaVersion: schemaVersion, value: value, decoded: decoded)
-  }
-}
-
-/// The limits of a record, the same when it is saved and when it is read.
-enum RecordLimit {
-  /// Checks what is about to be stored: that it is within the limits, and JSON.
-  /// - Returns: Whether it holds a number that must be decoded to know whether it can be read.
-  /// - Throws: `.tooLarge`, `.encodingFailed`.
-  static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) -> Bool {
-    if let error = sizeViolation(of: limits, key: key, value: value) { throw error }
-    switch JSONSyntax.verdict(on: value, depthLimit: limits.jsonDepth) {
-    case .valid(let hasUnusualNumber): return hasUnusualNumber
-    case .tooDeep: throw tooDeep(limits, key)
-    case .malformed(let offset):
-      throw RepositoryError(
-        .encodingFailed, "expected JSON, and byte \(offset) of the encoded value is not: `NaN` and infinity have no JSON", keyHash: key.hash
-      )
-    }
-  }
-
-  static func tooDeep(_ limits: StoreOptions.Limits, _ key: RecordKey) -> RepositoryError {
-    RepositoryError(.tooLarge, "the record nests deeper than \(limits.jsonDepth)", keyHash: key.hash)
-  }
-
-  /// Returns what is over a limit in a record that is read; whether it is JSON is seen when it is decoded.
-  static func violation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
-    if let error = sizeViolation(of: limits, key: key, value: value) { return error }
-    return JSONDepth.exceeds(limits.jsonDepth, in: value) ? tooDeep(limits, key) : nil
-  }
-
-  private static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
-    if key.byteCount > limits.keyBytes {
-      return RepositoryError(.tooLarge, "the key has \(key.byteCount) bytes, more than \(limits.keyBytes)", keyHash: key.hash)
-    }
-    if value.count > limits.recordBytes {
-      return RepositoryError(.tooLarge, "the record has \(value.count) bytes, more than \(limits.recordBytes)", keyHash: key.hash)
-    }
-    return nil
   }
 }

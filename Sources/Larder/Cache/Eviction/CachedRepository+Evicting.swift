@@ -67,6 +67,7 @@ extension CachedRepository {
   }
 
   nonisolated func evict(under pressure: MemoryPressure) async {
+    guard !isReadOnly else { return }
     do {
       // Only if it must be: this reads entries that nobody has asked for.
       if state.withLock({ $0.evictionIndex == nil }) { _ = try await storage.loadAll() }

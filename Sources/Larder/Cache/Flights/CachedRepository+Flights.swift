@@ -52,6 +52,8 @@ extension CachedRepository {
     _ key: Key, _ waiter: Waiter<FlightOutcome<Key, Value>>?, after sight: Sight<Key, Value>?
   ) -> UInt64? {
     let uptime = clock.uptime
+    var isBegun = false
+    defer { if !isBegun { FetchTicket.current?.endCall() } }
     return state.withLock { state in
       let id: UInt64
       if let current = state.current[key] {
@@ -65,7 +67,9 @@ extension CachedRepository {
           state.lastFlight += 1
           id = state.lastFlight
           let token = FlightToken()
-          let task = Task { [self] in await fly(key, id, token) }
+          let ticket = FetchTicket.current?.taken() ?? FetchTicket()
+          let task = Task { [self] in await fly(key, id, token, ticket) }
+          isBegun = true
           state.flights[id] = Flight(token: token, task: task)
         }
         state.current[key] = id
@@ -104,9 +108,9 @@ extension CachedRepository {
   }
 
   /// One fetch from beginning to end, away from every actor.
-  @concurrent private nonisolated func fly(_ key: Key, _ id: UInt64, _ token: FlightToken) async {
+  @concurrent private nonisolated func fly(_ key: Key, _ id: UInt64, _ token: FlightToken, _ ticket: FetchTicket) async {
     let result: Result<FoundEntry<Key, Value>, any Error>
-    do { result = .success(try await fetchAndKeep(key, id, token)) } catch { result = .failure(error) }
+    do { result = .success(try await fetchAndKeep(key, id, token, ticket)) } catch { result = .failure(error) }
     let uptime = clock.uptime
     let flight: Flight<Key, Value>? = state.withLock { state in
       if !token.isDoomed { note(result, key, uptime, &state) }
@@ -137,7 +141,11 @@ extension CachedRepository {
   }
 
   /// Asks the source, again if that may help, and stores what it answers.
-  private nonisolated func fetchAndKeep(_ key: Key, _ id: UInt64, _ token: FlightToken) async throws -> FoundEntry<Key, Value> {
+  private nonisolated func fetchAndKeep(
+    _ key: Key, _ id: UInt64, _ token: FlightToken, _ ticket: FetchTicket
+  ) async throws -> FoundEntry<Key, Value> {
+    var ticket = ticket
+    defer { ticket.giveUp() }
     let base = look(key).found?.entry
     let validator = base?.value == nil ? nil : base?.validator
     var attempt = 1
@@ -146,7 +154,8 @@ extension CachedRepository {
       try Task.checkCancellation()
       state.withLock { $0.statistics.fetches += 1 }
       do {
-        let answer = try await source.fetch(key, validator: validator)
+        let answer = try await FetchTicket.$current.withValue(ticket) { try await source.fetch(key, validator: validator) }
+        ticket.giveUp()
         guard Task.isCancelled else { return try await keep(answer, of: key, base: validator == nil ? nil : base, token) }
         // Nobody waited any more; if somebody does again, or wants it without waiting, it is kept, by a task that was not cancelled.
         guard state.withLock({ $0.flights[id]?.isWanted ?? false }) else { throw CancellationError() }
@@ -158,8 +167,13 @@ extension CachedRepository {
         state.withLock { $0.statistics.fetchErrors += 1 }
         // That a limit did not let another attempt through says less than what came of the one before.
         if let answered, (error as? CacheError)?.isOfLimits == true { throw answered }
-        guard !Task.isCancelled, let delay = retry.delay(after: attempt, ErrorTraits(error), random: random()) else { throw error }
+        // What has failed in one request is tried again in one: after the same time, which it would not be at random.
+        let failure = ticket.failure
+        let random = failure?.random(random) ?? random()
+        guard !Task.isCancelled, let delay = retry.delay(after: attempt, ErrorTraits(error), random: random) else { throw error }
         answered = error
+        ticket.giveUp()
+        ticket = failure?.ticket(after: delay) ?? FetchTicket()
         try await clock.sleep(for: delay)
         attempt += 1
       }

@@ -32,11 +32,15 @@ public struct HostLimits: Sendable {
   /// - Throws: ``CacheError/circuitOpen(until:)``, ``CacheError/quotaExceeded(until:)``, `CancellationError`; else what the request throws.
   public func run<Result>(weight: Double = 1, _ request: () async throws -> Result) async throws -> Result {
     try Task.checkCancellation()
-    guard let concurrency else { return try await admitted(weight, request) }
-    return try await concurrency.withPermit { try await admitted(weight, request) }
+    // A key that waits here holds up no group: the others might be what it waits for.
+    FetchTicket.current?.giveUp()
+    guard let concurrency else { return try await runAdmitted(weight, request) }
+    return try await concurrency.withPermit { try await runAdmitted(weight, request) }
   }
 
-  private func admitted<Result>(_ weight: Double, _ request: () async throws -> Result) async throws -> Result {
+  /// Runs a request within the quotas and the breaker, for who has its turn already.
+  func runAdmitted<Result>(_ weight: Double, _ request: () async throws -> Result) async throws -> Result {
+    try Task.checkCancellation()
     try await takeQuotas(weight)
     guard let breaker else { return try await request() }
     let admission: CircuitBreaker.Admission

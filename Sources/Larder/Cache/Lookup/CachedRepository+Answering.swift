@@ -113,7 +113,7 @@ extension CachedRepository {
     }
     for (key, result) in await gather(rest, policy, limit) { results[key] = result }
     // After the others, so that both together keep to the bound.
-    if !old.isEmpty, !Task.isCancelled { Task { [self, old] in await forEach(old, limit) { key in await self.revalidate(key) } } }
+    if !old.isEmpty, !Task.isCancelled { Task { [self, old] in await fetchTogether(old, limit) { key in await self.revalidate(key) } } }
     return results
   }
 
@@ -128,11 +128,23 @@ extension CachedRepository {
     _ keys: [Key], _ policy: FetchPolicy, _ limit: Int
   ) async -> [(Key, Result<Cached<Value>, any Error>)] {
     let results = Mutex<[(Key, Result<Cached<Value>, any Error>)]>([])
-    await forEach(keys, limit) { key in
+    await fetchTogether(keys, limit) { key in
       let result = await self.result(key, policy)
       results.withLock { $0.append((key, result)) }
     }
     return results.withLock { $0 }
+  }
+
+  /// Runs an operation on each key, so many at a time; over a source that gathers, on the keys of so many requests.
+  private nonisolated(nonsending) func fetchTogether(
+    _ keys: [Key], _ limit: Int, _ operation: @escaping @Sendable (Key) async -> Void
+  ) async {
+    guard let size = keysTogether.map({ min($0, keys.count) }), size > 0 else { return await forEach(keys, limit, operation) }
+    let parts = stride(from: 0, to: keys.count, by: size).map { Array(keys[$0..<min($0 + size, keys.count)]) }
+    await forEach(parts, limit) { part in
+      let group = FetchGroup(part.count)
+      await forEach(part, part.count) { key in await group.run { await operation(key) } }
+    }
   }
 
   private nonisolated(nonsending) func result(_ key: Key, _ policy: FetchPolicy) async -> Result<Cached<Value>, any Error> {

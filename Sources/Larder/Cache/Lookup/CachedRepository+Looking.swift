@@ -71,7 +71,7 @@ extension CachedRepository {
     let present = arrivals.present(for: revision, at: uptime)
     let age = entry.age(at: present)
     know(KnownEntry(entry, recordKey, revision, age: age, uptime: uptime, wasAnswered: false, isMeasured: false), of: entry.key)
-    if entry.needsFutureNote(at: present) { noteFuture(entry, revision, recordKey, present) }
+    if !isReadOnly, entry.needsFutureNote(at: present) { noteFuture(entry, revision, recordKey, present) }
     return FoundEntry(entry: entry, version: .stored(revision), age: age, origin: .disk)
   }
 

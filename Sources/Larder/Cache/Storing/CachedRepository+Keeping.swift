@@ -44,18 +44,9 @@ extension CachedRepository {
     _ key: Key, _ content: CachedEntry<Key, Value>.Content, _ fresh: Duration, _ usable: Duration, validator: String?
   ) -> CachedEntry<Key, Value> {
     let now = clock.now
-    var byteCount = 0
-    switch content {
-    case .value(let value):
-      // A value that does not encode is refused by the storage in a moment, which counts the error.
-      do { byteCount = try JSONEncoder().encode(value).count } catch {}
-    case .absent(let reason):
-      // About what its record takes; or a limit of bytes would not bound how much of nothing is kept.
-      byteCount = 128 + reason.utf8.count
-    }
     return CachedEntry(
       key: key, content: content, fetchedAt: now, freshUntil: now.addingTimeInterval(fresh.inSeconds),
-      usableUntil: now.addingTimeInterval(max(usable, fresh).inSeconds), validator: validator, byteCount: byteCount, noticedInFutureAt: nil)
+      usableUntil: now.addingTimeInterval(max(usable, fresh).inSeconds), validator: validator)
   }
 
   /// What a commit has done.
@@ -69,6 +60,7 @@ extension CachedRepository {
     _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ token: FlightToken
   ) async -> (CachedEntry<Key, Value>, EntryVersion) {
     let known = state.withLock { $0.known[entry.key] }
+    if isReadOnly { return (entry, holdUnsaved(entry, uptime, nil, token, known)) }
     do {
       if let limit = eviction.byteLimit, entry.byteCount > limit {
         await refuse(entry.key, token)
@@ -128,10 +120,10 @@ extension CachedRepository {
 
   /// Keeps an entry in memory that could not be stored, so that a full disk does not become a storm of requests.
   private nonisolated func holdUnsaved(
-    _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ error: RepositoryError, _ token: FlightToken, _ known: KnownEntry<Value>?
+    _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ error: RepositoryError?, _ token: FlightToken, _ known: KnownEntry<Value>?
   ) -> EntryVersion {
     let version: EntryVersion = state.withLock { state in
-      state.note(error)
+      if let error { state.note(error) }
       // What was planned to go is still there, and what came is not.
       state.evictionIndex = nil
       guard !token.isDoomed else { return .none }

@@ -17,6 +17,46 @@ public struct OpenedCacheStorage<Key: Hashable & Codable & Sendable, Value: Coda
 }
 
 extension CachedRepository {
+  /// Opens or creates a cache in a JSON file, and heals it if it is damaged.
+  ///
+  /// ```swift
+  /// let cache = try await CachedRepository.open(
+  ///   jsonFile: url, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)), source: server)
+  /// ```
+  ///
+  /// What was put aside for that is in ``healing``; see ``open(jsonFile:options:)``. Close the cache with ``close()``. Opened with the access
+  /// `.readOnly`, it answers from what is stored, and what it fetches is answered and not stored.
+  /// - Parameters:
+  ///   - jsonFile: The file.
+  ///   - freshness: How long values are fresh, and how long usable.
+  ///   - eviction: How much is kept: everything unless given.
+  ///   - retry: How often a failed fetch is tried again.
+  ///   - clock: The time; a test gives a `ManualClock`.
+  ///   - options: How the file is opened; writes are `.buffered` unless given.
+  ///   - source: Where values come from.
+  /// - Throws: As ``open(jsonFile:options:)``.
+  public static func open(
+    jsonFile: URL, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none, retry: RetryPolicy = .default,
+    clock: any WallClock = SystemClock(), options: StoreOptions = StoreOptions(durability: .buffered),
+    source: some RemoteSource<Key, Value>
+  ) async throws(RepositoryError) -> CachedRepository {
+    CachedRepository(
+      opened: try await open(jsonFile: jsonFile, options: options), freshness: freshness, eviction: eviction, retry: retry, clock: clock,
+      source: source)
+  }
+
+  /// Makes a cache that lives in memory only and is gone with the process; see ``open(jsonFile:freshness:eviction:retry:clock:options:source:)``.
+  ///
+  /// - Throws: What ``LocalRepository/init(inMemory:)`` throws.
+  public static func inMemory(
+    freshness: FreshnessPolicy, eviction: EvictionPolicy = .none, retry: RetryPolicy = .default,
+    clock: any WallClock = SystemClock(), source: some RemoteSource<Key, Value>
+  ) async throws(RepositoryError) -> CachedRepository {
+    CachedRepository(
+      storage: try await LocalRepository(inMemory: .init()), freshness: freshness, eviction: eviction, retry: retry, clock: clock,
+      source: source)
+  }
+
   /// Opens or creates the file of a cache, and heals it: damaged files are moved aside, and the cache begins empty.
   ///
   /// For caches only: what is in them can be fetched again. A repository of user data refuses to open instead, and so does this where the
@@ -71,46 +111,4 @@ extension CachedRepository {
       return .init(storage: storage, healing: .init(error: error, movedFiles: moved))
     }
   }
-}
-
-/// Moves the files of a damaged cache out of the way.
-struct CacheHealing: Sendable {
-  private let directory: String
-  private let name: String
-  private let fileSystem: any FileSystem
-  private static let suffix = "-damaged"
-  /// What the names of the files beside a store end in; anything else there is somebody else's.
-  private static let beside = ["-journal", "-previous", "-shm", "-wal"]
-
-  init(file: URL, fileSystem: any FileSystem) {
-    let url = file.standardizedFileURL
-    directory = url.deletingLastPathComponent().path
-    name = url.lastPathComponent
-    self.fileSystem = fileSystem
-  }
-
-  /// Whether an error means that a cache is better begun anew.
-  static func mayHeal(_ error: RepositoryError) -> Bool {
-    error.code == .corrupted || error.code == .dataMissing
-  }
-
-  /// Keeps other processes from healing the same file.
-  func lock() throws(RepositoryError) -> any HeldLock { try fileSystem.lock(path(name + "-healing-lock")) }
-
-  /// Renames the main file and those beside it, and returns their new paths.
-  ///
-  /// The main file goes last: a crash before that leaves a store that is still found damaged, and healed by the next open.
-  func moveAside() throws(RepositoryError) -> [String] {
-    let entries = try fileSystem.entries(of: directory) ?? []
-    var moved: [String] = []
-    for entry in Self.beside.map({ name + $0 }) + [name] where entries.contains(entry) {
-      let target = path(entry + Self.suffix)
-      try fileSystem.rename(path(entry), to: target)
-      moved.append(target)
-    }
-    try fileSystem.syncDirectory(directory)
-    return moved
-  }
-
-  private func path(_ entry: String) -> String { directory + "/" + entry }
 }

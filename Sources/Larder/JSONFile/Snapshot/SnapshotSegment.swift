@@ -1,6 +1,4 @@
-internal import Dispatch
 internal import Foundation
-internal import Synchronization
 
 /// A run of a snapshot's lines that is read by itself, so that a large snapshot is read on every core.
 struct SnapshotSegment {
@@ -20,17 +18,15 @@ struct SnapshotSegment {
     let segment = SnapshotSegment(data: data, commit: commit, comparesChecksums: comparesChecksums)
     let starts = starts(in: cursor)
     guard starts.count > 1 else { return [segment.lines(from: cursor, to: cursor.bytes.count)] }
-    let results = Mutex<[Result<Lines, RepositoryError>?]>(Array(repeating: nil, count: starts.count))
     let file = cursor.file
-    DispatchQueue.concurrentPerform(iterations: starts.count) { index in
-      let result = data.withUnsafeBytes { bytes in
+    return ConcurrentMap.blockingParts(Array(starts.indices), of: 1) { part in
+      let index = part.startIndex
+      return data.withUnsafeBytes { bytes in
         var cursor = ByteCursor(bytes, file: file)
         cursor.offset = starts[index]
         return segment.lines(from: cursor, to: index + 1 < starts.count ? starts[index + 1] : bytes.count)
       }
-      results.withLock { $0[index] = result }
     }
-    return results.withLock { $0.compactMap(\.self) }
   }
 
   /// Returns where the segments begin: at the cursor, and behind the line feeds that come next after equal shares.

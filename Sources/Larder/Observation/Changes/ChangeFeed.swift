@@ -13,21 +13,14 @@ final class ChangeFeed: ChangeObserver {
     var buffer = ChangeBuffer()
     /// What a waiting reader wants to be woken for.
     var filter: Filter?
-    var isFinished = false
-    var waiters: [CheckedContinuation<Void, Never>] = []
-
-    var isReady: Bool { isFinished || !buffer.isEmpty }
-
-    mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
-      defer { waiters = [] }
-      return waiters
-    }
   }
 
   /// Whether a change matters to a reader, who has nothing else before it; called on the store's executor.
   typealias Filter = @Sendable (RecordChange) -> Bool
 
   private let state = Mutex(State())
+  /// Raised when there is something to take, finished with the store.
+  private let signal = Signal()
 
   /// Forgets what came, for a reader that is about to look at the published state: all that was announced is in it.
   func restart() {
@@ -49,29 +42,23 @@ final class ChangeFeed: ChangeObserver {
   }
 
   func receive(_ changes: [RecordChange], commit: Revision) {
-    let waiters: [CheckedContinuation<Void, Never>] = state.withLock { state in
+    let isReady = state.withLock { state in
       state.told = max(state.told, commit)
       guard state.early == nil else {
         state.early? += changes.map { ($0, $0.end(upTo: commit)) }
-        return []
+        return false
       }
       for change in changes where change.revision > state.start {
         // What matters not may still take back what is buffered.
         if let filter = state.filter, !state.buffer.contains(change.key), !filter(change) { continue }
         state.buffer.add(change, upTo: change.end(upTo: commit))
       }
-      return state.isReady ? state.takeWaiters() : []
+      return !state.buffer.isEmpty
     }
-    for waiter in waiters { waiter.resume() }
+    if isReady { signal.raise() }
   }
 
-  func finish() {
-    let waiters = state.withLock { state in
-      state.isFinished = true
-      return state.takeWaiters()
-    }
-    for waiter in waiters { waiter.resume() }
-  }
+  func finish() { signal.finish() }
 
   /// The oldest set that was not taken yet, as soon as there is one; `nil` at the end, and when the task is cancelled.
   nonisolated(nonsending) func next() async -> (revision: Revision, changes: [RecordChange])? {
@@ -89,33 +76,18 @@ final class ChangeFeed: ChangeObserver {
     _ filter: Filter?, _ take: @Sendable (inout ChangeBuffer) -> Taken?
   ) async -> Taken? {
     while !Task.isCancelled {
-      let (taken, isFinished) = state.withLock { state in
+      // Noted before looking: what comes afterwards ends the wait. The end is noted first too, since changes may come before it.
+      let (moment, isFinished) = (signal.moment, signal.isFinished)
+      let taken = state.withLock { state in
         let taken = take(&state.buffer)
         // What the reader has taken changes what matters to it: until it waits again, everything does.
         state.filter = taken == nil ? filter : nil
-        return (taken, state.isFinished)
+        return taken
       }
       if taken != nil || isFinished { return taken }
-      await wait()
+      await signal.wait(after: moment)
     }
     return nil
-  }
-
-  /// Returns when something came, at the end, or when the task is cancelled.
-  private nonisolated(nonsending) func wait() async {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        // A cancellation before this point is seen here; a later one finds the continuation.
-        let isOver = state.withLock { state in
-          if state.isReady || Task.isCancelled { return true }
-          state.waiters.append(continuation)
-          return false
-        }
-        if isOver { continuation.resume() }
-      }
-    } onCancel: {
-      for waiter in state.withLock({ $0.takeWaiters() }) { waiter.resume() }
-    }
   }
 
   /// The newest commit that was announced, if nothing waits for the reader.
@@ -124,7 +96,7 @@ final class ChangeFeed: ChangeObserver {
   /// How many changes wait for the reader: for tests.
   var waitingCount: Int { state.withLock { $0.buffer.count } }
   /// Whether a reader waits: for tests.
-  var isAwaited: Bool { state.withLock { !$0.waiters.isEmpty } }
+  var isAwaited: Bool { signal.isAwaited }
 }
 
 extension RecordChange {

@@ -1,0 +1,14 @@
+internal import Foundation
+
+/// A value that is ready to be staged.
+struct EncodedRecord: Sendable {
+  let key: RecordKey
+  let schemaVersion: Int
+  let value: Data
+  /// What ``value`` decodes to, where that was tried.
+  let decoded: (any DecodedRecord)?
+
+  func slot(at revision: Revision, sameMeaning: ClosedRange<Revision>? = nil) -> RecordSlot {
+    RecordSlot(key: key, revision: revision, sameMeaning: sameMeaning, schemaVersion: schemaVersion, value: value, decoded: decoded)
+  }
+}

@@ -1,0 +1,39 @@
+internal import Foundation
+
+/// The limits of a record, the same when it is saved and when it is read.
+enum RecordLimit {
+  /// Checks what is about to be stored: that it is within the limits, and JSON.
+  /// - Returns: Whether it holds a number that must be decoded to know whether it can be read.
+  /// - Throws: `.tooLarge`, `.encodingFailed`.
+  static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) -> Bool {
+    if let error = sizeViolation(of: limits, key: key, value: value) { throw error }
+    switch JSONSyntax.verdict(on: value, depthLimit: limits.jsonDepth) {
+    case .valid(let hasUnusualNumber): return hasUnusualNumber
+    case .tooDeep: throw tooDeep(limits, key)
+    case .malformed(let offset):
+      throw RepositoryError(
+        .encodingFailed, "expected JSON, and byte \(offset) of the encoded value is not: `NaN` and infinity have no JSON", keyHash: key.hash
+      )
+    }
+  }
+
+  static func tooDeep(_ limits: StoreOptions.Limits, _ key: RecordKey) -> RepositoryError {
+    RepositoryError(.tooLarge, "the record nests deeper than \(limits.jsonDepth)", keyHash: key.hash)
+  }
+
+  /// Returns what is over a limit in a record that is read; whether it is JSON is seen when it is decoded.
+  static func violation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
+    if let error = sizeViolation(of: limits, key: key, value: value) { return error }
+    return JSONDepth.exceeds(limits.jsonDepth, in: value) ? tooDeep(limits, key) : nil
+  }
+
+  private static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
+    if key.byteCount > limits.keyBytes {
+      return RepositoryError(.tooLarge, "the key has \(key.byteCount) bytes, more than \(limits.keyBytes)", keyHash: key.hash)
+    }
+    if value.count > limits.recordBytes {
+      return RepositoryError(.tooLarge, "the record has \(value.count) bytes, more than \(limits.recordBytes)", keyHash: key.hash)
+    }
+    return nil
+  }
+}

@@ -1,0 +1,44 @@
+extension RecordMap {
+  /// Returns the values of all records that decode, in key order; decodes on all cores.
+  @concurrent func items<Item>(_ coder: RecordCoder<Item>) async -> [Item] {
+    let slots = ordered()
+    await Self.decode(slots.filter(\.isEncoded), coder)
+    var items: [Item] = []
+    items.reserveCapacity(slots.count)
+    for slot in slots {
+      do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // listed by `snapshot.undecodable`
+    }
+    return items
+  }
+
+  /// Decodes the records that have not been decoded yet, on all cores; they keep their values.
+  ///
+  /// Cost beside that: a look at each record the first time, then at those written since.
+  @concurrent func decode<Item>(_ coder: RecordCoder<Item>) async {
+    var encoded: [RecordSlot] = []
+    forEachDoubtful { if $0.isEncoded { encoded.append($0) } }
+    await Self.decode(encoded, coder)
+  }
+
+  /// Returns the number of records that do not decode: counted here when few are left to look at, away from the caller's actor when many are.
+  nonisolated(nonsending) func undecodableCount<Item>(_ coder: RecordCoder<Item>) async -> Int {
+    let few = ConcurrentMap.partSize
+    if doubtfulCount <= 8 * few, tally.untouched <= few { return undecodable(coder).count }
+    return await undecodableCountElsewhere(coder)
+  }
+
+  @concurrent private func undecodableCountElsewhere<Item>(_ coder: RecordCoder<Item>) async -> Int {
+    let tally = tally
+    if tally.untouched == 0 { return tally.undecodable }
+    await decode(coder)
+    return self.tally.undecodable
+  }
+
+  private static func decode<Item>(_ slots: [RecordSlot], _ coder: RecordCoder<Item>) async {
+    _ = await ConcurrentMap.parts(slots) { part in
+      for slot in part {
+        do throws(RepositoryError) { let _: Item = try slot.value(coder) } catch { continue }  // the slot keeps the error
+      }
+    }
+  }
+}
