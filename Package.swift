@@ -15,11 +15,16 @@ let package = Package(
   products: [
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "LarderSQLite", targets: ["LarderSQLite"]),
+    .library(name: "LarderBlobs", targets: ["LarderBlobs"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
+  ],
+  traits: [
+    // A trait, because only what a trait guards is neither resolved nor fetched by apps that do not use it.
+    .trait(name: "Blobs", description: "swift-crypto for LarderBlobs where the system has no SHA-256, such as on Linux")
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-    // SHA-256 where the system has none; on Apple platforms it is not built. See Docs/Design/0005-sha-256.md.
+    // For LarderBlobs alone, and only with the trait `Blobs`. See Docs/Design/0005-sha-256.md.
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
   ],
   targets: [
@@ -34,17 +39,28 @@ let package = Package(
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),
-        .product(name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux])),
       ],
       swiftSettings: settings
     ),
     .target(name: "LarderSQLite", dependencies: ["Larder", "CSQLite"], swiftSettings: settings),
+    .target(
+      name: "LarderBlobs",
+      dependencies: [
+        "Larder", .product(name: "DequeModule", package: "swift-collections"),
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux], traits: ["Blobs"])),
+      ],
+      swiftSettings: settings
+    ),
     .target(name: "LarderTesting", dependencies: ["Larder"], swiftSettings: settings),
     // A process that writes to a store and says what was acknowledged, for tests that kill it.
     .executableTarget(
       name: "LedgerWriter", dependencies: ["Larder", "LarderSQLite"], path: "Tests/LedgerWriter", swiftSettings: settings),
     .testTarget(name: "CrashTests", dependencies: ["Larder", "LarderSQLite", "LedgerWriter"], swiftSettings: settings),
-    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderTesting"], swiftSettings: settings),
+    .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport", swiftSettings: settings),
+    .testTarget(
+      name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderTesting", "TestSupport"], swiftSettings: settings),
+    .testTarget(
+      name: "LarderBlobsTests", dependencies: ["LarderBlobs", "Larder", "LarderTesting", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "LarderSQLiteTests",
       dependencies: ["LarderSQLite", "Larder", "LarderTesting", "CSQLite"],

@@ -12,11 +12,14 @@ let settings: [SwiftSetting] = [
 let package = Package(
   name: "larder-docs",
   platforms: [.macOS(.v15)],
-  dependencies: [.package(name: "larder", path: "..")],
+  dependencies: [.package(name: "larder", path: "..", traits: ["Blobs"])],
   targets: [
     .target(
       name: "Snippets",
-      dependencies: [.product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder")],
+      dependencies: [
+        .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
+        .product(name: "LarderBlobs", package: "larder"),
+      ],
       swiftSettings: settings
     ),
     .testTarget(

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the documentation of the three products and the guides in .build-docs/site; warnings are errors.
+# Makes the documentation of the products and the guides in .build-docs/site; warnings are errors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ mkdir -p "$work"
 rm -rf "$work/graphs" "$work/archives" "$work/site"
 find "$work" -name '*.symbols.json' -delete
 # The command also tries the test modules, and fails on those: what counts is whether the graphs of the products are there.
-swift package --scratch-path "$work" dump-symbol-graph --skip-synthesized-members >"$work/symbols.log" 2>&1 || true
+swift package --scratch-path "$work" --traits Blobs dump-symbol-graph --skip-synthesized-members >"$work/symbols.log" 2>&1 || true
 
 # Makes the archive of one product, with the catalog that is given, if one is.
 convert() { # PRODUCT [CATALOG]
@@ -38,6 +38,7 @@ convert() { # PRODUCT [CATALOG]
     --fallback-display-name "$product" --fallback-bundle-identifier "larder.$product" --warnings-as-errors
 }
 convert Larder Docs/Larder.docc
+convert LarderBlobs
 convert LarderSQLite
 convert LarderTesting
 "$docc" merge "$work"/archives/*.doccarchive --synthesized-landing-page-name Larder --output-path "$work/site" >/dev/null

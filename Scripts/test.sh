@@ -62,9 +62,9 @@ smoke() { # PACKAGE PRODUCT
 }
 build() { swift build --package-path "$1" --scratch-path "$1/.build-test" -Xswiftc -warnings-as-errors; }
 
-step "the library's tests" build_and_test .
+step "the library's tests" build_and_test . --traits Blobs
 if [ "${CONFIGURATION:-debug}" = release ]; then
-  step "the library's tests in release" build_and_test . -c release -Xswiftc -enable-testing
+  step "the library's tests in release" build_and_test . --traits Blobs -c release -Xswiftc -enable-testing
 fi
 # The smoke test comes first: what it compiles of C serves the tests too, which need other flags for Swift (-enable-testing) alone.
 step "every public entry of Examples/WeatherSpots in release" smoke Examples/WeatherSpots weather-spots-smoke

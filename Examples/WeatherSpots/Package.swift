@@ -19,7 +19,7 @@ let package = Package(
     .executable(name: "weather-spots-server", targets: ["weather-spots-server"]),
   ],
   dependencies: [
-    .package(name: "larder", path: "../.."),
+    .package(name: "larder", path: "../..", traits: ["Blobs"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -31,8 +31,8 @@ let package = Package(
       name: "WeatherSpotsKit",
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
-        .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"), "Astronomy",
-        "RecordedWeather",
+        .product(name: "LarderBlobs", package: "larder"), .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Logging", package: "swift-log"), "Astronomy", "RecordedWeather",
       ],
       resources: [.embedInCode("Resources/wmo-codes.csv"), .embedInCode("Resources/spots.csv")],
       swiftSettings: settings
@@ -72,7 +72,8 @@ let package = Package(
       name: "WeatherSpotsKitTests",
       dependencies: [
         "Astronomy", "WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder"),
-        .product(name: "LarderTesting", package: "larder"), .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "LarderBlobs", package: "larder"), .product(name: "LarderTesting", package: "larder"),
+        .product(name: "Crypto", package: "swift-crypto"),
       ],
       resources: [.copy("Fixtures")],
       swiftSettings: settings

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderBlobs
 
 func keepingBytes(directory: URL, bytes: Data) async throws {
   let photos = try await BlobStore(directory: directory)

@@ -36,38 +36,3 @@ struct BusyDisk<Item: Codable & Identifiable & Sendable> where Item.ID: Hashable
     return task
   }
 }
-
-/// Yields until the condition holds; throws when the test runs out of time.
-func until(_ condition: () -> Bool) async throws {
-  while !condition() {
-    try Task.checkCancellation()
-    await Task.yield()
-  }
-}
-
-/// The code of the error that a task ends with, if it does.
-func code<Output>(of task: Task<Output, any Error>) async -> RepositoryError.Code? {
-  do {
-    _ = try await task.value
-    return nil
-  } catch {
-    return (error as? RepositoryError)?.code
-  }
-}
-
-/// The code of the error that an operation throws, if it does.
-func code(_ operation: () async throws -> Void) async -> RepositoryError.Code? {
-  do {
-    try await operation()
-    return nil
-  } catch {
-    return (error as? RepositoryError)?.code
-  }
-}
-
-/// A switch that tasks can throw and look at.
-final class Flag: Sendable {
-  private let state = Mutex(false)
-  var isSet: Bool { state.withLock { $0 } }
-  func set() { state.withLock { $0 = true } }
-}

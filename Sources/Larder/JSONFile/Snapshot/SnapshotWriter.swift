@@ -119,7 +119,7 @@ extension Array<UInt8> {
 
 extension Data {
   /// Lends the bytes to a closure with a typed error, which `withUnsafeBytes` cannot pass on.
-  func lending<R>(_ body: (UnsafeRawBufferPointer) throws(RepositoryError) -> R) throws(RepositoryError) -> R {
+  package func lending<R>(_ body: (UnsafeRawBufferPointer) throws(RepositoryError) -> R) throws(RepositoryError) -> R {
     let result: Result<R, RepositoryError> = withUnsafeBytes { bytes in
       do throws(RepositoryError) { return .success(try body(bytes)) } catch { return .failure(error) }
     }

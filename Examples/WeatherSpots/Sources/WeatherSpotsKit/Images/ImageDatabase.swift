@@ -1,5 +1,6 @@
 public import Foundation
 public import Larder
+public import LarderBlobs
 
 /// The one place for all images of the app, asked from anywhere.
 ///

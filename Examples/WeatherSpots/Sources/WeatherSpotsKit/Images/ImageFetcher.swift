@@ -3,6 +3,7 @@
 
 public import Foundation
 public import Larder
+public import LarderBlobs
 
 /// Gives out images by URL: from memory, from disk, or from their server, in that order; each result says which.
 ///

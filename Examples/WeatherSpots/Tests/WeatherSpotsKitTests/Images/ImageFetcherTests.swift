@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderBlobs
 import LarderTesting
 import StandInServer
 import Testing

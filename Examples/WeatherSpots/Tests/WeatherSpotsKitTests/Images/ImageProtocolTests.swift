@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderBlobs
 import LarderTesting
 import Synchronization
 import Testing

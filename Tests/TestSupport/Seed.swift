@@ -1,12 +1,12 @@
 import Foundation
 
 /// Random numbers that a seed repeats: SplitMix64.
-struct SeededGenerator: RandomNumberGenerator {
+package struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
-  init(_ seed: UInt64) { state = seed }
+  package init(_ seed: UInt64) { state = seed }
 
-  mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -14,13 +14,13 @@ struct SeededGenerator: RandomNumberGenerator {
     return mixed ^ (mixed >> 31)
   }
 
-  mutating func int(_ range: Range<Int>) -> Int { Int.random(in: range, using: &self) }
-  mutating func chance(_ percent: Int) -> Bool { int(0..<100) < percent }
+  package mutating func int(_ range: Range<Int>) -> Int { Int.random(in: range, using: &self) }
+  package mutating func chance(_ percent: Int) -> Bool { int(0..<100) < percent }
 }
 
 /// The seeds of a random test: those that follow from a fresh one, or the one in `LARDER_SEED` alone.
-enum Seeds {
-  static func list(_ count: Int, for test: String) -> [UInt64] {
+package enum Seeds {
+  package static func list(_ count: Int, for test: String) -> [UInt64] {
     if let text = ProcessInfo.processInfo.environment["LARDER_SEED"], let seed = UInt64(text) { return [seed] }
     var generator = SeededGenerator(UInt64.random(in: .min ... .max))
     let seeds = (0..<count).map { _ in generator.next() }

@@ -1,3 +1,5 @@
+public import Larder
+
 /// What opening a blob store found and healed; a clean report means that every blob was where the index says.
 ///
 /// A blob store is a cache: unlike a repository it heals itself, and says so. Files that it did not make are never touched.

@@ -1,7 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 
-@testable import Larder
+@testable import LarderBlobs
 
 @Suite("The order of use", .timeLimit(.minutes(10)))
 struct RecencyListTests {
