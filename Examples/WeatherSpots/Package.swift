@@ -53,7 +53,7 @@ let package = Package(
     .executableTarget(
       name: "weather-spots",
       dependencies: [
-        "WeatherSpotsKit", .product(name: "Larder", package: "larder"),
+        "WeatherSpotsKit", .product(name: "Larder", package: "larder"), .product(name: "LarderBlobs", package: "larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings

@@ -79,9 +79,8 @@ import WeatherSpotsKit
     let hosts = try await HostStates(storage)
     let servers = OpenMeteoServers(url)
     let openMeteo = OpenMeteoProvider(servers: servers, timeout: .seconds(60), hosts: hosts)
-    let limits = ProviderLimits.openMeteo(concurrency: nil)
-    let provider = LoggedProvider(GatheringProvider(openMeteo, limits: limits))
-    let service = try await WeatherService(storage, provider: provider, limits: limits)
+    let provider = LoggedProvider(openMeteo)
+    let service = try await WeatherService(storage, provider: provider, limits: .openMeteo(), gathersPlaces: true)
     _ = await service.estimate(for: spots, policy: .cacheFirst, placesPerCall: 25, perMinute: 480)
     try await withThrowingTaskGroup(of: SpotWeather.self) { group in
       for spot in spots { group.addTask { try await service.forecast(for: spot) } }
@@ -107,7 +106,7 @@ import WeatherSpotsKit
     _ = try await geocoding.places(.init("Brest"))
     _ = try await geocoding.zone(of: spots[0].coordinate)
     await geocoding.keepCounts(in: storage)
-    _ = try await CacheBook(storage).counts()
+    _ = try await CacheHistory(storage).counts()
     _ = try await CacheOverview(storage, at: Date())
     _ = try await StoredWeather(storage).forecast(for: spots[0], of: StoredProvider.all)
     let recorded = RecordedProvider()

@@ -41,8 +41,8 @@ public struct ProviderAlerts: AlertSource {
     let provider = provider
     return try await limits.of(service).run(weight: provider.weight(of: request)) {
       switch await provider.fetch(request).alerts {
-      case .success(.here(let answer, _)): return .alerts(answer.alerts)
-      case .success(.nowhere), .failure(.unsupported), .failure(.noCoverage): return .notOffered
+      case .data(let answer, _): return .alerts(answer.alerts)
+      case .noCoverage, .failure(.unsupported), .failure(.noCoverage): return .notOffered
       case .failure(.network(.cancelled)): throw CancellationError()
       case .failure(let error): throw error
       case nil: throw ProviderError.malformed("an answer without alerts")

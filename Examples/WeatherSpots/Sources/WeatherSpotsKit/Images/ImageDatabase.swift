@@ -131,14 +131,6 @@ public import LarderBlobs
 
   /// The platform's directory for what can be fetched again.
   static var defaultDirectory: URL {
-    #if canImport(Darwin)
-      let caches = URL.cachesDirectory
-    #else
-      let path = ProcessInfo.processInfo.environment["XDG_CACHE_HOME"]
-      let caches =
-        path.flatMap { $0.hasPrefix("/") ? URL(filePath: $0, directoryHint: .isDirectory) : nil }
-        ?? URL.homeDirectory.appending(path: ".cache", directoryHint: .isDirectory)
-    #endif
-    return caches.appending(path: "\(ProcessInfo.processInfo.processName)/images", directoryHint: .isDirectory)
+    PlatformDirectory.cache.url.appending(path: "\(ProcessInfo.processInfo.processName)/images", directoryHint: .isDirectory)
   }
 }

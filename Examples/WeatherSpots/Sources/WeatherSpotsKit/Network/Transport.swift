@@ -47,7 +47,7 @@ public struct TransportResponse: Sendable {
 }
 
 /// The reason why a request has no answer.
-public enum TransportError: Error, Hashable, CustomStringConvertible {
+public enum TransportError: Error, Hashable, Codable, CustomStringConvertible {
   /// The host did not answer in time.
   case timedOut(host: String, after: Duration)
   /// The host cannot be reached; the number is the code of the URL loading system.

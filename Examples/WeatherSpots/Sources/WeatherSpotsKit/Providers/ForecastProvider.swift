@@ -23,19 +23,34 @@ public protocol ForecastProvider: Sendable {
   func service(of dataset: WeatherDataset) -> String?
   /// Returns the weight of a request in the provider's quota.
   func weight(of request: ProviderRequest) -> Double
-  /// Asks for the kinds of data of a request.
+  /// The number of places that one request may have; 1 unless the provider says otherwise.
+  var placesPerRequest: Int { get }
+
+  /// Fetches the kinds of data of one place.
   ///
   /// A failure of one kind never sinks the others: each has a result of its own.
   func fetch(_ request: ProviderRequest) async -> ProviderAnswer
+  /// Fetches several places, at most ``placesPerRequest``, which all want the same kinds of data and the same days.
+  ///
+  /// - Returns: One answer for each request, in their order.
+  func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer]
 }
 
 extension ForecastProvider {
   /// The name of the provider.
   public var storageName: String { name }
+  /// One place.
+  public var placesPerRequest: Int { 1 }
+  /// Fetches the places one by one.
+  public func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
+    var answers: [ProviderAnswer] = []
+    for request in requests { answers.append(await fetch(request)) }
+    return answers
+  }
 }
 
 /// A request: kinds of data of a place, and days where these have any.
-public struct ProviderRequest: Hashable, Sendable {
+public struct ProviderRequest: Hashable, Codable, Sendable {
   /// The place.
   public var place: ForecastPlace
   /// The first day, in the place's zone.
@@ -54,18 +69,20 @@ public struct ProviderRequest: Hashable, Sendable {
   }
 }
 
-/// Data of a place, or that there are none there and will not be any soon: both are answers, and are kept.
-public enum Delivery<Value: Codable & Sendable>: Sendable {
-  /// The data, and until when they hold where the provider says so.
-  case here(Value, until: Date? = nil)
-  /// The service has no data for this place, such as waves inland; believed for a while.
-  case nowhere(for: Duration)
-}
-
 /// The answer of a provider, kind by kind; `nil` for kinds that were not requested.
-public struct ProviderAnswer: Sendable {
-  /// The result of one kind.
-  public typealias Part<Value: Codable & Sendable> = Result<Delivery<Value>, ProviderError>
+public struct ProviderAnswer: Codable, Sendable {
+  /// The answer for one kind of data.
+  public enum Part<Value: Codable & Sendable>: Codable, Sendable {
+    /// The data, with the time until which they hold where the provider gives one.
+    case data(Value, until: Date? = nil)
+    /// The service has no data for this place, such as waves inland; believed for a while.
+    case noCoverage(for: Duration)
+    /// The data could not be fetched.
+    case failure(ProviderError)
+
+    /// The failure; `nil` for an answer.
+    var failure: ProviderError? { if case .failure(let error) = self { error } else { nil } }
+  }
 
   /// The conditions of the moment.
   public var current: Part<CurrentWeather>?
@@ -88,5 +105,18 @@ public struct ProviderAnswer: Sendable {
     if datasets.contains(.daily) { daily = .failure(failure) }
     if datasets.contains(.alerts) { alerts = .failure(failure) }
     if datasets.contains(.marine) { marine = .failure(failure) }
+  }
+}
+
+extension ProviderAnswer {
+  /// The failure, if everything that was requested failed for one reason; `nil` otherwise.
+  var failureOfAll: ProviderError? {
+    // Two levels: no entry for what was not requested, `nil` inside for what was answered.
+    let parts: [ProviderError??] = [
+      current.map(\.failure), hourly.map(\.failure), daily.map(\.failure), alerts.map(\.failure), marine.map(\.failure),
+    ]
+    let failures = parts.compactMap { $0 }
+    guard let first = failures.first, failures.allSatisfy({ $0 == first }) else { return nil }
+    return first
   }
 }

@@ -2,7 +2,7 @@ public import Foundation
 public import Larder
 
 /// The reason why a weather service gave no usable answer.
-public enum ProviderError: RemoteSourceError, Hashable {
+public enum ProviderError: RemoteSourceError, Hashable, Codable {
   /// There is no answer.
   case network(TransportError)
   /// The service refuses the request and would do so again.
@@ -51,6 +51,18 @@ public enum ProviderError: RemoteSourceError, Hashable {
   /// Whether the failure shows that the host is in trouble: not where nothing was learnt of it, as it was not asked.
   public var countsAgainstBreaker: Bool { isTransient && !teachesNothing }
 
+  /// Whether a request for several places that failed so may succeed without one of them.
+  ///
+  /// A provider by itself repeats a request that was refused, place by place. A limit of requests is no reason for more of them, and neither
+  /// is a service that asks for time.
+  public var mayConcernOneKey: Bool {
+    switch self {
+    case .network(.cancelled), .rateLimited, .serviceFailed(_, .some), .notAsked: false
+    case .network, .serviceFailed, .notJSON, .interrupted: true
+    case .rejected, .unauthorized, .noCoverage, .unsupported, .unexpectedUnit, .malformed, .misconfigured: false
+    }
+  }
+
   /// Returns the same error, with the wait until the window ends where the service did not say how long to wait.
   func waitingUntilWindowEnds(at now: Date) -> ProviderError {
     guard case .rateLimited(let window, nil, let reason) = self else { return self }
@@ -59,7 +71,7 @@ public enum ProviderError: RemoteSourceError, Hashable {
 }
 
 /// The window of a request limit; Open-Meteo sends no Retry-After.
-public enum RateWindow: Hashable, Sendable {
+public enum RateWindow: Hashable, Codable, Sendable {
   /// Over with the minute, hour or UTC day; or too many at once.
   case minute, hour, day, concurrent
 

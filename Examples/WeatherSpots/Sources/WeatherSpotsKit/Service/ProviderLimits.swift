@@ -6,16 +6,19 @@ import Synchronization
 /// At most so many at a time and so many in all for the whole provider, and a breaker for each of its services: a sea that fails does not
 /// stop the weather.
 public final class ProviderLimits: Sendable {
-  private let concurrency: ConcurrencyLimit?
+  private let concurrency: ConcurrencyLimit
   private let quotas: [TokenBucket]
   private let clock: any WallClock
   private let breakers = Mutex<[String: CircuitBreaker]>([:])
 
   /// Makes limits.
   ///
-  /// - Parameter concurrency: How many requests run at a time; `nil` for a ``GatheringProvider``, which sees to that itself.
-  public init(concurrency: Int?, quotas: [TokenBucket], clock: any WallClock = SystemClock()) {
-    self.concurrency = concurrency.map { ConcurrencyLimit($0) }
+  /// - Parameters:
+  ///   - concurrency: The number of requests that run at a time, for all services.
+  ///   - quotas: The quotas that each place of a request counts against.
+  ///   - clock: The time.
+  public init(concurrency: Int, quotas: [TokenBucket], clock: any WallClock = SystemClock()) {
+    self.concurrency = ConcurrencyLimit(concurrency)
     self.quotas = quotas
     self.clock = clock
   }
@@ -24,9 +27,9 @@ public final class ProviderLimits: Sendable {
   /// fifths of its limits by the minute, the hour and the day.
   ///
   /// A burst waits for the minute; the longer limits are errors when they are reached.
-  public static func openMeteo(concurrency: Int? = 4, clock: any WallClock = SystemClock()) -> ProviderLimits {
+  public static func openMeteo(clock: any WallClock = SystemClock()) -> ProviderLimits {
     ProviderLimits(
-      concurrency: concurrency,
+      concurrency: 4,
       quotas: [
         TokenBucket(openMeteoPerMinute, per: .seconds(60), maximumWait: .seconds(60), clock: clock),
         TokenBucket(4000, per: .hours(1), clock: clock),
@@ -40,13 +43,6 @@ public final class ProviderLimits: Sendable {
   /// Those of WeatherKit, which counts by the month.
   public static func weatherKit(clock: any WallClock = SystemClock()) -> ProviderLimits {
     ProviderLimits(concurrency: 4, quotas: [TokenBucket(10_000, per: .hours(24), clock: clock)], clock: clock)
-  }
-
-  /// Counts a request that is made again beyond those that ran within the limits.
-  ///
-  /// - Throws: What taking from a quota throws.
-  func charge(_ weight: Double) async throws {
-    for quota in quotas { try await quota.take(weight) }
   }
 
   /// Returns the limits of one service.

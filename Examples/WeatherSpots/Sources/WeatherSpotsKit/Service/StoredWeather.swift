@@ -14,11 +14,10 @@ public struct StoredWeather: Sendable {
   ///
   /// - Throws: What opening the collections throws.
   public init(_ storage: SpotStore, clock: any WallClock = SystemClock()) async throws(RepositoryError) {
-    let nobody = Nobody()
-    let limits = HostLimits()
     let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
-    caches = try await WeatherCaches(
-      storage.store, RequestCombiner(nobody) { _ in limits }, capacity: capacity, retry: .never, clock: clock)
+    caches = try await WeatherCaches(storage.store, capacity: capacity, retry: .never, clock: clock) { _, _ in
+      throw ProviderError.unsupported  // never reached: everything is read with the policy `cacheOnly`
+    }
     sources = try await WeatherSources(storage.store)
     availabilities = try await storage.store.repository(RepositorySchema("weather-availability"))
     self.clock = clock
@@ -110,15 +109,4 @@ public struct StoredProvider: Sendable {
       name: provider.name, needsCountry: provider.needsCountry, attribution: provider.attribution,
       offered: Set(WeatherDataset.allCases.filter { provider.service(of: $0) != nil }))
   }
-}
-
-/// A provider that has nothing, and is never asked.
-private struct Nobody: ForecastProvider {
-  var name: String { "" }
-  var attribution: [String] { [] }
-  var needsCountry: Bool { false }
-  func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> { [] }
-  func service(of dataset: WeatherDataset) -> String? { nil }
-  func weight(of request: ProviderRequest) -> Double { 0 }
-  func fetch(_ request: ProviderRequest) async -> ProviderAnswer { ProviderAnswer(failure: .unsupported, of: request.datasets) }
 }

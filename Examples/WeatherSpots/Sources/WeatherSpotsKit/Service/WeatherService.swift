@@ -35,7 +35,7 @@ public struct WeatherService: Sendable {
   private let combiner: RequestCombiner
   private let availabilities: CachedRepository<ForecastPlace, Set<WeatherDataset>>
   private let recentFailures: RecentFailures
-  private let oldForecasts: OldForecasts
+  private let legacyForecasts: LegacyForecasts
   private let sources: WeatherSources
   private let background = BackgroundTasks()
   let clock: any WallClock
@@ -47,23 +47,26 @@ public struct WeatherService: Sendable {
   ///   - provider: Who is asked.
   ///   - limits: What all requests to the provider have in common; shared with everything else that asks it.
   ///   - retry: How often a failed request is tried again.
+  ///   - gathersPlaces: Whether places that wait for a request at the same time share one, where the provider takes several.
   ///   - clock: The time.
   /// - Throws: What opening the collections throws.
   public init(
     _ storage: SpotStore, provider: any ForecastProvider, limits: ProviderLimits, retry: RetryPolicy = .default,
-    clock: any WallClock = SystemClock()
+    gathersPlaces: Bool = false, clock: any WallClock = SystemClock()
   ) async throws(RepositoryError) {
     self.provider = provider
     self.clock = clock
-    combiner = RequestCombiner(provider) { limits.of($0) }
+    let services = ServiceSources(provider, limits, placesPerRequest: gathersPlaces ? provider.placesPerRequest : 1)
+    let combiner = RequestCombiner(services.fetch)
+    self.combiner = combiner
     let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
-    caches = try await WeatherCaches(storage.store, combiner, capacity: capacity, retry: retry, clock: clock)
+    caches = try await WeatherCaches(storage.store, capacity: capacity, retry: retry, clock: clock, fetch: combiner.answer)
     availabilities = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("weather-availability")),
       freshness: FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30)), eviction: EvictionPolicy(countLimit: capacity),
       retry: retry, clock: clock, source: AvailabilitySource(provider: provider, limits: limits))
-    recentFailures = RecentFailures(try await storage.store.repository(RepositorySchema("weather-recentFailures")))
-    oldForecasts = try await OldForecasts(storage.store, caches)
+    recentFailures = RecentFailures(try await storage.store.repository(RecentFailures.collection))
+    legacyForecasts = try await LegacyForecasts(storage.store, caches)
     sources = try await WeatherSources(storage.store)
     await sources.note(provider, at: clock.now)
   }
@@ -176,7 +179,7 @@ public struct WeatherService: Sendable {
       coordinate: spot.coordinate, place: place, day: day, count: min(max(days, 1), 16),
       policy: policy, offered: offered, availabilityProblem: problem)
     // A store that cannot be written now keeps them as they are.
-    do { try await oldForecasts.adopt(question.days) } catch {}
+    do { try await legacyForecasts.adopt(question.days) } catch {}
     return question
   }
 }

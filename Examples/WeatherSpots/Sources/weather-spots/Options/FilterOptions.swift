@@ -24,12 +24,3 @@ struct ExplainOption: ParsableArguments {
   @Flag(help: "Show the query plan instead of the answer: the index, the conditions checked besides, and the number of spots examined.")
   var explain = false
 }
-
-/// Reads a point on the command line.
-func point(_ text: String) throws -> Coordinate {
-  let parts = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0.trimmingPrefix(while: \.isWhitespace)) }
-  guard parts.count == 2, let latitude = parts[0], let longitude = parts[1],
-    let point = Coordinate(latitude: latitude, longitude: longitude)
-  else { throw ValidationError("Expected a point LAT,LON in degrees, such as 48.39,-4.49.") }
-  return point
-}

@@ -75,19 +75,7 @@ struct GlobalOptions: ParsableArguments {
   }
 
   /// The file of the store when neither an option nor a setting names one.
-  static var standardStore: URL { dataDirectory.appending(path: "weather-spots/spots.sqlite") }
-
-  private static var dataDirectory: URL {
-    #if canImport(Darwin)
-      URL.applicationSupportDirectory
-    #else
-      if let path = ProcessInfo.processInfo.environment["XDG_DATA_HOME"], path.hasPrefix("/") {
-        URL(filePath: path, directoryHint: .isDirectory)
-      } else {
-        URL.homeDirectory.appending(path: ".local/share", directoryHint: .isDirectory)
-      }
-    #endif
-  }
+  static var standardStore: URL { PlatformDirectory.data.url.appending(path: "weather-spots/spots.sqlite") }
 }
 
 extension SpotStore {

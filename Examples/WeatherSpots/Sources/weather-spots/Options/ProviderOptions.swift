@@ -29,7 +29,7 @@ struct ProviderOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
-    transform: Self.instant)
+    transform: instantArgument)
   var now: Date?
 
   enum ProviderName: String, ExpressibleByArgument, CaseIterable {
@@ -73,17 +73,12 @@ struct ProviderOptions: ParsableArguments {
 
   /// Returns the weather of a store.
   ///
-  /// - Parameter gathers: Whether places that are asked for at the same moment go in one call, where the provider takes several.
+  /// - Parameter gathers: Whether places that wait for a request at the same time share one, where the provider takes several.
   func weather(_ storage: SpotStore, retry: RetryPolicy, gathers: Bool = false) async throws -> WeatherService {
     let hosts = try await HostStates(storage, clock: clock)
-    if gathers && provider == .openMeteo {
-      // The calls are limited, and not who waits for one.
-      let limits = ProviderLimits.openMeteo(concurrency: nil)
-      let provider = LoggedProvider(GatheringProvider(try openMeteo(hosts), limits: limits))
-      return try await WeatherService(storage, provider: provider, limits: limits, retry: retry, clock: clock)
-    }
     let limits = provider == .weatherKit ? ProviderLimits.weatherKit() : .openMeteo()
-    return try await WeatherService(storage, provider: try makeProvider(hosts), limits: limits, retry: retry, clock: clock)
+    return try await WeatherService(
+      storage, provider: try makeProvider(hosts), limits: limits, retry: retry, gathersPlaces: gathers, clock: clock)
   }
 
   /// Asks for weather, waits for what goes on in the background, and keeps what was counted, however it ends.
@@ -166,12 +161,6 @@ struct ProviderOptions: ParsableArguments {
       throw ValidationError("--api takes a URL such as http://127.0.0.1:8080.")
     }
     return url
-  }
-
-  private static func instant(_ text: String) throws -> Date {
-    do { return try Date(text, strategy: .iso8601) } catch {
-      throw ValidationError("Expected an instant yyyy-MM-ddTHH:mm:ssZ, such as 2026-11-21T09:30:00Z.")
-    }
   }
 }
 

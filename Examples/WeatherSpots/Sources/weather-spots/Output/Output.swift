@@ -61,6 +61,9 @@ func writeToStandardError(_ text: String) {
   do { try FileHandle.standardError.write(contentsOf: Data(text.utf8)) } catch {}
 }
 
+/// Returns a number with its noun, such as 2 clusters.
+func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
 /// A bar on standard error, drawn only on a terminal and only while there is something to wait for.
 struct ProgressBar {
   private let title: String

@@ -37,7 +37,7 @@ import Testing
     }
     #expect(problem.description == "expected JSON of the weather service, found something else (status 200)" && wait <= .seconds(30))
     // A sea of the same host that answers is asked all the same.
-    #expect(await provider.fetch(try request([.marine])).marine?.here() != nil)
+    #expect(await provider.fetch(try request([.marine])).marine?.data != nil)
     clock.advance(by: .seconds(31))
     for _ in 0..<5 { _ = await provider.fetch(try request()) }
     #expect(transport.count("/v1/forecast") == 6)
@@ -47,7 +47,7 @@ import Testing
     #expect(transport.count("/v1/forecast") == 6)
     transport.set(forecast: .body(WeatherServiceTests.land), marine: .down)
     clock.advance(by: .seconds(31))
-    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.here() != nil) }
+    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.data != nil) }
     #expect(transport.count("/v1/forecast") == 9)
   }
 
@@ -66,7 +66,7 @@ import Testing
     #expect(transport.requests.count == 6)
     transport.set(forecast: .body(WeatherServiceTests.land), marine: .down)
     clock.advance(by: .seconds(31))
-    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.here() != nil) }
+    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.data != nil) }
     #expect(transport.requests.count == 9)
   }
 

@@ -107,14 +107,13 @@ extension LocalDay {
 }
 
 extension ForecastReport {
-  /// Returns how old something is.
+  /// Returns the words of an age, such as 12 min old.
   static func words(forAge seconds: Int) -> String {
     switch seconds {
     case ..<0: "from the future: was the clock set back?"
     case ..<60: "just now"
-    case ..<7200: "\(seconds / 60) min old"
-    case ..<172_800: "\(seconds / 3600) h old"
-    default: "\(seconds / 86400) days old"
+    case ..<120: "1 min old"
+    default: "\(ageText(seconds: seconds)) old"
     }
   }
 
@@ -123,5 +122,15 @@ extension ForecastReport {
     let names = ["N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW"]
     let index = Int((degrees.truncatingRemainder(dividingBy: 360) + 360) / 22.5 + 0.5) % 16
     return names[index]
+  }
+}
+
+/// Returns an age with its unit, such as 12 min; negative ones are 0 s.
+public func ageText(seconds: Int) -> String {
+  switch seconds {
+  case ..<120: "\(max(seconds, 0)) s"
+  case ..<7200: "\(seconds / 60) min"
+  case ..<172_800: "\(seconds / 3600) h"
+  default: "\(seconds / 86_400) days"
   }
 }

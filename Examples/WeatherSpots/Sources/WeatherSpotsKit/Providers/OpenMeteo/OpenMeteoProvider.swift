@@ -71,6 +71,11 @@ public struct OpenMeteoProvider: ForecastProvider {
     return forecast + (request.datasets.contains(.marine) ? marineQuery([request]).weight : 0)
   }
 
+  /// The number of places of one request: the service takes a thousand; with 25, the URL has some 2 kB and the answer some 700.
+  public static let placesPerRequest = 25
+  /// Twenty-five.
+  public var placesPerRequest: Int { Self.placesPerRequest }
+
   /// Asks for the kinds of data of one place.
   public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
     let answers = await fetch([request])

@@ -17,8 +17,8 @@ extension OpenMeteoResponse {
     var answer = ProviderAnswer()
     answer.marine = part { () throws(ProviderError) in
       let hours = try seaHours()
-      guard !hours.isEmpty else { return .nowhere(for: .seconds(86400)) }
-      return .here(MarineForecast(hours: hours, provenance: provenance))
+      guard !hours.isEmpty else { return .noCoverage(for: .seconds(86400)) }
+      return .data(MarineForecast(hours: hours, provenance: provenance))
     }
     return answer
   }
@@ -38,24 +38,24 @@ extension OpenMeteoResponse {
     }
   }
 
-  private func currentWeather(_ provenance: Provenance) throws(ProviderError) -> Delivery<CurrentWeather> {
+  private func currentWeather(_ provenance: Provenance) throws(ProviderError) -> ProviderAnswer.Part<CurrentWeather> {
     guard let conditions = try current.rows(WeatherHour.init(instant:), WeatherHour.currentVariables).first else {
       throw .malformed("no current conditions")
     }
-    return .here(CurrentWeather(conditions: conditions, provenance: provenance))
+    return .data(CurrentWeather(conditions: conditions, provenance: provenance))
   }
 
-  private func hourlyForecast(_ provenance: Provenance) throws(ProviderError) -> Delivery<HourlyForecast> {
+  private func hourlyForecast(_ provenance: Provenance) throws(ProviderError) -> ProviderAnswer.Part<HourlyForecast> {
     guard !hourly.instants.isEmpty else { throw .malformed("no hours") }
-    return .here(HourlyForecast(hours: try weatherHours(), provenance: provenance))
+    return .data(HourlyForecast(hours: try weatherHours(), provenance: provenance))
   }
 
-  private func dailyForecast(in zone: TimeZone, _ provenance: Provenance) throws(ProviderError) -> Delivery<DailyForecast> {
+  private func dailyForecast(in zone: TimeZone, _ provenance: Provenance) throws(ProviderError) -> ProviderAnswer.Part<DailyForecast> {
     guard !daily.instants.isEmpty else { throw .malformed("no days") }
-    return .here(DailyForecast(days: try weatherDays(in: zone), provenance: provenance))
+    return .data(DailyForecast(days: try weatherDays(in: zone), provenance: provenance))
   }
 
-  private func part<Value>(_ body: () throws(ProviderError) -> Delivery<Value>) -> ProviderAnswer.Part<Value> {
-    do throws(ProviderError) { return .success(try body()) } catch { return .failure(error) }
+  private func part<Value>(_ body: () throws(ProviderError) -> ProviderAnswer.Part<Value>) -> ProviderAnswer.Part<Value> {
+    do throws(ProviderError) { return try body() } catch { return .failure(error) }
   }
 }

@@ -37,7 +37,7 @@ extension WeatherKitResponse {
     let metadata = metadata(wire)
     // "m" is for metric, and the only one documented.
     guard metadata.units ?? "m" == "m" else { return .failure(.unexpectedUnit(column: "units", unit: metadata.units ?? "")) }
-    return .success(.here(make(wire), until: metadata.expireTime))
+    return .data(make(wire), until: metadata.expireTime)
   }
 
   /// Returns the rows, each with the precipitation of the hour before it; WeatherKit gives that of the hour that follows, so it moves

@@ -20,17 +20,12 @@ struct WeatherKitToken: Sendable, Hashable {
     let input = Self.signingInput(
       header: #"{"alg":"ES256","kid":"\#(key.keyID)","id":"\#(key.teamID).\#(key.serviceID)"}"#,
       claims: #"{"iss":"\#(key.teamID)","sub":"\#(key.serviceID)","iat":\#(issued),"exp":\#(end)}"#)
-    text = "\(input).\(Self.base64URL(try key.signature(of: input)))"
+    text = "\(input).\(try key.signature(of: input).base64URL)"
     expires = Date(timeIntervalSince1970: Double(end))
   }
 
   static func signingInput(header: String, claims: String) -> String {
-    "\(base64URL(Data(header.utf8))).\(base64URL(Data(claims.utf8)))"
-  }
-
-  /// Base 64 with the alphabet for URLs and without padding.
-  static func base64URL(_ data: Data) -> String {
-    data.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    "\(Data(header.utf8).base64URL).\(Data(claims.utf8).base64URL)"
   }
 }
 

@@ -93,23 +93,3 @@ struct AlertsList: AsyncParsableCommand {
     }
   }
 }
-
-/// Returns a number and what it counts, such as 2 clusters.
-func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
-
-/// Returns an age in words, such as 12 min.
-func ageText(seconds: Int) -> String {
-  switch seconds {
-  case ..<120: "\(max(seconds, 0)) s"
-  case ..<7200: "\(seconds / 60) min"
-  case ..<172_800: "\(seconds / 3600) h"
-  default: "\(seconds / 86_400) days"
-  }
-}
-
-/// Reads an instant of an option.
-func instantArgument(_ text: String) throws -> Date {
-  do { return try Date(text, strategy: .iso8601) } catch {
-    throw ValidationError("Expected an instant yyyy-MM-ddTHH:mm:ssZ, such as 2026-11-21T09:30:00Z.")
-  }
-}

@@ -19,7 +19,7 @@ struct AstronomyCommand: AsyncParsableCommand {
   @Option(help: "The time zone, such as Europe/Paris.", transform: Self.zone)
   var zone: TimeZone
 
-  @Option(help: ArgumentHelp("The day. (default: today in the zone)", valueName: "yyyy-MM-dd"), transform: Self.day)
+  @Option(help: ArgumentHelp("The day. (default: today in the zone)", valueName: "yyyy-MM-dd"), transform: dayArgument)
   var date: LocalDay?
 
   @OptionGroup var textOptions: TextOptions
@@ -35,10 +35,5 @@ struct AstronomyCommand: AsyncParsableCommand {
   private static func zone(_ name: String) throws -> TimeZone {
     guard let zone = TimeZone.named(name) else { throw ValidationError("Expected a time zone such as Europe/Paris.") }
     return zone
-  }
-
-  private static func day(_ text: String) throws -> LocalDay {
-    guard let day = LocalDay(text) else { throw ValidationError("Expected a day yyyy-MM-dd, such as 2026-11-21.") }
-    return day
   }
 }

@@ -42,7 +42,8 @@ struct Forecast: AsyncParsableCommand {
   @Flag(help: "With --all, only estimate the number of requests and the time; sends no request.")
   var dryRun = false
 
-  @Option(help: ArgumentHelp("The first day, in the spot's own zone. (default: today there)", valueName: "yyyy-MM-dd"), transform: Self.day)
+  @Option(
+    help: ArgumentHelp("The first day, in the spot's own zone. (default: today there)", valueName: "yyyy-MM-dd"), transform: dayArgument)
   var day: LocalDay?
 
   @Option(help: ArgumentHelp("The number of days, 1 to 16.", valueName: "count"))
@@ -111,11 +112,6 @@ struct Forecast: AsyncParsableCommand {
       try writeText(forecast.card(textOptions.style(units: units), with: details.filter(\.1).map(\.0)))
     }
     if report.stale { throw ExitCode(Outcome.stale.rawValue) }
-  }
-
-  private static func day(_ text: String) throws -> LocalDay {
-    guard let day = LocalDay(text) else { throw ValidationError("Expected a day yyyy-MM-dd, such as 2026-11-21.") }
-    return day
   }
 }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Larder
+import LarderBlobs
 import WeatherSpotsKit
 
 struct Photo: AsyncParsableCommand {

@@ -176,12 +176,5 @@ struct ConfigFile {
     }
   }
 
-  private static var location: URL {
-    let configured = ProcessInfo.processInfo.environment["XDG_CONFIG_HOME"]
-    let directory =
-      if let configured, configured.hasPrefix("/") { URL(filePath: configured, directoryHint: .isDirectory) } else {
-        URL.homeDirectory.appending(path: ".config", directoryHint: .isDirectory)
-      }
-    return directory.appending(path: "weather-spots/config")
-  }
+  private static var location: URL { PlatformDirectory.configuration.url.appending(path: "weather-spots/config") }
 }

@@ -116,25 +116,40 @@ struct CacheStats: AsyncParsableCommand {
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
-    guard days.map({ (1...CacheBook.days).contains($0) }) ?? true else { throw ValidationError("--days takes 1 to \(CacheBook.days).") }
+    guard days.map({ (1...CacheHistory.days).contains($0) }) ?? true else {
+      throw ValidationError("--days takes 1 to \(CacheHistory.days).")
+    }
   }
 
   func run() async throws {
     try await reportingFailures {
       let counts = try await globals.withStore { storage in
-        let book = try await CacheBook(storage)
-        if reset { try await book.clear() }
+        let history = try await CacheHistory(storage)
+        if reset { try await history.clear() }
         let today = LocalDay(containing: Date(), in: .gmt)
-        return try await book.counts(since: days.map { today.advanced(by: 1 - $0) })
+        return try await history.counts(since: days.map { today.advanced(by: 1 - $0) })
       }
-      if globals.json { try writeJSON(counts) } else { try writeTable(Self.text(counts)) }
+      if globals.json { try writeJSON(counts.mapValues(Row.init)) } else { try writeTable(Self.text(counts)) }
     }
   }
 
-  private static func text(_ counts: [String: CacheCounts]) -> String {
+  /// The statistics of one kind, always with the same keys.
+  private struct Row: Encodable {
+    let hits, misses, staleServes, negativeHits, fetches, fetchErrors, storageErrors: Int
+    let evictions: [String: Int]
+
+    init(_ statistics: CacheStatistics) {
+      (hits, misses, staleServes) = (statistics.hits, statistics.misses, statistics.staleServes)
+      (negativeHits, fetches) = (statistics.negativeHits, statistics.fetches)
+      (fetchErrors, storageErrors) = (statistics.fetchErrors, statistics.storageErrors)
+      evictions = Dictionary(statistics.evictions.filter { $0.value > 0 }.map { ($0.key.rawValue, $0.value) }) { first, _ in first }
+    }
+  }
+
+  private static func text(_ counts: [String: CacheStatistics]) -> String {
     guard !counts.isEmpty else { return "No statistics yet.\n" }
     var text = table(["kind", "hits", "misses", "stale", "fetches", "errors", "evicted"])
-    var causes: [String: Int] = [:]
+    var causes: [CacheStatistics.EvictionCause: Int] = [:]
     for name in CacheOverview.names {
       guard let count = counts[name] else { continue }
       let numbers = [
@@ -145,7 +160,7 @@ struct CacheStats: AsyncParsableCommand {
       causes.merge(count.evictions) { $0 + $1 }
     }
     guard !causes.isEmpty else { return text }
-    return text + "Evicted by cause: \(causes.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", "))\n"
+    return text + "Evicted by cause: \(causes.map { "\($0.key.rawValue) \($0.value)" }.sorted().joined(separator: ", "))\n"
   }
 }
 

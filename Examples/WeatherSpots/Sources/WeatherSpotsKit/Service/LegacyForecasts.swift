@@ -2,7 +2,7 @@ import Foundation
 import Larder
 
 /// A forecast as the first versions stored it, for one place and day: the weather with the sea in its rows.
-struct OldForecast: Codable, Identifiable, Sendable {
+struct LegacyForecast: Codable, Identifiable, Sendable {
   struct Key: Hashable, Codable, Sendable {
     let cell: GridCell
     let day: LocalDay
@@ -23,8 +23,8 @@ struct OldForecast: Codable, Identifiable, Sendable {
 }
 
 /// Forecasts that the first versions stored become entries of the caches when they are asked for.
-struct OldForecasts: Sendable {
-  private let old: LocalRepository<OldForecast>
+struct LegacyForecasts: Sendable {
+  private let old: LocalRepository<LegacyForecast>
   private let caches: WeatherCaches
   private let store: Store
 
@@ -47,16 +47,14 @@ struct OldForecasts: Sendable {
       hour.sea = nil
       return hour
     }
-    let hourly = try Entry(
-      key: key, value: HourlyForecast(hours: hours, provenance: provenance), fetchedAt: found.fetchedAt, WeatherCaches.Freshness.hourly
-    ).cached()
+    func entry<Value>(_ value: Value, _ freshness: FreshnessPolicy) -> CachedEntry<ForecastPeriod, Value> {
+      CachedEntry(
+        key: key, content: .value(value), fetchedAt: found.fetchedAt, freshUntil: found.fetchedAt + freshness.fresh / .seconds(1),
+        usableUntil: found.fetchedAt + freshness.usable / .seconds(1))
+    }
+    let hourly = entry(HourlyForecast(hours: hours, provenance: provenance), WeatherCaches.Freshness.hourly)
     let sea = found.hours.compactMap(\.sea)
-    let marine =
-      sea.isEmpty
-      ? nil
-      : try Entry(
-        key: key, value: MarineForecast(hours: sea, provenance: provenance), fetchedAt: found.fetchedAt, WeatherCaches.Freshness.marine
-      ).cached()
+    let marine = sea.isEmpty ? nil : entry(MarineForecast(hours: sea, provenance: provenance), WeatherCaches.Freshness.marine)
     let (old, hourlyStorage, marineStorage) = (old, caches.hourly.storage, caches.marine.storage)
     try await store.transaction { transaction in
       if try transaction.find(by: key, in: hourlyStorage) == nil { try transaction.save(hourly, in: hourlyStorage) }
@@ -82,36 +80,12 @@ struct OldForecasts: Sendable {
     _ cache: CachedRepository<Key, Value>, from old: Key, to new: Key, _ isOfServer: (Value) -> Bool
   ) async throws {
     guard let found = try await cache.storage.find(by: old), let value = found.value, isOfServer(value) else { return }
-    if try await cache.storage.find(by: new) == nil { try await cache.storage.save(Entry(key: new, value: value, of: found).cached()) }
+    if try await cache.storage.find(by: new) == nil {
+      try await cache.storage.save(
+        CachedEntry(
+          key: new, content: .value(value), fetchedAt: found.fetchedAt, freshUntil: found.freshUntil, usableUntil: found.usableUntil,
+          byteCount: found.byteCount))
+    }
     try await cache.storage.delete(old)
-  }
-
-  /// The stored form of a cache's entry, which is public where its initializer is not.
-  private struct Entry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Encodable {
-    let key: Key
-    let value: Value
-    let fetchedAt: Date
-    let freshUntil: Date
-    let usableUntil: Date
-    let byteCount: Int
-
-    init(key: Key, value: Value, of entry: CachedEntry<Key, Value>) {
-      self.key = key
-      self.value = value
-      (fetchedAt, freshUntil, usableUntil, byteCount) = (entry.fetchedAt, entry.freshUntil, entry.usableUntil, entry.byteCount)
-    }
-
-    init(key: Key, value: Value, fetchedAt: Date, _ freshness: FreshnessPolicy) throws {
-      self.key = key
-      self.value = value
-      self.fetchedAt = fetchedAt
-      freshUntil = fetchedAt + freshness.fresh / .seconds(1)
-      usableUntil = fetchedAt + freshness.usable / .seconds(1)
-      byteCount = try JSONEncoder().encode(value).count
-    }
-
-    func cached() throws -> CachedEntry<Key, Value> {
-      try JSONDecoder().decode(CachedEntry<Key, Value>.self, from: JSONEncoder().encode(self))
-    }
   }
 }
