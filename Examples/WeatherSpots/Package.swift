@@ -32,11 +32,12 @@ let package = Package(
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
         .product(name: "LarderBlobs", package: "larder"), .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "Logging", package: "swift-log"), "RecordedWeather",
+        .product(name: "Logging", package: "swift-log"), "Astronomy", "RecordedWeather",
       ],
       resources: [.embedInCode("Resources/wmo-codes.csv"), .embedInCode("Resources/spots.csv")],
       swiftSettings: settings
     ),
+    .target(name: "Astronomy", swiftSettings: settings),
     .target(
       name: "RecordedWeather",
       resources: [
@@ -52,7 +53,7 @@ let package = Package(
     .executableTarget(
       name: "weather-spots",
       dependencies: [
-        "WeatherSpotsKit", .product(name: "Larder", package: "larder"),
+        "WeatherSpotsKit", .product(name: "Larder", package: "larder"), .product(name: "LarderBlobs", package: "larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings
@@ -70,7 +71,7 @@ let package = Package(
     .testTarget(
       name: "WeatherSpotsKitTests",
       dependencies: [
-        "WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder"),
+        "Astronomy", "WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder"),
         .product(name: "LarderBlobs", package: "larder"), .product(name: "LarderTesting", package: "larder"),
         .product(name: "Crypto", package: "swift-crypto"),
       ],

@@ -1,6 +1,6 @@
 // RecordedWeather answers requests for any place and day in Open-Meteo's wire format, from two responses that others recorded.
-// Invariant: what it answers is never the weather of that place and day, and whoever shows it says so. Used by the stand-in server and by the
-// provider of recorded weather.
+// Invariant: what it answers is never the weather of that place and day, and whoever shows it says so. Used by the stand-in server and
+// by the provider of recorded weather.
 
 package import Foundation
 
@@ -13,13 +13,13 @@ package struct Recording: Sendable {
   private let columns: [String: [Double?]]
   private let units: [String: String]
 
-  /// The weather.
+  /// Returns the weather.
   package static func forecast() throws -> Recording {
     try Recording(
       PackageResources.forecast_json, known: ["relative_humidity_2m", "pressure_msl", "cloud_cover", "uv_index", "uv_index_max"])
   }
 
-  /// The sea.
+  /// Returns the sea.
   package static func marine() throws -> Recording {
     try Recording(PackageResources.marine_json, known: ["wind_wave_height", "ocean_current_velocity"])
   }
@@ -62,7 +62,7 @@ package struct Recording: Sendable {
     }
   }
 
-  /// The text of a column's values at some instants of a place.
+  /// Returns the text of a column's values at some instants of a place.
   func values(_ name: String, _ request: Request, _ instants: [Int]) throws(Refusal) -> (unit: String, values: [String]) {
     guard known.contains(name) else {
       throw Refusal(reason: "Cannot initialize SurfacePressureAndHeightVariable from invalid String value.")
@@ -71,7 +71,7 @@ package struct Recording: Sendable {
     return (unit, instants.map { Self.text(column[request.index(at: $0, of: column.count)], unit) })
   }
 
-  /// The text of a column that sums up days, each from the hours that begin in it.
+  /// Returns the text of a column that sums up days, each from the hours that begin in it.
   func values(ofDays name: String, _ request: Request, _ starts: [Int]) throws(Refusal) -> (unit: String, values: [String]) {
     let rule: (base: String, fold: ([Double]) -> Double?)
     switch name {
@@ -120,7 +120,7 @@ package struct Recording: Sendable {
   }
 }
 
-/// Why the service answers 400.
+/// The reasons for which the service answers 400.
 struct Refusal: Error {
   let reason: String
 }

@@ -61,7 +61,7 @@ struct Request {
     } catch { return nil }
   }
 
-  /// The row of a recording to show at an instant, given in seconds since 1970.
+  /// Returns the row of a recording to show at an instant, given in seconds since 1970.
   func index(at instant: Int, of count: Int) -> Int {
     let solarHours = Int((Double(instant) / 3600 + longitude / 15).rounded(.down))
     let place = Int((latitude + 90).rounded(.down)) + Int((longitude + 180).rounded(.down))

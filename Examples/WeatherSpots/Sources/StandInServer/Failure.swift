@@ -1,7 +1,7 @@
 import FlyingFox
 import Foundation
 
-/// How the stand-in server fails on purpose.
+/// A failure that the stand-in server shows on purpose.
 public struct Failure: Sendable {
   /// A kind of failure.
   public enum Kind: Sendable {

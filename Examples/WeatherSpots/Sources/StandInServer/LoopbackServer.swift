@@ -44,7 +44,7 @@ public final class LoopbackServer: Sendable {
     self.handler = handler
   }
 
-  /// What came in, in order.
+  /// The requests, in order.
   public var requests: [Request] { received.withLock { $0 } }
 
   /// Starts listening.

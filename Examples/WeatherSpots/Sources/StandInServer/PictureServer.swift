@@ -5,7 +5,7 @@ import Synchronization
 
 /// A server of pictures on loopback, which also fails in every way that a server can.
 public final class PictureServer: Sendable {
-  /// What is answered for a path.
+  /// The answer for a path.
   public enum Answer: Sendable {
     /// A whole body.
     case whole(Data)
@@ -23,25 +23,25 @@ public final class PictureServer: Sendable {
     case stalled(Data)
   }
 
-  /// What has happened at the server.
+  /// The activity of the server.
   public struct Events: Sendable {
     /// The paths that were asked for, in order.
     public var requests: [String] = []
     /// The most requests that were being answered at a time.
     public var mostAtOnce = 0
-    /// How many pieces of endless bodies were taken from the server.
+    /// The number of pieces of endless bodies that clients took.
     public var piecesSent = 0
-    /// How many endless bodies came to an end because nobody wanted more.
+    /// The number of endless bodies that ended because the client left.
     public var bodiesEnded = 0
     fileprivate var open = 0
   }
 
-  /// What has happened at the server, to look at or to wait for.
-  public let events = Watched(Events())
+  /// The activity of the server, to look at or to wait for.
+  public let events = AwaitableState(Events())
   private let server: HTTPServer
   private let answers: [String: Answer]
   private let running: Mutex<Task<Void, any Error>?> = Mutex(nil)
-  private let isReleased = Watched(false)
+  private let isReleased = AwaitableState(false)
 
   /// Makes a server for these paths; others are answered with 404.
   public init(_ answers: [String: Answer], port: UInt16 = 0) throws {
@@ -123,7 +123,7 @@ private struct Pieces: AsyncBufferedSequence {
   typealias Element = UInt8
   let first: [Data]
   let repeated: Data?
-  let gate: Watched<Bool>?
+  let gate: AwaitableState<Bool>?
   let sent: @Sendable () -> Void
   let ended: @Sendable () -> Void
 

@@ -32,13 +32,13 @@ public final class StandInServer: Sendable {
     state = Mutex(State(failure: failure))
   }
 
-  /// How many requests came in.
+  /// The number of requests.
   public var requestCount: Int { state.withLock { $0.requests.count } }
 
   /// Returns how many requests came in for a path such as `/v1/forecast`.
   public func requestCount(_ path: String) -> Int { state.withLock { $0.requests.count { $0 == path } } }
 
-  /// How many requests were under way at the same time at most.
+  /// The greatest number of requests at the same time.
   public var mostInFlight: Int { state.withLock { $0.mostInFlight } }
 
   /// Fails from now on, or stops failing.

@@ -1,5 +1,5 @@
-// Calls every public entry of WeatherSpotsKit once, on loopback only. Scripts/test.sh builds it as releases are built and runs it: some code
-// that is sound in a debug build crashes in an optimised one. It checks little of what comes back; the tests do that.
+// Calls every public entry of WeatherSpotsKit once, on loopback only. Scripts/test.sh builds it as releases are built and runs it: some
+// code that is sound in a debug build crashes in an optimised one. It checks little of what comes back; the tests do that.
 
 import Foundation
 import Larder
@@ -79,9 +79,8 @@ import WeatherSpotsKit
     let hosts = try await HostStates(storage)
     let servers = OpenMeteoServers(url)
     let openMeteo = OpenMeteoProvider(servers: servers, timeout: .seconds(60), hosts: hosts)
-    let limits = ProviderLimits.openMeteo(concurrency: nil)
-    let provider = LoggedProvider(GatheringProvider(openMeteo, limits: limits))
-    let service = try await WeatherService(storage, provider: provider, limits: limits)
+    let provider = LoggedProvider(openMeteo)
+    let service = try await WeatherService(storage, provider: provider, limits: .openMeteo(), gathersPlaces: true)
     _ = await service.estimate(for: spots, policy: .cacheFirst, placesPerCall: 25, perMinute: 480)
     try await withThrowingTaskGroup(of: SpotWeather.self) { group in
       for spot in spots { group.addTask { try await service.forecast(for: spot) } }
@@ -107,11 +106,11 @@ import WeatherSpotsKit
     _ = try await geocoding.places(.init("Brest"))
     _ = try await geocoding.zone(of: spots[0].coordinate)
     await geocoding.keepCounts(in: storage)
-    _ = try await CacheBook(storage).counts()
+    _ = try await CacheHistory(storage).counts()
     _ = try await CacheOverview(storage, at: Date())
     _ = try await StoredWeather(storage).forecast(for: spots[0], of: StoredProvider.all)
     let recorded = RecordedProvider()
-    let place = Place(provider: recorded.name, spots[0].coordinate, timezone: spots[0].timezone)
+    let place = ForecastPlace(provider: recorded.name, spots[0].coordinate, timezone: spots[0].timezone)
     let today = LocalDay(containing: Date(), in: place.zone)
     let answer = await recorded.fetch(ProviderRequest(place, from: today, days: 1, [.current, .hourly]))
     if case .failure(let error)? = answer.hourly { throw error }
@@ -162,7 +161,7 @@ import WeatherSpotsKit
     let pipeline = AlertPipeline(
       watchers, queue: try await AlertQueue(storage.store), source: ExerciseAlerts(clock: clock), sinks: sinks, clock: clock)
     let report = try await pipeline.round()
-    try expect(report.delivered == 15, "\(report.delivered) of 15 notices were handed over")
+    try expect(report.delivered == 15, "\(report.delivered) of 15 notices were delivered")
     _ = try await pipeline.timeUntilNextRound()
     lock.release()
     try await storage.store.close()
@@ -182,7 +181,7 @@ import WeatherSpotsKit
   }
 }
 
-/// What did not hold.
+/// The expectation that did not hold.
 private struct SmokeFailure: Error {
   let what: String
 }

@@ -1,4 +1,5 @@
-// The command: one file per subcommand, each a few lines over WeatherSpotsKit. What all of them share is in Globals, ExitCodes and Output.
+// The command: one file per subcommand, each a few lines over WeatherSpotsKit. What all of them share is in GlobalOptions, ExitCodes and
+// Output.
 
 import ArgumentParser
 import Foundation
@@ -7,10 +8,10 @@ import Foundation
 struct WeatherSpots: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "weather-spots",
-    abstract: "Keeps the places you care about, and their weather, on this machine.",
+    abstract: "Keeps your places, and their weather, on this machine.",
     discussion: """
-      Spots come from CSV files or one by one, and lie in one store file, which survives crashes and power cuts. Forecasts come from \
-      Open-Meteo, are kept for an hour, and are shown with their age when there is no network. \
+      Spots are imported from CSV files or added one by one, and are kept in one store file, which survives crashes and power cuts. Forecasts \
+      come from Open-Meteo, are cached for an hour, and are shown with their age when there is no network. \
       Several commands may use one SQLite store at a time; a JSON store has one user at a time.
 
       EXAMPLES
@@ -44,7 +45,7 @@ struct WeatherSpots: AsyncParsableCommand {
     ]
   )
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   /// Lets a negative number, or a point that begins with one, stand as a value: the parser would take -33.9 for an option.
   static func main() async {

@@ -40,11 +40,11 @@ import Testing
       first
         == Run(
           output: line("Brest", "Exercise: wind", "2026-07-01T00:00:00Z", "2026-07-01T10:00:00Z"),
-          errors: "weather-spots: asked 1 time for 1 place in 1 cluster, 1 new notice, 1 handed over\n"))
+          errors: "weather-spots: 1 call for 1 place in 1 cluster, 1 new notice, 1 delivered\n"))
     let second = try await exercise("2026-07-01T10:04:00Z", ["Brest"])
-    #expect(second == Run(output: "", errors: "weather-spots: asked 0 times for 1 place in 1 cluster, 0 new notices, 0 handed over\n"))
+    #expect(second == Run(output: "", errors: "weather-spots: 0 calls for 1 place in 1 cluster, 0 new notices, 0 delivered\n"))
     let unchanged = try await exercise("2026-07-01T10:05:00Z", ["Brest"])
-    #expect(unchanged == Run(output: "", errors: "weather-spots: asked 1 time for 1 place in 1 cluster, 0 new notices, 0 handed over\n"))
+    #expect(unchanged == Run(output: "", errors: "weather-spots: 1 call for 1 place in 1 cluster, 0 new notices, 0 delivered\n"))
     let update = try await exercise("2026-07-01T12:00:00Z", ["Brest"])
     #expect(update.output == line("Brest", "Exercise: wind, update 1", "2026-07-01T12:00:00Z", "2026-07-01T12:00:00Z"))
   }
@@ -53,7 +53,7 @@ import Testing
     func list(_ now: String) async throws -> Run { try await weatherSpots(["alerts", "list", "--now", now, "--store", store]) }
     #expect(
       try await list("2026-07-01T10:00:00Z")
-        == Run(output: "No warnings have been asked for yet: `weather-spots alerts watch` does it.\n"))
+        == Run(output: "No warnings fetched yet; `weather-spots alerts watch` fetches them.\n"))
     _ = try await exercise("2026-07-01T10:00:00Z", ["Brest"])
     let notices = "Notices: 0 queued, 1 delivered, 0 lapsed. Calls on the last day: 1, 1 with one for each place.\n"
     let warning = "  Exercise: wind, moderate, until 2026-07-02T00:00:00Z, weather-spots, made up\n"
@@ -98,7 +98,7 @@ import Testing
     #expect(
       try await weatherSpots(["alerts", "watch", "--once", "--store", store])
         == Run(
-          output: "", errors: "weather-spots: open-meteo has no warnings; ask --provider weatherkit, or recorded to try it out\n", code: 64)
+          output: "", errors: "weather-spots: open-meteo has no warnings; use --provider weatherkit, or recorded for a trial\n", code: 64)
     )
   }
 
@@ -116,10 +116,10 @@ import Testing
     let hook = try LoopbackServer { _ in .init(status.withLock { $0 }, "") }
     let url = try await hook.start().absoluteString
     let failed = try await exercise("2026-07-01T10:00:00Z", ["Brest", "--webhook", url])
-    #expect(failed.code == 73 && failed.errors.contains("1 not taken, 1 in the queue\nweather-spots: the webhook answers 400\n"))
+    #expect(failed.code == 73 && failed.errors.contains("1 refused by the sink, 1 in the queue\nweather-spots: the webhook answers 400\n"))
     status.withLock { $0 = 200 }
     let later = try await exercise("2026-07-01T10:01:00Z", ["Brest", "--webhook", url])
-    #expect(later.code == 0 && later.errors.contains(" 1 handed over\n"))
+    #expect(later.code == 0 && later.errors.contains(" 1 delivered\n"))
     #expect(hook.requests.count == 2 && Set(hook.requests.map { $0.headers["idempotency-key"] }).count == 1)
     await hook.stop()
   }
@@ -209,7 +209,7 @@ import Testing
   private let program = Executable.path(FilePath(buildDirectory.appending(path: "weather-spots").path))
 }
 
-/// What waits until a test goes on.
+/// A gate that holds an answer until the test opens it.
 final class Gate: Sendable {
   private let state = Mutex((isOpen: false, waiting: [CheckedContinuation<Void, Never>]()))
 

@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test func statisticsAddUpOverRunsWhoeverTheyEnd() async throws {
-    #expect(try await weatherSpots(["cache", "stats", "--store", store]) == Run(output: "Nothing was counted yet.\n"))
+    #expect(try await weatherSpots(["cache", "stats", "--store", store]) == Run(output: "No statistics yet.\n"))
     let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
     let server = try StandInServer(now: { now })
     let api = try await server.start().absoluteString
@@ -71,7 +71,7 @@ import Testing
     let table = try await weatherSpots(["cache", "stats", "--store", store])
     #expect(table.output.hasPrefix("kind             hits   misses    stale  fetches   errors  evicted\n"))
     #expect(table.output.contains("\nhourly              1        1        1        2        1        0\n"))
-    #expect(try await weatherSpots(["cache", "stats", "--reset", "--store", store]) == Run(output: "Nothing was counted yet.\n"))
+    #expect(try await weatherSpots(["cache", "stats", "--reset", "--store", store]) == Run(output: "No statistics yet.\n"))
     await server.stop()
   }
 

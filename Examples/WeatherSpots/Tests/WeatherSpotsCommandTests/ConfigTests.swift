@@ -74,10 +74,10 @@ import Testing
   @Test(arguments: [
     (
       "units = metric\nunit = imperial\n", 2,
-      "there is no such key; the keys are provider, units, store, api, timeout, icon-url, open-meteo-key, key-file, key-id, team-id, "
+      "unknown key; the keys are provider, units, store, api, timeout, icon-url, open-meteo-key, key-file, key-id, team-id, "
         + "service-id"
     ),
-    ("# x\n\nunits\n", 3, "a line is `key = value`"), ("units = kelvin\n", 1, "units is one of metric, imperial"),
+    ("# x\n\nunits\n", 3, "expected `key = value`"), ("units = kelvin\n", 1, "units is one of metric, imperial"),
     ("units = metric\nunits = metric\n", 2, "units is set in line 1 already"),
     ("store = spots.txt\n", 1, "the name of a store ends in .sqlite or .json"),
     ("key-id =\n", 1, "key-id is empty"),

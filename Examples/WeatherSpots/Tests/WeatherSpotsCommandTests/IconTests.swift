@@ -75,7 +75,7 @@ import Testing
           errors: "weather-spots: 127.0.0.1 cannot be reached (connection refused)\n", code: 4))
     #expect(
       try await icon(template, api, ["--policy", "cache-only", "--zone", "GMT"], of: "1.5,2.5")
-        == Run(output: "", errors: "weather-spots: no icon: no weather is stored, and --policy cache-only asks nobody\n", code: 69))
+        == Run(output: "", errors: "weather-spots: no icon: no weather is stored, and --policy cache-only sends no request\n", code: 69))
   }
 
   @Test func theNightHasItsOwn() async throws {
@@ -115,8 +115,8 @@ import Testing
         run
           == Run(
             output: "",
-            errors: "weather-spots: where icons come from is not set: weather-spots config set icon-url "
-              + "'https://example.org/icons/{icon}.png' does it\n", code: 64))
+            errors: "weather-spots: icon-url is not set; set it, such as: weather-spots config set icon-url "
+              + "'https://example.org/icons/{icon}.png'\n", code: 64))
       #expect(weather.requestCount == 0)
     }
   }

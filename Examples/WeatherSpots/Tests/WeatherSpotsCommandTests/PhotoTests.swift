@@ -90,7 +90,7 @@ import Testing
     ]) { (server, base) async throws in
       for (path, reason) in [
         ("/500", "the server answered with status 500"), ("/404", "the server answered with status 404"),
-        ("/html", "what the server sent is not an image of a known format"),
+        ("/html", "expected an image (PNG, JPEG, GIF, WebP, HEIC or AVIF), found something else"),
         ("/cut", "127.0.0.1 cannot be reached (the connection was lost)"),
         ("/slow", "127.0.0.1 did not answer within 0.5 s"), ("/large", "the image is larger than 16777216 bytes"),
       ] {

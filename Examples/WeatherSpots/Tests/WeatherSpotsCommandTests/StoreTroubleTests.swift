@@ -11,7 +11,7 @@ import WeatherSpotsKit
   import SystemPackage
 #endif
 
-/// What a person sees when the store is in use, damaged, or the program is killed.
+/// The messages shown when the store is in use, damaged, or the program is killed.
 @Suite(.timeLimit(.minutes(4))) struct StoreTroubleTests {
   private let workspace: Workspace
 
@@ -87,7 +87,7 @@ import WeatherSpotsKit
     try journal.write(to: URL(filePath: torn + "-journal"))  // the damage
     let run = try await weatherSpots(["list", "--store", torn])
     #expect(run.code == 0 && run.output == "A    1.0000     2.0000  GMT\n")
-    let note = "weather-spots: the last write to the store was not whole and was taken back; its bytes are in "
+    let note = "weather-spots: the last write to the store was incomplete and was rolled back; its bytes are in "
     #expect(run.errors.hasPrefix(note) && run.errors.hasSuffix("\n"), "\(run.errors)")
     let kept = run.errors.dropFirst(note.count).dropLast()
     let bytes = try Data(contentsOf: URL(filePath: String(kept)))

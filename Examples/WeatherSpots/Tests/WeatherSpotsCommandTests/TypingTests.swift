@@ -3,7 +3,7 @@ import StandInServer
 import Subprocess
 import Testing
 
-/// What a person types, and what the program makes of it.
+/// The forms of names and numbers that people type, and their results.
 @Suite(.timeLimit(.minutes(4))) struct TypingTests {
   private let workspace: Workspace
   private let store: String
@@ -29,8 +29,8 @@ import Testing
       unknown
         == Run(
           output: "",
-          errors: "weather-spots: there is no spot named \"Brset\"; there is \"Brest\"; `weather-spots geocode \"Brset\"` looks for it "
-            + "everywhere, and with --add adds it\n", code: 2))
+          errors: "weather-spots: no spot named \"Brset\"; similar names: \"Brest\"; `weather-spots geocode \"Brset\"` "
+            + "searches for the place, and --add adds it\n", code: 2))
     let added = try await run(["geocode", "Hollywood", "--provider", "recorded", "--add"] + now)
     #expect(added.code == 0 && added.output.hasPrefix("Added "), "\(added)")
     let name = try #require(added.output.firstMatch(of: /Added (.+) @/)).1
@@ -46,7 +46,7 @@ import Testing
       #expect(run.code == 64 && run.output.isEmpty && run.errors.contains("did you mean ") && run.errors.contains(hint), "\(run)")
     }
     let run = try await weatherSpots(["help", "nosuch"])
-    #expect(run.code == 64 && run.output.isEmpty && run.errors.contains("there is no command \"nosuch\""))
+    #expect(run.code == 64 && run.output.isEmpty && run.errors.contains("unknown command \"nosuch\""))
   }
 
   @Test(arguments: ["bash", "zsh", "fish"]) func aCompletionScriptIsWritten(_ shell: String) async throws {
@@ -63,7 +63,7 @@ import Testing
       #expect(run.code == 64 && !run.errors.contains("there is no command"), "\(run)")
     }
     let run = try await weatherSpots(["--store", store, "--json", "forcast", "Brest"])
-    #expect(run.code == 64 && run.errors.contains("there is no command \"forcast\"") && run.errors.contains("`weather-spots forecast`"))
+    #expect(run.code == 64 && run.errors.contains("unknown command \"forcast\"") && run.errors.contains("`weather-spots forecast`"))
     #expect(try await weatherSpots(["forcast", "--help"]).code == 64)
   }
 

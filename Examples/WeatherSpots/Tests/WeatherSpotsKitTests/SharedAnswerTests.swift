@@ -6,9 +6,9 @@ import Testing
 /// A request that several share.
 @Suite(.timeLimit(.minutes(1))) struct SharedAnswerTests {
   /// Whether each request that has come to its end was cancelled.
-  private let ends = Watched<[Bool]>([])
-  private let begun = Watched(0)
-  private let gate = Watched(false)
+  private let ends = AwaitableState<[Bool]>([])
+  private let begun = AwaitableState(0)
+  private let gate = AwaitableState(false)
 
   /// A request that notices only behind the gate that it was cancelled, as one that waits for a lock of the system does.
   private func shared() -> SharedAnswer {

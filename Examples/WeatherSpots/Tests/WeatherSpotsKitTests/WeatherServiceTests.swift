@@ -168,7 +168,7 @@ import Testing
     _ = try await service.weather(for: spot, including: .current, .hourly, .daily)
     let other = try Spot(name: "Cadiz", latitude: 36.53, longitude: -6.29, timezone: "GMT")
     let reading = try await service.weather(for: other, including: .hourly)
-    #expect(reading.problem?.description.hasPrefix("the own limit of requests is reached until 2026-07-01T12:") == true)
+    #expect(reading.problem?.description.hasPrefix("request quota exhausted until 2026-07-01T12:") == true)
     #expect(transport.requests.count == 1)
   }
 

@@ -3,7 +3,7 @@ import Larder
 
 /// One thing to tell one watcher, as it lies in the queue.
 public struct AlertNotice: Codable, Identifiable, Sendable {
-  /// What became of it.
+  /// The state of the notice.
   public enum State: String, Codable, Sendable, CaseIterable {
     /// Not handed over yet, or not for certain.
     case queued
@@ -15,29 +15,29 @@ public struct AlertNotice: Codable, Identifiable, Sendable {
 
   /// The watcher, the warning and its revision: the idempotency key.
   public let id: NoticeKey
-  /// Who is to hear of it.
+  /// The id of the watcher to notify.
   public let watcher: Watcher.ID
-  /// What the place is called.
+  /// The name of the watched place.
   public let place: String
-  /// Where it goes.
+  /// The name of the sink that delivers it.
   public let sink: String
   /// The warning; gone once it is settled.
   public internal(set) var alert: WeatherAlert?
-  /// Which version of the warning.
+  /// The revision of the warning.
   public let revision: AlertRevision
-  /// When the provider was asked and said so.
+  /// The time at which the provider reported the warning.
   public let checkedAt: Date
   /// Until when the warning holds.
   public let expires: Date
-  /// What became of it.
+  /// The state of the notice.
   public internal(set) var state: State
-  /// How often it was handed over, or meant to be.
+  /// The number of delivery attempts, the one under way included.
   public internal(set) var attempts: Int
   /// Whether an attempt may have succeeded: noted before it begins, so that it is known after a crash.
   public internal(set) var isOutcomeUnknown: Bool
   /// From when on it may be handed over.
   public internal(set) var due: Date
-  /// When it was settled.
+  /// The time at which the notice was delivered or lapsed.
   public internal(set) var settledAt: Date?
 
   init(_ alert: WeatherAlert, _ revision: AlertRevision, for watcher: Watcher, checkedAt: Date) {

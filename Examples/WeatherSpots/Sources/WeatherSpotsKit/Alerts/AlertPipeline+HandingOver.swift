@@ -44,7 +44,8 @@ extension AlertPipeline {
     }
   }
 
-  /// Puts notices back, each for a time that doubles with its attempts, up to an hour, of which half is random; or for as long as the sink asks.
+  /// Puts notices back, each for a time that doubles with its attempts, up to an hour, of which half is random; or for as long as the
+  /// sink asks.
   private nonisolated func backOff(_ deliveries: [AlertDelivery], _ error: SinkError) async throws -> Duration {
     var due: [NoticeKey: Date] = [:]
     var longest = Duration.zero

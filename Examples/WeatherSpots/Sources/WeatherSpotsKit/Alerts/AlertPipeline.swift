@@ -8,15 +8,15 @@ import Logging
 /// is due. Killed at any moment, the next round goes on: a question without an answer is asked again, and an attempt to hand over of which
 /// nothing is known is repeated, marked as such; see ``AlertSink`` for what that means for each sink.
 public actor AlertPipeline {
-  /// When questions are asked, and how many.
+  /// The times and limits of calls.
   public struct Schedule: Sendable {
-    /// How often a cluster is asked for: once in each span of this length, counted from 1970, so that restarts change nothing.
+    /// The interval of calls for a cluster: one in each span of this length, counted from 1970, so that restarts change nothing.
     public var every: Duration
-    /// How many questions are asked on a day (UTC), over all runs.
+    /// The number of calls allowed on a day (UTC), over all runs.
     public var callsPerDay: Int
-    /// How many questions are asked at a time.
+    /// The number of calls that run at a time.
     public var concurrency: Int
-    /// What all questions of this run are counted against; `nil` for no further limit.
+    /// The quota of the calls of this run; `nil` for no further limit.
     public var quota: TokenBucket?
 
     /// Makes a schedule: every five minutes, four at a time, 10,000 a day.
@@ -146,12 +146,12 @@ public actor AlertPipeline {
     return .queued(count)
   }
 
-  /// The number of the span of time that an instant is in; a cluster is asked for once in each.
+  /// Returns the number of the span of time that an instant is in; a cluster is asked for once in each.
   private nonisolated func span(of instant: Date) -> Double {
     (instant.timeIntervalSince1970 / (schedule.every / .seconds(1))).rounded(.down)
   }
 
-  /// The clusters whose turn it is, those first that have waited longest.
+  /// Returns the clusters whose turn it is, those first that have waited longest.
   private func dueClusters() async throws -> [SpotCluster] {
     let now = clock.now
     var due: [(cluster: SpotCluster, askedAt: Date)] = []
@@ -188,7 +188,7 @@ extension RoundReport {
   }
 }
 
-/// Whether somebody was asked, or may have been, when a question failed.
+/// Returns whether a failed call reached the provider, or may have.
 private func isOfARequest(_ error: any Error) -> Bool {
   switch error {
   case CacheError.circuitOpen, CacheError.quotaExceeded, ProviderError.notAsked, ProviderError.misconfigured: false

@@ -8,12 +8,12 @@ public struct AlertQueue: Sendable {
   private let store: Store
   /// The notices, settled ones until a day after their warning has expired.
   public let notices: LocalRepository<AlertNotice>
-  /// What was asked for each cluster.
+  /// The calls made for each cluster.
   public let checks: LocalRepository<ClusterCheck>
   /// The calls of each day.
   public let ledger: LocalRepository<CallLedger>
 
-  /// How long settled notices are kept after their warning has expired, and checks and days that nobody asks about, in seconds.
+  /// The time for which settled notices are kept after their warning has expired, and unused checks and days, in seconds.
   static let grace: (notices: TimeInterval, checks: TimeInterval) = (86_400, 7 * 86_400)
 
   /// Opens the queue of a store.

@@ -1,12 +1,12 @@
 import Crypto
 import Foundation
 
-/// Which version of a warning this is: a digest of all that it says, so that a changed text is a new one and an unchanged one is not.
+/// A revision of a warning: a digest of all its fields, so that a changed text is a new revision and an unchanged one is not.
 public struct AlertRevision: RawRepresentable, Hashable, Codable, Sendable {
   /// 32 hexadecimal digits.
   public let rawValue: String
 
-  /// The revision of a warning.
+  /// Makes the revision of a warning.
   public init(_ alert: WeatherAlert) {
     var hash = FieldHash()
     for text in [alert.id, alert.summary, alert.areaName, alert.source, alert.severity, alert.urgency, alert.certainty] { hash.add(text) }
@@ -21,14 +21,14 @@ public struct AlertRevision: RawRepresentable, Hashable, Codable, Sendable {
   public init(rawValue: String) { self.rawValue = rawValue }
 }
 
-/// What a notice is known by: a digest of the watcher, the warning and its revision.
+/// The key of a notice: a digest of the watcher, the warning and its revision.
 ///
 /// It is the key of the queue, so that there is one notice of each, and goes with the notice, so that whoever gets it twice can know.
 public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
   /// 64 hexadecimal digits.
   public let rawValue: String
 
-  /// The key of a notice.
+  /// Makes the key of a notice.
   public init(watcher: Watcher.ID, alert: WeatherAlert.ID, revision: AlertRevision) {
     var hash = FieldHash()
     for text in [watcher, alert, revision.rawValue] { hash.add(text) }

@@ -30,7 +30,7 @@ final class AlertScript: AlertSource {
   private let made: [Made]
   private let log = Mutex(Log())
 
-  /// A warning for each five spots in six hours.
+  /// Makes a warning for each five spots in six hours.
   init(seed: UInt64, around spots: [Spot], from start: Date, for duration: Duration, clock: any WallClock) {
     self.seed = seed
     self.clock = clock

@@ -6,13 +6,13 @@ import Synchronization
 ///
 /// Everything follows from the seed, so that two runs print the same.
 public struct AlertSimulation: Sendable {
-  /// How many are watching.
+  /// The number of watchers.
   public var watchers: Int
-  /// What all random choices follow from.
+  /// The seed of all random choices.
   public var seed: UInt64
-  /// How long it is simulated.
+  /// The simulated time.
   public var duration: Duration
-  /// How often a cluster is asked for.
+  /// The interval between two calls for a cluster.
   public var every: Duration
 
   /// Makes a simulation: 100,000 watchers for six hours, a quarter of an hour apart.
@@ -23,40 +23,40 @@ public struct AlertSimulation: Sendable {
     self.every = every
   }
 
-  /// What came of it.
+  /// The result of a simulation.
   public struct Result: Codable, Hashable, Sendable {
-    /// How many were watching.
+    /// The number of watchers.
     public var watchers = 0
     /// At how many different points.
     public var points = 0
-    /// How many clusters they were.
+    /// The number of clusters that the watchers formed.
     public var clusters = 0
-    /// How many were in the largest.
+    /// The number of watchers in the largest cluster.
     public var largestCluster = 0
-    /// How far a watcher was from where its question was asked, at most, in metres.
+    /// The greatest distance of a watcher from the point that was asked about, in metres.
     public var farthestMeters = 0
-    /// How many rounds there were.
+    /// The number of rounds.
     public var rounds = 0
-    /// How often the provider was asked.
+    /// The number of calls to the provider.
     public var calls = 0
-    /// How often one call for each watcher would have asked it.
+    /// The number of calls that one call for each watcher would have made.
     public var callsWithoutClusters = 0
-    /// How many of the calls failed, as the script wanted.
+    /// The number of calls that failed as scripted.
     public var failedCalls = 0
-    /// How many calls there were in the busiest minute.
+    /// The number of calls in the busiest minute.
     public var callsInBusiestMinute = 0
-    /// How many warnings there were.
+    /// The number of warnings.
     public var alerts = 0
-    /// How many notices the script calls for.
+    /// The number of notices that the script requires.
     public var expectedNotices = 0
-    /// How many notices were handed over.
+    /// The number of notices that were delivered.
     public var notices = 0
-    /// How many had lapsed, because the questions of a round took longer than their warning held.
+    /// The number of notices that lapsed because the calls of a round took longer than their warning held.
     public var lapsedNotices = 0
-    /// How many were handed over more than once.
+    /// The number of notices that were delivered more than once.
     public var repeatedNotices = 0
 
-    /// Which part of the calls was saved, in percent.
+    /// The share of the calls that was saved, in percent.
     public var savedPercent: Double {
       callsWithoutClusters == 0 ? 0 : (100 * (1 - Double(calls) / Double(callsWithoutClusters))).rounded(decimals: 2)
     }

@@ -4,39 +4,39 @@ public import Foundation
 public struct AlertDelivery: Sendable {
   /// The watcher, the warning and its revision.
   public let key: NoticeKey
-  /// Who is to hear of it.
+  /// The id of the watcher to notify.
   public let watcher: Watcher.ID
-  /// What the place is called.
+  /// The name of the watched place.
   public let place: String
   /// The warning.
   public let alert: WeatherAlert
-  /// Which version of the warning.
+  /// The revision of the warning.
   public let revision: AlertRevision
-  /// When the provider was asked and said so.
+  /// The time at which the provider reported the warning.
   public let checkedAt: Date
   /// Whether an earlier attempt may have succeeded: it was begun, and what came of it is not known.
   public let mayBeRepeat: Bool
 }
 
-/// Where notices go.
+/// A destination of notices.
 ///
 /// The pipeline notes an attempt in the store before it hands over, and the success after it. Between the two a crash leaves the outcome
-/// unknown, and the notice is handed over again with ``AlertDelivery/mayBeRepeat``. What a sink makes of that is its promise: ``FileSink`` looks
-/// whether the notice is there, a webhook's receiver can by the key, a terminal cannot.
+/// unknown, and the notice is handed over again with ``AlertDelivery/mayBeRepeat``. What a sink makes of that is its promise:
+/// ``FileSink`` looks whether the notice is there, a webhook's receiver can by the key, a terminal cannot.
 public protocol AlertSink: Sendable {
   /// The name that watchers call it by, the same in every run.
   var name: String { get }
-  /// How many notices are handed over at once, all or none of them taken: so many may be repeated after a crash.
+  /// The number of notices that are delivered at once, all or none: as many may be repeated after a crash.
   var batchLimit: Int { get }
   /// Takes all of the notices, durably if it can, or throws and has taken none for certain.
   func deliver(_ notices: [AlertDelivery]) async throws(SinkError)
 }
 
-/// Why a sink has not taken a notice.
+/// The reason why a sink refused a notice.
 public struct SinkError: Error, Hashable, CustomStringConvertible {
-  /// What happened, on one line, without what the notice says.
+  /// A description on one line, without the contents of the notice.
   public let description: String
-  /// How long the sink asks to wait.
+  /// The time to wait that the sink asks for.
   public let retryAfter: Duration?
   /// Whether it is certain that nothing was taken, because nothing was sent.
   public let tookNothing: Bool

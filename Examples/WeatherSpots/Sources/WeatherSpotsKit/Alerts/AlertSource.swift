@@ -1,7 +1,7 @@
 import Foundation
 public import Larder
 
-/// What a provider says of the warnings at a place.
+/// The answer of a provider about the warnings at a place.
 public enum AlertAnswer: Sendable {
   /// The warnings in force; none is an answer too.
   case alerts([WeatherAlert])
@@ -9,7 +9,7 @@ public enum AlertAnswer: Sendable {
   case notOffered
 }
 
-/// Who is asked for warnings: a provider, or a script in tests and in the simulation.
+/// A source of warnings: a provider, or a script in tests and in the simulation.
 public protocol AlertSource: Sendable {
   /// Asks once; never answers from what is stored, so that nothing old is taken for what is in force.
   func alerts(in cluster: SpotCluster) async throws -> AlertAnswer
@@ -35,14 +35,14 @@ public struct ProviderAlerts: AlertSource {
 
   /// Asks the provider.
   public func alerts(in cluster: SpotCluster) async throws -> AlertAnswer {
-    let place = Place(
+    let place = ForecastPlace(
       provider: provider.name, cluster.center, timezone: cluster.timezone, country: provider.needsCountry ? cluster.id.country : "")
     let request = ProviderRequest(place, from: LocalDay(containing: clock.now, in: place.zone), days: 1, [.alerts])
     let provider = provider
     return try await limits.of(service).run(weight: provider.weight(of: request)) {
       switch await provider.fetch(request).alerts {
-      case .success(.here(let answer, _)): return .alerts(answer.alerts)
-      case .success(.nowhere), .failure(.unsupported), .failure(.noCoverage): return .notOffered
+      case .data(let answer, _): return .alerts(answer.alerts)
+      case .noCoverage, .failure(.unsupported), .failure(.noCoverage): return .notOffered
       case .failure(.network(.cancelled)): throw CancellationError()
       case .failure(let error): throw error
       case nil: throw ProviderError.malformed("an answer without alerts")

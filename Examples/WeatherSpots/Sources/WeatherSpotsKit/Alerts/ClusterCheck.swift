@@ -1,25 +1,25 @@
 public import Foundation
 import Larder
 
-/// What was asked for a cluster, and what is known there.
+/// The calls made for a cluster and its last known warnings.
 public struct ClusterCheck: Codable, Identifiable, Sendable {
   /// The cell and the country.
   public let id: SpotCluster.ID
-  /// How many watchers it has, as of the last question.
+  /// The number of watchers at the last call.
   public internal(set) var watchers: Int
-  /// How often the provider was asked in all, failures included.
+  /// The number of calls so far, failures included.
   public internal(set) var calls: Int
-  /// When the provider was last asked.
+  /// The time of the last call.
   public internal(set) var askedAt: Date
   /// Whether that question has no answer yet: it is under way, or whoever asked it was killed.
   public internal(set) var isOpen: Bool
-  /// When the provider last answered; `nil` while it has not.
+  /// The time of the last answer; `nil` before the first.
   public internal(set) var checkedAt: Date?
   /// The warnings of that answer.
   ///
   /// Not in force now if it is old: see ``isCurrent(at:)``.
   public internal(set) var alerts: [WeatherAlert]
-  /// Why the last question has no answer, on one line.
+  /// The reason why the last call failed, on one line.
   public internal(set) var problem: String?
   /// Whether the provider has no warnings here at all.
   public internal(set) var isOffered: Bool
@@ -34,10 +34,10 @@ public struct ClusterCheck: Codable, Identifiable, Sendable {
     isOffered = true
   }
 
-  /// How long an answer may be shown as what is in force.
+  /// The time for which an answer may be shown as current.
   public static let lifetime: TimeInterval = 300
 
-  /// Whether the answer is young enough to be shown as what is in force; never after a question that failed.
+  /// Returns whether the answer is young enough to be shown as what is in force; never after a question that failed.
   public func isCurrent(at now: Date) -> Bool {
     guard let checkedAt, problem == nil, isOffered else { return false }
     return checkedAt <= now && now < checkedAt + Self.lifetime
@@ -50,9 +50,9 @@ public struct ClusterCheck: Codable, Identifiable, Sendable {
 public struct CallLedger: Codable, Identifiable, Sendable {
   /// The day, as `yyyy-MM-dd`.
   public let id: String
-  /// How many calls were made for clusters.
+  /// The number of calls made for clusters.
   public internal(set) var calls: Int
-  /// How many would have been made with one for each watcher.
+  /// The number of calls that one for each watcher would have made.
   public internal(set) var unclustered: Int
 
   static func day(_ instant: Date) -> String { LocalDay(containing: instant, in: .gmt).description }

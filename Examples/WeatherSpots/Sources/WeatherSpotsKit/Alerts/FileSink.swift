@@ -108,7 +108,7 @@ public final class FileSink: AlertSink {
     }
   }
 
-  /// How every line of ours begins.
+  /// The beginning of every line that this sink writes.
   private static let beginning = Data(#"{"alert":"#.utf8)
 
   private struct Key: Decodable { let key: String }

@@ -16,7 +16,7 @@ import Foundation
 /// than the radius from where the question is asked, and no two are farther apart than twice that. The result depends on who watches, and
 /// neither on the order in which they came nor on how many watch one point.
 public struct SpotCluster: Sendable {
-  /// What a cluster is known by: a cell and a country.
+  /// The key of a cluster: a geohash cell and a country.
   public struct ID: RawRepresentable, Hashable, Codable, Sendable {
     /// The cell in whose centre the question is asked.
     public let cell: Geohash
@@ -41,7 +41,7 @@ public struct SpotCluster: Sendable {
 
   /// The precision of the cells.
   public static let precision = 5
-  /// How far a member is from the centre at most, in kilometres.
+  /// The greatest distance of a member from the centre, in kilometres.
   public static let radius = 5.0
 
   /// The cell and the country.
@@ -51,7 +51,7 @@ public struct SpotCluster: Sendable {
   /// Its members, by id.
   public let watchers: [Watcher]
 
-  /// Where the question is asked.
+  /// The point that the provider is asked about.
   public var center: Coordinate { Coordinate(of: id.cell) }
 
   /// Sorts watchers into clusters, the largest first.
@@ -92,12 +92,12 @@ public struct SpotCluster: Sendable {
 }
 
 extension SpotCluster.ID {
-  /// Where the question is asked.
+  /// The point that the provider is asked about.
   public var center: Coordinate { Coordinate(of: cell) }
 }
 
 extension Coordinate {
-  /// The centre of a cell.
+  /// Makes the point at the centre of a cell.
   init(of cell: Geohash) {
     let center = cell.center
     self.init(stored: center.latitude, center.longitude)

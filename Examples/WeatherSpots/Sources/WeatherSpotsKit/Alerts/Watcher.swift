@@ -1,6 +1,6 @@
 /// Somebody who is to hear of the warnings at a place.
 public struct Watcher: Hashable, Identifiable, Sendable {
-  /// Who it is, the same in every run: together with a warning and its revision it makes a notice, and there is one of each.
+  /// The id, the same in every run: together with a warning and its revision it identifies one notice.
   public let id: String
   /// Degrees north.
   public let latitude: Double
@@ -12,7 +12,7 @@ public struct Watcher: Hashable, Identifiable, Sendable {
   public let timezone: String
   /// The name of the sink that notices for it go to.
   public let sink: String
-  /// What a notice calls the place.
+  /// The name of the place in notices.
   public let place: String
 
   /// Makes a watcher.
@@ -36,7 +36,7 @@ public struct Watcher: Hashable, Identifiable, Sendable {
 }
 
 extension Coordinate {
-  /// A point that is known to be one.
+  /// Makes a point of values that were checked before they were stored.
   init(stored latitude: Double, _ longitude: Double) {
     self.latitude = latitude
     self.longitude = longitude

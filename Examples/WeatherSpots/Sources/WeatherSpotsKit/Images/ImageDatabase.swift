@@ -28,18 +28,18 @@ public import LarderBlobs
 
   private var setting: Setting?
   private var opening: Task<Result<Opened, RepositoryError>, Never>?
-  /// What fetches while the directory cannot be opened.
+  /// The fetcher that is used while the directory cannot be opened.
   private var withoutStore: ImageFetcher?
 
   /// Makes a database of its own, for tests.
   init() {}
 
-  /// Says where images are kept and opens that; once, before anything else is asked for.
+  /// Opens the directory of the images; once, before the first image is requested.
   ///
   /// Asked again for the same directory, it does nothing.
   ///
-  /// - Throws: `.alreadyOpen` when the database is open elsewhere, or somebody in this process has the directory; `.locked` when another process
-  ///   has; otherwise as opening a `BlobStore`.
+  /// - Throws: `.alreadyOpen` when the directory is open in this process; `.locked` when another process
+  ///   has it open; otherwise as opening a `BlobStore`.
   public func setUp(
     directory: URL, limits: BlobStore.Limits = .init(), fetching: ImageFetcher.Limits = .init(),
     transport: any ImageTransport = URLSessionTransport()
@@ -51,7 +51,7 @@ public import LarderBlobs
     _ = try await opened()
   }
 
-  /// The image at a URL: from memory, from disk, or from its server, in that order; the result says which.
+  /// Returns the image at a URL: from memory, from disk, or from its server, in that order; the result says which.
   ///
   /// - Throws: as ``ImageFetcher/image(from:)``.
   public func image(from url: URL) async throws(ImageError) -> LoadedImage {
@@ -61,12 +61,12 @@ public import LarderBlobs
     return image
   }
 
-  /// The images at some URLs, side by side.
+  /// Returns the images at some URLs, side by side.
   public func images(from urls: some Sequence<URL> & Sendable) async -> [URL: Result<LoadedImage, ImageError>] {
     await fetcher().0.images(from: urls)
   }
 
-  /// Returns what is on disk, by the URL it is kept under.
+  /// Returns the stored images, by URL.
   ///
   /// - Throws: As ``setUp(directory:limits:fetching:transport:)``.
   public func contents() async throws(RepositoryError) -> [BlobInfo] { try await opened().store.contents }
@@ -109,7 +109,7 @@ public import LarderBlobs
 
   private var current: Setting { setting ?? Setting(directory: Self.defaultDirectory) }
 
-  /// Returns what is open, opened if need be; those who come meanwhile wait for the same opening.
+  /// Returns the open store, opened if need be; concurrent callers wait for the same opening.
   private func opened() async throws(RepositoryError) -> Opened {
     if let opening { return try await opening.value.get() }
     let setting = current
@@ -131,14 +131,6 @@ public import LarderBlobs
 
   /// The platform's directory for what can be fetched again.
   static var defaultDirectory: URL {
-    #if canImport(Darwin)
-      let caches = URL.cachesDirectory
-    #else
-      let path = ProcessInfo.processInfo.environment["XDG_CACHE_HOME"]
-      let caches =
-        path.flatMap { $0.hasPrefix("/") ? URL(filePath: $0, directoryHint: .isDirectory) : nil }
-        ?? URL.homeDirectory.appending(path: ".cache", directoryHint: .isDirectory)
-    #endif
-    return caches.appending(path: "\(ProcessInfo.processInfo.processName)/images", directoryHint: .isDirectory)
+    PlatformDirectory.cache.url.appending(path: "\(ProcessInfo.processInfo.processName)/images", directoryHint: .isDirectory)
   }
 }

@@ -7,16 +7,17 @@ public import LarderBlobs
 
 /// Gives out images by URL: from memory, from disk, or from their server, in that order; each result says which.
 ///
-/// One request for a URL at a time, whoever asks; at most five requests in all. A caller who is cancelled leaves at once, and when nobody waits
-/// any more the request is cancelled. Failures are given to everybody who waits and are not kept: the next caller tries again.
+/// One request for a URL at a time, whoever asks; at most five requests in all. A caller who is cancelled leaves at once, and when
+/// nobody waits any more the request is cancelled. Failures are given to everybody who waits and are not kept: the next caller tries
+/// again.
 public final class ImageFetcher: Sendable {
-  /// How much is fetched at most.
+  /// The limits of requests.
   public struct Limits: Hashable, Sendable {
     /// Requests at a time: 5 by default.
     public var requests: Int
     /// The most bytes of an image: 16 MiB by default; the download of a larger one is given up.
     public var imageBytes: Int
-    /// How long an answer may take, all of it: 30 s by default.
+    /// The time limit of the whole answer: 30 s by default.
     public var timeout: Duration
 
     /// Makes limits.
@@ -43,7 +44,7 @@ public final class ImageFetcher: Sendable {
     requests = ConcurrencyLimit(limits.requests)
   }
 
-  /// The image at a URL.
+  /// Returns the image at a URL.
   ///
   /// - Throws: The reason why there is none. Trouble with the disk is none: it is in ``LoadedImage/storageError``.
   public func image(from url: URL) async throws(ImageError) -> LoadedImage {
@@ -57,7 +58,7 @@ public final class ImageFetcher: Sendable {
     return try result.get()
   }
 
-  /// The images at some URLs, side by side; one that fails does not concern the others.
+  /// Returns the images at some URLs, side by side; one that fails does not concern the others.
   public func images(from urls: some Sequence<URL>) async -> [URL: Result<LoadedImage, ImageError>] {
     await withTaskGroup(of: (URL, Result<LoadedImage, ImageError>).self) { group in
       for url in Set(urls) {
@@ -81,7 +82,7 @@ public final class ImageFetcher: Sendable {
     flights.forgetAll()
   }
 
-  /// Returns what an image is kept under: its URL without the part behind "#", which servers never see.
+  /// Returns the key of an image: its URL without the part behind "#", which servers never see.
   ///
   /// - Returns: `nil` when this is not a URL of http or https with a host.
   public static func key(of url: URL) -> String? {
@@ -93,7 +94,7 @@ public final class ImageFetcher: Sendable {
     return parts.string
   }
 
-  /// How many wait for an image: for tests.
+  /// The number of callers that wait for an image, for tests.
   var waiterCount: Int { flights.waiterCount }
 
   private func stored(_ url: URL, _ key: String) async -> (image: LoadedImage?, error: RepositoryError?) {

@@ -5,7 +5,7 @@ public enum ImageFormat: String, Codable, CaseIterable, Hashable, Sendable {
   /// The formats, by their usual names.
   case png, jpeg, gif, webp, heic, avif
 
-  /// How many bytes are enough to tell.
+  /// The number of bytes that identify a format.
   static let prefixLength = 64
 
   /// Tells the format of an image by its first bytes; `nil` for anything else, text such as SVG included.

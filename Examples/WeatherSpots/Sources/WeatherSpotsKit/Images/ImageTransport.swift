@@ -4,9 +4,9 @@ public import Foundation
   import FoundationNetworking
 #endif
 
-/// What fetches the bytes of an image: URLSession in the app, a double in tests.
+/// A way to fetch the bytes of an image: URLSession in the app, a double in tests.
 public protocol ImageTransport: Sendable {
-  /// The body of the answer to a GET, if its status is 200.
+  /// Returns the body of the answer to a GET, if its status is 200.
   ///
   /// - Parameters:
   ///   - url: A URL of http or https.

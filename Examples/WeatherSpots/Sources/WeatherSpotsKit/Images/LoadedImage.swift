@@ -3,7 +3,7 @@ public import Larder
 
 /// An image, and where it came from this time.
 public struct LoadedImage: Sendable {
-  /// Where an image was found.
+  /// The origin of an image.
   public enum Origin: String, Codable, Hashable, Sendable {
     /// Memory, a file, or its server.
     case memory, disk, network
@@ -15,8 +15,8 @@ public struct LoadedImage: Sendable {
   public let data: Data
   /// Its format, by its first bytes.
   public let format: ImageFormat
-  /// Where it was found.
+  /// The origin of the image.
   public let origin: Origin
-  /// Why it could not be read from disk or kept there, if so: the image is none the worse for it.
+  /// The failure of the disk, if the image could not be read from it or kept there; the image itself is complete.
   public var storageError: RepositoryError?
 }

@@ -5,13 +5,13 @@ public import Larder
 public struct SpotAlbum: Codable, Hashable, Identifiable, Sendable {
   /// A photo of a spot.
   public struct Photo: Codable, Hashable, Sendable {
-    /// Where it came from.
+    /// The URL that it was fetched from.
     public let url: URL
     /// Its format.
     public let format: ImageFormat
     /// Its size in bytes.
     public let bytes: Int
-    /// When it was added.
+    /// The time at which it was added.
     public let addedAt: Date
   }
 
@@ -29,7 +29,7 @@ public struct SpotAlbum: Codable, Hashable, Identifiable, Sendable {
 }
 
 extension SpotStore {
-  /// The albums by spot.
+  /// Returns the albums by spot.
   public func albums() async throws(RepositoryError) -> LocalRepository<SpotAlbum> {
     try await store.repository(RepositorySchema("photos"))
   }

@@ -1,3 +1,4 @@
+import Astronomy
 public import Foundation
 
 /// The picture of a kind of weather: a name that does not depend on whose pictures are used.
@@ -22,7 +23,7 @@ public struct WeatherIcon: Hashable, Sendable {
   /// The name, of lower-case letters and hyphens.
   public let name: String
 
-  /// The icon of a kind of weather; `nil` for a code that the table does not have.
+  /// Makes the icon of a kind of weather; `nil` for a code that the table does not have.
   ///
   /// - Parameters:
   ///   - code: The WMO code.
@@ -47,18 +48,18 @@ public struct WeatherIcon: Hashable, Sendable {
     }
   }
 
-  /// The icon of a kind of weather over a point at an instant.
+  /// Makes the icon of a kind of weather over a point at an instant.
   public init?(_ code: WeatherCode, at coordinate: Coordinate, _ instant: Date, in zone: TimeZone) {
     let day = Astronomy(at: coordinate, on: LocalDay(containing: instant, in: zone), in: zone)
     self.init(code, isDay: day.sun.isUp(at: instant))
   }
 }
 
-/// Where icons come from: a URL of http or https with `{icon}` in the place of the name.
+/// The template of icon URLs: http or https, with `{icon}` in the place of the name.
 ///
 /// Nothing is built in: whoever uses icons knows whose they may use.
 public struct IconTemplate: Hashable, Sendable {
-  /// What stands for the name.
+  /// The placeholder of the name.
   public static let placeholder = "{icon}"
   private let text: String
 
@@ -70,7 +71,7 @@ public struct IconTemplate: Hashable, Sendable {
     else { return nil }
   }
 
-  /// The URL of an icon.
+  /// Returns the URL of an icon.
   public func url(of icon: WeatherIcon) -> URL? { url(icon.name) }
 
   private func url(_ name: String) -> URL? {

@@ -26,7 +26,7 @@ final class Exchange: Sendable {
     self.bodyLimit = bodyLimit
   }
 
-  /// Whether one more redirection is followed.
+  /// Returns whether one more redirection is followed.
   fileprivate func follows(_ url: URL?) -> Bool {
     state.withLock { state in
       state.redirections += 1

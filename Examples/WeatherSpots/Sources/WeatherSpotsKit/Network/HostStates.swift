@@ -2,21 +2,21 @@ public import Foundation
 public import Larder
 import Synchronization
 
-/// What is known of the hosts that are asked: one state decides for everybody who has not asked yet.
+/// The known state of each host, shared by all requests: a host that failed is not asked again for a while.
 ///
-/// A host that cannot be reached five times in a row is left alone by all its services, a service that fails or refuses five times in a row by
-/// itself, both for 30 seconds, doubling up to ten minutes; then one request tries again. A host that asks for time is left alone for as long
-/// as it asks, also by later runs, because that is kept in the store. Only requests that were really made count.
+/// A host that cannot be reached five times in a row is left alone by all its services, a service that fails or refuses five times in a
+/// row by itself, both for 30 seconds, doubling up to ten minutes; then one request tries again. A host that asks for time is left alone
+/// for as long as it asks, also by later runs, because that is kept in the store. Only requests that were really made count.
 public final class HostStates: Sendable {
   /// A host, or something that it has refused, that is not asked again before a time.
   public struct Hold: Codable, Identifiable, Sendable {
     /// The host with its port, or what else is not asked for.
     public let id: String
-    /// Why.
+    /// The reason.
     public let problem: WeatherProblem
     /// Until when.
     public let until: Date
-    /// When that was learnt; a hold from the future means that the clock was set back, and does not count.
+    /// The time at which the hold began; one from the future means that the clock was set back, and is ignored.
     public let notedAt: Date
   }
 
@@ -29,7 +29,7 @@ public final class HostStates: Sendable {
     var isProbing = false
   }
 
-  /// How many failures in a row are enough.
+  /// The number of consecutive failures after which a host is left alone.
   static let failureLimit = 5
   fileprivate static let coolDown = Duration.seconds(30)
   /// A shorter wait than this is not worth remembering.
@@ -100,7 +100,7 @@ public final class HostStates: Sendable {
     throw .notAsked(wait < 600 ? hold.problem : hold.problem.until(hold.until), wait: .seconds(wait))
   }
 
-  /// The host of a URL, with its port where it has one.
+  /// Returns the host of a URL, with its port where it has one.
   static func host(_ url: URL) -> String { (url.host() ?? "the server") + (url.port.map { ":\($0)" } ?? "") }
 
   private static func service(_ url: URL) -> String {
@@ -163,7 +163,7 @@ extension HostStates.State {
 }
 
 extension ProviderError {
-  /// What a failure says something about.
+  /// The scope of a failure.
   fileprivate enum Scope {
     /// Nothing was learnt.
     case nothing
@@ -189,7 +189,7 @@ extension ProviderError {
 }
 
 extension WeatherProblem {
-  /// The same, with the time before which nobody is asked again.
+  /// Returns the same problem, with the time before which no request is made.
   func until(_ date: Date) -> WeatherProblem {
     WeatherProblem(
       "\(description); not asked again before \(date.formatted(.iso8601))", summary, isTransient: isTransient, isOfAnswer: isOfAnswer)

@@ -3,7 +3,7 @@
 
 public import Foundation
 
-/// What fetches a URL: URLSession in the app, recorded answers in tests.
+/// A way to fetch a URL: URLSession in the app, recorded answers in tests.
 public protocol Transport: Sendable {
   /// Fetches a URL within a time limit. An answer with an error status is an answer and not an error.
   nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse
@@ -11,11 +11,11 @@ public protocol Transport: Sendable {
 
 /// A GET.
 public struct TransportRequest: Sendable {
-  /// What is asked for.
+  /// The requested URL.
   public var url: URL
   /// Header fields.
   public var headers: [String: String]
-  /// How long the whole answer may take.
+  /// The time limit of the whole answer.
   public var timeout: Duration
 
   /// Makes a request.
@@ -34,7 +34,7 @@ public struct TransportResponse: Sendable {
   public var body: Data
   /// Whether the answer was recorded earlier and dated anew, which the stand-in server says in its header `X-Weather-Recorded`.
   public var isRecorded: Bool
-  /// How long the service asks to wait, from its header `Retry-After`.
+  /// The time to wait that the service asks for in its header `Retry-After`.
   public var retryAfter: Duration?
 
   /// Makes an answer.
@@ -46,8 +46,8 @@ public struct TransportResponse: Sendable {
   }
 }
 
-/// Why there is no answer at all.
-public enum TransportError: Error, Hashable, CustomStringConvertible {
+/// The reason why a request has no answer.
+public enum TransportError: Error, Hashable, Codable, CustomStringConvertible {
   /// The host did not answer in time.
   case timedOut(host: String, after: Duration)
   /// The host cannot be reached; the number is the code of the URL loading system.
@@ -69,7 +69,7 @@ public enum TransportError: Error, Hashable, CustomStringConvertible {
 
   private static func words(for code: Int) -> String {
     switch code {
-    case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed: "its name is not known; is there a network?"
+    case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed: "unknown host; is there a network?"
     case NSURLErrorCannotConnectToHost: "connection refused"
     case NSURLErrorNotConnectedToInternet: "no network"
     case NSURLErrorNetworkConnectionLost: "the connection was lost"

@@ -34,9 +34,10 @@ public struct URLSessionTransport: Transport {
   ///
   /// At most five redirections to http and https are followed, and none with header fields.
   ///
-  /// What is fetched beyond the limit: on Linux the rest of the turn in which it was passed, at most 1.6 MB, and what the system keeps for a
-  /// connection. Of an endless body a server on loopback got rid of 15 MiB with the limit of 8 MiB, and of 6 MiB if it said how long the
-  /// body is. The body of a redirection is bounded by the time alone: the session keeps it, and tells nothing of it before its end.
+  /// What is fetched beyond the limit: on Linux the rest of the turn in which it was passed, at most 1.6 MB, and what the system keeps
+  /// for a connection. Of an endless body a server on loopback got rid of 15 MiB with the limit of 8 MiB, and of 6 MiB if it said how
+  /// long the body is. The body of a redirection is bounded by the time alone: the session keeps it, and tells nothing of it before its
+  /// end.
   public nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
     var urlRequest = URLRequest(url: request.url)
     for (name, value) in request.headers { urlRequest.setValue(value, forHTTPHeaderField: name) }

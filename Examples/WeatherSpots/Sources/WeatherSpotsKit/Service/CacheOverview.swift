@@ -1,29 +1,29 @@
 public import Foundation
 public import Larder
 
-/// What the caches of a store hold: how much of each kind, and how old.
+/// The contents of a store's caches: number, size and age of the entries of each kind.
 public struct CacheOverview: Codable, Hashable, Sendable {
   /// One kind of data.
   public struct Kind: Codable, Hashable, Sendable {
     /// Its name, as `--kind` takes it.
     public let name: String
-    /// How many entries there are.
+    /// The number of entries.
     public var entries = 0
-    /// How many are as good as asking.
+    /// The number of fresh entries, which answer without a request.
     public var fresh = 0
-    /// How many are shown with their age when there is nothing newer.
+    /// The number of stale entries, which are shown with their age when there is nothing newer.
     public var stale = 0
-    /// How many are too old to be shown.
+    /// The number of entries too old to be shown.
     public var expired = 0
-    /// How many say that there is nothing; they are counted among the others too.
+    /// The number of entries that record an absence; they are counted as fresh, stale or expired too.
     public var absent = 0
-    /// How many entries cannot be read; they are fetched again.
+    /// The number of entries that cannot be decoded; they are fetched again.
     public var unreadable = 0
     /// The size of all values as JSON.
     public var bytes = 0
-    /// When the oldest entry was fetched.
+    /// The time at which the oldest entry was fetched.
     public var oldest: Date?
-    /// When the newest entry was fetched.
+    /// The time at which the newest entry was fetched.
     public var newest: Date?
 
     init(_ name: String) { self.name = name }
@@ -51,7 +51,7 @@ public struct CacheOverview: Codable, Hashable, Sendable {
   public static func clear(_ names: Set<String>, of storage: SpotStore) async throws(RepositoryError) -> Int {
     var count = 0
     for collection in Collections.all where names.contains(collection.name) { count += try await collection.clear(storage.store) }
-    if names.contains("marine") { _ = try await Collections.clear(Troubles.collection, storage.store) }
+    if names.contains("marine") { _ = try await Collections.clear(RecentFailures.collection, storage.store) }
     return count
   }
 }
@@ -63,12 +63,12 @@ private struct Collections: Sendable {
   let clear: @Sendable (Store) async throws(RepositoryError) -> Int
 
   static let all = [
-    Self("current", "weather-current", CachedEntry<Place, CurrentWeather>.self),
-    Self("hourly", "weather-hourly", CachedEntry<PlaceDays, HourlyForecast>.self),
-    Self("daily", "weather-daily", CachedEntry<PlaceDays, DailyForecast>.self),
-    Self("marine", "weather-marine", CachedEntry<PlaceDays, MarineForecast>.self),
-    Self("alerts", "weather-alerts", CachedEntry<Place, WeatherAlerts>.self),
-    Self("availability", "weather-availability", CachedEntry<Place, Set<WeatherDataset>>.self),
+    Self("current", "weather-current", CachedEntry<ForecastPlace, CurrentWeather>.self),
+    Self("hourly", "weather-hourly", CachedEntry<ForecastPeriod, HourlyForecast>.self),
+    Self("daily", "weather-daily", CachedEntry<ForecastPeriod, DailyForecast>.self),
+    Self("marine", "weather-marine", CachedEntry<ForecastPeriod, MarineForecast>.self),
+    Self("alerts", "weather-alerts", CachedEntry<ForecastPlace, WeatherAlerts>.self),
+    Self("availability", "weather-availability", CachedEntry<ForecastPlace, Set<WeatherDataset>>.self),
     Self("places", "geocoding", CachedEntry<Geocoding.Question, [FoundPlace]>.self),
     Self("zones", "timezones", CachedEntry<Geocoding.ZoneKey, String>.self),
   ]

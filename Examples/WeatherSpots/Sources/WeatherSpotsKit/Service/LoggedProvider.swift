@@ -22,8 +22,8 @@ public struct LoggedProvider: ForecastProvider {
   /// As the other's.
   public func weight(of request: ProviderRequest) -> Double { provider.weight(of: request) }
 
-  /// Asks, and logs that.
-  public func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> {
+  /// Asks for the kinds of data, and logs the request.
+  public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
     let start = ContinuousClock.now
     do throws(ProviderError) {
       let found = try await provider.availability(at: place)
@@ -35,19 +35,30 @@ public struct LoggedProvider: ForecastProvider {
     }
   }
 
-  /// Asks, and logs that.
+  /// As the other's.
+  public var placesPerRequest: Int { provider.placesPerRequest }
+
+  /// Fetches one place, and logs the request.
   public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
-    let start = ContinuousClock.now
-    let answer = await provider.fetch(request)
-    let kinds = WeatherDataset.allCases.filter(request.datasets.contains).map(\.rawValue).joined(separator: "+")
-    log(kinds, start, answer.failureOfAll.map(\.kind) ?? "answered")
-    return answer
+    await fetch([request]).first ?? ProviderAnswer(failure: .malformed("no place"), of: request.datasets)
   }
 
-  private func log(_ what: String, _ start: ContinuousClock.Instant, _ outcome: String) {
+  /// Fetches several places, and logs the request.
+  public func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
+    let start = ContinuousClock.now
+    let answers = await provider.fetch(requests)
+    let kinds = WeatherDataset.allCases.filter(requests.first?.datasets.contains ?? { _ in false }).map(\.rawValue).joined(separator: "+")
+    log(kinds, start, answers.first?.failureOfAll.map(\.kind) ?? "answered", places: requests.count)
+    return answers
+  }
+
+  private func log(_ kinds: String, _ start: ContinuousClock.Instant, _ outcome: String, places: Int = 1) {
     let milliseconds = Int(start.duration(to: .now) / .milliseconds(1))
     logger.debug(
-      "request", metadata: ["provider": "\(provider.name)", "kinds": "\(what)", "outcome": "\(outcome)", "ms": "\(milliseconds)"])
+      "request",
+      metadata: [
+        "provider": "\(provider.name)", "kinds": "\(kinds)", "places": "\(places)", "outcome": "\(outcome)", "ms": "\(milliseconds)",
+      ])
   }
 }
 

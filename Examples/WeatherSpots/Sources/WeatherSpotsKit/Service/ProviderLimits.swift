@@ -1,32 +1,35 @@
 public import Larder
 import Synchronization
 
-/// What all requests to one provider have in common.
+/// The limits that all requests to one provider share.
 ///
 /// At most so many at a time and so many in all for the whole provider, and a breaker for each of its services: a sea that fails does not
 /// stop the weather.
 public final class ProviderLimits: Sendable {
-  private let concurrency: ConcurrencyLimit?
+  private let concurrency: ConcurrencyLimit
   private let quotas: [TokenBucket]
   private let clock: any WallClock
   private let breakers = Mutex<[String: CircuitBreaker]>([:])
 
   /// Makes limits.
   ///
-  /// - Parameter concurrency: How many requests run at a time; `nil` for a ``GatheringProvider``, which sees to that itself.
-  public init(concurrency: Int?, quotas: [TokenBucket], clock: any WallClock = SystemClock()) {
-    self.concurrency = concurrency.map { ConcurrencyLimit($0) }
+  /// - Parameters:
+  ///   - concurrency: The number of requests that run at a time, for all services.
+  ///   - quotas: The quotas that each place of a request counts against.
+  ///   - clock: The time.
+  public init(concurrency: Int, quotas: [TokenBucket], clock: any WallClock = SystemClock()) {
+    self.concurrency = ConcurrencyLimit(concurrency)
     self.quotas = quotas
     self.clock = clock
   }
 
-  /// Those of Open-Meteo's free service: four requests at a time, as it queues five of one address and refuses the sixth, and four fifths of
-  /// its limits by the minute, the hour and the day.
+  /// Those of Open-Meteo's free service: four requests at a time, as it queues five of one address and refuses the sixth, and four
+  /// fifths of its limits by the minute, the hour and the day.
   ///
   /// A burst waits for the minute; the longer limits are errors when they are reached.
-  public static func openMeteo(concurrency: Int? = 4, clock: any WallClock = SystemClock()) -> ProviderLimits {
+  public static func openMeteo(clock: any WallClock = SystemClock()) -> ProviderLimits {
     ProviderLimits(
-      concurrency: concurrency,
+      concurrency: 4,
       quotas: [
         TokenBucket(openMeteoPerMinute, per: .seconds(60), maximumWait: .seconds(60), clock: clock),
         TokenBucket(4000, per: .hours(1), clock: clock),
@@ -34,7 +37,7 @@ public final class ProviderLimits: Sendable {
       ], clock: clock)
   }
 
-  /// What Open-Meteo's limit by the minute allows here.
+  /// The share of Open-Meteo's limit by the minute that is used here.
   public static let openMeteoPerMinute = 480.0
 
   /// Those of WeatherKit, which counts by the month.
@@ -42,14 +45,7 @@ public final class ProviderLimits: Sendable {
     ProviderLimits(concurrency: 4, quotas: [TokenBucket(10_000, per: .hours(24), clock: clock)], clock: clock)
   }
 
-  /// Counts a request that is made again beyond those that ran within the limits.
-  ///
-  /// - Throws: What taking from a quota throws.
-  func charge(_ weight: Double) async throws {
-    for quota in quotas { try await quota.take(weight) }
-  }
-
-  /// The limits of one service.
+  /// Returns the limits of one service.
   public func of(_ service: String) -> HostLimits {
     let breaker = breakers.withLock { breakers in
       if let breaker = breakers[service] { return breaker }

@@ -15,20 +15,18 @@ actor RequestCombiner {
   private struct State {
     let group: Group
     var holders = 1
-    /// How often each kind was fetched, so that the second attempt of one shares the request with the second of another.
+    /// The number of attempts for each kind: the second attempt of one kind shares its request with the second of another.
     var attempts: [WeatherDataset: Int] = [:]
     var answers: [SharedAnswer] = []
   }
 
-  private let provider: any ForecastProvider
-  private let limits: @Sendable (String) -> HostLimits
+  private let fetch: @Sendable (ProviderRequest) async throws -> ProviderAnswer
   private var states: [State] = []
 
-  /// - Parameter limits: Those of a service of the provider.
-  init(_ provider: any ForecastProvider, limits: @escaping @Sendable (String) -> HostLimits) {
-    self.provider = provider
-    self.limits = limits
-  }
+  /// Makes a combiner.
+  ///
+  /// - Parameter fetch: Fetches the kinds of data of one service and place.
+  init(_ fetch: @escaping @Sendable (ProviderRequest) async throws -> ProviderAnswer) { self.fetch = fetch }
 
   /// Announces kinds of data that one service has; ``leave(_:)`` takes it back.
   func join(_ request: ProviderRequest) -> Group {
@@ -50,52 +48,25 @@ actor RequestCombiner {
     if states[index].holders == 0 { states.remove(at: index) }
   }
 
-  /// The answer to a request for one kind of data, shared with those that were announced together with it.
+  /// Returns the answer to a request for one kind of data, shared with those that were announced together with it.
   func answer(_ request: ProviderRequest, _ dataset: WeatherDataset) async throws -> ProviderAnswer {
     guard let index = states.firstIndex(where: { $0.group.request.includes(request) }) else {
-      return try await ask(request)
+      return try await fetch(request)
     }
     let attempt = states[index].attempts[dataset, default: 0]
     states[index].attempts[dataset] = attempt + 1
     if attempt >= states[index].answers.count {
       let group = states[index].group
-      states[index].answers.append(SharedAnswer { [self] in try await ask(group.request) })
+      states[index].answers.append(SharedAnswer { [fetch] in try await fetch(group.request) })
     }
     return try await states[index].answers[min(attempt, states[index].answers.count - 1)].value()
-  }
-
-  /// Asks the provider within the limits of its service; a request that failed altogether is an error, which the limits learn from.
-  private nonisolated func ask(_ request: ProviderRequest) async throws -> ProviderAnswer {
-    let service = request.datasets.first.flatMap(provider.service(of:)) ?? ""
-    return try await limits(service).run(weight: provider.weight(of: request)) {
-      let answer = await provider.fetch(request)
-      if let failure = answer.failureOfAll {
-        if case .network(.cancelled) = failure { throw CancellationError() }
-        throw failure
-      }
-      return answer
-    }
   }
 }
 
 extension ProviderRequest {
-  /// Whether an answer to this request answers another one too.
+  /// Returns whether an answer to this request answers another one too.
   fileprivate func includes(_ other: ProviderRequest) -> Bool {
     let needsDays = other.datasets != [.current] && other.datasets != [.alerts]
     return place == other.place && datasets.isSuperset(of: other.datasets) && (!needsDays || (day == other.day && days == other.days))
   }
-}
-
-extension ProviderAnswer {
-  /// The failure, if nothing that was asked for was answered, all for one reason.
-  var failureOfAll: ProviderError? {
-    let failures = [current?.failure, hourly?.failure, daily?.failure, alerts?.failure, marine?.failure].compactMap { $0 }
-    guard let first = failures.first, failures.allSatisfy({ $0 == first }) else { return nil }
-    return first
-  }
-}
-
-extension Result where Failure == ProviderError {
-  /// The failure, or `nil` inside for a success.
-  fileprivate var failure: ProviderError?? { if case .failure(let error) = self { .some(error) } else { .some(nil) } }
 }

@@ -14,7 +14,7 @@ final class SharedAnswer: Sendable {
   /// Whether there is an answer.
   var isDone: Bool { kept.withLock { $0 != nil } }
 
-  /// The answer, as soon as it is there; a cancelled waiter does not wait for it.
+  /// Returns the answer, as soon as it is there; a cancelled waiter does not wait for it.
   func value() async throws -> ProviderAnswer {
     // There is one flight, so any key will do.
     let answer = await flight.value(for: true) { [self] in

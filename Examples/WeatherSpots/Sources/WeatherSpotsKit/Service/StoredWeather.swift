@@ -8,23 +8,22 @@ public struct StoredWeather: Sendable {
   private let caches: WeatherCaches
   private let clock: any WallClock
   private let sources: WeatherSources
-  private let availabilities: LocalRepository<CachedEntry<Place, Set<WeatherDataset>>>
+  private let availabilities: LocalRepository<CachedEntry<ForecastPlace, Set<WeatherDataset>>>
 
   /// Makes the stored weather of a store.
   ///
   /// - Throws: What opening the collections throws.
   public init(_ storage: SpotStore, clock: any WallClock = SystemClock()) async throws(RepositoryError) {
-    let nobody = Nobody()
-    let limits = HostLimits()
     let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
-    caches = try await WeatherCaches(
-      storage.store, RequestCombiner(nobody) { _ in limits }, capacity: capacity, retry: .never, clock: clock)
+    caches = try await WeatherCaches(storage.store, capacity: capacity, retry: .never, clock: clock) { _, _ in
+      throw ProviderError.unsupported  // never reached: everything is read with the policy `cacheOnly`
+    }
     sources = try await WeatherSources(storage.store)
     availabilities = try await storage.store.repository(RepositorySchema("weather-availability"))
     self.clock = clock
   }
 
-  /// The newest forecast that is stored of a spot and has its present day; `nil` when there is none that may be shown.
+  /// Returns the newest forecast that is stored of a spot and has its present day; `nil` when there is none that may be shown.
   ///
   /// - Parameter providers: Whose; what they fetched is kept apart.
   /// - Throws: `RepositoryError` of the store.
@@ -33,8 +32,9 @@ public struct StoredWeather: Sendable {
     var newest: SpotWeather?
     for provider in providers {
       for name in await [provider.name] + sources.names(of: provider.name) {
-        let place = Place(provider: name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
-        for key in PlaceDays.mayHold(today, at: place) {
+        let place = ForecastPlace(
+          provider: name, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
+        for key in ForecastPeriod.mayHold(today, at: place) {
           guard let found = try await forecast(for: spot, on: today, key, provider) else { continue }
           if let other = newest?.hourly.cached, let this = found.hourly.cached, other.fetchedAt >= this.fetchedAt { continue }
           newest = found
@@ -44,11 +44,11 @@ public struct StoredWeather: Sendable {
     return newest
   }
 
-  private func forecast(for spot: Spot, on day: LocalDay, _ key: PlaceDays, _ provider: StoredProvider) async throws -> SpotWeather? {
+  private func forecast(for spot: Spot, on day: LocalDay, _ key: ForecastPeriod, _ provider: StoredProvider) async throws -> SpotWeather? {
     let hourly = try await reading(caches.hourly, key)
     guard hourly.value?.hours.contains(where: { LocalDay(containing: $0.instant, in: spot.zone) == day }) ?? false else { return nil }
     let hasAlerts = try await offers(.alerts, provider, at: key.place)
-    let alerts: Reading<WeatherAlerts> = hasAlerts ? try await reading(caches.alerts, key.place) : .unsupported
+    let alerts: WeatherReading<WeatherAlerts> = hasAlerts ? try await reading(caches.alerts, key.place) : .unsupported
     var weather = SpotWeather(
       spot: spot, day: day, count: 1, current: try await reading(caches.current, key.place), hourly: hourly,
       daily: try await reading(caches.daily, key), alerts: alerts,
@@ -58,13 +58,14 @@ public struct StoredWeather: Sendable {
     return weather
   }
 
-  /// Whether the provider has a kind of data at a place, as far as it is known.
-  private func offers(_ dataset: WeatherDataset, _ provider: StoredProvider, at place: Place) async throws(RepositoryError) -> Bool {
+  /// Returns whether the provider has a kind of data at a place, as far as it is known.
+  private func offers(_ dataset: WeatherDataset, _ provider: StoredProvider, at place: ForecastPlace) async throws(RepositoryError) -> Bool
+  {
     guard provider.offered.contains(dataset), provider.needsCountry else { return provider.offered.contains(dataset) }
     return try await availabilities.find(by: place)?.value?.contains(dataset) ?? true
   }
 
-  private func reading<Key, Value>(_ cache: CachedRepository<Key, Value>, _ key: Key) async throws -> Reading<Value> {
+  private func reading<Key, Value>(_ cache: CachedRepository<Key, Value>, _ key: Key) async throws -> WeatherReading<Value> {
     do {
       return .available(try await cache.value(for: key, policy: .cacheOnly))
     } catch CacheError.absent(_, let since) {
@@ -108,15 +109,4 @@ public struct StoredProvider: Sendable {
       name: provider.name, needsCountry: provider.needsCountry, attribution: provider.attribution,
       offered: Set(WeatherDataset.allCases.filter { provider.service(of: $0) != nil }))
   }
-}
-
-/// A provider that has nothing, and is never asked.
-private struct Nobody: ForecastProvider {
-  var name: String { "" }
-  var attribution: [String] { [] }
-  var needsCountry: Bool { false }
-  func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> { [] }
-  func service(of dataset: WeatherDataset) -> String? { nil }
-  func weight(of request: ProviderRequest) -> Double { 0 }
-  func fetch(_ request: ProviderRequest) async -> ProviderAnswer { ProviderAnswer(failure: .unsupported, of: request.datasets) }
 }

@@ -5,13 +5,13 @@ import Larder
 ///
 /// Freshness is theirs, as the provider's models and the limits of its service make sensible; what the provider says itself goes first.
 struct WeatherCaches: Sendable {
-  let current: CachedRepository<Place, CurrentWeather>
-  let alerts: CachedRepository<Place, WeatherAlerts>
-  let hourly: CachedRepository<PlaceDays, HourlyForecast>
-  let daily: CachedRepository<PlaceDays, DailyForecast>
-  let marine: CachedRepository<PlaceDays, MarineForecast>
+  let current: CachedRepository<ForecastPlace, CurrentWeather>
+  let alerts: CachedRepository<ForecastPlace, WeatherAlerts>
+  let hourly: CachedRepository<ForecastPeriod, HourlyForecast>
+  let daily: CachedRepository<ForecastPeriod, DailyForecast>
+  let marine: CachedRepository<ForecastPeriod, MarineForecast>
 
-  /// How long each kind is fresh, and how long it may be shown with its age when there is nothing newer.
+  /// The lifetimes of each kind: fresh, and usable with its age when there is nothing newer.
   enum Freshness {
     static let current = FreshnessPolicy(fresh: .seconds(600), usable: .hours(2))
     static let hourly = FreshnessPolicy(fresh: .hours(1), usable: .hours(48))
@@ -24,49 +24,57 @@ struct WeatherCaches: Sendable {
   /// Returns how many entries are kept of each kind: those of today and of yesterday of every spot, and some of other points.
   static func capacity(spots: Int) -> Int { 500 + 2 * spots }
 
-  /// - Parameter capacity: How many entries are kept of each kind.
+  /// Opens the caches.
+  ///
+  /// - Parameters:
+  ///   - store: The store of the collections.
+  ///   - capacity: The number of entries that are kept of each kind.
+  ///   - retry: The retries of a failed fetch.
+  ///   - clock: The time.
+  ///   - fetch: Fetches one kind of data; its request and that of another kind may be one.
   init(
-    _ store: Store, _ combiner: RequestCombiner, capacity: Int, retry: RetryPolicy, clock: any WallClock
+    _ store: Store, capacity: Int, retry: RetryPolicy, clock: any WallClock,
+    fetch: @escaping @Sendable (ProviderRequest, WeatherDataset) async throws -> ProviderAnswer
   ) async throws(RepositoryError) {
     let eviction = EvictionPolicy(countLimit: capacity)
-    @Sendable func today(_ place: Place) -> LocalDay { LocalDay(containing: clock.now, in: place.zone) }
+    @Sendable func today(_ place: ForecastPlace) -> LocalDay { LocalDay(containing: clock.now, in: place.zone) }
     current = CachedRepository(
       storage: try await store.repository(RepositorySchema("weather-current")), freshness: Freshness.current, eviction: eviction,
       retry: retry, clock: clock,
-      source: DatasetSource(combiner, .current, { $0.current }) { ProviderRequest($0, from: today($0), days: 1, [.current]) })
+      source: DatasetSource(fetch, .current, { $0.current }) { ProviderRequest($0, from: today($0), days: 1, [.current]) })
     alerts = CachedRepository(
       storage: try await store.repository(RepositorySchema("weather-alerts")), freshness: Freshness.alerts, eviction: eviction,
       retry: retry, clock: clock,
-      source: DatasetSource(combiner, .alerts, { $0.alerts }) { ProviderRequest($0, from: today($0), days: 1, [.alerts]) })
+      source: DatasetSource(fetch, .alerts, { $0.alerts }) { ProviderRequest($0, from: today($0), days: 1, [.alerts]) })
     hourly = CachedRepository(
       storage: try await store.repository(RepositorySchema("weather-hourly")), freshness: Freshness.hourly, eviction: eviction,
-      retry: retry, clock: clock, source: DatasetSource(combiner, .hourly, { $0.hourly }) { $0.request([.hourly]) })
+      retry: retry, clock: clock, source: DatasetSource(fetch, .hourly, { $0.hourly }) { $0.request([.hourly]) })
     daily = CachedRepository(
       storage: try await store.repository(RepositorySchema("weather-daily")), freshness: Freshness.daily, eviction: eviction,
-      retry: retry, clock: clock, source: DatasetSource(combiner, .daily, { $0.daily }) { $0.request([.daily]) })
+      retry: retry, clock: clock, source: DatasetSource(fetch, .daily, { $0.daily }) { $0.request([.daily]) })
     marine = CachedRepository(
       storage: try await store.repository(RepositorySchema("weather-marine")), freshness: Freshness.marine, eviction: eviction,
-      retry: retry, clock: clock, source: DatasetSource(combiner, .marine, { $0.marine }) { $0.request([.marine]) })
+      retry: retry, clock: clock, source: DatasetSource(fetch, .marine, { $0.marine }) { $0.request([.marine]) })
   }
 }
 
-extension PlaceDays {
+extension ForecastPeriod {
   func request(_ datasets: Set<WeatherDataset>) -> ProviderRequest { ProviderRequest(place, from: day, days: days, datasets) }
 }
 
 /// One kind of data of a provider, as a cache asks for it.
 private struct DatasetSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
-  private let combiner: RequestCombiner
+  private let fetch: @Sendable (ProviderRequest, WeatherDataset) async throws -> ProviderAnswer
   private let dataset: WeatherDataset
   private let part: @Sendable (ProviderAnswer) -> ProviderAnswer.Part<Value>?
   private let request: @Sendable (Key) -> ProviderRequest
 
   init(
-    _ combiner: RequestCombiner, _ dataset: WeatherDataset,
+    _ fetch: @escaping @Sendable (ProviderRequest, WeatherDataset) async throws -> ProviderAnswer, _ dataset: WeatherDataset,
     _ part: @escaping @Sendable (ProviderAnswer) -> ProviderAnswer.Part<Value>?,
     request: @escaping @Sendable (Key) -> ProviderRequest
   ) {
-    self.combiner = combiner
+    self.fetch = fetch
     self.dataset = dataset
     self.part = part
     self.request = request
@@ -74,11 +82,11 @@ private struct DatasetSource<Key: Hashable & Codable & Sendable, Value: Codable 
 
   func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
     do {
-      let answer = try await combiner.answer(request(key), dataset)
-      guard let part = part(answer) else { throw ProviderError.malformed("an answer without \(dataset.rawValue)") }
-      switch try part.get() {
-      case .here(let value, let until): return .value(value, freshUntil: until)
-      case .nowhere(let lifetime): return .absent(reason: Self.noCoverage, lifetime: lifetime)
+      switch part(try await fetch(request(key), dataset)) {
+      case .data(let value, let until): return .value(value, freshUntil: until)
+      case .noCoverage(let lifetime): return .absent(reason: Self.noCoverage, lifetime: lifetime)
+      case .failure(let error): throw error
+      case nil: throw ProviderError.malformed("an answer without \(dataset.rawValue)")
       }
     } catch ProviderError.noCoverage {
       // The service says so itself, which is surer than an empty answer.

@@ -4,7 +4,7 @@ import Larder
 public struct WeatherQuery<Value: Sendable>: Sendable {
   /// The kind of data.
   public let dataset: WeatherDataset
-  let read: @Sendable (WeatherService, WeatherService.Question) async throws -> Reading<Value>
+  let read: @Sendable (WeatherService, WeatherService.Question) async throws -> WeatherReading<Value>
 }
 
 extension WeatherQuery where Value == CurrentWeather {

@@ -1,15 +1,15 @@
 import Foundation
 public import Larder
 
-/// What the forecasts of many spots would take.
+/// The estimated cost of the forecasts of many spots.
 public struct ForecastEstimate: Hashable, Codable, Sendable {
-  /// How many spots there are.
+  /// The number of spots.
   public var spots: Int
-  /// How many of them have something that would be asked for.
+  /// The number of spots with data that would be requested.
   public var toFetch: Int
   /// About how many calls that is, at least.
   public var calls: Int
-  /// What they weigh in the provider's quota.
+  /// The weight of the calls in the provider's quota.
   public var weight: Double
   /// About how long it takes, in seconds: the calls, and the waiting for the quota.
   public var seconds: Int
@@ -38,7 +38,7 @@ extension WeatherService {
       toFetch += 1
       for (service, datasets) in wanted {
         places[service, default: 0] += 1
-        weight += provider.weight(of: ProviderRequest(place(spot), from: day, days: PlaceDays.spans.week, datasets))
+        weight += provider.weight(of: ProviderRequest(place(spot), from: day, days: ForecastPeriod.spans.week, datasets))
       }
     }
     let calls = places.values.reduce(0) { $0 + ($1 + placesPerCall - 1) / placesPerCall }

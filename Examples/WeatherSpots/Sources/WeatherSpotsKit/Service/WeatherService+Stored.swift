@@ -2,14 +2,14 @@ public import Foundation
 import Larder
 
 extension WeatherService {
-  /// Returns what is there: a reading, or, where it has nothing, the newest stored answer that has the asked day, with the reason why it is
+  /// Returns a reading, or, where it has no data, the newest stored answer that has the requested day, with the reason why it is
   /// not newer.
   ///
   /// Answers are stored by their first day and their span. Whoever asked yesterday for a week, or for ten days just now, has today's rows.
   /// - Parameter has: Whether an answer has rows of the asked day.
   func orStored<Value>(
-    _ reading: Reading<Value>, _ cache: CachedRepository<PlaceDays, Value>, _ question: Question, has: (Value) -> Bool
-  ) async throws -> Reading<Value> {
+    _ reading: WeatherReading<Value>, _ cache: CachedRepository<ForecastPeriod, Value>, _ question: Question, has: (Value) -> Bool
+  ) async throws -> WeatherReading<Value> {
     guard question.policy != .networkOnly, case .unavailable(let problem) = reading else { return reading }
     guard let newest = try await newestStored(cache, question, has: has) else { return reading }
     let reason: WeatherProblem? = question.policy == .cacheOnly ? nil : problem
@@ -19,12 +19,12 @@ extension WeatherService {
     )
   }
 
-  /// The newest stored answer that has the asked day and may be shown, of those that began on another day or have another span.
+  /// Returns the newest stored answer that has the asked day and may be shown, of those that began on another day or have another span.
   private func newestStored<Value>(
-    _ cache: CachedRepository<PlaceDays, Value>, _ question: Question, has: (Value) -> Bool
+    _ cache: CachedRepository<ForecastPeriod, Value>, _ question: Question, has: (Value) -> Bool
   ) async throws -> Cached<Value>? {
     var newest: Cached<Value>?
-    for key in PlaceDays.mayHold(question.day, at: question.place) where key != question.days {
+    for key in ForecastPeriod.mayHold(question.day, at: question.place) where key != question.days {
       do {
         let found = try await cache.value(for: key, policy: .cacheOnly)
         if has(found.value), newest.map({ $0.fetchedAt < found.fetchedAt }) ?? true { newest = found }
@@ -33,33 +33,34 @@ extension WeatherService {
     return newest
   }
 
-  /// Returns what is shown at once while it is refreshed: after midnight, yesterday's answer has today's rows and nothing is stored of today's own.
+  /// Returns the stored answer to show while it is refreshed: after midnight, yesterday's answer has today's rows and nothing is stored of
+  /// today's own.
   private func storedAtOnce<Value>(
-    _ cache: CachedRepository<PlaceDays, Value>, _ question: Question, has: (Value) -> Bool
-  ) async throws -> Reading<Value>? {
+    _ cache: CachedRepository<ForecastPeriod, Value>, _ question: Question, has: (Value) -> Bool
+  ) async throws -> WeatherReading<Value>? {
     guard question.policy == .staleWhileRevalidate else { return nil }
     do {
       if let entry = try await cache.storage.find(by: question.days), clock.now < entry.usableUntil { return nil }
     } catch { return nil }  // the cache finds out what is wrong with the store
-    return try await newestStored(cache, question, has: has).map(Reading.available)
+    return try await newestStored(cache, question, has: has).map(WeatherReading.available)
   }
 
   /// Reads the hours.
-  func readHourly(_ question: Question) async throws -> Reading<HourlyForecast> {
+  func readHourly(_ question: Question) async throws -> WeatherReading<HourlyForecast> {
     func has(_ value: HourlyForecast) -> Bool { value.hours.contains { question.isFirstDay($0.instant) } }
     if let reading = try await storedAtOnce(caches.hourly, question, has: has) { return reading }
     return try await orStored(try await read(.hourly, caches.hourly, question.days, question), caches.hourly, question, has: has)
   }
 
   /// Reads the days.
-  func readDaily(_ question: Question) async throws -> Reading<DailyForecast> {
+  func readDaily(_ question: Question) async throws -> WeatherReading<DailyForecast> {
     func has(_ value: DailyForecast) -> Bool { value.days.contains { $0.day == question.day } }
     if let reading = try await storedAtOnce(caches.daily, question, has: has) { return reading }
     return try await orStored(try await read(.daily, caches.daily, question.days, question), caches.daily, question, has: has)
   }
 
   /// Reads the sea.
-  func readMarine(_ question: Question) async throws -> Reading<MarineForecast> {
+  func readMarine(_ question: Question) async throws -> WeatherReading<MarineForecast> {
     func has(_ value: MarineForecast) -> Bool { value.hours.contains { question.isFirstDay($0.instant) } }
     if let reading = try await storedAtOnce(caches.marine, question, has: has) { return reading }
     return try await orStored(try await readNewMarine(question), caches.marine, question, has: has)
@@ -72,21 +73,21 @@ extension WeatherService {
     await fetchedAt(day, at: place(spot)).map { .seconds(clock.now.timeIntervalSince($0)) }
   }
 
-  /// Whether the hours of a spot's day that were fetched at an instant are still stored.
+  /// Returns whether the hours of a spot's day that were fetched at an instant are still stored.
   public func hasHours(of spot: Spot, on day: LocalDay, fetchedAt instant: Date) async -> Bool {
-    for key in PlaceDays.mayHold(day, at: place(spot)) {
+    for key in ForecastPeriod.mayHold(day, at: place(spot)) {
       do { if try await caches.hourly.storage.find(by: key)?.fetchedAt == instant { return true } } catch { continue }
     }
     return false
   }
 
-  /// The warnings as they were last known, those that have not ended since; `nil` when nothing is known of the last two days.
-  func lastKnownAlerts(at place: Place) async -> LastKnownAlerts? {
+  /// Returns the warnings as they were last known, those that have not ended since; `nil` when nothing is known of the last two days.
+  func lastKnownAlerts(at place: ForecastPlace) async -> LastKnownAlerts? {
     await LastKnownAlerts(caches.alerts, place, at: clock.now)
   }
 }
 
 extension WeatherService.Question {
-  /// Whether an instant is in the first of the asked days, at the place.
+  /// Returns whether an instant is in the first of the asked days, at the place.
   fileprivate func isFirstDay(_ instant: Date) -> Bool { LocalDay(containing: instant, in: place.zone) == day }
 }

@@ -7,19 +7,19 @@ public import Larder
 
 /// The weather of spots, each kind of data with its age.
 public struct WeatherService: Sendable {
-  /// What is asked: one spot, some days, which kinds of data are fetched if need be.
+  /// A request for the weather: a place, some days, and a policy.
   struct Question: Sendable {
     let coordinate: Coordinate
-    let place: Place
+    let place: ForecastPlace
     let day: LocalDay
     let count: Int
     let policy: FetchPolicy
-    /// What the provider has; the rest is not asked for.
+    /// The kinds of data that the provider has; others are not requested.
     let offered: Set<WeatherDataset>
-    /// Why what the provider has is not known.
+    /// The reason why it is not known which kinds of data the provider has.
     let availabilityProblem: WeatherProblem?
 
-    var days: PlaceDays { PlaceDays(place, from: day, days: count) }
+    var days: ForecastPeriod { ForecastPeriod(place, from: day, days: count) }
 
     /// The same question of someone who waits for newer data.
     var refreshing: Question {
@@ -33,11 +33,11 @@ public struct WeatherService: Sendable {
   public let provider: any ForecastProvider
   let caches: WeatherCaches
   private let combiner: RequestCombiner
-  private let availabilities: CachedRepository<Place, Set<WeatherDataset>>
-  private let troubles: Troubles
-  private let oldForecasts: OldForecasts
+  private let availabilities: CachedRepository<ForecastPlace, Set<WeatherDataset>>
+  private let recentFailures: RecentFailures
+  private let legacyForecasts: LegacyForecasts
   private let sources: WeatherSources
-  private let background = Background()
+  private let background = BackgroundTasks()
   let clock: any WallClock
 
   /// Makes the weather of a store.
@@ -47,28 +47,31 @@ public struct WeatherService: Sendable {
   ///   - provider: Who is asked.
   ///   - limits: What all requests to the provider have in common; shared with everything else that asks it.
   ///   - retry: How often a failed request is tried again.
+  ///   - gathersPlaces: Whether places that wait for a request at the same time share one, where the provider takes several.
   ///   - clock: The time.
   /// - Throws: What opening the collections throws.
   public init(
     _ storage: SpotStore, provider: any ForecastProvider, limits: ProviderLimits, retry: RetryPolicy = .default,
-    clock: any WallClock = SystemClock()
+    gathersPlaces: Bool = false, clock: any WallClock = SystemClock()
   ) async throws(RepositoryError) {
     self.provider = provider
     self.clock = clock
-    combiner = RequestCombiner(provider) { limits.of($0) }
+    let services = ServiceSources(provider, limits, placesPerRequest: gathersPlaces ? provider.placesPerRequest : 1)
+    let combiner = RequestCombiner(services.fetch)
+    self.combiner = combiner
     let capacity = WeatherCaches.capacity(spots: try await storage.spots.count())
-    caches = try await WeatherCaches(storage.store, combiner, capacity: capacity, retry: retry, clock: clock)
+    caches = try await WeatherCaches(storage.store, capacity: capacity, retry: retry, clock: clock, fetch: combiner.answer)
     availabilities = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("weather-availability")),
       freshness: FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30)), eviction: EvictionPolicy(countLimit: capacity),
       retry: retry, clock: clock, source: AvailabilitySource(provider: provider, limits: limits))
-    troubles = Troubles(try await storage.store.repository(RepositorySchema("weather-troubles")))
-    oldForecasts = try await OldForecasts(storage.store, caches)
+    recentFailures = RecentFailures(try await storage.store.repository(RecentFailures.collection))
+    legacyForecasts = try await LegacyForecasts(storage.store, caches)
     sources = try await WeatherSources(storage.store)
     await sources.note(provider, at: clock.now)
   }
 
-  /// The weather of a spot: a tuple of exactly what was asked for, in that order.
+  /// Returns the weather of a spot: a tuple of exactly what was asked for, in that order.
   ///
   /// What is not asked for is not fetched. What is asked for together and is on one service of the provider is fetched with one request.
   /// - Parameters:
@@ -81,7 +84,7 @@ public struct WeatherService: Sendable {
   public func weather<each Value: Sendable>(
     for spot: Spot, on day: LocalDay? = nil, days: Int = 1, policy: FetchPolicy = .cacheFirst,
     including query: repeat WeatherQuery<each Value>
-  ) async throws -> (repeat Reading<each Value>) {
+  ) async throws -> (repeat WeatherReading<each Value>) {
     var datasets: Set<WeatherDataset> = []
     for query in repeat each query { datasets.insert(query.dataset) }
     let question = try await question(spot, day, days, policy, datasets)
@@ -113,28 +116,28 @@ public struct WeatherService: Sendable {
     }
   }
 
-  /// Returns when what ``FetchPolicy/staleWhileRevalidate`` began in the background is done.
+  /// Waits until the refreshes that ``FetchPolicy/staleWhileRevalidate`` began are done.
   public func settled() async { await background.finish() }
 
-  /// Returns what the provider has for a spot; asked of it once a day where it has to be asked.
+  /// Returns the kinds of data that the provider has for a spot; fetched once a day where the provider has to be asked.
   ///
   /// - Throws: What asking throws when nothing is known.
   public func availability(for spot: Spot, policy: FetchPolicy = .cacheFirst) async throws -> Set<WeatherDataset> {
     try await availabilities.value(for: place(spot), policy: policy).value
   }
 
-  func place(_ spot: Spot) -> Place { place(spot, of: provider.storageName) }
+  func place(_ spot: Spot) -> ForecastPlace { place(spot, of: provider.storageName) }
 
-  private func place(_ spot: Spot, of storageName: String) -> Place {
-    Place(provider: storageName, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
+  private func place(_ spot: Spot, of storageName: String) -> ForecastPlace {
+    ForecastPlace(provider: storageName, spot.coordinate, timezone: spot.timezone, country: provider.needsCountry ? spot.country : "")
   }
 
-  /// Returns where what is stored of a spot is: under the server that would be asked, or, when nobody is and that has nothing, under the server whose
-  /// forecast is the newest.
-  private func storedPlace(_ spot: Spot, _ day: LocalDay) async -> Place {
+  /// Returns the place under which data of a spot are stored: that of the server in use, or, if that has none, that of the
+  /// server with the newest forecast.
+  private func storedPlace(_ spot: Spot, _ day: LocalDay) async -> ForecastPlace {
     let own = place(spot)
     guard provider.storageName == provider.name, await fetchedAt(day, at: own) == nil else { return own }
-    var (newest, place): (Date?, Place) = (nil, own)
+    var (newest, place): (Date?, ForecastPlace) = (nil, own)
     for name in await sources.names(of: provider.name) {
       let other = self.place(spot, of: name)
       guard let date = await fetchedAt(day, at: other), newest.map({ $0 < date }) ?? true else { continue }
@@ -144,11 +147,11 @@ public struct WeatherService: Sendable {
   }
 
   /// Returns when the newest stored hours of a day were fetched, however old they are; `nil` when there are none.
-  func fetchedAt(_ day: LocalDay, at place: Place) async -> Date? {
+  func fetchedAt(_ day: LocalDay, at place: ForecastPlace) async -> Date? {
     var newest: Date?
-    for back in 0..<PlaceDays.spans.all {
-      for days in [PlaceDays.spans.week, PlaceDays.spans.all] where back < days {
-        let key = PlaceDays(place, from: day.advanced(by: -back), days: days)
+    for back in 0..<ForecastPeriod.spans.all {
+      for days in [ForecastPeriod.spans.week, ForecastPeriod.spans.all] where back < days {
+        let key = ForecastPeriod(place, from: day.advanced(by: -back), days: days)
         do {
           guard let entry = try await caches.hourly.storage.find(by: key), entry.value != nil else { continue }
           newest = max(newest ?? entry.fetchedAt, entry.fetchedAt)
@@ -176,7 +179,7 @@ public struct WeatherService: Sendable {
       coordinate: spot.coordinate, place: place, day: day, count: min(max(days, 1), 16),
       policy: policy, offered: offered, availabilityProblem: problem)
     // A store that cannot be written now keeps them as they are.
-    do { try await oldForecasts.adopt(question.days) } catch {}
+    do { try await legacyForecasts.adopt(question.days) } catch {}
     return question
   }
 }
@@ -196,7 +199,7 @@ extension WeatherService {
     return groups
   }
 
-  /// Whether something that is asked for is shown though it is not fresh, or was not got.
+  /// Returns whether something that is asked for is shown though it is not fresh, or was not got.
   private func stillNeedsFetch(_ datasets: Set<WeatherDataset>, _ question: Question) async -> Bool {
     for dataset in datasets.intersection(question.offered) where await needsFetch(dataset, question) { return true }
     return false
@@ -222,7 +225,7 @@ extension WeatherService {
     }
   }
 
-  /// The kinds of data that would be asked for, by service.
+  /// Returns the kinds of data that would be asked for, by service.
   func fetched(
     _ datasets: Set<WeatherDataset>, for spot: Spot, _ day: LocalDay, _ policy: FetchPolicy
   ) async -> [String: Set<WeatherDataset>] {
@@ -248,7 +251,7 @@ extension WeatherService {
   /// Reads one kind of data.
   func read<Key, Value>(
     _ dataset: WeatherDataset, _ cache: CachedRepository<Key, Value>, _ key: Key, _ question: Question
-  ) async throws -> Reading<Value> {
+  ) async throws -> WeatherReading<Value> {
     guard question.offered.contains(dataset) else { return .unsupported }
     if dataset == .alerts, let problem = question.availabilityProblem { return .unavailable(problem) }
     do {
@@ -265,21 +268,21 @@ extension WeatherService {
   }
 
   /// Reads the sea; a failure with nothing to show in its place is remembered for some minutes, so that it is not asked for each time.
-  func readNewMarine(_ question: Question) async throws -> Reading<MarineForecast> {
+  func readNewMarine(_ question: Question) async throws -> WeatherReading<MarineForecast> {
     let isExplicit = question.policy != .cacheFirst && question.policy != .staleWhileRevalidate
-    if !isExplicit, let problem = await troubles.problem(question.days, at: clock.now) { return .unavailable(problem) }
+    if !isExplicit, let problem = await recentFailures.problem(question.days, at: clock.now) { return .unavailable(problem) }
     let reading = try await read(.marine, caches.marine, question.days, question)
     switch reading {
     case .unavailable(let problem) where question.policy != .cacheOnly && problem.isTransient:
-      await troubles.note(problem, question.days, at: clock.now)
-    case .available, .noCoverage: await troubles.forget(question.days)
+      await recentFailures.note(problem, question.days, at: clock.now)
+    case .available, .noCoverage: await recentFailures.forget(question.days)
     case .unavailable, .unsupported: break
     }
     return reading
   }
 
   /// Sun and moon of the asked days.
-  func astronomy(_ question: Question) -> Reading<[Astronomy]> {
+  func astronomy(_ question: Question) -> WeatherReading<[Astronomy]> {
     let days = (0..<question.count).map {
       Astronomy(at: question.coordinate, on: question.day.advanced(by: $0), in: question.place.zone)
     }
@@ -291,7 +294,7 @@ private struct AvailabilitySource: RemoteSource {
   let provider: any ForecastProvider
   let limits: ProviderLimits
 
-  func fetch(_ place: Place, validator: String?) async throws -> Fetched<Set<WeatherDataset>> {
+  func fetch(_ place: ForecastPlace, validator: String?) async throws -> Fetched<Set<WeatherDataset>> {
     .value(try await limits.of("availability").run { try await provider.availability(at: place) })
   }
 }

@@ -1,19 +1,19 @@
 import Foundation
 import Larder
 
-/// Which servers a store has data of, besides those that the providers ask by themselves.
+/// The servers that a store has data of, besides the providers' own.
 struct WeatherSources: Sendable {
   /// A server that was asked in a provider's place.
   struct Source: Codable, Identifiable, Sendable {
-    /// What its data are kept under.
+    /// The name that its data are stored under.
     let id: String
     /// The provider as which it was asked.
     let provider: String
-    /// When it was first asked.
+    /// The time of the first request to it.
     let since: Date
   }
 
-  /// How many are remembered; of servers that were tried once and never again, the data expire too.
+  /// The number of servers that are remembered; the data of servers that are not used any more expire too.
   static let capacity = 20
   private let storage: LocalRepository<Source>
 
@@ -30,7 +30,7 @@ struct WeatherSources: Sendable {
     } catch {}  // see above
   }
 
-  /// Returns what data of other servers are kept under, that were asked as a provider is.
+  /// Returns the names under which data of a provider's other servers are stored.
   func names(of provider: String) async -> [String] {
     do { return try await storage.loadAll().filter { $0.provider == provider }.map(\.id).sorted() } catch { return [] }
   }

@@ -7,29 +7,29 @@ import WeatherSpotsKit
 struct ProviderOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Whom to ask: open-meteo, weatherkit, or recorded, which is old weather dated anew and needs no network.", valueName: "name"))
+      "The provider: open-meteo, weatherkit, or recorded, which is old weather with new dates and needs no network.", valueName: "name"))
   var provider = Settings.provider
 
   @Option(
     help: ArgumentHelp(
       """
-      Where the answer may come from: cache-first, stale-while-revalidate (what is stored at once, refreshed after it), network-first, \
+      The source of the answer: cache-first, stale-while-revalidate (stored data at once, then a refresh), network-first, \
       network-only or cache-only.
       """, valueName: "name"))
   var policy = Policy.cacheFirst
 
-  @Flag(help: "The same as --policy network-first: ask although a fresh forecast is stored.")
+  @Flag(help: "The same as --policy network-first: send a request even if a fresh forecast is stored.")
   var refresh = false
 
-  @Option(help: ArgumentHelp("Another server that answers as the provider's does.", valueName: "url"))
+  @Option(help: ArgumentHelp("Another server with the same interface as the provider's.", valueName: "url"))
   var api: String?
 
-  @Option(help: ArgumentHelp("How long to wait for an answer.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The time limit of an answer.", valueName: "seconds"))
   var timeout = Settings.timeout
 
   @Option(
-    help: ArgumentHelp("Take this instant for the present one, to try out what gets stale when.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
-    transform: Self.instant)
+    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
+    transform: instantArgument)
   var now: Date?
 
   enum ProviderName: String, ExpressibleByArgument, CaseIterable {
@@ -71,19 +71,14 @@ struct ProviderOptions: ParsableArguments {
     }
   }
 
-  /// The weather of a store.
+  /// Returns the weather of a store.
   ///
-  /// - Parameter gathers: Whether places that are asked for at the same moment go in one call, where the provider takes several.
+  /// - Parameter gathers: Whether places that wait for a request at the same time share one, where the provider takes several.
   func weather(_ storage: SpotStore, retry: RetryPolicy, gathers: Bool = false) async throws -> WeatherService {
     let hosts = try await HostStates(storage, clock: clock)
-    if gathers && provider == .openMeteo {
-      // The calls are limited, and not who waits for one.
-      let limits = ProviderLimits.openMeteo(concurrency: nil)
-      let provider = LoggedProvider(GatheringProvider(try openMeteo(hosts), limits: limits))
-      return try await WeatherService(storage, provider: provider, limits: limits, retry: retry, clock: clock)
-    }
     let limits = provider == .weatherKit ? ProviderLimits.weatherKit() : .openMeteo()
-    return try await WeatherService(storage, provider: try makeProvider(hosts), limits: limits, retry: retry, clock: clock)
+    return try await WeatherService(
+      storage, provider: try makeProvider(hosts), limits: limits, retry: retry, gathersPlaces: gathers, clock: clock)
   }
 
   /// Asks for weather, waits for what goes on in the background, and keeps what was counted, however it ends.
@@ -116,7 +111,7 @@ struct ProviderOptions: ParsableArguments {
     return result
   }
 
-  /// How long to wait for an answer.
+  /// The time limit of a request.
   var limit: Duration { .milliseconds(Int(timeout * 1000)) }
   private var instant: @Sendable () -> Date {
     let clock = clock
@@ -152,7 +147,7 @@ struct ProviderOptions: ParsableArguments {
     let settings = try Settings.load()
     func value(_ key: Settings.Key) throws -> String {
       guard let setting = settings[key] else {
-        throw Failure(.usage, "WeatherKit needs \(key.variable) in the environment; `weather-spots help forecast` says what it is")
+        throw Failure(.usage, "WeatherKit needs \(key.variable) in the environment; see `weather-spots help forecast`")
       }
       return setting.value
     }
@@ -166,10 +161,6 @@ struct ProviderOptions: ParsableArguments {
       throw ValidationError("--api takes a URL such as http://127.0.0.1:8080.")
     }
     return url
-  }
-
-  private static func instant(_ text: String) throws -> Date {
-    do { return try Date(text, strategy: .iso8601) } catch { throw ValidationError("An instant is written yyyy-MM-ddTHH:mm:ssZ.") }
   }
 }
 

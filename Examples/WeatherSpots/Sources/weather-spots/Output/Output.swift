@@ -2,13 +2,13 @@ import Foundation
 import Synchronization
 import WeatherSpotsKit
 
-/// What the text of this run is written for.
+/// The form of the text that this run writes.
 enum Output {
   /// Whether only ASCII is written, as `--plain` wants.
   static let isPlain = Mutex(false)
 
-  /// Returns how wide a line may be: as `COLUMNS` says, or else the terminal that a file descriptor is; `nil` where there is no end to it, as in
-  /// a pipe.
+  /// Returns how wide a line may be: as `COLUMNS` says, or else the terminal that a file descriptor is; `nil` where there is no end to
+  /// it, as in a pipe.
   static func columns(_ descriptor: Int32 = STDOUT_FILENO) -> Int? {
     var size = winsize()
     let asked = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }.flatMap { (1...10_000).contains($0) ? $0 : nil }
@@ -60,6 +60,9 @@ func writeToStandardError(_ text: String) {
   // There is nowhere left to say that standard error cannot be written.
   do { try FileHandle.standardError.write(contentsOf: Data(text.utf8)) } catch {}
 }
+
+/// Returns a number with its noun, such as 2 clusters.
+func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
 /// A bar on standard error, drawn only on a terminal and only while there is something to wait for.
 struct ProgressBar {

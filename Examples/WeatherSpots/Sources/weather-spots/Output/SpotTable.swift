@@ -11,14 +11,14 @@ struct SpotRow: Encodable {
   /// Whether it was searched for.
   private let isFound: Bool
 
-  /// A row of a list, with a distance where there was a point.
+  /// Makes a row of a list, with a distance where there was a point.
   init(_ spot: Spot, kilometers: Double? = nil) {
     self.spot = spot
     self.kilometers = kilometers
     (extract, isFound) = (nil, false)
   }
 
-  /// A row of what was searched for.
+  /// Makes a row of what was searched for.
   init(_ spot: Spot, extract: TextExtract?) {
     self.spot = spot
     self.extract = extract

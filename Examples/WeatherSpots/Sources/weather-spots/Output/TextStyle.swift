@@ -11,7 +11,7 @@ enum TextStyle {
     CardStyle.ofStandardOutput().usesColor ? .bold : .plain
   }
 
-  /// The text of an extract, with the words that matched made to stand out.
+  /// Returns the text of an extract, with the words that matched made to stand out.
   func marked(_ extract: TextExtract?) -> String {
     guard let extract else { return "" }
     guard self == .bold else { return extract.text }
@@ -26,7 +26,7 @@ enum TextStyle {
 }
 
 extension CardStyle {
-  /// Returns what standard output can show.
+  /// Returns the style that standard output supports.
   ///
   /// Colors only on a terminal that has them, and not where NO_COLOR or the user asks for plain text. As wide as `COLUMNS` says, or else
   /// the terminal, or else 80 columns.

@@ -8,12 +8,12 @@ import Testing
   import SystemPackage
 #endif
 
-/// How a command's text looks on a pipe, on a terminal, on a narrow one, and for those who want no colors or no Unicode.
+/// The text of a command on a pipe, on a terminal, on a narrow one, without colors, and without Unicode.
 @Suite(.timeLimit(.minutes(4))) struct AstronomyStyleTests {
   private let arguments = ["astronomy", "-33.93,18.42", "--zone", "Africa/Johannesburg", "--date", "2026-01-10"]
   private let title = "33.9300° S, 18.4200° E | 2026-01-10 (Africa/Johannesburg)"
 
-  /// What the program writes to a terminal, up to its last line.
+  /// Returns the text that the program writes to a terminal, up to its last line.
   private func onATerminal(_ environment: [Environment.Key: String?] = [:], _ more: [String] = []) async throws -> String {
     let terminal = try Terminal()
     async let text = terminal.read(until: "Moon lowest            18:37")

@@ -84,7 +84,7 @@ import Testing
 
   @Test func withNothingStoredAndNobodyAskedThatIsSaidOnce() async throws {
     try await importSpots(1)
-    let reason = "none is stored, and --policy cache-only asks nobody"
+    let reason = "none is stored, and --policy cache-only sends no request"
     let one = try await weatherSpots(["forecast", "Spot 10", "--policy", "cache-only", "--store", store])
     #expect(one == Run(output: "", errors: "weather-spots: no forecast: \(reason)\n", code: 69))
     let all = try await weatherSpots(["forecast", "--all", "--policy", "cache-only", "--store", store])
@@ -92,10 +92,10 @@ import Testing
       all
         == Run(
           output: "Spot 10  no forecast\n",
-          errors: "weather-spots: 1 of 1 spots have no forecast:\n  Spot 10: nothing is stored, and nobody was asked\n", code: 69))
+          errors: "weather-spots: 1 of 1 spots have no forecast:\n  Spot 10: not cached (policy: cache only)\n", code: 69))
     let places = try await weatherSpots(["geocode", "Brest", "--policy", "cache-only", "--store", store])
     #expect(
-      places == Run(output: "", errors: "weather-spots: no places: none are stored, and --policy cache-only asks nobody\n", code: 69))
+      places == Run(output: "", errors: "weather-spots: no places: none are stored, and --policy cache-only sends no request\n", code: 69))
   }
 
   @Test func forecastsThatCannotBeStoredAreShownAndCounted() async throws {

@@ -71,7 +71,7 @@ import Testing
     #expect(server.requestCount == 7)
     await server.stop()
     let out = try await run(["forecast", "-50,30.2"], api: api)
-    #expect(out.code == 69 && out.errors.contains("--zone Europe/Paris says it"))
+    #expect(out.code == 69 && out.errors.contains("give it with --zone, such as --zone Europe/Paris"))
   }
 
   @Test func recordedWeatherNeedsNoNetworkAndSaysWhatItIs() async throws {

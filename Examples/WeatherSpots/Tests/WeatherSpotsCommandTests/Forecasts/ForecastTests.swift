@@ -111,7 +111,7 @@ import Testing
     (.status(429), "the weather service limits requests (Minutely API request limit exceeded. Please try again in one minute.)"),
     (.errorWithoutStatus, "the weather service refused the request (200: Something went wrong.)"),
     (.html, "the weather service failed (status 502)"),
-    (.body("<html>sign in</html>"), "what answered is not the weather service (status 200)"),
+    (.body("<html>sign in</html>"), "expected JSON of the weather service, found something else (status 200)"),
     (.truncated, "the answer of the weather service was cut off"),
     (.delay(.seconds(30)), "127.0.0.1 did not answer within 0.5 s"),
   ]

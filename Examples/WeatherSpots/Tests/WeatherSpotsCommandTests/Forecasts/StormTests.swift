@@ -104,7 +104,7 @@ import Testing
     let server = try standIn()
     let api = try await server.start()
     let estimate = try await all(api, ["--dry-run"])
-    #expect(estimate.output == "30 spots, 30 to fetch with about 4 requests: about 1 s. Nobody was asked.\n")
+    #expect(estimate.output == "30 spots, 30 to fetch with about 4 requests: about 1 s. No request was sent.\n")
     #expect(server.requestCount == 0)
     let run = try await all(api, ["--limit", "3"])
     #expect(run.code == 0 && run.output.split(separator: "\n").count == 3)
@@ -120,7 +120,7 @@ import Testing
     #expect(try await weatherSpots(forecast + [now]).code == 0)
     await server.stop()
     let run = try await weatherSpots(forecast + ["2026-11-23T10:00:00Z"])
-    #expect(run.code == 69 && run.errors.hasSuffix("and the one that is stored is 2 days old, too old to be shown\n"), "\(run.errors)")
+    #expect(run.code == 69 && run.errors.hasSuffix("and the stored one is 2 days old, too old to be shown\n"), "\(run.errors)")
   }
 
   @Test func aBodyThatIsTooLargeCostsLittleMemory() async throws {

@@ -89,6 +89,6 @@ import Testing
         == Run(
           output: "",
           errors:
-            "weather-spots: a JSON store has one user at a time, so nobody could change it meanwhile; watch a .sqlite store\n", code: 64))
+            "weather-spots: `watch` needs a .sqlite store: a JSON store has one user at a time and cannot change meanwhile\n", code: 64))
   }
 }

@@ -79,6 +79,6 @@ import Testing
   @Test func aFileThatIsNotThereHasItsOwnExitCode() async throws {
     #expect(
       try await weatherSpots(["import", "/nowhere.csv", "--store", workspace.path("spots.json")])
-        == Run(output: "", errors: "weather-spots: /nowhere.csv cannot be read: there is no such file\n", code: 66))
+        == Run(output: "", errors: "weather-spots: /nowhere.csv cannot be read: no such file\n", code: 66))
   }
 }

@@ -125,11 +125,11 @@ import Testing
     #expect(
       try await weatherSpots(["list", "--sort", "rating", "--page", token, "--store", store])
         == Run(
-          output: "", errors: "weather-spots: this token belongs to a list in another order; begin again without --page\n", code: 64))
+          output: "", errors: "weather-spots: the page token belongs to a list in another order; start again without --page\n", code: 64))
     for text in ["x", String(token.dropLast(5))] {
       #expect(
         try await weatherSpots(["list", "--page", text, "--store", store])
-          == Run(output: "", errors: "weather-spots: this is not a token that `list` gave; begin again without --page\n", code: 64))
+          == Run(output: "", errors: "weather-spots: expected a page token that `list` wrote; start again without --page\n", code: 64))
     }
   }
 

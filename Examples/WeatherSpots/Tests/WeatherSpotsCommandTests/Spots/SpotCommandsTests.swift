@@ -96,7 +96,7 @@ import WeatherSpotsKit
     let refusal = Run(
       output: "",
       errors: """
-        weather-spots: 2 spots are named "Santa Cruz"; give one of these instead:
+        weather-spots: 2 spots are named "Santa Cruz"; use one of these ids:
           Santa Cruz @28.46824,-16.25462
           Santa Cruz @36.97412,-122.0308
 
@@ -114,7 +114,7 @@ import WeatherSpotsKit
     #expect(
       try await weatherSpots(["remove", "santa cruz", "--store", store, "--json"])
         == Run(output: "{\"removed\":\"Santa Cruz @36.97412,-122.0308\"}\n"))
-    let gone = Run(output: "", errors: "weather-spots: there is no spot named \"Santa Cruz\"\n", code: 2)
+    let gone = Run(output: "", errors: "weather-spots: no spot named \"Santa Cruz\"\n", code: 2)
     #expect(try await weatherSpots(["show", "Santa Cruz", "--store", store]) == gone)
   }
 
@@ -133,7 +133,7 @@ import WeatherSpotsKit
             """))
     let refused = try await weatherSpots(["add", "Nowhere", "91", "0", "--zone", "GMT", "--store", store])
     #expect(refused.code == 64)
-    #expect(refused.errors.hasPrefix("Error: This spot cannot be: latitude is outside -90 to 90.\n"))
+    #expect(refused.errors.hasPrefix("Error: Invalid spot: latitude is outside -90 to 90.\n"))
   }
 
   @Test(arguments: stores) func anExportIsImportedBackByteByByte(_ name: String) async throws {
@@ -169,7 +169,7 @@ import WeatherSpotsKit
         try await weatherSpots(command + ["--store", store])
           == Run(
             output: "",
-            errors: "weather-spots: there is no store at \(store); `weather-spots import FILE.csv` or `weather-spots add` makes one\n",
+            errors: "weather-spots: no store at \(store); `weather-spots import FILE.csv` or `weather-spots add` creates one\n",
             code: 2))
     }
     #expect(!FileManager.default.fileExists(atPath: store))

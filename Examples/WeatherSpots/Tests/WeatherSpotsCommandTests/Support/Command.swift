@@ -10,7 +10,7 @@ import Testing
   import SystemPackage
 #endif
 
-/// What a run of the program wrote, and how it ended.
+/// The output and exit code of one run of the program.
 struct Run: Equatable, CustomTestStringConvertible {
   var output: String
   var errors = ""
@@ -69,4 +69,4 @@ final class Workspace: Sendable {
 }
 
 /// The file of spots that ships with the example.
-let shippedSpots = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../spots.csv").standardizedFileURL.path
+let shippedSpots = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../spots.csv").standardizedFileURL.path

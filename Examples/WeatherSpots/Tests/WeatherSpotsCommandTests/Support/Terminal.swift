@@ -10,7 +10,7 @@ import Testing
 
 /// A terminal without a screen: what a program writes to its one side is read from the other.
 final class Terminal: Sendable {
-  /// What the program gets as its standard output.
+  /// The end of the terminal that the program gets as its standard output.
   let programSide: FileDescriptor
   private let side: FileDescriptor
 

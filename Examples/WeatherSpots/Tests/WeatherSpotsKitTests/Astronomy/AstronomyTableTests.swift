@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import Astronomy
 @testable import WeatherSpotsKit
 
 /// The two tables in Fixtures, which skyfield computed from the JPL ephemeris DE421; see ATTRIBUTION.md.

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import Astronomy
 @testable import WeatherSpotsKit
 
 @Suite(.timeLimit(.minutes(1))) struct AstronomyTests {

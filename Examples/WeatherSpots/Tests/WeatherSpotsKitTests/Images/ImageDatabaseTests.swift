@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderBlobs
 import Testing
 
 @testable import WeatherSpotsKit

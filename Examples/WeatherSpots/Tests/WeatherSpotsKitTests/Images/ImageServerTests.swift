@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  /// What URLSession makes of it differs: on Linux it asks the same server for the path.
+  /// The platforms differ: on Linux, URLSession asks the same server for the path.
   @Test(arguments: ["file:///etc/hostname", "ftp://127.0.0.1/a"]) func aRedirectionElsewhereIsNotFollowed(_ place: String) async throws {
     try await serving(["/a": .redirect(place)]) { (server, base, images) async throws in
       let failure = await reason(images, base.appending(path: "a"))

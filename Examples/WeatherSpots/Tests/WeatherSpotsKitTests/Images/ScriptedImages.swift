@@ -20,10 +20,10 @@ final class ScriptedImages: ImageTransport {
     var mostActive = 0
     var cancelled = 0
   }
-  let state: Watched<State>
+  let state: AwaitableState<State>
 
   /// Every path is answered with the white point, unless the script says something else.
-  init(_ answers: [String: Result<Data, ImageError>] = [:]) { state = Watched(State(answers: answers)) }
+  init(_ answers: [String: Result<Data, ImageError>] = [:]) { state = AwaitableState(State(answers: answers)) }
 
   var paths: [String] { state.value.paths }
   var active: Int { state.value.active }

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import Astronomy
 @testable import WeatherSpotsKit
 
 @Suite(.timeLimit(.minutes(1))) struct WeatherIconTests {
@@ -42,7 +43,9 @@ import Testing
     let sun = Astronomy(at: coordinate, on: day, in: zone).sun
     let interval = day.interval(in: zone)
     let (start, end) = (interval.start.timeIntervalSince1970, interval.end.timeIntervalSince1970)
-    let (observer, ephemeris) = (Observer(coordinate), Ephemeris(from: start - 7200, to: end + 7200))
+    let (observer, ephemeris) = (
+      Observer(latitude: coordinate.latitude, longitude: coordinate.longitude), Ephemeris(from: start - 7200, to: end + 7200)
+    )
     var (up, down) = (0, 0)
     for seconds in stride(from: start, to: end, by: 300) {
       let height = observer.altitude(of: ephemeris.sunFixedToEarth(at: seconds)).degrees - SunDay.Height.horizon

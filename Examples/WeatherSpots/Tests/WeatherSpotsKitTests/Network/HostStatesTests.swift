@@ -22,7 +22,7 @@ import Testing
   }
 
   private func request(_ datasets: Set<WeatherDataset> = [.hourly], latitude: Double = 48) throws -> ProviderRequest {
-    let place = Place(provider: "open-meteo", try #require(Coordinate(latitude: latitude, longitude: 1)), timezone: "GMT")
+    let place = ForecastPlace(provider: "open-meteo", try #require(Coordinate(latitude: latitude, longitude: 1)), timezone: "GMT")
     return ProviderRequest(place, from: day, days: 7, datasets)
   }
 
@@ -35,9 +35,9 @@ import Testing
       Issue.record("it was asked")
       return
     }
-    #expect(problem.description == "what answered is not the weather service (status 200)" && wait <= .seconds(30))
+    #expect(problem.description == "expected JSON of the weather service, found something else (status 200)" && wait <= .seconds(30))
     // A sea of the same host that answers is asked all the same.
-    #expect(await provider.fetch(try request([.marine])).marine?.here() != nil)
+    #expect(await provider.fetch(try request([.marine])).marine?.data != nil)
     clock.advance(by: .seconds(31))
     for _ in 0..<5 { _ = await provider.fetch(try request()) }
     #expect(transport.count("/v1/forecast") == 6)
@@ -47,7 +47,7 @@ import Testing
     #expect(transport.count("/v1/forecast") == 6)
     transport.set(forecast: .body(WeatherServiceTests.land), marine: .down)
     clock.advance(by: .seconds(31))
-    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.here() != nil) }
+    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.data != nil) }
     #expect(transport.count("/v1/forecast") == 9)
   }
 
@@ -66,7 +66,7 @@ import Testing
     #expect(transport.requests.count == 6)
     transport.set(forecast: .body(WeatherServiceTests.land), marine: .down)
     clock.advance(by: .seconds(31))
-    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.here() != nil) }
+    for _ in 0..<3 { #expect(await provider.fetch(try request()).hourly?.data != nil) }
     #expect(transport.requests.count == 9)
   }
 
@@ -164,7 +164,8 @@ import Testing
       _ = try await service(storage, bad, "http://bad\(inland.count)").forecast(for: spot)
       let forecast = try await service(storage, good, "http://good:8080").forecast(for: spot)
       #expect(forecast.marine.value != nil && forecast.hourly.value?.provenance.server == "good")
-      try await storage.store.repository(RepositorySchema<CachedEntry<PlaceDays, MarineForecast>>("weather-marine")).replaceAll(with: [])
+      try await storage.store.repository(RepositorySchema<CachedEntry<ForecastPeriod, MarineForecast>>("weather-marine")).replaceAll(
+        with: [])
     }
     // Nobody's data are another's, but when nobody is asked at all the newest are shown.
     let none = try await service(storage, ScriptedTransport(forecast: .down, marine: .down), "http://third").forecast(

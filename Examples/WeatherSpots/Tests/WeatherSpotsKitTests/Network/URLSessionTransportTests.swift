@@ -117,7 +117,7 @@ import Testing
   @Test func aProviderSaysInOneLineThatAnAnswerIsTooLarge() async throws {
     let server = try PictureServer(["/v1/forecast": .endless(Data(repeating: 0x20, count: 1 << 20), announced: nil)])
     let provider = OpenMeteoProvider(servers: OpenMeteoServers(try await server.start()), timeout: .seconds(300))
-    let brest = Place(provider: "open-meteo", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris")
+    let brest = ForecastPlace(provider: "open-meteo", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris")
     let answer = await provider.fetch(ProviderRequest(brest, from: try localDay("2026-07-01"), days: 1, [.hourly]))
     let error = try #require(answer.hourly?.failure)
     #expect(error.description == "the answer of 127.0.0.1 is larger than 8388608 bytes" && error.isTransient)

@@ -12,83 +12,110 @@ import Testing
   init() throws { day = try localDay("2026-07-01") }
 
   private func request(_ number: Int, _ datasets: Set<WeatherDataset> = [.hourly], days: Int = 7) throws -> ProviderRequest {
-    let place = Place(provider: "fake", try #require(Coordinate(latitude: Double(number), longitude: 10)), timezone: "GMT")
+    let place = ForecastPlace(provider: "fake", try #require(Coordinate(latitude: Double(number), longitude: 10)), timezone: "GMT")
     return ProviderRequest(place, from: day, days: days, datasets)
   }
 
-  private func gathering(_ fake: PlacesProvider) -> GatheringProvider {
-    GatheringProvider(fake, limits: ProviderLimits(concurrency: nil, quotas: []))
+  private func source(_ fake: PlacesProvider, requestsAtATime: Int = 4) -> GatheredSource<ProviderRequest, ProviderAnswer> {
+    ServiceSource(provider: fake, maxKeysPerRequest: 25).limited(
+      by: HostLimits(concurrency: ConcurrencyLimit(requestsAtATime), breaker: CircuitBreaker()))
   }
 
-  /// Asks for places; the first come first, and each is on its way before the next begins.
-  private func ask(_ requests: [ProviderRequest], _ gathering: GatheringProvider) async -> [Task<ProviderAnswer, Never>] {
-    var tasks: [Task<ProviderAnswer, Never>] = []
+  private typealias Answers = [Task<ProviderAnswer, any Error>]
+
+  /// Asks for places, each after the one before is being fetched.
+  private func askInTurn(
+    _ requests: [ProviderRequest], _ source: GatheredSource<ProviderRequest, ProviderAnswer>, _ fake: PlacesProvider
+  ) async -> Answers {
+    var answers: Answers = []
     for request in requests {
-      let before = gathering.counts.waiting + gathering.counts.asked
-      tasks.append(Task { await gathering.fetch(request) })
-      while gathering.counts.waiting + gathering.counts.asked == before { await Task.yield() }
+      let before = fake.calls.count
+      answers.append(Task { try await Self.fetch(request, source) })
+      await fake.waitForCalls(before + 1)
     }
-    return tasks
+    return answers
   }
 
-  private func temperature(_ answer: ProviderAnswer) -> Double? { answer.hourly?.here()?.hours.first?.temperatureCelsius }
+  /// Asks for places while as many requests run as may: when this returns, all of them wait.
+  @MainActor private func ask(
+    _ requests: [ProviderRequest], _ source: GatheredSource<ProviderRequest, ProviderAnswer>
+  ) async -> Answers {
+    // The calls run on this actor until they wait, so the task that comes last finds all of them waiting.
+    let answers = requests.map { request in Task { @MainActor in try await Self.fetch(request, source) } }
+    await Task { @MainActor in }.value
+    return answers
+  }
+
+  private static func fetch(
+    _ request: ProviderRequest, _ source: GatheredSource<ProviderRequest, ProviderAnswer>
+  ) async throws -> ProviderAnswer {
+    guard case .value(let answer, _, _) = try await source.fetch(request, validator: nil) else { throw ProviderError.interrupted }
+    return answer
+  }
+
+  private func failure(_ task: Task<ProviderAnswer, any Error>) async -> (any Error)? {
+    do {
+      _ = try await task.value
+      return nil
+    } catch { return error }
+  }
+
+  private func temperature(_ answer: ProviderAnswer) -> Double? { answer.hourly?.data?.hours.first?.temperatureCelsius }
 
   @Test func whatComesWhileFourCallsRunGoesTogetherInTheNext() async throws {
     let fake = PlacesProvider(isOpen: false)
-    let gathering = gathering(fake)
-    let tasks = await ask(try (0..<60).map { try request($0) }, gathering)
-    await fake.waitForCalls(4)
-    #expect(gathering.counts.waiting == 56 && fake.calls.map(\.count) == [1, 1, 1, 1])
+    let source = source(fake)
+    let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
+    let tasks = first + (await ask(try (4..<60).map { try request($0) }, source))
+    #expect(fake.calls.map(\.count) == [1, 1, 1, 1])
     fake.open()
-    for (number, task) in tasks.enumerated() { #expect(temperature(await task.value) == Double(number)) }
+    for (number, task) in tasks.enumerated() { #expect(temperature(try await task.value) == Double(number)) }
     #expect(fake.calls.map(\.count).sorted() == [1, 1, 1, 1, 6, 25, 25] && fake.mostAtATime == 4)
-    #expect(gathering.counts == (0, 0))
   }
 
   @Test func onlyWhatWantsTheSameGoesTogether() async throws {
     let fake = PlacesProvider(isOpen: false)
-    let gathering = gathering(fake)
-    let wanted: [ProviderRequest] =
-      try (0..<4).map { try request($0) }
-      + (4..<24).map { try request($0, $0 % 2 == 0 ? [.hourly] : [.marine], days: $0 % 4 < 2 ? 7 : 16) }
-    let tasks = await ask(wanted, gathering)
-    await fake.waitForCalls(4)
+    let source = source(fake)
+    let wanted = try (4..<24).map { try request($0, $0 % 2 == 0 ? [.hourly] : [.daily], days: $0 % 4 < 2 ? 7 : 16) }
+    let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
+    let tasks = first + (await ask(wanted, source))
     fake.open()
-    for task in tasks { _ = await task.value }
+    for task in tasks { _ = try await task.value }
     #expect(fake.calls.map(\.count).sorted() == [1, 1, 1, 1, 5, 5, 5, 5])
     for call in fake.calls { #expect(Set(call.map(\.datasets)).count == 1 && Set(call.map(\.days)).count == 1) }
   }
 
-  @Test func aCallThatFailsIsAskedAgainOneByOneAndOnlyThePlaceThatFailsFails() async throws {
+  @Test func aCallThatFailsIsDividedUntilOnlyThePlaceThatFailsFails() async throws {
     let fake = PlacesProvider(isOpen: false) { requests in
       requests.contains { $0.place.cell.center.latitude.rounded(.down) == 11 } ? .serviceFailed(status: 502) : nil
     }
-    let gathering = gathering(fake)
-    let tasks = await ask(try (0..<20).map { try request($0) }, gathering)
-    await fake.waitForCalls(4)
+    let source = source(fake)
+    let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
+    let tasks = first + (await ask(try (4..<20).map { try request($0) }, source))
     fake.open()
     for (number, task) in tasks.enumerated() {
-      let answer = await task.value
-      #expect(temperature(answer) == (number == 11 ? nil : Double(number)))
-      #expect(answer.hourly?.failure == (number == 11 ? .serviceFailed(status: 502) : nil))
+      if number == 11 {
+        #expect(await failure(task) as? ProviderError == .serviceFailed(status: 502))
+      } else {
+        #expect(temperature(try await task.value) == Double(number))
+      }
     }
-    #expect(fake.calls.count == 4 + 1 + 16)
-    // From then on the service is asked for one at a time.
-    fake.close()
-    let later = await ask(try (30..<40).map { try request($0) }, gathering)
-    fake.open()
-    for task in later { _ = await task.value }
-    #expect(fake.calls.dropFirst(21).allSatisfy { $0.count == 1 })
+    // Of sixteen, halves of the one with the bad place: 8 + 8, 4 + 4, 2 + 2, 1 + 1.
+    #expect(fake.calls.count == 4 + 1 + 8)
   }
 
   @Test(arguments: [ProviderError.serviceFailed(status: 500), .network(.timedOut(host: "test", after: .seconds(1)))])
   func aServiceThatIsOutMakesNoStorm(_ error: ProviderError) async throws {
     let fake = PlacesProvider(isOpen: false) { _ in error }
-    let gathering = gathering(fake)
-    let tasks = await ask(try (0..<90).map { try request($0) }, gathering)
-    await fake.waitForCalls(4)
+    let source = source(fake)
+    let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
+    let tasks = first + (await ask(try (4..<90).map { try request($0) }, source))
     fake.open()
-    for task in tasks { #expect(await task.value.hourly?.failure == error) }
+    for task in tasks {
+      let failure = await failure(task)
+      if case CacheError.circuitOpen? = failure { continue }
+      #expect(failure as? ProviderError == error)
+    }
     // Five failures in a row are enough; three more may be under way then.
     #expect(fake.calls.count <= 8)
   }
@@ -100,35 +127,38 @@ import Testing
     ]) func whoAsksForTimeIsNotAskedAgainForEachPlace(_ failure: ProviderError) async throws
   {
     let fake = PlacesProvider(isOpen: false) { _ in failure }
-    // One call at a time: with more, as many failures as are enough would end it too.
-    let gathering = GatheringProvider(fake, limits: ProviderLimits(concurrency: nil, quotas: []), callsAtATime: 1)
-    let tasks = await ask(try (0..<20).map { try request($0) }, gathering)
-    await fake.waitForCalls(1)
+    let source = source(fake, requestsAtATime: 1)
+    let first = await askInTurn([try request(0)], source, fake)
+    let tasks = first + (await ask(try (1..<20).map { try request($0) }, source))
     fake.open()
-    for task in tasks { #expect(await task.value.hourly?.failure == failure) }
+    #expect(await self.failure(tasks[0]) as? ProviderError == failure)
+    for task in tasks.dropFirst() {
+      guard case CacheError.circuitOpen? = await self.failure(task) else {
+        Issue.record("a place was requested before the time was over")
+        continue
+      }
+    }
     #expect(fake.calls.map(\.count) == [1])
   }
 
   @Test func whoLeavesLeavesTheOthersAndTheLastOneTakesTheCallAlong() async throws {
     let fake = PlacesProvider(isOpen: false)
-    let gathering = gathering(fake)
-    let first = await ask(try (0..<4).map { try request($0) }, gathering)
-    await fake.waitForCalls(4)
-    let waiting = await ask(try (4..<7).map { try request($0) }, gathering)
+    let source = source(fake)
+    let first = await askInTurn(try (0..<4).map { try request($0) }, source, fake)
+    let waiting = await ask(try (4..<7).map { try request($0) }, source)
     waiting[0].cancel()
-    #expect(await waiting[0].value.hourly?.failure == .network(.cancelled))
-    #expect(gathering.counts.waiting == 2)
+    #expect(await failure(waiting[0]) is CancellationError)
     // Nobody waits for the first call any more: it ends, and the two go.
     first[0].cancel()
-    #expect(await first[0].value.hourly?.failure == .network(.cancelled))
+    #expect(await failure(first[0]) is CancellationError)
     await fake.waitForCalls(5)
     #expect(fake.calls[4].count == 2 && fake.cancelled == 1)
     waiting[1].cancel()
-    #expect(await waiting[1].value.hourly?.failure == .network(.cancelled))
+    #expect(await failure(waiting[1]) is CancellationError)
     #expect(fake.cancelled == 1)
     fake.open()
-    #expect(temperature(await waiting[2].value) == 6)
-    for task in first.dropFirst() { #expect(temperature(await task.value) != nil) }
+    #expect(temperature(try await waiting[2].value) == 6)
+    for task in first.dropFirst() { #expect(temperature(try await task.value) != nil) }
     #expect(fake.calls.count == 5)
   }
 
@@ -136,13 +166,12 @@ import Testing
     let clock = ManualClock(now: try Date("2026-07-01T12:00:00Z", strategy: .iso8601))
     let fake = PlacesProvider(isOpen: false)
     let quota = TokenBucket(1000, per: .hours(24), clock: clock)
-    let limits = ProviderLimits(concurrency: nil, quotas: [quota], clock: clock)
+    let limits = ProviderLimits(concurrency: 4, quotas: [quota], clock: clock)
     let service = try await WeatherService(
-      try await SpotStore(backend: InMemoryBackend()), provider: GatheringProvider(fake, limits: limits), limits: limits, retry: .never,
-      clock: clock)
+      try await SpotStore(backend: InMemoryBackend()), provider: fake, limits: limits, retry: .never, gathersPlaces: true, clock: clock)
     let spots = try (0..<30).map { try Spot(name: "\($0)", latitude: Double($0), longitude: 10, timezone: "GMT") }
     let callers = spots.map { spot in Task { try await service.weather(for: spot, including: .hourly, .daily) } }
-    await fake.waitForCalls(4)
+    await fake.waitForCalls(1)
     fake.open()
     for (number, caller) in callers.enumerated() {
       let (hourly, daily) = try await caller.value
@@ -160,7 +189,7 @@ import Testing
     let transport = PlacesTransport { $0.hasPrefix("5.") ? broken : whole }
     let provider = OpenMeteoProvider(servers: try server("http://test"), transport: transport)
     let answers = await provider.fetch(try (0..<10).map { try request($0) })
-    #expect(answers.map { $0.hourly?.here() != nil } == (0..<10).map { $0 != 5 })
+    #expect(answers.map { $0.hourly?.data != nil } == (0..<10).map { $0 != 5 })
     #expect(answers[5].hourly?.failure == .malformed("columns of different lengths"))
     #expect(transport.count == 11)
   }
@@ -175,7 +204,7 @@ import Testing
 }
 
 /// Answers for several places, when the gate is open, with a temperature that is the place's latitude.
-private final class PlacesProvider: SeveralPlacesProvider {
+private final class PlacesProvider: ForecastProvider {
   private struct State {
     var isOpen: Bool
     var calls: [[ProviderRequest]] = []
@@ -197,15 +226,14 @@ private final class PlacesProvider: SeveralPlacesProvider {
   var name: String { "fake" }
   var attribution: [String] { [] }
   var needsCountry: Bool { false }
+  var placesPerRequest: Int { 25 }
   func service(of dataset: WeatherDataset) -> String? { dataset == .marine ? "marine" : dataset == .alerts ? nil : "forecast" }
   func weight(of request: ProviderRequest) -> Double { Double(request.datasets.count) }
-  func availability(at place: Place) async throws(ProviderError) -> Set<WeatherDataset> { [.hourly, .daily, .marine] }
+  func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> { [.hourly, .daily, .marine] }
 
   var calls: [[ProviderRequest]] { state.withLock { $0.calls } }
   var mostAtATime: Int { state.withLock { $0.mostAtATime } }
   var cancelled: Int { state.withLock { $0.cancelled } }
-
-  func close() { state.withLock { $0.isOpen = false } }
 
   func open() {
     let held = state.withLock { state in
@@ -271,11 +299,11 @@ private final class PlacesProvider: SeveralPlacesProvider {
     var hour = WeatherHour(instant: request.day.noon(in: .gmt))
     hour.temperatureCelsius = request.place.cell.center.latitude.rounded(.down)
     var answer = ProviderAnswer()
-    if request.datasets.contains(.hourly) { answer.hourly = .success(.here(HourlyForecast(hours: [hour], provenance: provenance))) }
+    if request.datasets.contains(.hourly) { answer.hourly = .data(HourlyForecast(hours: [hour], provenance: provenance)) }
     if request.datasets.contains(.daily) {
-      answer.daily = .success(.here(DailyForecast(days: [WeatherDay(request.day)], provenance: provenance)))
+      answer.daily = .data(DailyForecast(days: [WeatherDay(request.day)], provenance: provenance))
     }
-    if request.datasets.contains(.marine) { answer.marine = .success(.nowhere(for: .hours(1))) }
+    if request.datasets.contains(.marine) { answer.marine = .noCoverage(for: .hours(1)) }
     return answer
   }
 }

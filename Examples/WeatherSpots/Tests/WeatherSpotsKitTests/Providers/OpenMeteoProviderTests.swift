@@ -7,21 +7,21 @@ import Testing
   private static let weather = hourlyBody("2026-07-01", [("temperature_2m", "°C", "21.5"), ("weather_code", "wmo code", "61")])
   private static let sea = hourlyBody("2026-07-01", [("wave_height", "m", "1.2")])
   private let transport = ScriptedTransport(forecast: .body(weather), marine: .body(sea))
-  private let brest: Place
-  private let cadiz: Place
+  private let brest: ForecastPlace
+  private let cadiz: ForecastPlace
   private let day: LocalDay
   private let provider: OpenMeteoProvider
 
   init() throws {
-    brest = Place(
+    brest = ForecastPlace(
       provider: "open-meteo", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris")
-    cadiz = Place(provider: "open-meteo", try #require(Coordinate(latitude: 36.53, longitude: -6.29)), timezone: "Europe/Madrid")
+    cadiz = ForecastPlace(provider: "open-meteo", try #require(Coordinate(latitude: 36.53, longitude: -6.29)), timezone: "Europe/Madrid")
     day = try localDay("2026-07-01")
     let now = try instant("2026-07-01T12:34:56Z")
     provider = OpenMeteoProvider(servers: try server("http://test"), transport: transport, now: { now })
   }
 
-  private func request(_ place: Place, _ datasets: Set<WeatherDataset>, days: Int = 7) -> ProviderRequest {
+  private func request(_ place: ForecastPlace, _ datasets: Set<WeatherDataset>, days: Int = 7) -> ProviderRequest {
     ProviderRequest(place, from: day, days: days, datasets)
   }
 
@@ -62,9 +62,9 @@ import Testing
     let answers = await provider.fetch([request(brest, [.hourly, .marine]), request(cadiz, [.hourly, .marine])])
     #expect(transport.requests.count == 2)
     #expect(transport.requests.first?.query()?.hasPrefix("latitude=48.39500,36.53500&longitude=-4.48814,-6.2") == true)
-    let temperatures = answers.map { $0.hourly?.here()?.hours.first?.temperatureCelsius }
+    let temperatures = answers.map { $0.hourly?.data?.hours.first?.temperatureCelsius }
     #expect(temperatures == [21.5, 30.5])
-    #expect(answers.allSatisfy { $0.marine?.here()?.hours.count == 24 })
+    #expect(answers.allSatisfy { $0.marine?.data?.hours.count == 24 })
   }
 
   @Test func aRefusedPlaceDoesNotSpoilTheOthers() async throws {
@@ -85,7 +85,7 @@ import Testing
   @Test func aFailingSeaNeverSinksTheWeather() async throws {
     transport.set(forecast: .body(Self.weather), marine: .body("<html>", status: 502))
     let answer = await provider.fetch(request(brest, [.hourly, .marine]))
-    #expect(answer.hourly?.here()?.hours.count == 24)
+    #expect(answer.hourly?.data?.hours.count == 24)
     #expect(answer.marine?.failure == .serviceFailed(status: 502))
   }
 
@@ -95,13 +95,13 @@ import Testing
       + #","current_units":{"time":"iso8601","temperature_2m":"°F"},"current":{"time":"2026-07-01T12:30","temperature_2m":70}}"#
     transport.set(forecast: .body(String(body)), marine: .down)
     let answer = await provider.fetch(request(brest, [.hourly, .current]))
-    #expect(answer.hourly?.here() != nil)
+    #expect(answer.hourly?.data != nil)
     #expect(answer.current?.failure == .unexpectedUnit(column: "temperature_2m", unit: "°F"))
   }
 
   @Test func anEmptySeaIsNoCoverageForADay() async throws {
     transport.set(forecast: .down, marine: .body(try Fixture.text("marine-inland-amsterdam-null.json")))
-    guard case .success(.nowhere(let lifetime)) = await provider.fetch(request(brest, [.marine])).marine else {
+    guard case .noCoverage(let lifetime) = await provider.fetch(request(brest, [.marine])).marine else {
       Issue.record("not known to be without a sea")
       return
     }
@@ -138,11 +138,7 @@ import Testing
   }
 }
 
-extension Result {
-  /// The data of a part of an answer.
-  func here<Value>() -> Value? where Success == Delivery<Value> {
-    if case .success(.here(let value, _)) = self { value } else { nil }
-  }
-
-  var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
+extension ProviderAnswer.Part {
+  /// The data of the part.
+  var data: Value? { if case .data(let value, _) = self { value } else { nil } }
 }

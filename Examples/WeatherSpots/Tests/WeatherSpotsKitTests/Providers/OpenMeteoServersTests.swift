@@ -3,7 +3,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-/// Who gets the key of a customer.
+/// The servers that get the key of a customer.
 @Suite(.timeLimit(.minutes(1))) struct OpenMeteoServersTests {
   private func query(_ base: String) throws -> String {
     let url: URL = try #require(URL(string: base))

@@ -12,14 +12,14 @@ import Testing
 /// The bodies were written by hand, of the documented shape.
 @Suite(.timeLimit(.minutes(1))) struct WeatherKitProviderTests {
   private let vector: WeatherKitTokenTests.Vector
-  private let place: Place
+  private let place: ForecastPlace
   private let day: LocalDay
   private let body: String
   private let clock: ManualClock
 
   init() throws {
     vector = try WeatherKitTokenTests.Vector.read()
-    place = Place(
+    place = ForecastPlace(
       provider: "weatherkit", try #require(Coordinate(latitude: 48.39, longitude: -4.49)), timezone: "Europe/Paris", country: "FR")
     day = try localDay("2026-07-01")
     body = try Fixture.text("weatherkit-all-datasets.json")
@@ -48,15 +48,15 @@ import Testing
         "hourlyStart": "2026-06-30T22:00:00Z", "hourlyEnd": "2026-07-07T22:00:00Z", "dailyStart": "2026-06-30T22:00:00Z",
         "dailyEnd": "2026-07-07T22:00:00Z",
       ])
-    let current = try #require(answer.current?.here()).conditions
+    let current = try #require(answer.current?.data).conditions
     #expect(current.temperatureCelsius == 17.6 && current.humidityPercent == 77 && current.condition == "Blowing dust")
-    let hours = try #require(answer.hourly?.here()).hours
+    let hours = try #require(answer.hourly?.data).hours
     #expect(hours.count == 48 && hours[0].precipitationPercent == 29 && hours[1].words == "Partly cloudy")
     // The rain of the hour that begins at 22:00 is that of the row of 23:00.
     #expect(hours[0].precipitationMillimeters == nil && hours[3].precipitationMillimeters == 0.2)
-    let days = try #require(answer.daily?.here()).days
+    let days = try #require(answer.daily?.data).days
     #expect(days.map(\.day.description) == ["2026-07-01", "2026-07-02", "2026-07-03"] && days[0].windDegrees == 245)
-    let alert = try #require(answer.alerts?.here()?.alerts.first)
+    let alert = try #require(answer.alerts?.data?.alerts.first)
     #expect(alert.summary == "Moderate Wind" && alert.source == "Météo-France" && alert.severity == "moderate")
     await server.stop()
   }
@@ -65,7 +65,7 @@ import Testing
     let (body, seen) = (body, Tokens())
     let server = try LoopbackServer { .init(seen.isFirst($0) ? 401 : 200, body) }
     let answer = try await provider(server.start()).fetch(request([.current]))
-    #expect(answer.current?.here() != nil)
+    #expect(answer.current?.data != nil)
     #expect(server.requests.count == 2)
     #expect(Set(server.requests.map { $0.headers["authorization"] }).count == 2)
     await server.stop()
@@ -214,7 +214,7 @@ import Testing
     #expect(gap != body)
     let server = try LoopbackServer { _ in .init(200, gap) }
     let answer = try await provider(server.start()).fetch(request([.current, .hourly, .daily, .alerts]))
-    #expect(answer.hourly?.here()?.hours.count == 48 && answer.daily?.here()?.days.count == 3 && answer.alerts?.here() != nil)
+    #expect(answer.hourly?.data?.hours.count == 48 && answer.daily?.data?.days.count == 3 && answer.alerts?.data != nil)
     #expect(answer.current?.failure == .malformed("currentWeather.metadata.expireTime is missing"))
     await server.stop()
   }

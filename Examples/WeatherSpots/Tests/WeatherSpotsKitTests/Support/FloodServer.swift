@@ -12,7 +12,7 @@ import Testing
 final class FloodServer: Sendable {
   let url: URL
   /// The bytes that each connection took, entered when the other side has closed it.
-  let closed = Watched<[Int]>([])
+  let closed = AwaitableState<[Int]>([])
   private let listener: Int32
 
   /// Makes a server that says when a connection has taken a mebibyte.

@@ -18,7 +18,7 @@ final class ScriptedTransport: Transport {
 
   func set(forecast: Step, marine: Step) { steps.withLock { $0 = ["/v1/forecast": forecast, "/v1/marine": marine] } }
 
-  /// How many requests went to a path.
+  /// Returns the number of requests that went to a path.
   func count(_ path: String) -> Int { requests.count { $0.path == path } }
 
   nonisolated(nonsending) func get(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {

@@ -3,10 +3,10 @@ import ArgumentParser
 /// The group of the commands about warnings.
 struct Alerts: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Watches the spots for warnings, and tells of each once.",
+    abstract: "Watches the spots for warnings, and reports each once.",
     discussion: """
-      Spots near each other are asked for together: one question for each cell of about five kilometres. What is new is put into a queue in \
-      the store before anybody is told, so that nothing is lost or told twice when the program is killed.
+      Spots near each other share one call: one for each cell of about five kilometres. New warnings are queued in \
+      the store before they are delivered, so that none is lost or repeated when the program is killed.
       """,
     subcommands: [AlertsWatch.self, AlertsList.self, AlertsSimulate.self])
 }

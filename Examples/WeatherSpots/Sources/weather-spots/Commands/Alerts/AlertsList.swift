@@ -6,17 +6,17 @@ import WeatherSpotsKit
 struct AlertsList: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
-    abstract: "Lists the warnings that `alerts watch` has found, and what waits to be told.",
+    abstract: "Lists the warnings that `alerts watch` has found, and the notices that wait for delivery.",
     discussion: """
-      Asks nobody. Warnings are those in force only if they were asked for within the last five minutes; older ones are shown as what was \
-      known then, and the exit code is 4.
+      Sends no request. Warnings count as current only if they were fetched within the last five minutes; older ones are shown as last \
+      known, and the exit code is 4.
       """)
 
   @Option(
-    help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
+    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
   var now: Date?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
@@ -50,7 +50,7 @@ struct AlertsList: AsyncParsableCommand {
     let callsWithoutClusters: Int
 
     var text: String {
-      guard !clusters.isEmpty else { return "No warnings have been asked for yet: `weather-spots alerts watch` does it.\n" }
+      guard !clusters.isEmpty else { return "No warnings fetched yet; `weather-spots alerts watch` fetches them.\n" }
       let states = AlertNotice.State.allCases.map { "\(notices[$0.rawValue] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
       return clusters.map(\.text).joined() + "Notices: \(states). Calls on the last day: \(callsOnLastDay), "
         + "\(callsWithoutClusters) with one for each place.\n"
@@ -61,10 +61,10 @@ struct AlertsList: AsyncParsableCommand {
     let cluster: String
     let spots: [String]
     let current: Bool
-    @OrNull var checkedAt: String?
-    @OrNull var ageSeconds: Int?
+    @NullEncoded var checkedAt: String?
+    @NullEncoded var ageSeconds: Int?
     let calls: Int
-    @OrNull var problem: String?
+    @NullEncoded var problem: String?
     let alerts: [AlertReport]
 
     /// The warnings as text.
@@ -92,22 +92,4 @@ struct AlertsList: AsyncParsableCommand {
       return "\(head)\(problem.map { "; \($0)" } ?? "")\n\(lines)"
     }
   }
-}
-
-/// A number and what it counts, such as 2 clusters.
-func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
-
-/// An age in words, such as 12 min.
-func ageText(seconds: Int) -> String {
-  switch seconds {
-  case ..<120: "\(max(seconds, 0)) s"
-  case ..<7200: "\(seconds / 60) min"
-  case ..<172_800: "\(seconds / 3600) h"
-  default: "\(seconds / 86_400) days"
-  }
-}
-
-/// Reads an instant of an option.
-func instantArgument(_ text: String) throws -> Date {
-  do { return try Date(text, strategy: .iso8601) } catch { throw ValidationError("An instant is written yyyy-MM-ddTHH:mm:ssZ.") }
 }

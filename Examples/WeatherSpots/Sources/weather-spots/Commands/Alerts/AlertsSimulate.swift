@@ -13,19 +13,19 @@ struct AlertsSimulate: AsyncParsableCommand {
       same. 100,000 watchers take some seconds, a debug build a minute or more. The exit code is 1 if a notice is missing or came twice.
       """)
 
-  @Option(help: ArgumentHelp("How many are watching.", valueName: "count"))
+  @Option(help: ArgumentHelp("The number of watchers.", valueName: "count"))
   var watchers = 100_000
 
-  @Option(help: ArgumentHelp("What all random choices follow from.", valueName: "number"))
+  @Option(help: ArgumentHelp("The seed of all random choices.", valueName: "number"))
   var seed: UInt64 = 1
 
-  @Option(help: ArgumentHelp("How long is simulated.", valueName: "hours"))
+  @Option(help: ArgumentHelp("The simulated time.", valueName: "hours"))
   var hours = 6
 
-  @Option(help: ArgumentHelp("How often a cluster is asked for.", valueName: "minutes"))
+  @Option(help: ArgumentHelp("The interval between two calls for a cluster.", valueName: "minutes"))
   var every = 15
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard (1...1_000_000).contains(watchers) else { throw ValidationError("--watchers takes 1 to 1000000.") }

@@ -6,25 +6,25 @@ import WeatherSpotsKit
 struct AlertsWatch: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch",
-    abstract: "Asks for warnings on a schedule, and tells of each revision of each once.",
+    abstract: "Fetches warnings on a schedule, and reports each revision of each once.",
     discussion: """
-      Without names all spots are watched. News go to standard output, or to where --file and --webhook say, which is remembered: a \
-      warning is told once for each spot, revision and destination, in this run and in all later ones. A line of a file is there exactly once. \
-      A webhook is sent each notice until it answers 2xx, at least once, always with the same Idempotency-Key, by which it can tell a repeat; \
+      Without names all spots are watched. Notices go to standard output, or to --file and --webhook, which is remembered: a \
+      warning is reported once for each spot, revision and destination, in this run and in all later ones. A line of a file is there exactly once. \
+      A webhook is sent each notice until it answers 2xx, at least once, always with the same Idempotency-Key, which identifies a repeat; \
       a line of standard output comes again, with a mark, if the program was killed right after writing it.
 
-      One process at a time watches a store (exit code 75). With --once it does what is due and ends: 69 if warnings are not known somewhere, \
-      73 if a notice was not taken and waits in the queue. A cluster is asked for once in the time of --every, however often this runs. Without \
-      --once it goes on until Ctrl-C. Only WeatherKit has warnings; --provider recorded makes some up, for trying this out.
+      One process at a time watches a store (exit code 75). With --once it makes one round and ends: 69 if a call failed, \
+      73 if a sink refused a notice, which then waits in the queue. A cluster is fetched once in the time of --every, however often this runs. Without \
+      --once it runs until Ctrl-C. Only WeatherKit has warnings; --provider recorded invents some, for a trial.
       """)
 
   @Argument(help: "The names or ids of spots. (default: all)")
   var names: [String] = []
 
-  @Flag(help: "Do what is due now, and end.")
+  @Flag(help: "Make one round, and end.")
   var once = false
 
-  @Option(help: ArgumentHelp("How often a cluster is asked for.", valueName: "minutes"))
+  @Option(help: ArgumentHelp("The interval between two calls for a cluster.", valueName: "minutes"))
   var every = 5.0
 
   @Option(help: ArgumentHelp("Append notices to this file, one JSON object a line.", valueName: "file"))
@@ -33,24 +33,24 @@ struct AlertsWatch: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Post notices as JSON to this URL.", valueName: "url"))
   var webhook: String?
 
-  @Option(help: ArgumentHelp("How many questions are asked in a day (UTC) at most, over all runs.", valueName: "count"))
+  @Option(help: ArgumentHelp("The greatest number of calls in a day (UTC), over all runs.", valueName: "count"))
   var callsPerDay = 10_000
 
   @OptionGroup var options: ProviderOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard (1...1440).contains(every) else { throw ValidationError("--every takes 1 to 1440 minutes.") }
     guard callsPerDay > 0 else { throw ValidationError("--calls-per-day takes a number from 1.") }
     guard options.policy == .cacheFirst, !options.refresh else {
-      throw ValidationError("Warnings are always asked for: leave --policy and --refresh out.")
+      throw ValidationError("Warnings are always fetched; remove --policy and --refresh.")
     }
     _ = try webhookURL()
   }
 
   func run() async throws {
     try await reportingFailures {
-      let ending = once ? nil : Ending()
+      let ending = once ? nil : TerminationSignals()
       let store = try globals.file(creating: false)
       // A mistake is told before the store is opened.
       _ = try source(nil)
@@ -74,7 +74,7 @@ struct AlertsWatch: AsyncParsableCommand {
     }
   }
 
-  /// The spots that are meant, for each place that notices go to.
+  /// Returns the spots that are meant, for each place that notices go to.
   private func watchers(_ storage: SpotStore) async throws -> [Watcher] {
     var spots: [String: Spot] = [:]
     if names.isEmpty {
@@ -105,7 +105,7 @@ struct AlertsWatch: AsyncParsableCommand {
     if options.provider == .recorded { return ExerciseAlerts(clock: options.clock) }
     let provider = try options.makeProvider(hosts)
     guard provider.service(of: .alerts) != nil else {
-      throw Failure(.usage, "\(provider.name) has no warnings; ask --provider weatherkit, or recorded to try it out")
+      throw Failure(.usage, "\(provider.name) has no warnings; use --provider weatherkit, or recorded for a trial")
     }
     return try ProviderAlerts(provider, limits: .weatherKit(clock: options.clock), clock: options.clock)
   }
@@ -129,14 +129,14 @@ struct AlertsWatch: AsyncParsableCommand {
 }
 
 extension RoundReport {
-  /// What was done, on one line.
+  /// A summary of the round, on one line.
   fileprivate var text: String {
-    let asked = "asked \(counted(calls, "time")) for \(counted(watchers, "place")) in \(counted(clusters, "cluster"))"
-    var parts = [asked, counted(queued, "new notice"), "\(delivered) handed over"]
+    let asked = "\(counted(calls, "call")) for \(counted(watchers, "place")) in \(counted(clusters, "cluster"))"
+    var parts = [asked, counted(queued, "new notice"), "\(delivered) delivered"]
     if failedCalls > 0 { parts.append("\(counted(failedCalls, "cluster")) without an answer") }
-    if postponed > 0 { parts.append("\(counted(postponed, "cluster")) left for later by the quota") }
-    if notOffered > 0 { parts.append("\(counted(notOffered, "cluster")) for which there are no warnings") }
-    if failedDeliveries > 0 { parts.append("\(failedDeliveries) not taken") }
+    if postponed > 0 { parts.append("\(counted(postponed, "cluster")) postponed by the quota") }
+    if notOffered > 0 { parts.append("\(counted(notOffered, "cluster")) without warnings from this provider") }
+    if failedDeliveries > 0 { parts.append("\(failedDeliveries) refused by the sink") }
     if lapsed > 0 { parts.append("\(lapsed) lapsed") }
     if waiting > 0 { parts.append("\(waiting) in the queue") }
     return parts.joined(separator: ", ")

@@ -19,11 +19,11 @@ struct AstronomyCommand: AsyncParsableCommand {
   @Option(help: "The time zone, such as Europe/Paris.", transform: Self.zone)
   var zone: TimeZone
 
-  @Option(help: ArgumentHelp("The day. (default: today in the zone)", valueName: "yyyy-MM-dd"), transform: Self.day)
+  @Option(help: ArgumentHelp("The day. (default: today in the zone)", valueName: "yyyy-MM-dd"), transform: dayArgument)
   var date: LocalDay?
 
   @OptionGroup var textOptions: TextOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
@@ -33,12 +33,7 @@ struct AstronomyCommand: AsyncParsableCommand {
   }
 
   private static func zone(_ name: String) throws -> TimeZone {
-    guard let zone = TimeZone.named(name) else { throw ValidationError("A time zone has a name such as Europe/Paris.") }
+    guard let zone = TimeZone.named(name) else { throw ValidationError("Expected a time zone such as Europe/Paris.") }
     return zone
-  }
-
-  private static func day(_ text: String) throws -> LocalDay {
-    guard let day = LocalDay(text) else { throw ValidationError("A day is written yyyy-MM-dd.") }
-    return day
   }
 }

@@ -7,23 +7,26 @@ struct Forecast: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows the forecast of a spot, of a point, or of all spots.",
     discussion: """
-      The forecast comes from Open-Meteo (free for non-commercial use, CC BY 4.0) unless --provider says otherwise. What was fetched is kept \
+      The forecast comes from Open-Meteo (free for non-commercial use, CC BY 4.0) unless --provider names another. Fetched data are cached \
       by square kilometre and day: the conditions of the moment are fresh for ten minutes, hours and days for an hour, the sea for three \
       hours. The day is the spot's own, noon is noon there. Without a network the last known forecast is shown for up to two days, marked as \
       stale, with its age (exit code 4); if there is none, the exit code is 69.
 
-      With --all there is one line for each spot, in the order of their names, written when its forecast is stored; what failed is listed at \
-      the end. Ten spots or a thousand, at most four requests are made at a time, and Open-Meteo is asked for up to 25 spots in one. On a full \
-      disk forecasts are shown all the same; at the end it is said how many could not be stored, and why. What takes more than half a minute is \
-      announced; --dry-run says what it would take and asks nobody, --limit takes only the first spots.
+      With --all there is one line for each spot, in the order of their names, written when its forecast is stored; failures are listed at the \
+      end. At most four requests run at a time, each for up to 25 spots of Open-Meteo. If the disk is full, forecasts are shown without being \
+      stored, and the end says how many and why. An estimate of more than half a minute is announced; --dry-run only estimates, --limit takes \
+      only the first spots.
 
-      A host that asks for time is not asked again before that, in later runs neither, and a key that was refused not for fifteen minutes. What \
-      a server of --api did is kept apart: its data, and its failures.
+      A host that asks for time (Retry-After) gets no request before that time, in later runs either; a refused key is not used for fifteen \
+      minutes. After five failures in a row a service gets no request for half a minute. Data and failures of a server of --api are kept apart \
+      from those of other servers; with --policy cache-only and no --api the newest stored data of any server are shown.
 
-      Of Open-Meteo's limits by the minute, the hour and the day four fifths are used at most. That is counted in one run of the program: runs \
-      do not know of each other, so whoever starts many has to count them.
+      Warnings that cannot be refreshed are shown as last known, with their age, for as long as they hold.
 
-      WeatherKit is asked with a key of an Apple developer team: WEATHERKIT_KEY_FILE is the file AuthKey_….p8, which nobody else may be able \
+      At most four fifths of Open-Meteo's limits by the minute, the hour and the day are used. Each run of the program counts for itself: \
+      several runs together may exceed the limits.
+
+      WeatherKit needs a key of an Apple developer team: WEATHERKIT_KEY_FILE is the file AuthKey_….p8, which only its owner may be able \
       to read, WEATHERKIT_KEY_ID and WEATHERKIT_TEAM_ID are Apple's ten characters, WEATHERKIT_SERVICE_ID is the name of the service.
       """)
 
@@ -33,16 +36,17 @@ struct Forecast: AsyncParsableCommand {
   @Flag(help: "All spots.")
   var all = false
 
-  @Option(help: ArgumentHelp("With --all, only so many spots, the first by name.", valueName: "count"))
+  @Option(help: ArgumentHelp("With --all, only this number of spots, the first by name.", valueName: "count"))
   var limit: Int?
 
-  @Flag(help: "With --all, only say how many requests it would take, and about how long; asks nobody.")
+  @Flag(help: "With --all, only estimate the number of requests and the time; sends no request.")
   var dryRun = false
 
-  @Option(help: ArgumentHelp("The first day, in the spot's own zone. (default: today there)", valueName: "yyyy-MM-dd"), transform: Self.day)
+  @Option(
+    help: ArgumentHelp("The first day, in the spot's own zone. (default: today there)", valueName: "yyyy-MM-dd"), transform: dayArgument)
   var day: LocalDay?
 
-  @Option(help: ArgumentHelp("How many days, 1 to 16.", valueName: "count"))
+  @Option(help: ArgumentHelp("The number of days, 1 to 16.", valueName: "count"))
   var days = 1
 
   @Flag(help: "Every hour of the days.")
@@ -55,7 +59,9 @@ struct Forecast: AsyncParsableCommand {
   var astronomy = false
 
   @Option(
-    help: ArgumentHelp("The zone of a point LAT,LON. (default: that of the nearest spot within 25 km, else asked for)", valueName: "zone"))
+    help: ArgumentHelp(
+      "The zone of a point LAT,LON. (default: that of the nearest spot within 25 km, else that of the geocoding service)", valueName: "zone"
+    ))
   var zone: String?
 
   @Option(help: ArgumentHelp("The units that are shown: metric or imperial. JSON has metric ones.", valueName: "system"))
@@ -63,11 +69,11 @@ struct Forecast: AsyncParsableCommand {
 
   @OptionGroup var textOptions: TextOptions
   @OptionGroup var options: ProviderOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard all != (name != nil) else { throw ValidationError("Give a name, a point LAT,LON, or --all.") }
-    guard all || (limit == nil && !dryRun) else { throw ValidationError("--limit and --dry-run go with --all.") }
+    guard all || (limit == nil && !dryRun) else { throw ValidationError("--limit and --dry-run need --all.") }
     guard limit.map({ $0 > 0 }) ?? true else { throw ValidationError("--limit takes a number from 1.") }
     guard (1...16).contains(days) else { throw ValidationError("--days takes 1 to 16.") }
     guard zone.map({ TimeZone.named($0) != nil }) ?? true else { throw ValidationError("--zone takes a zone such as Europe/Paris.") }
@@ -107,19 +113,14 @@ struct Forecast: AsyncParsableCommand {
     }
     if report.stale { throw ExitCode(Outcome.stale.rawValue) }
   }
-
-  private static func day(_ text: String) throws -> LocalDay {
-    guard let day = LocalDay(text) else { throw ValidationError("A day is written yyyy-MM-dd.") }
-    return day
-  }
 }
 
 extension Failure {
-  /// Why there is nothing to show.
+  /// Makes the reason why there is nothing to show.
   ///
   /// - Parameter age: How old what is stored is.
   init(noForecast weather: SpotWeather, age: Duration? = nil) {
-    let stored = age.map { "the one that is stored is \(ageText(seconds: Int($0 / .seconds(1)))) old, too old to be shown" }
+    let stored = age.map { "the stored one is \(ageText(seconds: Int($0 / .seconds(1)))) old, too old to be shown" }
     switch weather.hourly {
     case .available: self.init(.noForecast, "the weather service has no forecast for \(weather.day)")
     case .noCoverage: self.init(.noForecast, "no forecast: the weather service has no data for this place")

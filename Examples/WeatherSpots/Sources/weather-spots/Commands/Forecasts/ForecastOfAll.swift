@@ -14,7 +14,7 @@ struct ForecastOfAll {
   let isDryRun: Bool
 
   /// The number of spots that are worked on at a time: as many as four calls hold; requests have a limit of their own.
-  static let width = 4 * GatheringProvider.placesPerCall
+  static let width = 4 * OpenMeteoProvider.placesPerRequest
   /// The number of spots that may be begun behind the first whose line is not written yet: so many lines wait for a slow one at most.
   static let window = 2 * width
 
@@ -31,9 +31,9 @@ struct ForecastOfAll {
       return
     }
     let estimate = await weather.estimate(
-      for: spots, on: day, policy: policy, placesPerCall: GatheringProvider.placesPerCall,
+      for: spots, on: day, policy: policy, placesPerCall: OpenMeteoProvider.placesPerRequest,
       perMinute: weather.provider.name == "open-meteo" ? ProviderLimits.openMeteoPerMinute : nil)
-    if isDryRun { return try json ? writeJSON(estimate) : writeText("\(estimate.words) Nobody was asked.\n") }
+    if isDryRun { return try json ? writeJSON(estimate) : writeText("\(estimate.words) No request was sent.\n") }
     if estimate.seconds >= 30 { note(estimate.words) }
     let width = min(30, spots.map(\.name.count).max() ?? 0)
     var bar = ProgressBar("Forecasts")

@@ -12,21 +12,21 @@ struct Watch: AsyncParsableCommand {
       a SQLite store: a JSON store has one user at a time.
       """)
 
-  @OptionGroup var filters: Filters
+  @OptionGroup var filters: FilterOptions
 
   @Option(help: "The order on a terminal: name, country, kind, or rating, which has the best first.")
   var sort = SpotOrder.name
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
       let file = try globals.file(creating: false)
       guard SpotStore.isShared(file) else {
-        throw Failure(.usage, "a JSON store has one user at a time, so nobody could change it meanwhile; watch a .sqlite store")
+        throw Failure(.usage, "`watch` needs a .sqlite store: a JSON store has one user at a time and cannot change meanwhile")
       }
       // Before the first line is written: whoever has read it may end the program.
-      let ending = Ending()
+      let ending = TerminationSignals()
       try await globals.withStore { storage in
         let isTerminal = isatty(STDOUT_FILENO) == 1 && !globals.json
         try await ending.run { try await isTerminal ? draw(storage) : follow(storage) }
@@ -34,7 +34,7 @@ struct Watch: AsyncParsableCommand {
     }
   }
 
-  /// The list, as often as it differs.
+  /// Draws the list each time it differs.
   private func draw(_ storage: SpotStore) async throws {
     let rows = max(Terminal.rows - 3, 1)
     for try await spots in storage.spots.results(of: .spots(filters.filter, by: sort).limit(rows)) {
@@ -46,14 +46,14 @@ struct Watch: AsyncParsableCommand {
     }
   }
 
-  /// One line for each change.
+  /// Writes one line for each change.
   private func follow(_ storage: SpotStore) async throws {
     let changes = storage.spots.changes()
     let count = try await storage.spots.count(.spots(filters.filter))
     if globals.json { try writeJSON(["watching": count]) } else { try writeText("Watching \(count) spots.\n") }
     for try await set in changes {
       for change in set.changes {
-        if let error = change.error { note("a stored spot cannot be read and is kept as it is: \(error)") }
+        if let error = change.error { note("a stored spot cannot be decoded and is kept unchanged: \(error)") }
         guard let news = News(change, filters.filter) else { continue }
         if globals.json { try writeJSON(news) } else { try writeText(news.text) }
       }

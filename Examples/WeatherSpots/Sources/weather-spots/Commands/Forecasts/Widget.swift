@@ -7,7 +7,7 @@ struct Widget: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows the forecast that another process has fetched, with its age.",
     discussion: """
-      As a widget does beside its app: it opens the store to read only, next to whoever writes it, asks nobody for newer data, waits for no \
+      As a widget does beside its app: it opens the store to read only, next to whoever writes it, sends no request, waits for no \
       lock, and changes nothing. Needs a SQLite store. If the forecast is older than it should be, the exit code is 4; if none is stored, 69.
       """)
 
@@ -15,17 +15,17 @@ struct Widget: AsyncParsableCommand {
   var name: String
 
   @Option(
-    help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
+    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
   var now: Date?
 
   @OptionGroup var textOptions: TextOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
       let file = try globals.file(creating: false)
       guard SpotStore.isShared(file) else {
-        throw Failure(.usage, "a JSON store has one user at a time; a widget reads beside another process in a .sqlite store")
+        throw Failure(.usage, "`widget` needs a .sqlite store: a JSON store has one user at a time")
       }
       let storage = try await SpotStore(readingBeside: file)
       do {

@@ -7,9 +7,9 @@ struct Icon: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Fetches the icon of the weather at a spot now, and keeps it.",
     discussion: """
-      Where icons come from has to be set once, and has {icon} in the place of the name: weather-spots config set icon-url \
+      The URL of icons has to be set once, with {icon} in place of the name: weather-spots config set icon-url \
       'https://example.org/icons/{icon}.png'. The names are those of the manual, such as rain or clear-night, by the WMO code of the weather and \
-      by whether the Sun is up. The weather is that of the moment, or else the nearest hour of the forecast, and is asked for and kept as \
+      by whether the Sun is up. The weather is that of the moment, or else the nearest hour of the forecast, and is fetched and cached as \
       `forecast` does. An icon that was fetched before comes from this machine, without a request; it is kept with the photos, under their limits. \
       If the weather is only the last known one, the exit code is 4; without weather or icon, 69.
       """)
@@ -18,14 +18,16 @@ struct Icon: AsyncParsableCommand {
   var name: String
 
   @Option(
-    help: ArgumentHelp("The zone of a point LAT,LON. (default: that of the nearest spot within 25 km, else asked for)", valueName: "zone"))
+    help: ArgumentHelp(
+      "The zone of a point LAT,LON. (default: that of the nearest spot within 25 km, else that of the geocoding service)", valueName: "zone"
+    ))
   var zone: String?
 
   @Option(help: ArgumentHelp("Also write the icon to a file.", valueName: "file"))
   var output: String?
 
   @OptionGroup var options: ProviderOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard zone.map({ TimeZone.named($0) != nil }) ?? true else { throw ValidationError("--zone takes a zone such as Europe/Paris.") }
@@ -49,12 +51,12 @@ struct Icon: AsyncParsableCommand {
   private static func template() throws -> IconTemplate {
     guard let setting = try Settings.load()[.iconURL], let template = IconTemplate(setting.value) else {
       throw Failure(
-        .usage, "where icons come from is not set: weather-spots config set icon-url 'https://example.org/icons/{icon}.png' does it")
+        .usage, "icon-url is not set; set it, such as: weather-spots config set icon-url 'https://example.org/icons/{icon}.png'")
     }
     return template
   }
 
-  /// The kind of weather of the moment, or else of the nearest hour.
+  /// Returns the kind of weather of the moment, or else of the nearest hour.
   private func weather(of spot: Spot, _ service: WeatherService) async throws -> Weather {
     let (current, hourly) = try await service.weather(for: spot, policy: options.fetchPolicy, including: .current, .hourly)
     if let cached = current.cached, let code = cached.value.conditions.code { return Weather(code, cached, current.problem) }
@@ -63,7 +65,7 @@ struct Icon: AsyncParsableCommand {
       .min { abs($0.instant.timeIntervalSince(now)) < abs($1.instant.timeIntervalSince(now)) }
     if let cached = hourly.cached, let code = nearest?.code { return Weather(code, cached, hourly.problem) }
     if let problem = hourly.problem ?? current.problem { throw Failure(lacking: "icon", problem, nothing: "no weather is stored") }
-    throw Failure(.noForecast, "no icon: \(service.provider.name) tells no WMO code of the weather here")
+    throw Failure(.noForecast, "no icon: \(service.provider.name) has no WMO weather code here")
   }
 
   private func image(_ url: URL) async throws -> LoadedImage {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Larder
+import LarderBlobs
 import WeatherSpotsKit
 
 struct Photo: AsyncParsableCommand {
@@ -15,16 +16,16 @@ struct Photo: AsyncParsableCommand {
   @Argument(help: "The name or the id of the spot.")
   var name: String
 
-  @Argument(help: "Where the photo is, with http or https.", transform: Self.url)
+  @Argument(help: "The URL of the photo, with http or https.", transform: Self.url)
   var url: URL
 
   @Option(help: ArgumentHelp("Also write the photo to a file.", valueName: "file"))
   var output: String?
 
-  @Option(help: ArgumentHelp("How long to wait for the photo.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The time limit of the download.", valueName: "seconds"))
   var timeout = 30.0
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
@@ -85,8 +86,8 @@ extension LoadedImage.Origin {
   }
 }
 
-extension Globals {
-  /// The directory of the images: beside the store.
+extension GlobalOptions {
+  /// Returns the directory of the images: beside the store.
   private func imageDirectory() throws -> URL {
     let file = try file(creating: false)
     return file.deletingLastPathComponent().appending(path: file.lastPathComponent + "-images", directoryHint: .isDirectory)

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Larder
+import LarderBlobs
 import WeatherSpotsKit
 
 struct Photos: AsyncParsableCommand {
@@ -13,10 +14,10 @@ struct Photos: AsyncParsableCommand {
 
   enum Action: String, CaseIterable, ExpressibleByArgument { case clear }
 
-  @Argument(help: ArgumentHelp("What to do instead of listing: clear.", valueName: "action"))
+  @Argument(help: ArgumentHelp("An action instead of listing: clear.", valueName: "action"))
   var action: Action?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {

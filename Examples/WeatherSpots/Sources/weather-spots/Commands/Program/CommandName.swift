@@ -4,7 +4,7 @@ import WeatherSpotsKit
 
 /// The names of commands, as they are typed.
 enum CommandName {
-  /// Returns what is wrong with the name of a command, with those that may have been meant; `nil` when it is one, or none was given.
+  /// Returns a message about an unknown command, with those of similar names; `nil` when it is known, or none was given.
   ///
   /// For arguments that the parser has refused, or taken for a request for help.
   static func mistake(in arguments: [String]) -> String? {
@@ -33,7 +33,7 @@ enum CommandName {
         let names = known.map { $0._commandName }
         let near = NearNames.names(near: word, in: names)
         let hint = near.isEmpty ? "" : "; did you mean \(near.map { "`weather-spots \(path)\($0)`" }.joined(separator: " or "))?"
-        return "there is no command \"\(path)\(word)\"\(hint)\n`weather-spots --help` lists all."
+        return "unknown command \"\(path)\(word)\"\(hint)\n`weather-spots --help` lists all."
       }
       (command, path) = (next, "\(path)\(word) ")
     }

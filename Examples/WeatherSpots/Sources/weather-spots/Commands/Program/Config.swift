@@ -4,11 +4,11 @@ import WeatherSpotsKit
 
 struct Config: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows and changes what is set for all commands.",
+    abstract: "Shows and changes the settings of all commands.",
     discussion: """
-      An option goes before the environment, the environment before the configuration file, and the file before what is built in. The file is \
-      weather-spots/config in $XDG_CONFIG_HOME or ~/.config, with lines such as `units = imperial`. One that is not understood ends every \
-      command with exit code 78, and file and line. The keys are \(Settings.Key.list). The last four are WeatherKit's, and only the path of \
+      An option overrides the environment, the environment overrides the configuration file, and the file overrides the default. The file is \
+      weather-spots/config in $XDG_CONFIG_HOME or ~/.config, with lines such as `units = imperial`. An invalid line ends every \
+      command with exit code 78, and is reported with file and line. The keys are \(Settings.Key.list). The last four are WeatherKit's, and only the path of \
       that key is kept here, never the key; open-meteo-key is that of a customer of Open-Meteo, and is never shown; it is sent only to \
       open-meteo.com and the hosts below it over https, and to this machine, whatever api says.
       """,
@@ -17,10 +17,10 @@ struct Config: AsyncParsableCommand {
 
 struct ConfigShow: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Shows every setting and where it comes from.",
+    commandName: "show", abstract: "Shows every setting and its source.",
     discussion: "The source is an option, a variable of the environment, a line of the configuration file, or \"default\".")
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
@@ -41,7 +41,7 @@ struct ConfigShow: AsyncParsableCommand {
 
   private struct Row: Encodable {
     let key: String
-    @OrNull var value: String?
+    @NullEncoded var value: String?
     let source: String
 
     init(_ key: Settings.Key, _ setting: Settings.Setting?) {
@@ -55,7 +55,7 @@ struct ConfigShow: AsyncParsableCommand {
       switch key {
       case .provider: ProviderOptions.ProviderName.openMeteo.rawValue
       case .units: UnitSystem.metric.rawValue
-      case .store: Globals.standardStore.path
+      case .store: GlobalOptions.standardStore.path
       case .timeout: "10"
       case .api, .openMeteoKey, .iconURL, .keyFile, .keyID, .teamID, .serviceID: nil
       }
@@ -65,23 +65,23 @@ struct ConfigShow: AsyncParsableCommand {
 
 struct ConfigSet: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "set", abstract: "Sets something in the configuration file.",
+    commandName: "set", abstract: "Sets a value in the configuration file.",
     discussion:
       "Other lines and comments stay as they are. Paths are kept as absolute ones. Example: weather-spots config set units imperial")
 
-  @Argument(help: "What: \(Settings.Key.list).", transform: settingKey)
+  @Argument(help: "The key: \(Settings.Key.list).", transform: settingKey)
   var key: Settings.Key
 
   @Argument(help: "The value.")
   var value: String
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
       let value = value.trimmingCharacters(in: .whitespaces)
       if let problem = key.problem(value) { throw Failure(.usage, problem) }
-      guard !value.contains(where: \.isNewline) else { throw Failure(.usage, "a value is one line") }
+      guard !value.contains(where: \.isNewline) else { throw Failure(.usage, "expected a value of one line") }
       let isPath = key == .store || key == .keyFile
       try ConfigFile.read().writing(key, isPath ? URL(filePath: value).absoluteURL.path : value)
     }
@@ -90,13 +90,13 @@ struct ConfigSet: AsyncParsableCommand {
 
 struct ConfigUnset: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "unset", abstract: "Takes something out of the configuration file.",
-    discussion: "Taking out what is not set there is no failure. The environment is not touched.")
+    commandName: "unset", abstract: "Removes a value from the configuration file.",
+    discussion: "Removing a key that is not set is no failure. The environment does not change.")
 
-  @Argument(help: "What: \(Settings.Key.list).", transform: settingKey)
+  @Argument(help: "The key: \(Settings.Key.list).", transform: settingKey)
   var key: Settings.Key
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures { try ConfigFile.read().writing(key, nil) }

@@ -5,10 +5,10 @@ struct Man: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Writes the manual page weather-spots(1).",
     discussion: """
-      It is made of the same words as the help of each command. Example: weather-spots man > weather-spots.1 && man ./weather-spots.1
+      It has the same text as the help of each command. Example: weather-spots man > weather-spots.1 && man ./weather-spots.1
       """)
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
@@ -80,7 +80,7 @@ struct ManualPage {
     return lines
   }
 
-  /// The paragraphs, and the lists that begin with a title in capital letters.
+  /// Returns the paragraphs, and the lists that begin with a title in capital letters.
   private static func split(_ text: String) -> (words: String, lists: [(String, [String])]) {
     var (words, lists): ([String], [(String, [String])]) = ([], [])
     for part in text.components(separatedBy: "\n\n") {
@@ -98,7 +98,7 @@ struct ManualPage {
     Array(text.components(separatedBy: "\n\n").map { [escaped($0)] }.joined(separator: [".PP"]))
   }
 
-  /// A sentence without its point, as NAME wants it.
+  /// Returns a sentence without its point, as NAME wants it.
   private static func sentence(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
 
   /// Text in which nothing is a request to the formatter.

@@ -2,9 +2,9 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-/// What can be set once for all commands: by an option, else by the environment, else by the configuration file, else as it comes.
+/// The settings of all commands: from an option, else the environment, else the configuration file, else built in.
 struct Settings {
-  /// What can be set.
+  /// The name of a setting.
   enum Key: String, CaseIterable {
     case provider
     case units
@@ -35,7 +35,7 @@ struct Settings {
       }
     }
 
-    /// Returns what is wrong with a value, if something is.
+    /// Returns a message about an invalid value; `nil` for a valid one.
     func problem(_ value: String) -> String? {
       switch self {
       case .provider:
@@ -96,7 +96,7 @@ struct Settings {
   /// The server that is asked instead of the provider's own.
   static var api: String? { value(.api) }
 
-  /// How long to wait for an answer, in seconds.
+  /// The time limit of a request, in seconds.
   static var timeout: Double { value(.timeout).flatMap(Double.init) ?? 10 }
 
   /// Reads the URL of a server.
@@ -138,9 +138,9 @@ struct ConfigFile {
       if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
       let parts = trimmed.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         .map { $0.trimmingCharacters(in: .whitespaces) }
-      guard parts.count == 2 else { throw failure("a line is `key = value`") }
+      guard parts.count == 2 else { throw failure("expected `key = value`") }
       guard let key = Settings.Key(rawValue: parts[0]) else {
-        throw failure("there is no such key; the keys are \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", "))")
+        throw failure("unknown key; the keys are \(Settings.Key.allCases.map(\.rawValue).joined(separator: ", "))")
       }
       if let earlier = lines[key] { throw failure("\(key.rawValue) is set in line \(earlier.line) already") }
       if let problem = key.problem(parts[1]) { throw failure(problem) }
@@ -176,12 +176,5 @@ struct ConfigFile {
     }
   }
 
-  private static var location: URL {
-    let configured = ProcessInfo.processInfo.environment["XDG_CONFIG_HOME"]
-    let directory =
-      if let configured, configured.hasPrefix("/") { URL(filePath: configured, directoryHint: .isDirectory) } else {
-        URL.homeDirectory.appending(path: ".config", directoryHint: .isDirectory)
-      }
-    return directory.appending(path: "weather-spots/config")
-  }
+  private static var location: URL { PlatformDirectory.configuration.url.appending(path: "weather-spots/config") }
 }

@@ -28,16 +28,16 @@ struct Add: AsyncParsableCommand {
   @Option(help: "A word such as coast or lake.")
   var kind = ""
 
-  @Option(help: "Where the entry comes from.")
+  @Option(help: "The source of the entry, with its licence.")
   var source = ""
 
-  @Option(help: ArgumentHelp("How good it is, 1 to 5; 0 for no opinion.", valueName: "stars"))
+  @Option(help: ArgumentHelp("The rating, 1 to 5; 0 for none.", valueName: "stars"))
   var rating = 0
 
-  @Option(help: "What is worth knowing of it; `search` finds its words.")
+  @Option(help: "Notes; `search` finds their words.")
   var notes = ""
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws { _ = try spot() }
 
@@ -51,7 +51,7 @@ struct Add: AsyncParsableCommand {
 
   private static func number(_ text: String) throws -> Double {
     guard let number = Double(text.trimmingCharacters(in: .whitespaces)), number.isFinite else {
-      throw ValidationError("Coordinates are numbers of degrees.")
+      throw ValidationError("Expected a number of degrees, such as -33.93.")
     }
     return number
   }
@@ -62,7 +62,7 @@ struct Add: AsyncParsableCommand {
         name: name, latitude: latitude, longitude: longitude, timezone: zone, country: country, kind: kind, source: source,
         rating: rating, notes: notes)
     } catch {
-      throw ValidationError("This spot cannot be: \(error).")
+      throw ValidationError("Invalid spot: \(error).")
     }
   }
 }

@@ -6,7 +6,7 @@ struct Export: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Writes all spots as CSV or GeoJSON.",
     discussion:
-      "The CSV imports again to equal spots. An output file is written beside its place first and then moved there, so that it is never half written."
+      "The CSV imports again to equal spots. An output file is written beside its place first and then moved there, so that it is never incomplete."
   )
 
   enum Format: String, CaseIterable, ExpressibleByArgument {
@@ -19,7 +19,7 @@ struct Export: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The file to write. (default: standard output)", valueName: "file"))
   var output: String?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {

@@ -8,14 +8,14 @@ struct Geocode: AsyncParsableCommand {
     abstract: "Finds places by the beginning of their name.",
     discussion: """
       Answers come from Open-Meteo's geocoding, whose data are GeoNames' (CC BY 4.0), and are kept for thirty days. Each line has what `add` \
-      wants: the name, degrees north and east, and the zone. A name that is nowhere is the exit code 2; if the service is out and nothing is \
+      wants: the name, degrees north and east, and the zone. If no place has the name, the exit code is 2; if the service does not answer and nothing is \
       stored, it is 69. With --add the first of them, the most likely one, becomes a spot; --country and more of the name choose another.
       """)
 
   @Argument(help: "The beginning of a name, at least two characters.")
   var name: String
 
-  @Option(help: ArgumentHelp("How many places at most, 1 to 100.", valueName: "number"))
+  @Option(help: ArgumentHelp("The greatest number of places, 1 to 100.", valueName: "number"))
   var count = 10
 
   @Option(help: ArgumentHelp("The language of the names, such as de.", valueName: "code"))
@@ -28,10 +28,10 @@ struct Geocode: AsyncParsableCommand {
   var add = false
 
   @OptionGroup var options: ProviderOptions
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
-    guard name.trimmingCharacters(in: .whitespaces).count >= 2 else { throw ValidationError("A name has at least two characters.") }
+    guard name.trimmingCharacters(in: .whitespaces).count >= 2 else { throw ValidationError("Expected a name of at least two characters.") }
     guard (1...100).contains(count) else { throw ValidationError("--count takes 1 to 100.") }
     guard language.wholeMatch(of: /[a-zA-Z]{2,3}/) != nil else { throw ValidationError("--language takes a code such as de.") }
     guard country.isEmpty || country.wholeMatch(of: /[a-zA-Z]{2}/) != nil else {
@@ -57,11 +57,11 @@ struct Geocode: AsyncParsableCommand {
         _ = try await storage.spots.save(spot)
         return (found, spot)
       }
-      if let error = found.refreshError { note("\(WeatherProblem(error)); these are the places found earlier") }
+      if let error = found.refreshError { note("\(WeatherProblem(error)); showing the places found earlier") }
       if let spot {
         if globals.json { try writeJSON(spot) } else { try writeText("Added \(spot.id).\n") }
         if found.value.count > 1 {
-          note("\(counted(found.value.count - 1, "other place")) may be meant too; without --add they are listed")
+          note("\(counted(found.value.count - 1, "other place")) match too; run without --add to list them")
         }
       } else if globals.json {
         try writeJSON(found.value.map(Row.init))
@@ -78,7 +78,7 @@ struct Geocode: AsyncParsableCommand {
       return try Spot(
         name: place.name.withoutControls, latitude: place.latitude, longitude: place.longitude, timezone: place.timezone,
         country: place.countryCode ?? "", source: "GeoNames:\(place.geonameID)")
-    } catch { throw Failure(.other, "the place that was found cannot be a spot: \(error)") }
+    } catch { throw Failure(.other, "the place found is not a valid spot: \(error)") }
   }
 
   /// A place, always with the same keys.
@@ -86,12 +86,12 @@ struct Geocode: AsyncParsableCommand {
     let name: String
     let latitude: Double
     let longitude: Double
-    @OrNull var elevationMeters: Double?
+    @NullEncoded var elevationMeters: Double?
     let timezone: String
-    @OrNull var country: String?
-    @OrNull var countryCode: String?
-    @OrNull var region: String?
-    @OrNull var population: Int?
+    @NullEncoded var country: String?
+    @NullEncoded var countryCode: String?
+    @NullEncoded var region: String?
+    @NullEncoded var population: Int?
     let geonameID: Int
 
     init(_ place: FoundPlace) {

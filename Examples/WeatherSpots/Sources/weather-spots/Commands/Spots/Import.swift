@@ -7,7 +7,7 @@ struct Import: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Imports spots from a CSV file.",
     discussion: """
-      The first row names the columns: name, latitude, longitude and timezone must be there; country, kind and source may be; others are \
+      The first row names the columns: name, latitude, longitude and timezone are required; country, kind, source, rating and notes are optional; others are \
       ignored. A spot of the same name and coordinates as a stored one replaces it.
 
       All or nothing: a bad row is reported as FILE:line:column: reason, and then nothing of the file is imported (exit code 65). The good \
@@ -20,10 +20,10 @@ struct Import: AsyncParsableCommand {
   @Flag(help: "Import the good rows and report the bad ones.")
   var skipInvalid = false
 
-  @Option(help: ArgumentHelp("Store the spots so many at a time, and say when each batch is durable.", valueName: "rows"))
+  @Option(help: ArgumentHelp("Store this number of spots at a time, and report when each batch is durable.", valueName: "rows"))
   var batch: Int?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard batch.map({ $0 > 0 }) ?? true else { throw ValidationError("--batch takes a number from 1.") }
@@ -74,7 +74,7 @@ struct Import: AsyncParsableCommand {
     } catch {
       throw Failure(
         .noInput,
-        "\(file) cannot be read: \((error as? CocoaError)?.code == .fileReadNoSuchFile ? "there is no such file" : "\(error.localizedDescription)")"
+        "\(file) cannot be read: \((error as? CocoaError)?.code == .fileReadNoSuchFile ? "no such file" : "\(error.localizedDescription)")"
       )
     }
     var bar = ProgressBar("Reading")

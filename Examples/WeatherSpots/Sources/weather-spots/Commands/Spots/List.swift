@@ -11,7 +11,7 @@ struct List: AsyncParsableCommand {
       Example: weather-spots list --country US --sort rating --limit 10
       """)
 
-  @OptionGroup var filters: Filters
+  @OptionGroup var filters: FilterOptions
 
   @Option(help: "The order: name, country, kind, or rating, which has the best first. (default: name)")
   var sort: SpotOrder?
@@ -20,18 +20,18 @@ struct List: AsyncParsableCommand {
     parsing: .unconditional, help: ArgumentHelp("List the nearest to this point first.", valueName: "lat,lon"), transform: point)
   var near: Coordinate?
 
-  @Option(help: ArgumentHelp("List at most so many.", valueName: "count"))
+  @Option(help: ArgumentHelp("The greatest number of spots to list.", valueName: "count"))
   var limit: Int?
 
-  @Option(help: ArgumentHelp("Go on behind the page that ended with this token; 20 spots unless --limit is given.", valueName: "token"))
+  @Option(help: ArgumentHelp("Continue after the page that ended with this token; 20 spots unless --limit is given.", valueName: "token"))
   var page: String?
 
-  @OptionGroup var explaining: Explaining
-  @OptionGroup var globals: Globals
+  @OptionGroup var explaining: ExplainOption
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard limit.map({ (1..<Int(Int32.max)).contains($0) }) ?? true else { throw ValidationError("--limit takes a number from 1.") }
-    guard near == nil || sort == nil else { throw ValidationError("--near has an order of its own: leave --sort out.") }
+    guard near == nil || sort == nil else { throw ValidationError("--near sorts by distance; remove --sort.") }
   }
 
   func run() async throws {
@@ -59,13 +59,13 @@ struct List: AsyncParsableCommand {
     do {
       return try await storage.spots.page(query, after: cursor, limit: limit)
     } catch RepositoryError.Code.unsupported where cursor != nil {
-      throw Failure(.usage, "this token belongs to a list in another order; begin again without --page")
+      throw Failure(.usage, "the page token belongs to a list in another order; start again without --page")
     } catch { throw error }
   }
 
   private static func cursor(_ token: String) throws -> PageCursor {
     guard let cursor = PageCursor(token: token) else {
-      throw Failure(.usage, "this is not a token that `list` gave; begin again without --page")
+      throw Failure(.usage, "expected a page token that `list` wrote; start again without --page")
     }
     return cursor
   }

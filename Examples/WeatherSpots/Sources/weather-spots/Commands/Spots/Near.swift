@@ -10,15 +10,15 @@ struct Near: AsyncParsableCommand {
   @Argument(help: ArgumentHelp("The point, in degrees north and east.", valueName: "lat,lon"), transform: point)
   var place: Coordinate
 
-  @Option(help: ArgumentHelp("Only spots at most so far away.", valueName: "km"))
+  @Option(help: ArgumentHelp("Only spots within this distance.", valueName: "km"))
   var within: Double?
 
-  @Option(help: ArgumentHelp("List at most so many.", valueName: "count"))
+  @Option(help: ArgumentHelp("The greatest number of spots to list.", valueName: "count"))
   var limit = 10
 
-  @OptionGroup var filters: Filters
-  @OptionGroup var explaining: Explaining
-  @OptionGroup var globals: Globals
+  @OptionGroup var filters: FilterOptions
+  @OptionGroup var explaining: ExplainOption
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard limit > 0 else { throw ValidationError("--limit takes a number from 1.") }

@@ -10,7 +10,7 @@ struct Remove: AsyncParsableCommand {
   @Argument(help: "The name or the id.")
   var name: String
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {

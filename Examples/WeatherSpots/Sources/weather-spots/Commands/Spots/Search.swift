@@ -13,12 +13,12 @@ struct Search: AsyncParsableCommand {
   @Argument(help: "The words.")
   var words: [String]
 
-  @Option(help: ArgumentHelp("List at most so many.", valueName: "count"))
+  @Option(help: ArgumentHelp("The greatest number of spots to list.", valueName: "count"))
   var limit = 20
 
-  @OptionGroup var filters: Filters
-  @OptionGroup var explaining: Explaining
-  @OptionGroup var globals: Globals
+  @OptionGroup var filters: FilterOptions
+  @OptionGroup var explaining: ExplainOption
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     guard limit > 0 else { throw ValidationError("--limit takes a number from 1.") }

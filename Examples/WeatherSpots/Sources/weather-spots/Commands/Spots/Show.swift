@@ -13,7 +13,7 @@ struct Show: AsyncParsableCommand {
   @Argument(help: "The name or the id.")
   var name: String
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {

@@ -5,26 +5,26 @@ import WeatherSpotsKit
 
 struct Cache: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Shows and empties what is kept of what was fetched.",
+    abstract: "Shows and clears the caches of fetched data.",
     discussion: """
-      Forecasts and the rest are kept in the store beside the spots, by kind. Clearing them loses nothing but time: they are fetched again.
+      Forecasts and other fetched data are cached in the store beside the spots, by kind. Cleared data are fetched again.
       """,
     subcommands: [CacheStatus.self, CacheClear.self, CacheStats.self], defaultSubcommand: CacheStatus.self)
 }
 
 struct CacheStatus: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "status", abstract: "Shows how much is kept of each kind, and how old it is.",
+    commandName: "status", abstract: "Shows the number and age of the cached entries of each kind.",
     discussion: """
-      Fresh is as good as asking; stale is shown with its age when there is nothing newer; expired is not shown any more, and kept until \
-      room is wanted. Bytes are those of the values as JSON.
+      Fresh entries answer without a request; stale ones are shown with their age when there is nothing newer; expired ones are kept until \
+      space is needed. Bytes are those of the values as JSON.
       """)
 
   @Option(
-    help: ArgumentHelp("Take this instant for the present one.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
+    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
   var now: Date?
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {
@@ -43,8 +43,8 @@ struct CacheStatus: AsyncParsableCommand {
     let absent: Int
     let unreadable: Int
     let bytes: Int
-    @OrNull var newestAgeSeconds: Int?
-    @OrNull var oldestAgeSeconds: Int?
+    @NullEncoded var newestAgeSeconds: Int?
+    @NullEncoded var oldestAgeSeconds: Int?
 
     init(_ kind: CacheOverview.Kind, _ now: Date) {
       self.kind = kind.name
@@ -76,13 +76,13 @@ struct CacheStatus: AsyncParsableCommand {
 
 struct CacheClear: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "clear", abstract: "Removes what was fetched, all or some kinds of it.",
-    discussion: "Spots, warnings that wait to be told, and the statistics stay. Without a network there is then no forecast to show.")
+    commandName: "clear", abstract: "Removes cached data, of all or some kinds.",
+    discussion: "Spots, queued notices and the statistics stay. Without a network there is then no forecast to show.")
 
   @Option(help: ArgumentHelp("Only this kind, or several: \(CacheOverview.names.joined(separator: ", ")).", valueName: "kind"))
   var kind: [String] = []
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
     for kind in kind where !CacheOverview.names.contains(kind) {
@@ -101,40 +101,55 @@ struct CacheClear: AsyncParsableCommand {
 
 struct CacheStats: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "stats", abstract: "Shows what the caches have done in all runs.",
+    commandName: "stats", abstract: "Shows the statistics of the caches over all runs.",
     discussion: """
-      Every `forecast`, `icon` and `geocode` adds what its caches have counted to the store when it ends, by day (UTC) and kind; ninety days are \
+      Every `forecast`, `icon` and `geocode` adds its cache statistics to the store when it ends, by day (UTC) and kind; ninety days are \
       kept. A run that was killed is not counted, nor is `widget`, which writes nothing; `alerts` and the images do not use these caches.
       """)
 
   @Option(help: ArgumentHelp("Only the last days, today included.", valueName: "count"))
   var days: Int?
 
-  @Flag(help: "Forget all counts.")
+  @Flag(help: "Reset the statistics.")
   var reset = false
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
-    guard days.map({ (1...CacheBook.days).contains($0) }) ?? true else { throw ValidationError("--days takes 1 to \(CacheBook.days).") }
+    guard days.map({ (1...CacheHistory.days).contains($0) }) ?? true else {
+      throw ValidationError("--days takes 1 to \(CacheHistory.days).")
+    }
   }
 
   func run() async throws {
     try await reportingFailures {
       let counts = try await globals.withStore { storage in
-        let book = try await CacheBook(storage)
-        if reset { try await book.clear() }
+        let history = try await CacheHistory(storage)
+        if reset { try await history.clear() }
         let today = LocalDay(containing: Date(), in: .gmt)
-        return try await book.counts(since: days.map { today.advanced(by: 1 - $0) })
+        return try await history.counts(since: days.map { today.advanced(by: 1 - $0) })
       }
-      if globals.json { try writeJSON(counts) } else { try writeTable(Self.text(counts)) }
+      if globals.json { try writeJSON(counts.mapValues(Row.init)) } else { try writeTable(Self.text(counts)) }
     }
   }
 
-  private static func text(_ counts: [String: CacheCounts]) -> String {
-    guard !counts.isEmpty else { return "Nothing was counted yet.\n" }
+  /// The statistics of one kind, always with the same keys.
+  private struct Row: Encodable {
+    let hits, misses, staleServes, negativeHits, fetches, fetchErrors, storageErrors: Int
+    let evictions: [String: Int]
+
+    init(_ statistics: CacheStatistics) {
+      (hits, misses, staleServes) = (statistics.hits, statistics.misses, statistics.staleServes)
+      (negativeHits, fetches) = (statistics.negativeHits, statistics.fetches)
+      (fetchErrors, storageErrors) = (statistics.fetchErrors, statistics.storageErrors)
+      evictions = Dictionary(statistics.evictions.filter { $0.value > 0 }.map { ($0.key.rawValue, $0.value) }) { first, _ in first }
+    }
+  }
+
+  private static func text(_ counts: [String: CacheStatistics]) -> String {
+    guard !counts.isEmpty else { return "No statistics yet.\n" }
     var text = table(["kind", "hits", "misses", "stale", "fetches", "errors", "evicted"])
-    var causes: [String: Int] = [:]
+    var causes: [CacheStatistics.EvictionCause: Int] = [:]
     for name in CacheOverview.names {
       guard let count = counts[name] else { continue }
       let numbers = [
@@ -145,11 +160,11 @@ struct CacheStats: AsyncParsableCommand {
       causes.merge(count.evictions) { $0 + $1 }
     }
     guard !causes.isEmpty else { return text }
-    return text + "Evicted by cause: \(causes.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", "))\n"
+    return text + "Evicted by cause: \(causes.map { "\($0.key.rawValue) \($0.value)" }.sorted().joined(separator: ", "))\n"
   }
 }
 
-/// A line of a table: a name, and columns to the right.
+/// Returns a line of a table: a name, and columns to the right.
 private func table(_ columns: [String]) -> String {
   columns.enumerated().map { index, text in
     let room = String(repeating: " ", count: max(0, (index == 0 ? 12 : 9) - text.count))

@@ -8,15 +8,15 @@ struct Migrate: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Rewrites the spots of an older version of this program.",
     discussion: """
-      Nothing needs it: older spots are read as they are, and a spot that is changed is stored as the new version. After it, versions of \
-      this program that are older refuse the store. A copy of the store is made beside it first. A spot that cannot be rewritten stays as \
-      it was and is reported (exit code 76); the others go on. Interrupted, it goes on where it was when it is run again.
+      This is optional: older spots are readable, and a changed spot is stored as the new version. Afterwards, versions of \
+      this program that are older refuse the store. First a copy of the store is made beside it. A spot that cannot be rewritten stays as \
+      it was and is reported (exit code 76); the others go on. After an interruption, the next run continues.
       """)
 
-  @Flag(help: "Try it on every spot in memory, report, and change nothing.")
+  @Flag(help: "Migrate every spot in memory, report, and change nothing.")
   var dryRun = false
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures { try await dryRun ? tryOut() : migrate() }

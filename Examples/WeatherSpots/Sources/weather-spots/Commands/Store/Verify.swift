@@ -7,7 +7,7 @@ struct Verify: AsyncParsableCommand {
     abstract: "Reads the whole store back and checks every record.",
     discussion: "Changes nothing. The exit code is 0 for a sound store and 76 otherwise.")
 
-  @OptionGroup var globals: Globals
+  @OptionGroup var globals: GlobalOptions
 
   func run() async throws {
     try await reportingFailures {

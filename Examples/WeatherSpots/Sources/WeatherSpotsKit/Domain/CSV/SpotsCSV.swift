@@ -1,0 +1,108 @@
+/// The contents of a file of spots: the spots, and the invalid rows.
+public struct SpotsCSV: Sendable {
+  /// The spots of the good rows, in the order of the file.
+  public var spots: [Spot] = []
+  /// The bad rows, in the order of the file.
+  public var problems: [RowProblem] = []
+
+  /// The number of rows below the header.
+  public var rowCount: Int { spots.count + problems.count }
+
+  /// Reads a file with a header row; columns may stand in any order, and unknown ones are ignored.
+  ///
+  /// - Parameter progress: Called now and then with the part that is done, 0 to 1.
+  public init(_ bytes: [UInt8], progress: (Double) -> Void = { _ in }) {
+    var reader = CSVReader(bytes)
+    guard let columns = header(&reader) else { return }
+    var zones = ZoneNames()
+    while let row = reader.next() {
+      do throws(RowProblem) {
+        spots.append(try Self.spot(try row.get(), of: reader, columns, &zones))
+      } catch {
+        problems.append(error)
+      }
+      if rowCount.isMultiple(of: 4096) { progress(Double(reader.position) / Double(max(reader.byteCount, 1))) }
+    }
+    progress(1)
+  }
+
+  private mutating func header(_ reader: inout CSVReader) -> Columns? {
+    guard let first = reader.next() else {
+      problems.append(RowProblem(line: 1, column: 1, reason: "the file is empty; its first row must name the columns"))
+      return nil
+    }
+    do throws(RowProblem) {
+      let record = try first.get()
+      let columns = Columns(record.fields)
+      for field in SpotField.allCases where field.isRequired && columns.indices[field] == nil {
+        throw reader.problem(in: record, field: 0, "the first row does not name the column \(field.rawValue)")
+      }
+      return columns
+    } catch {
+      problems.append(error)
+      return nil
+    }
+  }
+
+  private static func spot(
+    _ record: CSVReader.Record, of reader: CSVReader, _ columns: Columns, _ zones: inout ZoneNames
+  ) throws(RowProblem) -> Spot {
+    guard record.fields.count == columns.count else {
+      let index = min(record.fields.count, columns.count)
+      throw reader.problem(in: record, field: index, "\(record.fields.count) fields where the first row has \(columns.count)")
+    }
+    func value(_ field: SpotField) -> String { columns.indices[field].map { record.fields[$0] } ?? "" }
+    func number(_ field: SpotField) throws(SpotProblem) -> Double {
+      guard let number = Double(value(field)), number.isFinite else { throw SpotProblem(field, "\(field.rawValue) is not a number") }
+      return number
+    }
+    func rating() throws(SpotProblem) -> Int {
+      let text = value(.rating)
+      if text.isEmpty { return 0 }
+      guard let number = Int(text) else { throw SpotProblem(.rating, "rating is not a whole number") }
+      return number
+    }
+    do throws(SpotProblem) {
+      return try Spot(
+        name: value(.name), latitude: try number(.latitude), longitude: try number(.longitude), timezone: value(.timezone),
+        country: value(.country), kind: value(.kind), source: value(.source), rating: try rating(), notes: value(.notes),
+        zones: &zones)
+    } catch {
+      throw reader.problem(in: record, field: columns.indices[error.field] ?? 0, error.description)
+    }
+  }
+
+  private struct Columns {
+    let indices: [SpotField: Int]
+    let count: Int
+
+    init(_ names: [String]) {
+      var indices: [SpotField: Int] = [:]
+      for (index, name) in names.enumerated() {
+        if let field = SpotField(rawValue: name.lowercased()), indices[field] == nil { indices[field] = index }
+      }
+      self.indices = indices
+      count = names.count
+    }
+  }
+}
+
+extension Spot {
+  /// Returns the spots as a CSV file that ``SpotsCSV`` reads back to equal values.
+  public static func csv(_ spots: [Spot]) -> String {
+    var text = SpotField.allCases.map(\.rawValue).joined(separator: ",") + "\n"
+    for spot in spots.sorted(by: listedBefore) {
+      let values = [
+        spot.name, String(spot.latitude), String(spot.longitude), spot.timezone, spot.country, spot.kind, spot.source,
+        spot.rating == 0 ? "" : String(spot.rating), spot.notes,
+      ]
+      text += values.map(quotedWhereNeeded).joined(separator: ",") + "\n"
+    }
+    return text
+  }
+
+  private static func quotedWhereNeeded(_ value: String) -> String {
+    let isPlain = value.utf8.allSatisfy { $0 != Byte.quote && $0 != Byte.comma && $0 != Byte.newline && $0 != Byte.carriageReturn }
+    return isPlain ? value : "\"" + value.replacing("\"", with: "\"\"") + "\""
+  }
+}

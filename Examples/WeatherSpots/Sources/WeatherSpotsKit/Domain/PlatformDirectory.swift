@@ -1,0 +1,33 @@
+public import Foundation
+
+/// The directories that the platform has for the files of a program: those of the XDG Base Directory Specification on Linux.
+public enum PlatformDirectory: Sendable {
+  /// Files of the user: `$XDG_DATA_HOME` or `~/.local/share`; Application Support on Apple platforms.
+  case data
+  /// Settings: `$XDG_CONFIG_HOME` or `~/.config`, on every platform.
+  case configuration
+  /// Files that can be fetched again: `$XDG_CACHE_HOME` or `~/.cache`; Caches on Apple platforms.
+  case cache
+
+  /// The directory, which may not exist yet.
+  public var url: URL {
+    switch self {
+    case .configuration: return Self.xdg("XDG_CONFIG_HOME", else: ".config")
+    #if canImport(Darwin)
+      case .data: return .applicationSupportDirectory
+      case .cache: return .cachesDirectory
+    #else
+      case .data: return Self.xdg("XDG_DATA_HOME", else: ".local/share")
+      case .cache: return Self.xdg("XDG_CACHE_HOME", else: ".cache")
+    #endif
+    }
+  }
+
+  /// Returns the directory that a variable names, if it is an absolute path, as the specification wants; else one in the home directory.
+  private static func xdg(_ variable: String, else path: String) -> URL {
+    guard let named = ProcessInfo.processInfo.environment[variable], named.hasPrefix("/") else {
+      return URL.homeDirectory.appending(path: path, directoryHint: .isDirectory)
+    }
+    return URL(filePath: named, directoryHint: .isDirectory)
+  }
+}

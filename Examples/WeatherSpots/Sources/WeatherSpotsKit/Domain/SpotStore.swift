@@ -1,0 +1,60 @@
+public import Foundation
+public import Larder
+import LarderSQLite
+
+/// Everything that weather-spots keeps, in one file: the spots, and what ``WeatherService`` and ``Geocoding`` fetch for them.
+public struct SpotStore: Sendable {
+  /// The file's store, for transactions over both and for verifying.
+  public let store: Store
+  /// The spots by id.
+  public let spots: LocalRepository<Spot>
+
+  /// Opens a store, or creates it; the name says which kind it is.
+  ///
+  /// A SQLite store is opened `.shared`, so that a command can work while another one runs; a JSON file has one user at a time.
+  /// - Parameters:
+  ///   - file: A name that ends in `.json` or `.sqlite`.
+  ///   - migration: When spots of an older version are rewritten. They are read in any case; a command that lives for some milliseconds
+  ///     had better not begin with it, so it is `.manual`, and `weather-spots migrate` does it.
+  /// - Throws: What opening throws; `.locked` when another program keeps the store to itself for more than ten seconds; `.unsupported` for
+  ///   another name.
+  public init(file: URL, migration: StoreOptions.Migration = .init(mode: .manual)) async throws(RepositoryError) {
+    let access: StoreOptions.Access = Self.isShared(file) ? .shared : .exclusive
+    try await self.init(
+      backend: Self.backend(file),
+      options: StoreOptions(access: access, pollInterval: .milliseconds(100), lockTimeout: .seconds(10), migration: migration))
+  }
+
+  /// Opens a SQLite store to read what other processes write, and never to write or to wait.
+  ///
+  /// - Throws: What opening throws; `.locked` when another program keeps the store to itself.
+  public init(readingBeside file: URL) async throws(RepositoryError) {
+    try await self.init(
+      backend: Self.backend(file),
+      options: StoreOptions(access: .readOnly, pollInterval: nil, lockTimeout: .zero, migration: .init(mode: .manual)))
+  }
+
+  /// Opens the store that a backend keeps.
+  public init(
+    backend: any StorageBackend, options: StoreOptions = .init(migration: .init(mode: .manual))
+  ) async throws(RepositoryError) {
+    store = try await Store.open(backend, options: options)
+    spots = try await store.repository(Spot.schema)
+  }
+
+  /// Tries on every stored spot what migrating would do, and changes nothing.
+  public static func dryRun(file: URL) async throws(RepositoryError) -> DryRunReport {
+    try await Store.dryRun(backend(file), schema: Spot.schema)
+  }
+
+  /// Returns whether several processes can have the store of this name open at a time.
+  public static func isShared(_ file: URL) -> Bool { file.pathExtension == "sqlite" }
+
+  private static func backend(_ file: URL) throws(RepositoryError) -> any StorageBackend {
+    switch file.pathExtension {
+    case "json": JSONFileBackend(file: file)
+    case "sqlite": SQLiteBackend(file: file)
+    default: throw RepositoryError(.unsupported, "the name of a store ends in .json or .sqlite", file: file.path)
+    }
+  }
+}

@@ -1,0 +1,37 @@
+public import Foundation
+
+extension Spot {
+  /// Returns the spots as a GeoJSON FeatureCollection (RFC 7946), one feature a line.
+  public static func geoJSON(_ spots: [Spot]) throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    var data = Data("{\"type\":\"FeatureCollection\",\"features\":[".utf8)
+    for (index, spot) in spots.sorted(by: listedBefore).enumerated() {
+      data.append(contentsOf: (index == 0 ? "\n" : ",\n").utf8)
+      data.append(try encoder.encode(Feature(spot)))
+    }
+    data.append(contentsOf: "\n]}\n".utf8)
+    return data
+  }
+
+  private struct Feature: Encodable {
+    let type = "Feature"
+    let id: String
+    let geometry: Point
+    let properties: [String: String]
+
+    init(_ spot: Spot) {
+      id = spot.id
+      geometry = Point(coordinates: [spot.longitude, spot.latitude])
+      properties = [
+        "name": spot.name, "timezone": spot.timezone, "country": spot.country, "kind": spot.kind, "source": spot.source,
+        "rating": spot.rating == 0 ? "" : String(spot.rating), "notes": spot.notes,
+      ]
+    }
+  }
+
+  private struct Point: Encodable {
+    let type = "Point"
+    let coordinates: [Double]
+  }
+}

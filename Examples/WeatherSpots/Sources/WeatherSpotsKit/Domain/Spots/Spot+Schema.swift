@@ -1,0 +1,26 @@
+public import Larder
+
+extension Spot {
+  /// The schema of spots: each query that a command runs has an index here, see ``SpotFilter`` and the queries.
+  ///
+  /// None of them is unique. The id, which is the key, holds the name and the place already, and names are shared by many places.
+  public static let schema = RepositorySchema<Spot>(
+    "spots", version: 2,
+    indexes: [
+      .geo(\.latitude, \.longitude),
+      .fullText(\.name, \.notes, \.kind),
+      .ordered(\.name),
+      .ordered(\.country, \.name),
+      .ordered(\.kind, \.name),
+      .ordered(.descending(\.rating), .ascending(\.name)),
+    ],
+    migrations: [fromVersion1])
+
+  /// Version 1 had no rating and no notes, and kept countries and kinds as they were typed, so that "fr" and "FR" were two.
+  private static let fromVersion1 = Migration(from: 1) { object in
+    object["country"] = .string(normalizedCountry(object["country"]?.stringValue ?? ""))
+    object["kind"] = .string(normalizedKind(object["kind"]?.stringValue ?? ""))
+    object["rating"] = 0
+    object["notes"] = ""
+  }
+}

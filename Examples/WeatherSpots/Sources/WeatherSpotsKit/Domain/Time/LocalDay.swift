@@ -1,0 +1,104 @@
+// Time/ holds the two rules that decide which hour is shown: a day belongs to the spot's own zone, and noon is an instant.
+
+public import Foundation
+
+/// A calendar day without a zone, written yyyy-MM-dd.
+///
+/// Made of Gregorian calendar components, never of a formatter: on a device with a Buddhist calendar a formatter would say 2569.
+public struct LocalDay: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+  private let year: Int
+  private let month: Int
+  private let day: Int
+
+  /// Makes the day that an instant falls on in a zone.
+  public init(containing instant: Date, in zone: TimeZone) {
+    let parts = Calendar.gregorian(in: zone).dateComponents([.year, .month, .day], from: instant)
+    year = parts.year ?? 1
+    month = parts.month ?? 1
+    day = parts.day ?? 1
+  }
+
+  /// Reads yyyy-MM-dd; `nil` for anything else and for days that do not exist.
+  public init?(_ text: String) {
+    let bytes = Array(text.utf8)
+    guard bytes.count == 10, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
+      let year = Int(digits: bytes[0..<4]), let month = Int(digits: bytes[5..<7]), let day = Int(digits: bytes[8..<10])
+    else { return nil }
+    let parts = DateComponents(calendar: .gregorian(in: .gmt), year: year, month: month, day: day)
+    guard year >= 1, parts.isValidDate else { return nil }
+    self.year = year
+    self.month = month
+    self.day = day
+  }
+
+  /// From the day's first instant in a zone to the next day's; 23, 24 or 25 hours, and not always from midnight.
+  public func interval(in zone: TimeZone) -> DateInterval {
+    let calendar = Calendar.gregorian(in: zone)
+    // Noon exists in every zone on every day; midnight does not.
+    return calendar.dateInterval(of: .day, for: noon(in: zone)) ?? DateInterval(start: noon(in: zone) - 43200, duration: 86400)
+  }
+
+  /// Returns the instant at which the clocks of a zone show 12:00 on this day.
+  public func noon(in zone: TimeZone) -> Date {
+    Calendar.gregorian(in: zone).date(from: DateComponents(year: year, month: month, day: day, hour: 12)) ?? .distantPast
+  }
+
+  /// Returns the day some days later, or earlier when negative.
+  public func advanced(by days: Int) -> LocalDay {
+    LocalDay(containing: noon(in: .gmt) + Double(days) * 86400, in: .gmt)
+  }
+
+  /// Returns how many days later another day is; negative for an earlier one.
+  public func days(until other: LocalDay) -> Int {
+    Int((other.noon(in: .gmt).timeIntervalSince(noon(in: .gmt)) / 86400).rounded())
+  }
+
+  /// The day as yyyy-MM-dd.
+  public var description: String { "\(year.padded(4))-\(month.padded(2))-\(day.padded(2))" }
+
+  /// Returns whether a day is earlier.
+  public static func < (left: LocalDay, right: LocalDay) -> Bool {
+    (left.year, left.month, left.day) < (right.year, right.month, right.day)
+  }
+
+  /// Reads yyyy-MM-dd.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    guard let day = LocalDay(try container.decode(String.self)) else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a day yyyy-MM-dd")
+    }
+    self = day
+  }
+
+  /// Writes yyyy-MM-dd.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(description)
+  }
+}
+
+extension Calendar {
+  /// Returns the Gregorian calendar in a zone, whatever this device uses.
+  static func gregorian(in zone: TimeZone) -> Calendar {
+    var calendar = Calendar(identifier: .gregorian)
+    calendar.timeZone = zone
+    calendar.locale = Locale(identifier: "en_US_POSIX")
+    return calendar
+  }
+}
+
+extension Int {
+  init?(digits: ArraySlice<UInt8>) {
+    var value = 0
+    for byte in digits {
+      guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) else { return nil }
+      value = value * 10 + Int(byte - UInt8(ascii: "0"))
+    }
+    self = value
+  }
+
+  func padded(_ width: Int) -> String {
+    let text = String(self)
+    return String(repeating: "0", count: Swift.max(0, width - text.count)) + text
+  }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import Larder
+
+extension ForecastReport.Hour {
+  init(_ hour: WeatherHour, _ zone: TimeZone) {
+    instant = hour.instant.formatted(.iso8601)
+    day = LocalDay(containing: hour.instant, in: zone).description
+    time = TimeLabel.clock(hour.instant, in: zone)
+    temperatureC = hour.temperatureCelsius
+    apparentC = hour.apparentCelsius
+    precipitationMm = hour.precipitationMillimeters
+    precipitationPercent = hour.precipitationPercent
+    humidityPercent = hour.humidityPercent
+    cloudPercent = hour.cloudPercent
+    pressureHpa = hour.pressureHectopascals
+    uvIndex = hour.uvIndex
+    weather = hour.words
+    weatherCode = hour.code?.rawValue
+    windKmh = hour.windKilometersPerHour
+    gustKmh = hour.gustKilometersPerHour
+    windFromDegrees = hour.windDegrees
+    waveM = hour.sea?.waveMeters
+    waveFromDegrees = hour.sea?.waveDegrees
+    wavePeriodS = hour.sea?.wavePeriodSeconds
+    swellM = hour.sea?.swellMeters
+    swellFromDegrees = hour.sea?.swellDegrees
+    swellPeriodS = hour.sea?.swellPeriodSeconds
+    surfaceC = hour.sea?.surfaceCelsius
+  }
+}
+
+extension ForecastReport.Now {
+  init(_ reading: WeatherReading<CurrentWeather>, _ zone: TimeZone) {
+    let words = reading.words
+    state = words.state
+    reason = words.reason
+    hour = reading.value.map { ForecastReport.Hour($0.conditions, zone) }
+    ageSeconds = reading.ageSeconds
+    stale = reading.isStale
+  }
+}
+
+extension ForecastReport.Sea {
+  init(_ reading: WeatherReading<MarineForecast>, _ hour: SeaHour?) {
+    let words = reading.words
+    state = words.state
+    reason = words.reason
+    waveM = hour?.waveMeters
+    waveFromDegrees = hour?.waveDegrees
+    wavePeriodS = hour?.wavePeriodSeconds
+    surfaceC = hour?.surfaceCelsius
+    ageSeconds = reading.ageSeconds
+    stale = reading.isStale
+  }
+}
+
+extension ForecastReport.Alerts {
+  init(_ reading: WeatherReading<WeatherAlerts>, _ known: LastKnownAlerts?) {
+    alerts = (reading.value?.alerts ?? []).map(AlertReport.init)
+    let words = reading.words
+    state = words.state
+    reason = words.reason
+    lastKnownAlerts = known?.alerts.map(AlertReport.init)
+    lastKnownAgeSeconds = known?.ageSeconds
+  }
+}
+
+extension ForecastReport.Day {
+  /// Makes a day of the provider's own days; what these lack is taken from the hours that are in the day.
+  init(_ weather: SpotWeather, _ day: LocalDay, _ hours: [WeatherHour]) {
+    let row = weather.daily.value?.days.first { $0.day == day }
+    let summary = DaySummary(hours, of: day, in: weather.spot.zone)
+    let interval = day.interval(in: weather.spot.zone)
+    let ofDay = hours.filter { interval.start <= $0.instant && $0.instant < interval.end }
+    let waves = ofDay.compactMap { $0.sea?.waveMeters }
+    self.day = day.description
+    temperatureMinC = row?.lowestCelsius ?? summary?.temperatureCelsius?.lowerBound
+    temperatureMaxC = row?.highestCelsius ?? summary?.temperatureCelsius?.upperBound
+    precipitationMm = row?.precipitationMillimeters ?? summary?.precipitationMillimeters?.rounded(decimals: 2)
+    precipitationPercent = row?.precipitationPercent
+    // Never less than one of its hours.
+    windMaxKmh = (ofDay.compactMap(\.windKilometersPerHour) + [row?.windKilometersPerHour].compactMap { $0 }).max()
+    gustMaxKmh = row?.gustKilometersPerHour
+    uvIndexMax = row?.uvIndex
+    waveMaxM = waves.max()
+    self.weather = row?.words ?? summary?.noon.words
+    weatherCode = row.map { $0.code?.rawValue } ?? summary?.noon.code?.rawValue
+  }
+}
+
+extension WeatherReading {
+  /// The state in one word or two, and why where that is worth saying.
+  var words: (state: String, reason: String?) {
+    switch self {
+    case .available(let cached): ("available", cached.refreshError.map { WeatherProblem($0).description })
+    case .noCoverage: ("no coverage", nil)
+    case .unsupported: ("unsupported", nil)
+    case .unavailable(let problem): ("unavailable", problem.description)
+    }
+  }
+
+  var ageSeconds: Int? { cached.map { Int(($0.age / .seconds(1)).rounded()) } }
+
+  var isStale: Bool? { cached.map { $0.state != .fresh || $0.refreshError != nil } }
+}

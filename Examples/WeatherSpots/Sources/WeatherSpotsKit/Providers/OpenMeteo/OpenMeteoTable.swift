@@ -1,0 +1,85 @@
+public import Foundation
+
+/// A section of an answer: columns of equal length over instants.
+public struct OpenMeteoTable: Sendable {
+  /// The instant of each row.
+  public let instants: [Date]
+  private let columns: [String: [Double?]]
+  private let units: [String: String]
+
+  /// Reads a section; one that is missing has no rows.
+  init(_ section: [String: Column]?, _ units: [String: String]?, offset: Int, isDaily: Bool) throws(ProviderError) {
+    var columns: [String: [Double?]] = [:]
+    for (name, column) in section ?? [:] where name != "time" { columns[name] = column.numbers }
+    instants = try Self.instants(section?["time"], unit: units?["time"], offset: offset, isDaily: isDaily)
+    let count = instants.count
+    guard columns.values.allSatisfy({ $0.count == count }) else { throw .malformed("columns of different lengths") }
+    self.columns = columns
+    self.units = units ?? [:]
+  }
+
+  private static func instants(_ time: Column?, unit: String?, offset: Int, isDaily: Bool) throws(ProviderError) -> [Date] {
+    guard let time else { return [] }
+    var instants: [Date] = []
+    if unit == "unixtime", let numbers = time.numbers {
+      // These are instants: a day's number is that of its local midnight.
+      for number in numbers {
+        guard let number else { throw .malformed("a time is missing") }
+        instants.append(Date(timeIntervalSince1970: number))
+      }
+      return instants
+    }
+    guard let labels = time.texts else { throw .malformed("a time is not yyyy-MM-ddTHH:mm") }
+    for label in labels {
+      guard let label, let instant = TimeLabel.instant(isDaily ? "\(label)T00:00" : label, offset: offset) else {
+        throw .malformed(isDaily ? "a day is not yyyy-MM-dd" : "a time is not yyyy-MM-ddTHH:mm")
+      }
+      instants.append(instant)
+    }
+    return instants
+  }
+
+  /// Returns the values of a variable, `nil` where there are none.
+  ///
+  /// - Throws: ``ProviderError/unexpectedUnit(column:unit:)`` rather than showing knots as kilometres per hour.
+  public func column(_ name: String, unit: String) throws(ProviderError) -> [Double?] {
+    let none = [Double?](repeating: nil, count: instants.count)
+    guard let values = columns[name], values.contains(where: { $0 != nil }) else { return none }
+    let found = units[name] ?? "no unit"
+    guard found != "undefined" else { return none }
+    guard found == unit else { throw .unexpectedUnit(column: name, unit: found) }
+    return values.map { $0?.withoutNegativeZero }
+  }
+
+  /// A column as it is written: numbers or texts, or a single one of them in the section of the moment.
+  enum Column: Decodable {
+    case numbers([Double?])
+    case texts([String?])
+    /// Something else, which nobody asked for.
+    case other
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if container.decodeNil() {
+        self = .numbers([nil])
+      } else if let numbers = Self.read([Double?].self, container) {
+        self = .numbers(numbers)
+      } else if let number = Self.read(Double.self, container) {
+        self = .numbers([number])
+      } else if let texts = Self.read([String?].self, container) {
+        self = .texts(texts)
+      } else if let text = Self.read(String.self, container) {
+        self = .texts([text])
+      } else {
+        self = .other
+      }
+    }
+
+    private static func read<Value: Decodable>(_ type: Value.Type, _ container: any SingleValueDecodingContainer) -> Value? {
+      do { return try container.decode(type) } catch { return nil }
+    }
+
+    var numbers: [Double?]? { if case .numbers(let values) = self { values } else { nil } }
+    var texts: [String?]? { if case .texts(let values) = self { values } else { nil } }
+  }
+}

@@ -1,0 +1,132 @@
+import Foundation
+
+extension WeatherKitResponse {
+  /// Returns the asked data sets; one that is asked for and not there is not offered at this place.
+  func answer(to asked: Set<WeatherDataset>, in zone: TimeZone, _ provenance: Provenance) -> ProviderAnswer {
+    var answer = ProviderAnswer()
+    if asked.contains(.current) {
+      answer.current = part(currentWeather, \.metadata) { CurrentWeather(conditions: $0.conditions, provenance: provenance) }
+    }
+    if asked.contains(.hourly) {
+      answer.hourly = part(forecastHourly, \.metadata) {
+        HourlyForecast(hours: Self.hours($0.hours), provenance: provenance)
+      }
+    }
+    if asked.contains(.daily) {
+      answer.daily = part(forecastDaily, \.metadata) {
+        DailyForecast(days: $0.days.compactMap { $0.day(in: zone) }.sorted { $0.day < $1.day }, provenance: provenance)
+      }
+    }
+    if asked.contains(.alerts) {
+      answer.alerts = part(weatherAlerts, \.metadata) {
+        WeatherAlerts(alerts: $0.alerts.map(\.alert), provenance: provenance)
+      }
+    }
+    return answer
+  }
+
+  private func part<Wire, Value>(
+    _ dataSet: DataSet<Wire>, _ metadata: (Wire) -> Metadata, _ make: (Wire) -> Value
+  ) -> ProviderAnswer.Part<Value> {
+    let wire: Wire
+    switch dataSet {
+    case .here(let value): wire = value
+    case .missing: return .failure(.unsupported)
+    case .unreadable(let what): return .failure(.malformed(what))
+    }
+    let metadata = metadata(wire)
+    // "m" is for metric, and the only one documented.
+    guard metadata.units ?? "m" == "m" else { return .failure(.unexpectedUnit(column: "units", unit: metadata.units ?? "")) }
+    return .data(make(wire), until: metadata.expireTime)
+  }
+
+  /// Returns the rows, each with the precipitation of the hour before it; WeatherKit gives that of the hour that follows, so it moves
+  /// on by one row.
+  private static func hours(_ wire: [Hour]) -> [WeatherHour] {
+    let amounts = Dictionary(wire.map { ($0.forecastStart + 3600, $0.precipitationAmount) }, uniquingKeysWith: { first, _ in first })
+    return wire.map { hour in
+      var row = hour.conditions
+      row.precipitationMillimeters = amounts[hour.forecastStart].flatMap { $0 }
+      return row
+    }.sorted { $0.instant < $1.instant }
+  }
+}
+
+extension WeatherKitResponse.Current {
+  fileprivate var conditions: WeatherHour {
+    var row = WeatherHour(instant: asOf)
+    row.condition = conditionCode.map(conditionWords)
+    row.temperatureCelsius = temperature
+    row.apparentCelsius = temperatureApparent
+    row.humidityPercent = humidity.map(percent)
+    row.cloudPercent = cloudCover.map(percent)
+    row.pressureHectopascals = pressure
+    row.windKilometersPerHour = windSpeed
+    row.gustKilometersPerHour = windGust
+    row.windDegrees = windDirection
+    row.uvIndex = uvIndex
+    return row
+  }
+}
+
+extension WeatherKitResponse.Hour {
+  fileprivate var conditions: WeatherHour {
+    var row = WeatherHour(instant: forecastStart)
+    row.condition = conditionCode.map(conditionWords)
+    row.temperatureCelsius = temperature
+    row.apparentCelsius = temperatureApparent
+    row.precipitationPercent = precipitationChance.map(percent)
+    row.humidityPercent = humidity.map(percent)
+    row.cloudPercent = cloudCover.map(percent)
+    row.pressureHectopascals = pressure
+    row.windKilometersPerHour = windSpeed
+    row.gustKilometersPerHour = windGust
+    row.windDegrees = windDirection
+    row.uvIndex = uvIndex
+    return row
+  }
+}
+
+extension WeatherKitResponse.Day {
+  fileprivate func day(in zone: TimeZone) -> WeatherDay? {
+    guard let day = WeatherDay.day(from: forecastStart, in: zone) else { return nil }
+    var row = WeatherDay(day)
+    row.condition = conditionCode.map(conditionWords)
+    row.lowestCelsius = temperatureMin
+    row.highestCelsius = temperatureMax
+    row.precipitationMillimeters = precipitationAmount
+    row.precipitationPercent = precipitationChance.map(percent)
+    // Not the wind of its daytime, which is a mean: without a maximum that of the hours is shown.
+    row.windKilometersPerHour = windSpeedMax
+    row.gustKilometersPerHour = windGustSpeedMax
+    row.windDegrees = daytimeForecast?.windDirection
+    row.uvIndex = maxUvIndex
+    return row
+  }
+}
+
+extension WeatherKitResponse.Alert {
+  fileprivate var alert: WeatherAlert {
+    WeatherAlert(
+      id: id, summary: shown(description), areaName: areaName.map(shown), source: shown(source ?? "unknown"),
+      severity: shown(severity ?? "unknown"), urgency: urgency.map(shown), certainty: certainty.map(shown), issued: issuedTime,
+      effective: effectiveTime, expires: expireTime, onset: eventOnsetTime, end: eventEndTime,
+      details: detailsUrl.flatMap(URL.init(string:)))
+  }
+}
+
+/// Returns a part of one as a percentage, without the digits that the multiplication adds.
+private func percent(_ part: Double) -> Double { (part * 100).rounded(decimals: 6) }
+
+/// Text of a service without what could move a terminal's cursor.
+private func shown(_ text: String) -> String { String(text.map { $0.isNewline ? " " : $0 }.filter { $0 >= " " && $0 != "\u{7F}" }) }
+
+/// Returns the words of a code such as MostlyClear; new ones are readable too.
+private func conditionWords(_ code: String) -> String {
+  var words = ""
+  for character in shown(code) {
+    if character.isUppercase, !words.isEmpty { words += " " }
+    words += words.isEmpty ? String(character) : character.lowercased()
+  }
+  return words
+}

@@ -1,0 +1,27 @@
+import ArgumentParser
+import Foundation
+import WeatherSpotsKit
+
+// The values of options and arguments that several commands read.
+
+/// Reads a point, such as 48.39,-4.49.
+func point(_ text: String) throws -> Coordinate {
+  let parts = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0.trimmingPrefix(while: \.isWhitespace)) }
+  guard parts.count == 2, let latitude = parts[0], let longitude = parts[1],
+    let point = Coordinate(latitude: latitude, longitude: longitude)
+  else { throw ValidationError("Expected a point LAT,LON in degrees, such as 48.39,-4.49.") }
+  return point
+}
+
+/// Reads a day, such as 2026-11-21.
+func dayArgument(_ text: String) throws -> LocalDay {
+  guard let day = LocalDay(text) else { throw ValidationError("Expected a day yyyy-MM-dd, such as 2026-11-21.") }
+  return day
+}
+
+/// Reads an instant, such as 2026-11-21T09:30:00Z.
+func instantArgument(_ text: String) throws -> Date {
+  do { return try Date(text, strategy: .iso8601) } catch {
+    throw ValidationError("Expected an instant yyyy-MM-ddTHH:mm:ssZ, such as 2026-11-21T09:30:00Z.")
+  }
+}

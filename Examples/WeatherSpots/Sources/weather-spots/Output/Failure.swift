@@ -1,0 +1,83 @@
+import ArgumentParser
+import Larder
+import WeatherSpotsKit
+
+/// The documented ends of the program; the numbers are those of sysexits.h where one fits.
+enum Outcome: Int32 {
+  case other = 1
+  case notFound = 2
+  case ambiguous = 3
+  case stale = 4
+  case diskFull = 28
+  case usage = 64
+  case badRows = 65
+  case noInput = 66
+  case noForecast = 69
+  case noOutput = 73
+  case storeInputOutput = 74
+  case storeLocked = 75
+  case storeRefused = 76
+  case noPermission = 77
+  case configuration = 78
+}
+
+/// A failure in words for a person, and the exit code for a script.
+struct Failure: Error {
+  let outcome: Outcome
+  let message: String
+
+  init(_ outcome: Outcome, _ message: String) {
+    self.outcome = outcome
+    self.message = message
+  }
+
+  init(_ error: any Error) {
+    switch error {
+    case let failure as Failure: self = failure
+    case let error as RepositoryError: self.init(error)
+    case ProviderError.misconfigured(let what): self.init(.usage, what)
+    case let error as ProviderError: self.init(.noForecast, "no forecast: \(error), and none is stored")
+    case ImageError.invalidURL: self.init(.usage, "\(ImageError.invalidURL)")
+    case let error as ImageError: self.init(.noForecast, "no photo: \(error)")
+    default: self.init(.other, String(describing: error))
+    }
+  }
+
+  /// Makes the failure of a request that has no answer and nothing stored to show instead.
+  init(lacking what: String, _ problem: WeatherProblem, nothing: String) {
+    let reason = problem == .notStored ? "\(nothing), and --policy cache-only sends no request" : "\(problem), and \(nothing)"
+    self.init(.noForecast, "no \(what): \(reason)")
+  }
+
+  private init(_ error: RepositoryError) {
+    let place = error.file.map { $0 + (error.offset.map { " at byte \($0)" } ?? "") } ?? "the store"
+    let why = error.message.isEmpty ? "" : ": \(error.message)"
+    switch error.code {
+    case .locked, .alreadyOpen: self.init(.storeLocked, "the store is in use by another process")
+    case .corrupted: self.init(.storeRefused, "\(place) is damaged and was left as it is\(why)")
+    case .newerSchema: self.init(.storeRefused, "\(place) was written by a newer version and was left as it is\(why)")
+    case .notOurStore: self.init(.storeRefused, "\(place) is not a store of this program and was left as it is\(why)")
+    case .unsupported where error.file != nil:
+      self.init(.storeRefused, "\(place) cannot be opened as a store and was left as it is\(why)")
+    case .dataMissing: self.init(.storeRefused, "a part of the store is missing; the rest was left as it is: \(place)\(why)")
+    case .protectedDataUnavailable: self.init(.noPermission, "\(place) may not be opened\(why)")
+    case .full: self.init(.diskFull, "the disk is full; nothing was changed: \(place)")
+    case .outcomeUnknown, .poisoned:
+      self.init(.storeInputOutput, "the last change may or may not be stored; check it: \(place)\(why)")
+    case .inputOutput: self.init(.storeInputOutput, "\(place) cannot be read or written\(why)")
+    default: self.init(.other, "\(place): \(error.code)\(why)")
+    }
+  }
+}
+
+/// Runs a command; a failure is written to standard error on one line and becomes the exit code.
+func reportingFailures(_ body: () async throws -> Void) async throws {
+  do {
+    _ = try Settings.load()
+    try await body()
+  } catch let code as ExitCode { throw code } catch {
+    let failure = Failure(error)
+    note(failure.message)
+    throw ExitCode(failure.outcome.rawValue)
+  }
+}
