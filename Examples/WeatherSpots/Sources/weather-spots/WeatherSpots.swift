@@ -1,5 +1,5 @@
-// The command: one file per subcommand, each a few lines over WeatherSpotsKit. What all of them share is in GlobalOptions, ExitCodes and
-// Output.
+// The command: one file per subcommand in Commands/, each a few lines over WeatherSpotsKit. Options/ has the options that they share,
+// Output/ writes text, JSON and failures.
 
 import ArgumentParser
 import Foundation

@@ -53,8 +53,8 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
 
   /// Whether a request for several places that failed so may succeed without one of them.
   ///
-  /// A provider by itself repeats a request that was refused, place by place. A limit of requests is no reason for more of them, and neither
-  /// is a service that asks for time.
+  /// A provider by itself repeats a request that was refused, place by place. A limit of requests is no reason for more of them, and
+  /// neither is a service that asks for time.
   public var mayConcernOneKey: Bool {
     switch self {
     case .network(.cancelled), .rateLimited, .serviceFailed(_, .some), .notAsked: false

@@ -3,8 +3,8 @@ import Larder
 
 /// One service of a provider, as a source that fetches several places in one request.
 ///
-/// The key is the request for one place, the value the answer for it. Larder gathers the keys that wait into requests, retries each by itself,
-/// and divides a request that failed because of one place.
+/// The key is the request for one place, the value the answer for it. Larder gathers the keys that wait into requests, retries each by
+/// itself, and divides a request that failed because of one place.
 struct ServiceSource: BatchRemoteSource {
   let provider: any ForecastProvider
   /// The number of places of one request.
