@@ -235,13 +235,4 @@ struct PendingState {
     state.commit = commit
     return state
   }
-
-  /// The indexes of a collection over the staged records; those that are needed and not there are made for this call.
-  func builtIndexes<Item>(_ needed: [Int], of repository: LocalRepository<Item>) -> IndexSet<Item>? {
-    guard var indexes = collections[repository.collection].indexes as? IndexSet<Item> else { return nil }
-    let missing = needed.filter { !indexes.isBuilt($0) }
-    // Not kept: the batch may fail, and a build that is under way elsewhere must find its log.
-    for index in missing { indexes.build(index, from: collections[repository.collection].records) }
-    return indexes
-  }
 }

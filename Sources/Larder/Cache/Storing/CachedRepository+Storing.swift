@@ -88,7 +88,7 @@ extension CachedRepository {
       }
       if hadUnsaved { wakeReaders(of: entry.key) }
       return commit.entry
-    } catch where error.code == .cancelled {
+    } catch  where error.code == .cancelled {
       return notStored
     } catch {
       return holdUnsaved(notStored, uptime, error, token, replaced)
@@ -104,7 +104,7 @@ extension CachedRepository {
       try await remove(key)
       state.withLock { $0.statistics.evictions[.bytes, default: 0] += 1 }
     } catch {
-
+      let error = repositoryError(error)
       if error.code != .cancelled { state.withLock { $0.note(error) } }
     }
   }
