@@ -44,7 +44,7 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
     try Task.checkCancellation()
     let ticket = FetchTicket.current
     let waiter = OneShot<GatheredAnswer<Value>>()
-    let id = queue.withLock { $0.enter(FetchRequest(key: key, validator: validator), ticket?.group, waiter) }
+    let id = queue.withLock { $0.enter(FetchRequest(key: key, validator: validator), ticket?.heldBy, waiter) }
     ticket?.arrive(at: self)
     startRequests()
     let answer = await withTaskCancellationHandler {

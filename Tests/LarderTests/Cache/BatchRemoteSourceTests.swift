@@ -257,7 +257,9 @@ struct BatchRemoteSourceTests {
     let server = BatchServer()
     let cache = try await cache(
       server.limited(by: HostLimits()).mapped(key: { $0 }, value: { $0 }).limited(by: HostLimits(concurrency: ConcurrencyLimit(1))))
-    #expect(try values(await cache.values(for: keys(20))).count == 20)
+    let group = FetchGroup(3)
+    let calls = keys(3).map { key in Task { try await group.run { try await cache.value(for: key).value } } }
+    for (key, call) in zip(keys(3), calls) { #expect(try await call.value == key.count) }
   }
 
   // MARK: Leaving

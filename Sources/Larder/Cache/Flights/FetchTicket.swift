@@ -62,6 +62,9 @@ final class FetchTicket: Sendable {
 
   init(_ group: FetchGroupMembers? = nil) { self.group = group }
 
+  /// The group that the key must wait for; `nil` after the place was given up, since nothing would tell of the group's end.
+  var heldBy: FetchGroupMembers? { state.withLock { $0.isUsed } ? nil : group }
+
   /// Gives the place up because the key is there.
   func arrive(at gatherer: any FetchGathering) {
     if use() { group?.remove(gatherer) }
