@@ -3,7 +3,7 @@ import Larder
 import LarderTesting
 import Testing
 
-@Suite("Crashes of a JSON store", .timeLimit(.minutes(Torture.isOn ? 60 : 4)))
+@Suite("Crashes of a JSON store", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
 struct JSONFileCrashTests {
   private static let workloads: [CrashWorkload] =
     [
