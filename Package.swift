@@ -20,11 +20,11 @@ let package = Package(
   ],
   traits: [
     // A trait, because only what a trait guards is neither resolved nor fetched by apps that do not use it.
-    .trait(name: "Blobs", description: "swift-crypto for LarderBlobs where the system has no SHA-256, such as on Linux")
+    .trait(name: "SwiftCrypto", description: "LarderBlobs hashes with swift-crypto where the system has no CryptoKit, such as on Linux")
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-    // For LarderBlobs alone, and only with the trait `Blobs`. See Docs/Design/0005-sha-256.md.
+    // For LarderBlobs alone, and only with the trait `SwiftCrypto`. See Docs/Design/0005-sha-256.md.
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
   ],
   targets: [
@@ -47,7 +47,7 @@ let package = Package(
       name: "LarderBlobs",
       dependencies: [
         "Larder", .product(name: "DequeModule", package: "swift-collections"),
-        .product(name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux], traits: ["Blobs"])),
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux], traits: ["SwiftCrypto"])),
       ],
       swiftSettings: settings
     ),

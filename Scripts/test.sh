@@ -87,7 +87,7 @@ smoke() { # PACKAGE PRODUCT
     "$binaries/$2"
 }
 
-step "the library's tests" build_and_test . --traits Blobs
+step "the library's tests" build_and_test . --traits SwiftCrypto
 step "the public API against Docs/API" Scripts/api.sh
 step "the guides' snippets and their tests" build_and_test Docs
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots

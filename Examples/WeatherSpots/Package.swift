@@ -19,7 +19,7 @@ let package = Package(
     .executable(name: "weather-spots-server", targets: ["weather-spots-server"]),
   ],
   dependencies: [
-    .package(name: "larder", path: "../..", traits: ["Blobs"]),
+    .package(name: "larder", path: "../..", traits: ["SwiftCrypto"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
