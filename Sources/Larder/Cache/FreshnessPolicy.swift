@@ -9,6 +9,24 @@
 /// Both windows begin when the value was fetched. Inside the first it is *fresh*: served without asking the source. After it, inside the
 /// second, it is *stale*: served when the source cannot be reached, or while it is asked. After the second it is *expired* and not served.
 /// A policy is applied when a value is stored: another policy at the next start does not change what is stored already.
+///
+/// ## Cost
+///
+/// The ends of both windows are stored with each value, so that its state costs two comparisons of times. Windows free no space:
+/// expired values are removed when an ``EvictionPolicy`` wants room.
+///
+/// ## Topics
+///
+/// ### Making a policy
+/// - ``init(fresh:usable:negative:jitter:)``
+///
+/// ### Windows of a value
+/// - ``fresh``
+/// - ``usable``
+/// - ``jitter``
+///
+/// ### Absence
+/// - ``negative``
 public struct FreshnessPolicy: Hashable, Sendable {
   /// The time for which a value is fresh.
   public let fresh: Duration
