@@ -65,7 +65,7 @@ final class ChangeHub: Sendable {
   ///
   /// On the executor only.
   func note(_ foreign: ForeignCommits, _ collections: [String: Int]) {
-    // Where tombstones are missing, nobody can tell any more what went away since.
+    // Where tombstones are missing, the deletions since then are not known.
     guard foreign.addresses == nil else { return deletionLog.withLock { $0.forget(upTo: foreign.commit) } }
     let tombstones = foreign.records.filter { $0.value == nil }.sorted { $0.revision < $1.revision }
     deletionLog.withLock { log in
