@@ -120,7 +120,7 @@ public protocol StorageBackend: Sendable {
   /// Gives up a commit that was begun: nothing was written, and others may commit.
   func cancelCommit()
 
-  /// Tells what others committed since a revision, as of one moment; `nil` when they committed nothing.
+  /// Returns what others committed since a revision, as of one moment; `nil` when they committed nothing.
   ///
   /// Called at intervals for a store that is open `.shared` or `.readOnly`, so it must be cheap when there is nothing new.
   /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing`, `.locked`, `.closed` or `.poisoned`; the store keeps what it has.

@@ -3,7 +3,7 @@
 /// ```swift
 /// FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48))                       // a forecast: hourly, and shown offline for two days
 /// FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))                     // a warning: never shown when it is old
-/// FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30), negative: .hours(1)) // "there is none" is believed for an hour
+/// FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30), negative: .hours(1)) // "there is none" holds for an hour
 /// ```
 ///
 /// Both windows begin when the value was fetched. Inside the first it is *fresh*: served without asking the source. After it, inside the
@@ -34,7 +34,7 @@ public struct FreshnessPolicy: Hashable, Sendable {
   ///
   /// Equal to ``fresh``, nothing stale is ever served.
   public let usable: Duration
-  /// The time for which "there is none" is believed, unless the source says; a minute by default.
+  /// The time for which the answer "there is none" holds, unless the source gives one; a minute by default.
   public let negative: Duration
   /// By which part of itself ``fresh`` is shortened at most, at random for each value, so that values fetched together do not expire
   /// together: 0.1 by default, from 0 to 1.
