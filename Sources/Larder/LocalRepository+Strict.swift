@@ -1,5 +1,5 @@
-// Disfavored, so that references without arguments, such as `let read = repository.loadAll`, mean the calls without `strict:`, which are those of
-// the protocol.
+// Disfavored, so that references without arguments, such as `let read = repository.loadAll`, mean the calls without `strict:`, which are
+// those of the protocol.
 extension LocalRepository {
   /// Returns all records, in the order of their keys' bytes; with `strict`, only if all of them decode.
   ///

@@ -52,8 +52,8 @@ extension Repository {
   public func count() async throws(RepositoryError) -> Int { try await count(Query()) }
 }
 
-// These are `@concurrent`, because Swift 6.3.1 does not return to the caller's actor when a function that stays on it forwards an error of one
-// that does not.
+// These are `@concurrent`, because Swift 6.3.1 does not return to the caller's actor when a function that stays on it forwards an error
+// of one that does not.
 extension LocalRepository: Repository {
   /// Inserts the record, or replaces the one with its id.
   @concurrent @discardableResult public nonisolated func save(_ item: Item) async throws(RepositoryError) -> Revision {

@@ -9,21 +9,22 @@ extension Store {
   /// ```
   ///
   /// The copy has every record of every collection as its stored bytes, those that do not decode or are over a limit included; with the
-  /// revisions, the schema versions, and the tombstones that are still known. So a compare-and-set with a revision from before goes through,
-  /// and ``LocalRepository/changes(since:)`` resumes, in the copy as in this store. It is a store of its own, with another ``OpenReport/storeID``.
+  /// revisions, the schema versions, and the tombstones that are still known. So a compare-and-set with a revision from before goes
+  /// through, and ``LocalRepository/changes(since:)`` resumes, in the copy as in this store. It is a store of its own, with another
+  /// ``OpenReport/storeID``.
   ///
   /// All or nothing: the records are one commit of the target, which is read back and compared before this returns. If it throws, or the
   /// process ends before, the target holds nothing or everything, and the call can be repeated when it holds nothing.
   ///
   /// The copy is of one commit, and its target is closed when this returns. This store stays as it is, and may be used meanwhile.
   ///
-  /// Cost: reads the whole store, while its writes wait and its reads do not; then writes and reads the copy, beside both. All records are in
-  /// memory once more meanwhile.
+  /// Cost: reads the whole store, while its writes wait and its reads do not; then writes and reads the copy, beside both. All records
+  /// are in memory once more meanwhile.
   /// - Parameter target: A backend that is not open, for a file that does not exist yet or for an empty store.
   /// - Returns: What reading the copy back has found, without problems.
   /// - Throws: `.alreadyExists` for a target that holds something, which is left as it was; `.tooLarge` when the target cannot hold
-  ///   everything in one commit (2 GiB for a JSON file); `.unsupported` for a store whose backend cannot be read again; `.full` and what else
-  ///   opening and writing the target throw; `.inputOutput`, `.corrupted`, `.poisoned` and `.closed` of this store.
+  ///   everything in one commit (2 GiB for a JSON file); `.unsupported` for a store whose backend cannot be read again; `.full` and what
+  ///   else opening and writing the target throw; `.inputOutput`, `.corrupted`, `.poisoned` and `.closed` of this store.
   @discardableResult
   public func copy(to target: any StorageBackend) async throws(RepositoryError) -> VerifyReport {
     let contents = try await core.maintain { (backend) throws(RepositoryError) in try StoreContents(of: backend) }
@@ -50,8 +51,8 @@ struct StoreContents: Sendable {
     recordCount = records.count { $0.value != nil }
     tombstoneCount = records.count - recordCount
     guard report.tombstoneHorizon > .zero, let some = found.first else { return }
-    // The seam has no call that sets the horizon. But a target that may keep as many tombstones as there are forgets this one, which is older
-    // than all of them, at its checkpoint, and remembers its revision as the horizon.
+    // The seam has no call that sets the horizon. But a target that may keep as many tombstones as there are forgets this one, which is
+    // older than all of them, at its checkpoint, and remembers its revision as the horizon.
     let key = RecordKey("larder-horizon-\(UUID().uuidString)")
     records.append(
       StoredRecord(

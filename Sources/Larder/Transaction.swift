@@ -124,7 +124,7 @@ public struct Transaction: ~Copyable {
   ) throws(RepositoryError) -> TypedQueryRun<Item> {
     try check(repository)
     let state = pending.collections[repository.collection]
-    // Kept by nobody: the batch may fail, and a build that is under way elsewhere must find its log.
+    // Not kept: the batch may fail, and a build that is under way elsewhere must find its log.
     return try TypedQueryRun(query, repository.coder, state.building(state.indexes.missing(for: query.shape)))
   }
 

@@ -9,7 +9,8 @@ public struct BlobReport: Sendable {
   public var index: OpenReport
   /// The error for which the index was begun anew, if it could not be used: all blobs are gone then.
   ///
-  /// What was left of the old index is kept beside the new one, under a name that ends in `-damaged`.
+  /// An index file that was damaged is kept as `blob-index.json-damaged`, and its journal as `blob-index.json-damaged-journal`. An index
+  /// with an entry that does not decode is emptied where it is, and no copy of it is made.
   public var damage: RepositoryError?
   /// Files of blobs that the index did not know, because a crash came before it did, and that were removed.
   public var orphans: [String] = []

@@ -29,8 +29,8 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
   private var count: Int { ProcessInfo.processInfo.environment["LARDER_RECORDS"].flatMap(Int.init) ?? Torture.count(2_500, full: 5_000) }
   private var seed: UInt64 { ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max) }
 
-  /// Kills the process at random moments of a rewrite, until it has been killed often enough; a store that it completes meanwhile is put back
-  /// to where it was before.
+  /// Kills the process at random moments of a rewrite, until it has been killed often enough; a store that it completes meanwhile is put
+  /// back to where it was before.
   @Test(arguments: DiskBackend.allCases) func alwaysCompletesLaterWithEveryRecordMigratedOnce(_ kind: DiskBackend) async throws {
     let (seed, count, kills) = (seed, count, kills)
     print("LARDER_SEED=\(seed) (the kills' moments do not replay exactly)")

@@ -275,7 +275,8 @@ struct BlobCrashTests {
 
   // MARK: Faults after which the program goes on
 
-  /// Each operation of the second save fails once, the program saves again and again, and then the power goes: what was acknowledged is there.
+  /// Each operation of the second save fails once, the program saves again and again, and then the power goes: what was acknowledged is
+  /// there.
   @Test(arguments: [RepositoryError.Code.full, .inputOutput])
   func afterAnyFaultWhatIsAcknowledgedNextSurvivesACrash(code: RepositoryError.Code) async throws {
     for removes in [false, true] {

@@ -14,8 +14,8 @@ struct Entry: Codable, Identifiable, Sendable {
 }
 
 @main struct LedgerWriter {
-  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP` or `LedgerWriter hold FILE [ACCESS]`; or counts in one that is shared,
-  /// see ``Counting``; or migrates one, see `migrate`.
+  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP` or `LedgerWriter hold FILE [ACCESS]`; or counts in one that is
+  /// shared, see ``Counting``; or migrates one, see `migrate`.
   static func main() async throws {
     let arguments = CommandLine.arguments
     if arguments[1] == "count" {
@@ -58,7 +58,8 @@ struct Entry: Codable, Identifiable, Sendable {
     }
   }
 
-  /// Opens a store of old records, says "rewritten COUNT" after every batch and "finished TOTAL" at the end, and checks meanwhile what is read.
+  /// Opens a store of old records, says "rewritten COUNT" after every batch and "finished TOTAL" at the end, and checks meanwhile what is
+  /// read.
   private static func migrate(_ backend: any StorageBackend, _ access: StoreOptions.Access) async throws {
     let options = StoreOptions(access: access, migration: .init(progress: { progress in say("rewritten \(progress.done)") }))
     do {

@@ -49,7 +49,7 @@ func answering(url: URL) async throws -> LocalRepository<Spot>? {
   } catch {
     switch error.code {
     case .protectedDataUnavailable: return nil  // the device is not unlocked yet: try again later
-    case .locked, .alreadyOpen: return nil  // somebody has it open: use theirs, or try again
+    case .locked, .alreadyOpen: return nil  // it is open elsewhere: use that one, or try again
     case .newerSchema: return nil  // ask for an update of the app
     default: throw error  // the files are as they were; show the error, offer the backup
     }

@@ -30,7 +30,7 @@ func compareAndSet(spots: LocalRepository<Spot>, id: UUID) async throws {
   do {
     try await spots.save(spot, ifRevision: revision)
   } catch RepositoryError.Code.revisionMismatch {
-    print("somebody was faster: read again and decide")
+    print("the spot was changed meanwhile: read again and decide")
   } catch {
     throw error
   }

@@ -43,7 +43,7 @@ extension StorageBackend {
   /// Does nothing.
   public func cancelCommit() {}
 
-  /// Tells of nothing: for a backend that nobody else writes to.
+  /// Returns no commits: for a backend that no other process writes to.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? { nil }
 
   /// Refuses: each run then makes a copy of its own, where one is needed.

@@ -105,11 +105,11 @@ public protocol StorageBackend: Sendable {
   /// - Throws: as ``commit(_:)``; `.full` when there is not even the little space that this takes.
   func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError)
 
-  /// Begins a commit of a store that is open `.shared`: keeps all others from committing, and tells what they committed since a revision.
+  /// Begins a commit of a store that is open `.shared`: keeps other processes from committing, and returns their commits since a revision.
   ///
-  /// Called before every `commit` of such a store, and only of such a store. The writes are staged against what is told here, so nobody may
-  /// commit between. What follows on the same backend is `commit`, or `cancelCommit` when there is nothing to write; both let the others go
-  /// on, also when they fail. May wait, at most ``StoreOptions/lockTimeout``.
+  /// Called before every `commit` of such a store, and only of such a store. The writes are staged against what is returned, so no other
+  /// process may commit between. What follows on the same backend is `commit`, or `cancelCommit` when there is nothing to write; both let
+  /// the others go on, also when they fail. May wait, at most ``StoreOptions/lockTimeout``.
   /// - Parameters:
   ///   - revision: The newest commit that the store knows.
   ///   - durability: What the batch that follows must survive at most.
@@ -120,13 +120,13 @@ public protocol StorageBackend: Sendable {
   /// Gives up a commit that was begun: nothing was written, and others may commit.
   func cancelCommit()
 
-  /// Tells what others committed since a revision, as of one moment; `nil` when they committed nothing.
+  /// Returns what others committed since a revision, as of one moment; `nil` when they committed nothing.
   ///
   /// Called at intervals for a store that is open `.shared` or `.readOnly`, so it must be cheap when there is nothing new.
   /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing`, `.locked`, `.closed` or `.poisoned`; the store keeps what it has.
   func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits?
 
-  /// Whether others may commit to the store while it is open here; if not, nobody asks for ``foreignCommits(after:)`` at intervals.
+  /// Whether others may commit to the store while it is open here; if not, ``foreignCommits(after:)`` is not called at intervals.
   ///
   /// Unless a backend says otherwise, it is so.
   var hasOtherWriters: Bool { get }

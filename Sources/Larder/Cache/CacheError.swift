@@ -2,7 +2,7 @@ public import Foundation
 
 /// An error of a cache itself; other errors are the source's own.
 public enum CacheError: Error, Hashable, Sendable {
-  /// The source has said that there is no value, and that is still believed; see ``Fetched/absent(reason:lifetime:)``.
+  /// The source has answered that there is no value, and that answer still holds; see ``Fetched/absent(reason:lifetime:)``.
   case absent(reason: String, since: Date)
   /// Nothing usable is stored, and the policy was ``FetchPolicy/cacheOnly``.
   case notCached

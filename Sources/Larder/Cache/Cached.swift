@@ -9,6 +9,28 @@ public import Foundation
 /// ```
 ///
 /// The age and the state do not change in the answer: ask again, or follow ``CachedRepository/updates(for:)``.
+///
+/// ## Cost
+///
+/// An answer is a value of a few words around the stored one, which it keeps in memory for as long as you keep the answer.
+///
+/// ## Topics
+///
+/// ### The value and its age
+/// - ``value``
+/// - ``fetchedAt``
+/// - ``age``
+/// - ``state-swift.property``
+/// - ``State-swift.enum``
+///
+/// ### Where it comes from
+/// - ``origin-swift.property``
+/// - ``Origin-swift.enum``
+/// - ``refreshError``
+///
+/// ### Making answers
+/// - ``init(value:fetchedAt:age:state:origin:refreshError:)``
+/// - ``map(_:)``
 public struct Cached<Value: Sendable>: Sendable {
   /// The window of its ``FreshnessPolicy`` that a value is in.
   public enum State: String, Hashable, Sendable, Codable {

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The record that a cache stores of a key: a value, or that there is none, and when that was learnt.
+/// The record that a cache stores of a key: a value, or that there is none, with the date of that answer.
 ///
 /// Its Codable form is what is on disk; see ``CachedRepository`` for using it.
 public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Identifiable, Sendable {
@@ -34,8 +34,8 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
   /// Save it to the ``CachedRepository/storage`` of a cache, under nothing but its key.
   /// - Parameters:
   ///   - key: Which value this is.
-  ///   - content: What the source has said.
-  ///   - fetchedAt: When it said so.
+  ///   - content: The answer of the source.
+  ///   - fetchedAt: The date of the answer.
   ///   - freshUntil: Until when it is fresh; ``fetchedAt`` if that is later.
   ///   - usableUntil: Until when it may be served; ``freshUntil`` if that is later.
   ///   - validator: What the source gave with it for asking again.

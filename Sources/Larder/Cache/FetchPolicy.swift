@@ -6,6 +6,25 @@
 /// ```
 ///
 /// Whatever the policy, callers of one key share one fetch, and what was fetched is stored. ``cacheFirst`` is the default.
+///
+/// ## Cost
+///
+/// An answer from storage is read from memory, on the caller's actor. An answer of the source costs a request, with its retries, and a
+/// commit before it is returned. While something usable is stored, ``staleWhileRevalidate`` does not wait for the source, and
+/// ``networkFirst(timeout:)`` waits no longer than its timeout.
+///
+/// ## Topics
+///
+/// ### Preferring the stored value
+/// - ``cacheFirst``
+/// - ``staleWhileRevalidate``
+///
+/// ### Preferring the source
+/// - ``networkFirst(timeout:)``
+///
+/// ### One of them alone
+/// - ``networkOnly``
+/// - ``cacheOnly``
 public enum FetchPolicy: Hashable, Sendable {
   /// The stored value if it is fresh, else the source's; if that fails, the stored value while it is usable, with
   /// ``Cached/refreshError`` set.

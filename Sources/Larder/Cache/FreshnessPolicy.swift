@@ -3,12 +3,30 @@
 /// ```swift
 /// FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48))                       // a forecast: hourly, and shown offline for two days
 /// FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))                     // a warning: never shown when it is old
-/// FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30), negative: .hours(1)) // "there is none" is believed for an hour
+/// FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30), negative: .hours(1)) // "there is none" holds for an hour
 /// ```
 ///
 /// Both windows begin when the value was fetched. Inside the first it is *fresh*: served without asking the source. After it, inside the
 /// second, it is *stale*: served when the source cannot be reached, or while it is asked. After the second it is *expired* and not served.
 /// A policy is applied when a value is stored: another policy at the next start does not change what is stored already.
+///
+/// ## Cost
+///
+/// The ends of both windows are stored with each value, so that its state costs two comparisons of times. Windows free no space:
+/// expired values are removed when an ``EvictionPolicy`` wants room.
+///
+/// ## Topics
+///
+/// ### Making a policy
+/// - ``init(fresh:usable:negative:jitter:)``
+///
+/// ### Windows of a value
+/// - ``fresh``
+/// - ``usable``
+/// - ``jitter``
+///
+/// ### Absence
+/// - ``negative``
 public struct FreshnessPolicy: Hashable, Sendable {
   /// The time for which a value is fresh.
   public let fresh: Duration
@@ -16,7 +34,7 @@ public struct FreshnessPolicy: Hashable, Sendable {
   ///
   /// Equal to ``fresh``, nothing stale is ever served.
   public let usable: Duration
-  /// The time for which "there is none" is believed, unless the source says; a minute by default.
+  /// The time for which the answer "there is none" holds, unless the source gives one; a minute by default.
   public let negative: Duration
   /// By which part of itself ``fresh`` is shortened at most, at random for each value, so that values fetched together do not expire
   /// together: 0.1 by default, from 0 to 1.

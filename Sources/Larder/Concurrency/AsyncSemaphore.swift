@@ -31,7 +31,7 @@ package final class AsyncSemaphore: Sendable {
 
   package init(_ permits: Int) { state = Mutex(State(free: permits)) }
 
-  /// The number of permits that nobody has.
+  /// The number of permits that are free.
   package var freeCount: Int { state.withLock { $0.free } }
   /// The number of tasks that wait.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }

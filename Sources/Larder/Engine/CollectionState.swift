@@ -1,7 +1,7 @@
 /// A collection at one commit: its records, and the indexes over exactly these records.
 struct CollectionState: Sendable {
   private(set) var records: RecordMap
-  /// What the collection's schema declares, as far as it has been built; see ``IndexSet``.
+  /// The indexes that the collection's schema declares, as far as they have been built; see ``IndexSet``.
   var indexes: IndexSet
 
   init(_ records: RecordMap = RecordMap(), indexes: IndexSet = IndexSet()) {

@@ -5,7 +5,7 @@ extension IndexSet {
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
     for (index, definition) in definitions.enumerated() where definition.isUnique {
       guard let tree = tree(index), let entry = definition.entry(for: new), !entry.values.contains(.null) else { continue }
-      // What was equal already is no new violation: the record may be saved until somebody resolves it.
+      // What was equal already is no new violation: the record may be saved until the app resolves it.
       if let old, let oldEntry = definition.entry(for: old), oldEntry.values == entry.values { continue }
       guard let other = Self.other(than: entry, in: tree) else { continue }
       return RepositoryError(

@@ -51,7 +51,7 @@ final class BackgroundWork<Output: Sendable>: Sendable {
   }
 }
 
-/// A value that is freed by the thread that says so, whoever else still holds the box: freeing a million changes, or the file that they
+/// A value that is freed by the thread that says so, whatever else still holds the box: freeing a million changes, or the file that they
 /// were folded from, takes longer than a commit may wait.
 final class Disposal<Value: Sendable>: Sendable {
   private let value: Mutex<Value?>

@@ -126,7 +126,7 @@ public final class JSONFileBackend: StorageBackend {
 
   /// Creates the store; or keeps a torn tail aside and cuts it, renews the journal, and removes temporary files.
   ///
-  /// - Throws: as ``StorageBackend/recover(_:)``; `.locked` when somebody else has created the store meanwhile.
+  /// - Throws: as ``StorageBackend/recover(_:)``; `.locked` when another process has created the store meanwhile.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     try phase.withLock { (phase) throws(RepositoryError) -> OpenReport in
       guard case .found(let found, _) = phase else { throw RepositoryError(.closed, "the store is not being opened", file: name) }

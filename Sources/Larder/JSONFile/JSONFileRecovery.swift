@@ -67,7 +67,7 @@ struct JSONFileRecovery {
     return cut
   }
 
-  /// Writes bytes that are about to be cut to a file of their own, durably, whose name says that nobody has heard of it yet.
+  /// Writes bytes that are about to be cut to a file of their own, durably, whose name says that it has not been reported yet.
   private func keepAside(_ tail: Data, _ cut: OpenReport.CutTail, _ owner: FileOwner?) throws(RepositoryError) {
     let replacement = FileReplacement(path: cut.quarantineFile, fileSystem: fileSystem)
     try replacement.write(owner: owner) { copy throws(RepositoryError) in

@@ -17,7 +17,7 @@ extension JSONFileStore {
     let temporary = JSONFilePaths.copy(for: target.mainFile)
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
-      // What nobody has locked was interrupted.
+      // A file without a lock was interrupted.
       try file.lock()
       if let owner = main.owner { try file.setOwner(owner) }
       var writer = MainFileWriter(file, header)
@@ -36,9 +36,9 @@ extension JSONFileStore {
     try fileSystem.syncDirectory(target.directory)
   }
 
-  /// Removes what earlier copies to this name have left that were cut short; a copy that somebody is writing is locked.
+  /// Removes what earlier copies to this name have left that were cut short; a copy that is being written is locked.
   private func removeInterruptedCopies(of target: JSONFilePaths) {
-    // What cannot be looked at or removed is in nobody's way.
+    // A file that cannot be read or removed does not prevent the new copy.
     do throws(RepositoryError) {
       for name in try (fileSystem.entries(of: target.directory) ?? []).filter(target.isCopy) {
         let path = (target.directory == "/" ? "" : target.directory) + "/" + name

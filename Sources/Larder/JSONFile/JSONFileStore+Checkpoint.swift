@@ -95,15 +95,14 @@ extension JSONFileStore {
     main = next
     oldestChange = changes.isEmpty ? nil : .now
     isMainDurable = false
-    // The old file is closed, and with it freed by the system, once nobody holds it any more: for a large file that takes a while.
+    // The old file is closed, and with it freed by the system, once nothing refers to it any more: for a large file that takes a while.
     DispatchQueue.global(qos: .utility).async { withExtendedLifetime(old) {} }
   }
 
   /// Makes an empty journal for the main file that is in place, and puts it in the place of the old one, which has nothing of its own.
   ///
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable`; the store goes on with the old journal if that has kept its name,
-  ///   else the
-  ///   next commit makes another.
+  ///   else the next commit makes another.
   func createJournal() throws(RepositoryError) {
     let header = JournalHeader(continuing: main.header)
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)

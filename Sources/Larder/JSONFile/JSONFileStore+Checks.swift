@@ -33,7 +33,7 @@ extension JSONFileStore {
   /// again.
   ///
   /// Cost: two calls of `lstat`.
-  /// - Throws: `.dataMissing`, or `.locked` for a journal that somebody else has made.
+  /// - Throws: `.dataMissing`, or `.locked` for a journal that another process has made.
   func checkFiles() throws(RepositoryError) {
     try main.check(paths.mainFile, fileSystem)
     let found = try fileSystem.status(of: paths.journal)

@@ -26,7 +26,7 @@ extension JSONFileStore {
       do throws(RepositoryError) {
         try replaceMain(with: isAppended ? nil : batch)
       } catch {
-        // Tombstones may have no room where deleting has: whoever asks for the deletions since then is told to load everything again.
+        // Tombstones may have no room where deleting has: asking for the deletions since then throws `.unsupported`.
         guard error.code == .full else { throw error }
         try replaceMain(with: isAppended ? nil : batch, keepingTombstones: false)
       }
@@ -109,7 +109,7 @@ extension JSONFileStore {
       // Whether the batch is there after a power cut, only that tells.
       throw noted(unsynced(error))
     }
-    // Now, and not when nobody holds it any more: its space is wanted.
+    // Now, and not when the last reference goes: its space is wanted.
     do throws(RepositoryError) { try old.file.close() } catch {}
     removeJournal()
   }

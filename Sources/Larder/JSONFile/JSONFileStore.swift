@@ -49,7 +49,7 @@ final class JSONFileStore {
     oldestChange = changes.isEmpty ? nil : .now
   }
 
-  // A store that is dropped without being closed is left as by a crash, but nobody is at work on its files or holds their locks any more.
+  // A store that is dropped without being closed is left as by a crash, but no thread works on its files and no lock is held any more.
   deinit { release() }
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {

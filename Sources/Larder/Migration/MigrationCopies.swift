@@ -20,8 +20,8 @@ struct MigrationCopies: Sendable {
 extension StoreCore {
   /// Copies the store before the first record of a newer schema version of a collection is written, unless there is such a copy.
   ///
-  /// On the executor only, while a batch is staged: nothing of it is written yet, and in a shared store no other process can write either. So a
-  /// copy holds what the older program has left, and that program can open it.
+  /// On the executor only, while a batch is staged: nothing of it is written yet, and in a shared store no other process can write
+  /// either. So a copy holds what the older program has left, and that program can open it.
   /// - Throws: what prevented the copy; the write that needed it must fail.
   func copyStore(before version: Int, of collection: Int) throws(RepositoryError) {
     let state = self.state
@@ -68,8 +68,8 @@ extension StoreCore {
 
   /// A copy that holds what the store holds.
   private func findCopy(before version: Int, of collection: Int, in state: StoreState, _ known: MigrationCopies) -> String? {
-    // Another collection of this store has just been migrated. Its copy is the only one that the older program can read all of, so it serves
-    // if nothing is missing here.
+    // Another collection of this store has just been migrated. Its copy is the only one that the older program can read all of, so it
+    // serves if nothing is missing here.
     for file in Set(known.files.values).sorted() where isCopy(file, of: state, collection, lookingAt: [collection]) == true { return file }
     let all = Set(state.collections.indices)
     for number in 1...MigrationCopies.nameLimit {

@@ -59,10 +59,10 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     set { shape.skipped = newValue }
   }
 
-  /// Asks for all records.
+  /// Makes a query for all records.
   public init() {}
 
-  /// Asks for records for which the predicate holds.
+  /// Returns the query for those records for which the predicate holds.
   ///
   /// A declared index is used where it can be: for equality, ranges, `contains` over constants, conjunctions of these, and order. A
   /// predicate never traps: where one cannot be evaluated (an overflow, a subscript out of range), the fetch throws `.unsupported` with
@@ -83,7 +83,7 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     }
   }
 
-  /// Asks for records for which the closure returns `true`.
+  /// Returns the query for those records for which the closure returns `true`.
   ///
   /// It is called for each record that meets the other conditions, and no index can help: prefer `where` when it can say the same.
   public func filter(_ isIncluded: @escaping @Sendable (Item) -> Bool) -> Self {
@@ -93,7 +93,7 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     }
   }
 
-  /// Asks for records near a place, nearest first; needs a `.geo` index.
+  /// Returns the query for those records near a place, nearest first; needs a `.geo` index.
   ///
   /// Distances are great circles on a sphere with Earth's mean radius. Without `within` it asks for all of them, and a limit makes it the
   /// k nearest. Called again, it asks for records that are near both places; the last call gives the order and the distances.
@@ -105,12 +105,12 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     changed { $0.shape.areas.append(.init(latitude: latitude, longitude: longitude, radius: within)) }
   }
 
-  /// Asks for records whose place is in a box, edges included; needs a `.geo` index.
+  /// Returns the query for those records whose place is in a box, edges included; needs a `.geo` index.
   ///
   /// Called again, it asks for records in both boxes.
   public func within(_ box: BoundingBox) -> Self { changed { $0.shape.boxes.append(box) } }
 
-  /// Asks for records that have all these words, the best match first; needs a `.fullText` index.
+  /// Returns the query for those records that have all these words, the best match first; needs a `.fullText` index.
   ///
   /// The last word may be the beginning of one, unless white space follows it; records that hold it as a word of its own come first. Case
   /// and diacritics make no difference. A text without words matches nothing. Called again, it asks for the words of both texts.
@@ -121,15 +121,15 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     }
   }
 
-  /// Asks for at most so many records; a negative number makes the fetch throw `.unsupported`.
+  /// Returns the query for at most so many records; a negative number makes the fetch throw `.unsupported`.
   public func limit(_ count: Int) -> Self { changed { $0.maximum = count } }
 
-  /// Asks to leave out so many records at the beginning; a negative number makes the fetch throw `.unsupported`.
+  /// Returns the query without so many records at the beginning; a negative number makes the fetch throw `.unsupported`.
   ///
   /// Records come and go between two fetches: prefer ``LocalRepository/page(_:after:limit:)`` for paging.
   public func offset(_ count: Int) -> Self { changed { $0.skipped = count } }
 
-  /// Asks that no record be left out: every answer throws `.decodingFailed` while a record of the collection does not decode.
+  /// Returns the query that leaves out no record: every answer throws `.decodingFailed` while a record of the collection does not decode.
   ///
   /// Without it, such records are in no result. Whether one would have met the query cannot be told, so any of them counts. The error has
   /// their number and the hashes of their keys; ``RepositorySnapshot/undecodable`` lists them. It holds for everything that takes a query:

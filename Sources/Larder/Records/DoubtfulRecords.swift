@@ -27,7 +27,7 @@ final class DoubtfulRecords: Sendable {
     let slots = slots.withLock { $0 }
     let left = slots.filter { $0.value.reading != .readable }
     if left.count < slots.count {
-      // Two readers may both do it: what is left out decodes, whoever is the last.
+      // Two readers may both do it: what is left out decodes, whichever is the last.
       self.slots.withLock { if left.count < $0.count { $0 = left } }
     }
     return Array(left.values)

@@ -20,7 +20,8 @@ extension RecordMap {
     await Self.decode(encoded, coder)
   }
 
-  /// Returns the number of records that do not decode: counted here when few are left to look at, away from the caller's actor when many are.
+  /// Returns the number of records that do not decode: counted here when few are left to look at, away from the caller's actor when many
+  /// are.
   nonisolated(nonsending) func undecodableCount<Item>(_ coder: RecordCoder<Item>) async -> Int {
     let few = ConcurrentMap.partSize
     if doubtfulCount <= 8 * few, tally.untouched <= few { return undecodable(coder).count }

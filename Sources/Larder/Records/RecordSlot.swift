@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Synchronization
 
-/// One record in memory: its encoded bytes until somebody asks for the value, then the value.
+/// One record in memory: its encoded bytes until the value is first read, then the value.
 ///
 /// What is read is always what was stored, decoded: a saved value is not handed around its own encoding, so that memory never shows
 /// something that the next launch will not.
@@ -41,7 +41,7 @@ final class RecordSlot: Sendable {
     content = Mutex(.undecodable(error))
   }
 
-  /// Whether somebody who knows the record as of a revision knows what it means now.
+  /// Returns whether the record means the same now as at a revision.
   func isUnchanged(since known: Revision) -> Bool { sameMeaning.contains(known) }
 
   /// Whether asking for the value costs a decode.

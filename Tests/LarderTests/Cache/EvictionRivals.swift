@@ -60,7 +60,8 @@ struct LRUOrder: EvictionRival {
   }
 }
 
-/// S3-FIFO as it is published, which asks for two uses in the small queue: a small queue for what is new, a main one, and the ghosts of what has left the small one.
+/// S3-FIFO as it is published, which asks for two uses in the small queue: a small queue for what is new, a main one, and the ghosts of
+/// what has left the small one.
 struct PlainS3FIFOOrder: EvictionRival {
   private var small: FIFO<Int> = []
   private var main: FIFO<Int> = []

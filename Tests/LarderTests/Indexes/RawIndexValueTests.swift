@@ -2,7 +2,8 @@ import Foundation
 import Larder
 import Testing
 
-/// Types with a raw value that make index values of their own: what an index finds is checked, whatever the type takes over from its raw value.
+/// Types with a raw value that make index values of their own: what an index finds is checked, whatever the type takes over from its raw
+/// value.
 @Suite(.timeLimit(.minutes(1)))
 struct RawIndexValueTests {
   /// Written before there was `hasExactIndexValues`: 10 and 15 have one index value.

@@ -4,7 +4,8 @@ import LarderTesting
 
 /// What must hold of a store after a crash: the invariants I1 to I9.
 ///
-/// - I1: every acknowledged commit is there. I2: every other batch is there as a whole or not at all, in order. I3: no value that nobody wrote.
+/// - I1: every acknowledged commit is there. I2: every other batch is there as a whole or not at all, in order. I3: no value that nobody
+///   wrote.
 /// - I4: opening works. I5: a save works afterwards, and survives. I6: recovering again changes nothing and reports nothing.
 /// - I7: no temporary file stays, and the files stay small. I8: files are 0600. I9: the report tells exactly of what was dropped.
 struct CrashInvariants {

@@ -15,7 +15,8 @@ import Testing
     return (backend, report, count)
   }
 
-  /// A store that was killed, with the end of its journal torn: provably in a write that was never finished, or maybe in an acknowledged one.
+  /// A store that was killed, with the end of its journal torn: provably in a write that was never finished, or maybe in an acknowledged
+  /// one.
   private func torn(isAmbiguous: Bool) throws -> SimulatedFileSystem {
     let files = SimulatedFileSystem()
     let backend = try open(files).backend

@@ -41,8 +41,8 @@ import Testing
     }
   }
 
-  /// A sync fails, the store is opened again, and one of the calls of recovery meets a full disk: what is saved then rests on nothing that a
-  /// power cut takes away.
+  /// A sync fails, the store is opened again, and one of the calls of recovery meets a full disk: what is saved then rests on nothing
+  /// that a power cut takes away.
   @Test(arguments: [false, true]) func aFullDiskInRecoveryLosesNothingThatIsSavedNext(afterAFailedSync: Bool) throws {
     for operation in 1... {
       let files = SimulatedFileSystem()

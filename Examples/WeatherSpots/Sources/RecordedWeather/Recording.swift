@@ -1,5 +1,5 @@
 // RecordedWeather answers requests for any place and day in Open-Meteo's wire format, from two responses that others recorded.
-// Invariant: what it answers is never the weather of that place and day, and whoever shows it says so. Used by the stand-in server and
+// Invariant: what it answers is never the weather of that place and day, and what shows it says so. Used by the stand-in server and
 // by the provider of recorded weather.
 
 package import Foundation

@@ -52,7 +52,7 @@ enum FlightOutcome<Key: Hashable & Codable & Sendable, Value: Codable & Sendable
   case changed
 }
 
-/// Says whether the result of a flight may still be stored.
+/// A note on whether the result of a flight may still be stored.
 final class FlightToken: Sendable {
   private let invalidated = Atomic(false)
   var isInvalidated: Bool { invalidated.load(ordering: .acquiring) }

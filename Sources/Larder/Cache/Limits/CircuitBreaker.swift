@@ -6,8 +6,8 @@ internal import Synchronization
 /// While it is open, requests fail at once with ``CacheError/circuitOpen(until:)``. After the cool-down one request
 /// goes through as a probe: if it succeeds the breaker closes, if it fails it opens for twice as long. A probe that has
 /// not ended within the cool-down, and 30 seconds, counts no more, and the next request is the probe. A request that is
-/// cancelled, or ends with an error that does not count, teaches nothing: it neither opens nor closes the breaker, and
-/// after such a probe the next request is the probe. Share one among everything that talks to one host.
+/// cancelled, or ends with an error that does not count, counts as neither success nor failure: it neither opens nor closes the breaker,
+/// and after such a probe the next request is the probe. Share one among everything that talks to one host.
 public final class CircuitBreaker: Sendable {
   /// The requests that a breaker lets through.
   public enum Phase: Hashable, Sendable {
@@ -68,7 +68,7 @@ public final class CircuitBreaker: Sendable {
     }
   }
 
-  /// Runs a request if the breaker lets it through, and learns from its end.
+  /// Runs a request if the breaker lets it through, and counts its success or failure.
   ///
   /// - Throws: ``CacheError/circuitOpen(until:)``; else what the request throws.
   ///   ``RemoteSourceError/countsAgainstBreaker`` tells whether an error counts. One that asks to wait longer than the

@@ -27,7 +27,7 @@ final class ArrivalClock: ChangeObserver {
   private struct State: Sendable {
     /// In the order of their commits; the first is for all before the second.
     var stretches: [Stretch]
-    /// The newest commit that was heard of.
+    /// The newest commit that was announced.
     var heard: Revision
   }
 
@@ -44,7 +44,7 @@ final class ArrivalClock: ChangeObserver {
     state = Mutex(State(stretches: [Stretch(from: .zero, origin: start.origin)], heard: start.revision))
   }
 
-  /// The newest commit that was heard of: for tests.
+  /// The newest commit that was announced: for tests.
   var heard: Revision { state.withLock { $0.heard } }
 
   /// Returns the present by the wall clock as it was when a commit arrived.

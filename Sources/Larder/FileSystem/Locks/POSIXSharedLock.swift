@@ -57,8 +57,8 @@ final class POSIXSharedLock: HeldSharedLock {
         }
         if isAlone {
           file.setMode()
-          // On a full disk the file says nothing, and nobody comes in until it says "shared": a store that is there can be read all the
-          // same.
+          // On a full disk the file stays empty, and no other process comes in until it says "shared": a store that is there can be read
+          // all the same.
           if let number = write(.opening, file), file.note.use != nil { throw .system("write", number, file: path) }
         } else if file.note.use != .shared {
           refusal = LockNote(use: .opening)  // the process that was alone has ended, or is between its two locks

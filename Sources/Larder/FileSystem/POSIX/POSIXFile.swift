@@ -23,7 +23,7 @@ final class POSIXFile: OpenFile {
   }
 
   deinit {
-    // Nobody is left to be told of a failure here; callers that care close first.
+    // A failure has no caller to go to here; code that needs to know closes first.
     _ = closeOnce()
   }
 

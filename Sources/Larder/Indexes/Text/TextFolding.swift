@@ -30,8 +30,8 @@ struct Term: Hashable, Comparable, Sendable {
 
 /// Makes one word of its spellings: in capitals or not, with accents or without, wide or narrow.
 ///
-/// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"), its letters are set in capitals and then small, and
-/// marks are dropped that a search does without: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic, variation
+/// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"), its letters are set in capitals and then small,
+/// and marks are dropped that a search does without: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic, variation
 /// selectors, joiners, soft hyphens. Vowel and tone signs of other scripts are letters and stay, as does the voicing of kana. A few
 /// letters that do not decompose become those that people type instead, after CLDR's transform Latin-ASCII: "ß" is "ss", "ø" is "o",
 /// "æ" is "ae"; so do typographic apostrophes. "İ" and "ı" are "i". There are no rules of one language: "ä" is "a", never "ae".

@@ -41,7 +41,7 @@ struct MainFileDraft: Sendable {
     }
   }
 
-  /// The replacement of the main file, which ``write(_:)`` begins and whoever has its result ends.
+  /// The replacement of the main file, which ``write(_:)`` begins and the user of its result ends.
   var replacement: FileReplacement { FileReplacement(path: paths.mainFile, fileSystem: fileSystem) }
 
   private func keepPrevious(_ work: BackgroundWork<MainFile>?) throws(RepositoryError) {

@@ -35,7 +35,7 @@ final class ChangeHub: Sendable {
   // A store that is dropped without closing ends its readers too.
   deinit { finish() }
 
-  /// Adds an observer of a collection; one that comes after the end is told so at once.
+  /// Adds an observer of a collection; one that comes after the end is ended at once.
   func register(_ observer: any ChangeObserver, for collection: Int) {
     let isFinished = seats.withLock { seats in
       seats.byCollection[collection, default: []].removeAll { $0.observer == nil }
@@ -52,7 +52,7 @@ final class ChangeHub: Sendable {
 
   /// Notes the deletions of a commit that is durable, before it is published.
   ///
-  /// So a reader of a published state that then asks here learns of every deletion that led to it. On the executor only.
+  /// So a reader of a published state that then asks here gets every deletion that led to it. On the executor only.
   func note(_ changes: [RecordChange]) {
     let deleted = changes.filter { $0.new == nil }
     guard !deleted.isEmpty else { return }
@@ -65,7 +65,7 @@ final class ChangeHub: Sendable {
   ///
   /// On the executor only.
   func note(_ foreign: ForeignCommits, _ collections: [String: Int]) {
-    // Where tombstones are missing, nobody can tell any more what went away since.
+    // Where tombstones are missing, the deletions since then are not known.
     guard foreign.addresses == nil else { return deletionLog.withLock { $0.forget(upTo: foreign.commit) } }
     let tombstones = foreign.records.filter { $0.value == nil }.sorted { $0.revision < $1.revision }
     deletionLog.withLock { log in
@@ -99,7 +99,7 @@ final class ChangeHub: Sendable {
     progress.advance(to: commit)
   }
 
-  /// Tells all observers that the store was closed.
+  /// Ends the feeds of all observers: the store was closed.
   func finish() {
     let observers = seats.withLock { seats in
       seats.isFinished = true

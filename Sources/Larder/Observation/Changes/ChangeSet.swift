@@ -22,7 +22,7 @@ public struct ChangeSet<Item: Codable & Identifiable & Sendable>: Sendable where
       ///
       /// A reader that resumes is also told of records that came and went meanwhile.
       case deleted
-      /// It was inserted or updated while nobody listened, before a feed was resumed; which of the two is not known.
+      /// It was inserted or updated before a feed was resumed; which of the two is not known.
       case upserted
     }
 

@@ -1,6 +1,6 @@
 internal import DequeModule
 
-/// The newest deletions of a store, so that a reader which resumes learns what went away meanwhile.
+/// The newest deletions of a store, so that a reader that resumes gets the keys that were deleted meanwhile.
 ///
 /// Invariant: it holds every deletion after ``horizon``. A record that was saved again stays in it until it is the oldest: who reads the
 /// log looks into the records of the same commit.

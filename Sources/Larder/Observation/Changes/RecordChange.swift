@@ -9,7 +9,7 @@ public enum ChangeOrigin: Hashable, Sendable {
   case anotherProcess
   /// A record brought to a newer schema version; its value means the same.
   case migration
-  /// Not known, because nobody listened: in what a feed tells first when it is resumed.
+  /// Not known, because no feed was open: in the first set of a feed that is resumed.
   case unknown
 }
 

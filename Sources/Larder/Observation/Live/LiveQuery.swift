@@ -8,6 +8,22 @@ public import Observation
 ///
 /// It begins when it is made and is updated on the main actor, where only the ready result arrives: the query is followed elsewhere, as by
 /// ``LocalRepository/results(of:)``. It stops when it goes away. It keeps its repository.
+///
+/// ## Cost
+///
+/// The query is run once, and again when ``query`` is set; after that each commit costs what ``QueryResults`` says, away from the main
+/// actor. The view is updated only when the result differs.
+///
+/// ## Topics
+///
+/// ### Following a query
+/// - ``init(_:_:)``
+/// - ``query``
+///
+/// ### Showing the results
+/// - ``items``
+/// - ``isLoading``
+/// - ``error``
 @MainActor @Observable public final class LiveQuery<Item: Codable & Identifiable & Sendable>
 where Item.ID: Hashable & Codable & Sendable {
   /// The newest results; empty until the first ones are there, and those of the last query until the next one has its own.

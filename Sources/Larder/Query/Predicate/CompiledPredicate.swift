@@ -7,7 +7,7 @@ import Foundation
 
 /// A predicate ready to run and to plan with.
 struct CompiledPredicate<Item>: Sendable {
-  /// Says whether the predicate holds for a record, or throws `.unsupported` with the reason; the reason never holds values.
+  /// Returns whether the predicate holds for a record, or throws `.unsupported` with the reason; the reason never holds values.
   let evaluate: @Sendable (Item) throws(RepositoryError) -> Bool
   /// The parts that must all hold, in the order written.
   ///

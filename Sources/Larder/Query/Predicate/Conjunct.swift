@@ -24,7 +24,7 @@ struct Conjunct<Item>: Sendable {
     compiled = CompiledOnce(compile)
   }
 
-  /// Says whether the part holds for a record; never throws unless the part is a residual.
+  /// Returns whether the part holds for a record; never throws unless the part is a residual.
   ///
   /// Taken once for many records: it is behind a lock.
   var evaluate: Evaluation { compiled.evaluation }

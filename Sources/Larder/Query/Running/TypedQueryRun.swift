@@ -133,7 +133,7 @@ extension IndexSet {
 }
 
 extension CollectionState {
-  /// Returns the state with indexes that were missing, built for this copy alone and kept by nobody else.
+  /// Returns the state with indexes that were missing, built for this copy alone and not published.
   func building(_ missing: [Int]) -> CollectionState {
     var state = self
     for index in missing { state.indexes.build(index, from: records) }

@@ -101,7 +101,7 @@ public actor AlertPipeline {
     case queued(Int)
     case notOffered
     case failed(String)
-    /// Nobody was asked, because that would have been of no use.
+    /// No request was made, because it would have been of no use.
     case notAsked(String)
     case postponed
   }

@@ -149,7 +149,7 @@ public struct AlertQueue: Sendable {
     }
   }
 
-  /// Settles what has expired before it could be told, and forgets what nobody can ask about again.
+  /// Settles what has expired before it could be told, and forgets what cannot be asked about again.
   ///
   /// - Returns: How many notices have lapsed.
   func tidy(at now: Date) async throws -> Int {

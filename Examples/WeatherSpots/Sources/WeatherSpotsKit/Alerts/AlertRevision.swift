@@ -23,7 +23,8 @@ public struct AlertRevision: RawRepresentable, Hashable, Codable, Sendable {
 
 /// The key of a notice: a digest of the watcher, the warning and its revision.
 ///
-/// It is the key of the queue, so that there is one notice of each, and goes with the notice, so that whoever gets it twice can know.
+/// It is the key of the queue, so that there is one notice of each, and goes with the notice, so that a receiver that gets it twice can
+/// know.
 public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
   /// 64 hexadecimal digits.
   public let rawValue: String

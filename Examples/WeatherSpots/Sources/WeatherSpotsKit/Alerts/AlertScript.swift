@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Synchronization
 
-/// A provider of made-up warnings: the same for the same seed, whoever asks when.
+/// A provider of made-up warnings: the same for the same seed, at any time.
 ///
 /// A warning holds in a circle for some hours and is revised once or twice; one question in fifty fails.
 final class AlertScript: AlertSource {

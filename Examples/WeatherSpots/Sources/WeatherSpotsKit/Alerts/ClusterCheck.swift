@@ -11,7 +11,7 @@ public struct ClusterCheck: Codable, Identifiable, Sendable {
   public internal(set) var calls: Int
   /// The time of the last call.
   public internal(set) var askedAt: Date
-  /// Whether that question has no answer yet: it is under way, or whoever asked it was killed.
+  /// Whether that question has no answer yet: it is under way, or the process that asked it was killed.
   public internal(set) var isOpen: Bool
   /// The time of the last answer; `nil` before the first.
   public internal(set) var checkedAt: Date?

@@ -2,7 +2,7 @@ public import Foundation
 
 /// A terminal, or whatever standard output is: a line for each notice.
 ///
-/// Nobody can ask a terminal what it has shown: after a crash between the line and the note of it the line comes again, with a mark.
+/// A terminal cannot be asked what it has shown: after a crash between the line and the note of it the line comes again, with a mark.
 public struct LineSink: AlertSink {
   /// `stdout`.
   public let name = "stdout"

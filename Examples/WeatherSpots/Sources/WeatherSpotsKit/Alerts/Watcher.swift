@@ -1,4 +1,4 @@
-/// Somebody who is to hear of the warnings at a place.
+/// A recipient of the warnings at a place.
 public struct Watcher: Hashable, Identifiable, Sendable {
   /// The id, the same in every run: together with a warning and its revision it identifies one notice.
   public let id: String

@@ -9,7 +9,8 @@ public import Larder
 ///
 /// What it promises: a notice that is not accepted with a 2xx is sent again, until its warning expires. If the answer is lost, or this
 /// program is killed between the answer and the note of it, the notice is sent again although the receiver has it, with the same key and
-/// `may_be_repeat`: at least once. A receiver that keeps the keys it has seen gets each exactly once; without that nobody can promise it.
+/// `may_be_repeat`: at least once. A receiver that keeps the keys it has seen gets each exactly once; without that no sender can promise
+/// it.
 public final class WebhookSink: AlertSink {
   /// `webhook:`, the host, and the beginning of a hash of the URL: the same for the same URL, and nothing that may be secret.
   public let name: String
@@ -85,7 +86,7 @@ public final class WebhookSink: AlertSink {
     request.setValue(key.rawValue, forHTTPHeaderField: "Idempotency-Key")
     let response: TransportResponse
     do throws(TransportError) {
-      // No redirection: a POST would become a GET on the way, and its 200 would not mean that anybody has the notice.
+      // No redirection: a POST would become a GET on the way, and its 200 would not mean that the notice has arrived.
       response = try await transport.send(request, redirections: 0, timeout: timeout) { _ in nil }
     } catch {
       switch error {

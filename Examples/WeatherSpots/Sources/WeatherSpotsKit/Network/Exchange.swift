@@ -52,7 +52,7 @@ final class Exchange: Sendable {
     return !isTooLarge
   }
 
-  /// Returns whether this is the first call: after the first piece that nobody wants a hundred more may come, and one stop is enough.
+  /// Returns whether this is the first call: after the first piece that is not wanted a hundred more may come, and one stop is enough.
   fileprivate func isFirstToStop() -> Bool {
     state.withLock { state in
       defer { state.isStopped = true }

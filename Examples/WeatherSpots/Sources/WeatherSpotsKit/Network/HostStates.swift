@@ -150,7 +150,7 @@ extension HostStates.State {
   mutating func fail(_ error: ProviderError?, at uptime: Duration) {
     let wasProbe = isProbing
     isProbing = false
-    // Refusals of different things are about these things, and not about whoever asks; but a probe that is refused has failed.
+    // Refusals of different things are about these things, and not about the host; but a probe that is refused has failed.
     if !wasProbe, case .rejected = error, error != last { failures = 0 }
     failures += 1
     last = error
@@ -174,7 +174,7 @@ extension ProviderError {
     case host
   }
 
-  /// Whether nothing was learnt of whoever is asked.
+  /// Whether nothing was learnt about the host.
   var teachesNothing: Bool { if case .nothing = scope { true } else { false } }
 
   fileprivate var scope: Scope {

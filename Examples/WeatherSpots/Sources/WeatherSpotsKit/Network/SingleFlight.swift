@@ -39,7 +39,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         if let flight = join(key, waiter, continuation) { begin(flight, work) }
-        // Cancelled before it joined: the handler has found nobody to wake.
+        // Cancelled before it joined: the handler has found no waiter to resume.
         if Task.isCancelled { leave(waiter) }
       }
     } onCancel: {

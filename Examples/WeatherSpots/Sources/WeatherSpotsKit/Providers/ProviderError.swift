@@ -27,7 +27,7 @@ public enum ProviderError: RemoteSourceError, Hashable, Codable {
   case malformed(String)
   /// The service cannot be asked with what is configured, such as a key file that others can read.
   case misconfigured(String)
-  /// Nobody was asked, because of what was learnt before: the host is out, has refused this, or has asked for time, which may be over
+  /// No request was made, because of what was learnt before: the host is out, has refused this, or has asked for time, which may be over
   /// after so long.
   case notAsked(WeatherProblem, wait: Duration)
 

@@ -3,7 +3,7 @@ public import Larder
 
 /// The weather that is stored, for a process that reads beside the one that fetches: a widget.
 ///
-/// It asks nobody and writes nothing. What it shows is at most as old as the caches allow, and says how old it is.
+/// It makes no request and writes nothing. What it shows is at most as old as the caches allow, and says how old it is.
 public struct StoredWeather: Sendable {
   private let caches: WeatherCaches
   private let clock: any WallClock

@@ -39,10 +39,10 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
   public let summary: String
   /// Whether the data may be there later without anything being changed here.
   public let isTransient: Bool
-  /// `nil` unless nobody was asked, which older versions do not know.
+  /// `nil` unless no request was made, which older versions do not know.
   private let notAsked: Bool?
 
-  /// Whether this is what came of asking, and not why nobody was asked.
+  /// Whether this is the outcome of a request, and not the reason why there was none.
   public var isOfAnswer: Bool { notAsked != true }
 
   /// Says what an error means for a reader.
@@ -64,7 +64,7 @@ public struct WeatherProblem: Error, Hashable, Codable, CustomStringConvertible 
     }
   }
 
-  /// Nothing that may be shown is stored, and the caller has wanted nobody asked.
+  /// Nothing that may be shown is stored, and the caller has wanted no request.
   public static let notStored = WeatherProblem(
     "not cached (policy: cache only)", "not stored", isTransient: false, isOfAnswer: false)
 

@@ -16,7 +16,7 @@ public struct ForecastEstimate: Hashable, Codable, Sendable {
 }
 
 extension WeatherService {
-  /// Says what the forecasts of some spots would take, and asks nobody.
+  /// Returns what the forecasts of some spots would take, without a request.
   ///
   /// - Parameters:
   ///   - spots: Whose forecasts.

@@ -5,7 +5,8 @@ extension WeatherService {
   /// Returns a reading, or, where it has no data, the newest stored answer that has the requested day, with the reason why it is
   /// not newer.
   ///
-  /// Answers are stored by their first day and their span. Whoever asked yesterday for a week, or for ten days just now, has today's rows.
+  /// Answers are stored by their first day and their span. A caller that asked yesterday for a week, or for ten days just now, has
+  /// today's rows.
   /// - Parameter has: Whether an answer has rows of the asked day.
   func orStored<Value>(
     _ reading: WeatherReading<Value>, _ cache: CachedRepository<ForecastPeriod, Value>, _ question: Question, has: (Value) -> Bool

@@ -55,7 +55,7 @@ public struct OpenMeteoTable: Sendable {
   enum Column: Decodable {
     case numbers([Double?])
     case texts([String?])
-    /// Something else, which nobody asked for.
+    /// Something else, which was not asked for.
     case other
 
     init(from decoder: any Decoder) throws {

@@ -110,7 +110,7 @@ public struct WeatherKitProvider: ForecastProvider {
 
   /// Returns a signed request.
   ///
-  /// A token that is refused is renewed once for all who have used it; when that is refused too, nobody asks any more.
+  /// A token that is refused is renewed once for all who have used it; when that is refused too, no request is made any more.
   private func get(_ path: String, _ items: [URLQueryItem]) async throws(ProviderError) -> TransportResponse {
     let token = try await tokens.current()
     var response = try await send(path, items, token)

@@ -37,7 +37,7 @@ extension WeatherKitToken: CustomStringConvertible {
 /// The token in use: signed once for all who need it, and again before it ends or after the service refused it.
 ///
 /// A token that was refused is replaced by one more, which one request tries while all others wait for what comes of it. If that is refused
-/// too, the key is: nobody asks with it for fifteen minutes, later runs included.
+/// too, the key is: no request uses it for fifteen minutes, later runs included.
 actor WeatherKitTokens {
   /// The time for which a refused key is not tried again.
   static let refusalLifetime = Duration.seconds(900)

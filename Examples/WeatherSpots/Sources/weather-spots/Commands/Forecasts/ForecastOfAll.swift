@@ -119,7 +119,7 @@ struct ForecastOfAll {
 }
 
 extension [WeatherProblem] {
-  /// The first that came of asking; where nobody was asked, the first reason for that.
+  /// The first that a request gave; where there was no request, the first reason for that.
   fileprivate var mostTelling: WeatherProblem? { first(where: \.isOfAnswer) ?? first }
 }
 

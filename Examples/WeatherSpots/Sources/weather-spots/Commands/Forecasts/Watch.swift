@@ -25,7 +25,7 @@ struct Watch: AsyncParsableCommand {
       guard SpotStore.isShared(file) else {
         throw Failure(.usage, "`watch` needs a .sqlite store: a JSON store has one user at a time and cannot change meanwhile")
       }
-      // Before the first line is written: whoever has read it may end the program.
+      // Before the first line is written: a reader of that line may end the program.
       let ending = TerminationSignals()
       try await globals.withStore { storage in
         let isTerminal = isatty(STDOUT_FILENO) == 1 && !globals.json

@@ -8,10 +8,10 @@ struct Icon: AsyncParsableCommand {
     abstract: "Fetches the icon of the weather at a spot now, and keeps it.",
     discussion: """
       The URL of icons has to be set once, with {icon} in place of the name: weather-spots config set icon-url \
-      'https://example.org/icons/{icon}.png'. The names are those of the manual, such as rain or clear-night, by the WMO code of the weather and \
-      by whether the Sun is up. The weather is that of the moment, or else the nearest hour of the forecast, and is fetched and cached as \
-      `forecast` does. An icon that was fetched before comes from this machine, without a request; it is kept with the photos, under their limits. \
-      If the weather is only the last known one, the exit code is 4; without weather or icon, 69.
+      'https://example.org/icons/{icon}.png'. The names are those of the manual, such as rain or clear-night, by the WMO code of the \
+      weather and by whether the Sun is up. The weather is that of the moment, or else the nearest hour of the forecast, and is fetched \
+      and cached as `forecast` does. An icon that was fetched before comes from this machine, without a request; it is kept with the \
+      photos, under their limits. If the weather is only the last known one, the exit code is 4; without weather or icon, 69.
       """)
 
   @Argument(help: "The name or the id of a spot, or a point LAT,LON.")
