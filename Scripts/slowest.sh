@@ -38,7 +38,7 @@ slowest() { # WIDTH STREAM...
         printf "%8.1f s  %s\n", total[id], name
       }
     }
-  ' "${@:2}" | sort -rn | head -n 10
+  ' "${@:2}" /dev/null | sort -rn | head -n 10
 }
 
 self_test() {

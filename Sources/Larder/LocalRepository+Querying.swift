@@ -91,6 +91,7 @@ extension LocalRepository {
   /// than 10,000 records. A query that cannot be answered has a plan that says why.
   public nonisolated func explain(_ query: Query<Item>) -> QueryPlan {
     do throws(RepositoryError) {
+      try query.shape.check()
       let state = core.state.collections[collection]
       return try TypedQueryRun(query, coder, state.building(state.indexes.missing(for: query.shape))).explained()
     } catch {

@@ -9,7 +9,7 @@ extension LocalRepository {
   public nonisolated(nonsending) func loadAll(strict: Bool) async throws(RepositoryError) -> [Item] {
     guard strict else { return try await loadAll() }
     let records = try core.records(of: collection)
-    let items = await ParallelDecoding.items(records, coder)
+    let items = await records.items(coder)
     if items.count < records.count { try records.checkDecodable(coder) }
     return items
   }

@@ -32,7 +32,7 @@ extension LocalRepository {
   public nonisolated func save(
     contentsOf items: some Sequence<Item> & Sendable, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    let records = try await ParallelEncoding.records(Array(items), coder, decoding: core.needsValues(of: collection))
+    let records = try await coder.encodeAll(Array(items), decoding: core.needsValues(of: collection))
     return try await core.submit(.putAll(records, in: collection), durability).revision
   }
 
@@ -98,9 +98,9 @@ extension LocalRepository {
   @concurrent public nonisolated func replaceAll(
     with items: some Sequence<Item> & Sendable, discardingUndecodable: Bool
   ) async throws(RepositoryError) {
-    let records = try await ParallelEncoding.records(Array(items), coder, decoding: core.needsValues(of: collection))
+    let records = try await coder.encodeAll(Array(items), decoding: core.needsValues(of: collection))
     // Away from the executor, which then finds almost everything decoded.
-    if !discardingUndecodable { await ParallelDecoding.touch(try core.records(of: collection), coder) }
+    if !discardingUndecodable { try await core.records(of: collection).decode(coder) }
     let coder = discardingUndecodable ? nil : coder
     try await core.submit(.replaceAll(records, in: collection, schemaVersion: schema.version, ifDecodableBy: coder))
   }

@@ -178,10 +178,10 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// - Throws: `.closed`.
   public nonisolated(nonsending) func loadAll() async throws(RepositoryError) -> [Item] {
     let records = try core.records(of: collection)
-    guard records.count > ParallelDecoding.chunk else {
+    guard records.count > ConcurrentMap.partSize else {
       return RepositorySnapshot(revision: .zero, collection: schema.name, records: records, coder: coder).loadAll()
     }
-    return await ParallelDecoding.items(records, coder)
+    return await records.items(coder)
   }
 
   /// Returns the revision of the record with this id; `nil` when there is none.

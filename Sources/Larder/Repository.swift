@@ -18,6 +18,7 @@
 /// ### Reading
 ///
 /// - ``find(by:)``
+/// - ``exists(_:)``
 /// - ``loadAll()``
 /// - ``fetch(_:)``
 /// - ``first(_:)``
@@ -41,6 +42,8 @@ public protocol Repository<Item>: Sendable {
   func first(_ query: Query<Item>) async throws(RepositoryError) -> Item?
   /// Returns how many records meet the query.
   func count(_ query: Query<Item>) async throws(RepositoryError) -> Int
+  /// Returns whether there is a record with this id: unless the type offers its own way, one that can be read.
+  func exists(_ id: Item.ID) async throws(RepositoryError) -> Bool
   /// Inserts the record, or replaces the one with its id; returns its revision when it is stored.
   @discardableResult func save(_ item: Item) async throws(RepositoryError) -> Revision
   /// Deletes the record with this id, and returns whether there was one.

@@ -14,7 +14,8 @@ extension Store {
   /// ``OpenReport/storeID``.
   ///
   /// All or nothing: the records are one commit of the target, which is read back and compared before this returns. If it throws, or the
-  /// process ends before, the target holds nothing or everything, and the call can be repeated when it holds nothing.
+  /// process ends before, the target holds nothing or everything; delete what it has made before the call is repeated, since
+  /// the range in which ``LocalRepository/changes(since:)`` can resume may be missing in it.
   ///
   /// The copy is of one commit, and its target is closed when this returns. This store stays as it is, and may be used meanwhile.
   ///
@@ -27,7 +28,15 @@ extension Store {
   ///   else opening and writing the target throw; `.inputOutput`, `.corrupted`, `.poisoned` and `.closed` of this store.
   @discardableResult
   public func copy(to target: any StorageBackend) async throws(RepositoryError) -> VerifyReport {
-    let contents = try await core.maintain { (backend) throws(RepositoryError) in try StoreContents(of: backend) }
+    let contents = try await core.maintain { [core] (backend) throws(RepositoryError) in
+      let contents = try StoreContents(of: backend)
+      guard contents.commit.number >= core.state.commit else {
+        throw RepositoryError(
+          .unsupported, "expected commit \(core.state.commit) from `readAll` of the backend, found commit \(contents.commit)",
+          file: backend.name)
+      }
+      return contents
+    }
     return try await StoreExecutor(label: "larder.copy").run { () throws(RepositoryError) in try contents.fill(target) }
   }
 }
@@ -35,7 +44,7 @@ extension Store {
 /// Everything that a store holds at one commit, as backends see it.
 struct StoreContents: Sendable {
   private var records: [StoredRecord]
-  private let commit: Revision
+  let commit: Revision
   private let recordCount: Int
   private let tombstoneCount: Int
 
@@ -59,12 +68,15 @@ struct StoreContents: Sendable {
         collection: some.collection, key: key, revision: report.tombstoneHorizon, schemaVersion: some.schemaVersion, value: nil))
   }
 
+  /// The records in the order of their commits, as a batch has them.
+  private var ordered: [StoredRecord] { records.sorted { $0.revision < $1.revision } }
+
   /// Writes everything to a target that is new or empty, and closes it.
   func fill(_ target: any StorageBackend) throws(RepositoryError) -> VerifyReport {
     try openEmpty(target)
     do throws(RepositoryError) {
       if !records.isEmpty {
-        try target.commit(WriteBatch(records: records, commits: 1...max(commit.number, 1), durability: .durable))
+        try target.commit(WriteBatch(records: ordered, commits: 1...max(commit.number, 1), durability: .durable))
         try target.checkpoint()
       }
       let report = target.verify()

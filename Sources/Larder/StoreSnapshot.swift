@@ -30,12 +30,12 @@ public struct StoreSnapshot: Sendable {
   /// The newest commit of the store when the snapshot was taken.
   public let revision: Revision
   private let state: StoreState
-  private let store: ObjectIdentifier
+  private let store: StoreIdentity
 
   init(_ state: StoreState, of store: StoreCore) {
     revision = Revision(state.commit)
     self.state = state
-    self.store = ObjectIdentifier(store)
+    self.store = store.identity
   }
 
   /// Returns the records of one repository at this commit.
@@ -44,14 +44,17 @@ public struct StoreSnapshot: Sendable {
   ///
   /// - Throws: `.unsupported` for a repository of another store.
   public func snapshot<Item>(of repository: LocalRepository<Item>) throws(RepositoryError) -> RepositorySnapshot<Item> {
-    guard ObjectIdentifier(repository.core) == store else {
+    guard repository.core.identity === store else {
       throw RepositoryError(.unsupported, "expected a repository of the store that the snapshot is of, found one of another store")
     }
     let collections = state.collections
     let collection = repository.collection < collections.count ? collections[repository.collection] : CollectionState()
+    // Where the repository was opened after the snapshot was taken, its declarations are known and none of its indexes is built.
+    let indexes =
+      collection.indexes.areDeclared ? collection.indexes : IndexSet(repository.schema.indexes, repository.coder)
     return RepositorySnapshot(
       revision: revision, collection: repository.schema.name, records: collection.records, coder: repository.coder,
-      indexes: collection.indexes)
+      indexes: indexes)
   }
 
   /// Returns the record with this id, or `nil` when there is none.

@@ -123,6 +123,7 @@ public struct Transaction: ~Copyable {
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> TypedQueryRun<Item> {
     try check(repository)
+    try query.shape.check()
     let state = pending.collections[repository.collection]
     // Not kept: the batch may fail, and a build that is under way elsewhere must find its log.
     return try TypedQueryRun(query, repository.coder, state.building(state.indexes.missing(for: query.shape)))

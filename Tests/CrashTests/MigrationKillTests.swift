@@ -46,7 +46,8 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
     var (killed, rounds, resumed) = (0, 0, 0)
     var current = try pristine.copy()
     let batches = (count + 255) / 256
-    while killed < kills {
+    // Where the kills fall depends on the machine: it goes on until one has fallen amid the rewrite.
+    while killed < kills || (resumed == 0 && killed < 20 * kills) {
       let process = try WriterProcess("migrate", current.url.appendingPathComponent(name).path)
       // Before it is open, while it makes the copy, or after some of its batches.
       var linesLeft = Int(random.next() % UInt64(max(batches / 4, 3)))

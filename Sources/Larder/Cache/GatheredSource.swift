@@ -99,10 +99,15 @@ extension GatheredSource: FetchGathering {
       failure = error
     }
     if let failure, answers == nil, requests.count > 1, (failure as? any RemoteSourceError)?.mayConcernOneKey == true {
-      return queue.withLock { $0.divide(batch) }
+      return queue.withLock { $0.divide(batch, failure) }
     }
     let shared = SharedFailure()
     for member in queue.withLock({ $0.end(batch) }) {
+      // That a limit did not let half of a request through says less than what came of the whole one.
+      if let cause = member.failure, (failure as? CacheError)?.isOfLimits == true {
+        member.waiter.resolve(GatheredAnswer(result: .failure(cause), failure: shared))
+        continue
+      }
       let result: Answer =
         answers.map { $0[member.request.key] ?? .failure(CacheError.unanswered) } ?? .failure(failure ?? CacheError.unanswered)
       if case .success = result {

@@ -1,6 +1,6 @@
 // Concurrency/ holds what tasks wait with, and the one way to spread work over the cores.
 // Invariant: no continuation is resumed twice or under a lock, and nothing here blocks the cooperative pool unless its name says so.
-// Called by every room; continuations are used nowhere else.
+// Called by every room.
 
 internal import Synchronization
 

@@ -16,7 +16,11 @@ extension StoreCore {
   /// Reads everything back, and adds the failures that no caller was told of.
   func verify() async -> VerifyReport {
     let start = ContinuousClock.now
-    var report = await executor.run { self.backend.verify() }
+    var report = await executor.run {
+      // A backend that was closed may have been opened again, for another store.
+      guard !self.state.isClosed else { return VerifyReport(problems: [.storeClosed]) }
+      return self.backend.verify()
+    }
     if let failure = checkpoints.withLock({ $0.failure }) { report.problems.append(failure) }
     if let failure = foreign.withLock({ $0.failure }) { report.problems.append(failure) }
     report.duration = .now - start

@@ -11,6 +11,7 @@ internal import Synchronization
 /// A write comes in by ``submit(_:_:)``; ``commits`` gathers it with others, stages and commits them, and publishes the state that follows.
 /// Everything that changes the published state runs on ``executor``, but for collections and indexes that are declared.
 final class StoreCore: Sendable {
+  let identity = StoreIdentity()
   let executor: StoreExecutor
   let options: StoreOptions
   let openReport: OpenReport
@@ -130,3 +131,6 @@ private final class TransactionResult<Output: Sendable, Failure: Error>: Sendabl
     return value
   }
 }
+
+/// The identity of an open store, for values that outlive it: the address of a ``StoreCore`` may be used again.
+final class StoreIdentity: Sendable {}

@@ -30,7 +30,7 @@ extension LocalRepository {
   /// The closure runs on the store's executor, once for each record, and should be quick. It must not change the id. Every record that it
   /// is given is written, also one that it leaves as it was.
   ///
-  /// Cost: the query runs twice, once away from the executor to build indexes and to decode; then one commit with the records.
+  /// Cost: its indexes are built first, if they were not; then the query, the closure and one commit run on the executor.
   /// - Returns: The number of records that were changed.
   /// - Throws: what the closure throws, and then nothing was written; `.invalidKey` when it changes an id; otherwise as
   ///   ``save(_:ifRevision:durability:)`` and ``fetch(_:)``.
@@ -38,7 +38,8 @@ extension LocalRepository {
   public nonisolated func update(
     where query: Query<Item>, durability: Durability? = nil, _ body: @escaping @Sendable (inout Item) throws -> Void
   ) async throws -> Int {
-    _ = try await count(query)
+    // Builds the indexes, which the transaction would otherwise have to do on the store's executor.
+    _ = try await readyRun(query)
     return try await transaction(durability: durability) { transaction in try transaction.update(where: query, in: self, body) }
   }
 

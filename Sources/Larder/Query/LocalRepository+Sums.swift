@@ -41,16 +41,14 @@ extension LocalRepository {
   }
 
   private nonisolated static func sum<Value: FixedWidthInteger>(_ values: some Sequence<Value>) throws(RepositoryError) -> Value {
-    // Positive and negative values are added apart, so that the order of the records never decides between a sum and an overflow.
-    var (positive, negative) = (Value.zero, Value.zero)
-    var isTooLarge = false
+    // Overflows are counted in both directions, so that the order of the records never decides between a sum and an overflow.
+    var (sum, carry) = (Value.zero, 0)
     for value in values {
-      let (sum, overflow) = (value < 0 ? negative : positive).addingReportingOverflow(value)
-      isTooLarge = isTooLarge || overflow
-      if value < 0 { negative = sum } else { positive = sum }
+      let (next, overflow) = sum.addingReportingOverflow(value)
+      sum = next
+      if overflow { carry += value < 0 ? -1 : 1 }
     }
-    let (sum, overflow) = positive.addingReportingOverflow(negative)
-    guard !isTooLarge, !overflow else {
+    guard carry == 0 else {
       throw RepositoryError(.unsupported, "expected a sum in the range of \(Value.self), found one beyond it; add up a wider type")
     }
     return sum

@@ -26,6 +26,7 @@ extension RepositorySnapshot {
   public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
 
   private func run(_ query: Query<Item>) throws(RepositoryError) -> TypedQueryRun<Item> {
+    try query.shape.check()
     let state = CollectionState(records, indexes: indexes)
     // Places and values can be looked at without an index, words cannot.
     let missing = indexes.missing(for: query.shape).filter { indexes.definitions[$0].kind == .fullText }

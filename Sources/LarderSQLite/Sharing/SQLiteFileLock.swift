@@ -53,7 +53,8 @@ final class SQLiteFileLock: Sendable {
         uses[identity] = use
         return SQLiteFileLock(path, identity, -1)
       }
-      let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+      // A parked descriptor is of this very file and has no lock: a backend that is opened again and again needs no more of them.
+      let descriptor = use.parked.popLast() ?? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
       guard descriptor >= 0 else { throw failure("open", errno, path) }
       if let number = change(mode == .exclusive ? LOCK_EX : LOCK_SH, descriptor) {
         if use.stores == 0 {

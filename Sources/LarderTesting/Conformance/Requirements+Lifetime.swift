@@ -75,6 +75,10 @@ extension BackendRequirement {
       let backend = try trial.backend
       try trial.close()
       try trial.open(backend)
+      // It has its locks again, too.
+      try trial.requireError(.alreadyOpen, from: "a second open beside a backend that was opened again") {
+        _ = try Trial.open(trial.place.makeBackend())
+      }
       try trial.commit(.put("b"))
       try trial.close()
       _ = try backend.open(.init()) { _ in }

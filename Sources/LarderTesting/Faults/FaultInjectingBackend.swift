@@ -12,7 +12,7 @@ internal import Synchronization
 /// let disk = FaultInjectingBackend(InMemoryBackend())
 /// let spots = try await LocalRepository<Spot>(backend: disk)
 /// disk.hold(.commit)                                    // the disk is busy from now on
-/// async let saving: Void = spots.save(spot)
+/// async let saving = spots.save(spot)
 /// await disk.waitUntilHeld(.commit)                     // the save has reached the disk
 /// disk.fail(.commit, with: RepositoryError(.full))
 /// disk.release(.commit)

@@ -194,6 +194,19 @@ import Testing
     #expect(report.recordCount == 0 && report.isSound)
   }
 
+  @Test(arguments: [Kind.json, .sqlite]) private func commitsThatAreOnlyInTheJournalAreCopied(_ kind: Kind) async throws {
+    let directory = try TemporaryDirectory()
+    let store = try await Store.open(Shelf(kind, directory, "source").backend, options: StoreOptions(checkpoint: .manual))
+    let visits = try await store.repository(RepositorySchema<Visit>("visits"))
+    try await visits.save(contentsOf: (0..<3).map { Visit(id: $0, day: "Monday") })
+    try await visits.checkpoint()
+    try await visits.save(Visit(id: 3, day: "Tuesday"))
+    try await visits.delete(0)
+    let copied = try await store.copy(to: InMemoryBackend())
+    #expect(copied.recordCount == 3 && copied.tombstoneCount == 1)
+    try await store.close()
+  }
+
   @Test func writesGoOnWhileTheCopyIsWritten() async throws {
     let store = try await Store.open(InMemoryBackend())
     let spots = try await store.repository(RepositorySchema<Spot>("spots"))

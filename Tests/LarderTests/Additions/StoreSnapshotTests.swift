@@ -54,6 +54,36 @@ import Testing
     #expect(try then.loadAll(in: spots).count == 30)
   }
 
+  @Test func aRepositoryThatIsOpenedAfterTheSnapshotIsReadAsItDeclares() async throws {
+    struct Note: Codable, Identifiable, Equatable { let id: Int; var text: String }
+    let schema = RepositorySchema<Note>("notes", indexes: [.fullText(\.text)])
+    let directory = try TemporaryDirectory()
+    let first = try await Store.open(JSONFileBackend(file: directory.file("notes.json")))
+    let notes = (1...20).map { Note(id: $0, text: "note number\($0)") }
+    try await first.repository(schema).save(contentsOf: notes)
+    try await first.close()
+    let store = try await Store.open(JSONFileBackend(file: directory.file("notes.json")))
+    let then = store.snapshot
+    let repository = try await store.repository(schema)
+    // In the order of the ids, and not of their texts.
+    #expect(try then.fetch(Query().limit(3), in: repository) == Array(notes.prefix(3)))
+    #expect(try then.fetch(Query().matching("number7"), in: repository) == [notes[6]])
+    try await store.close()
+  }
+
+  @Test func aSnapshotThatOutlivesItsStoreTakesNoOtherForIt() async throws {
+    // The memory of a store that is gone is used again, sooner or later.
+    for _ in 0..<20 {
+      var gone: Store? = try await Store.open(InMemoryBackend())
+      let then = try #require(gone?.snapshot)
+      try await gone?.close()
+      gone = nil
+      let spots = try await Store.open(InMemoryBackend()).repository(RepositorySchema<Spot>("spots"))
+      let error = #expect(throws: RepositoryError.self) { try then.loadAll(in: spots) }
+      #expect(error?.code == .unsupported)
+    }
+  }
+
   @Test func aRepositoryOfAnotherStoreIsRefused() async throws {
     let (store, other) = (try await Store.open(InMemoryBackend()), try await Store.open(InMemoryBackend()))
     let spots = try await other.repository(RepositorySchema<Spot>("spots"))

@@ -216,6 +216,39 @@ struct BatchRemoteSourceTests {
     #expect(server.requests.count == 9)  // 16, 2 × 8, 2 × 4, 2 × 2, 2 × 1
   }
 
+  /// The bad key is the first of all, so that what fails is asked for before what does not.
+  @Test func aKeyAtFaultDoesNotLookLikeAHostThatIsDown() async throws {
+    struct Garbled: RemoteSourceError {
+      var isTransient: Bool { true }
+      var mayConcernOneKey: Bool { true }
+    }
+    let server = BatchServer { keys, _ in
+      if keys.contains("bad") { throw Garbled() }
+      return [:]
+    }
+    let clock = ManualClock()
+    let limits = HostLimits(concurrency: ConcurrencyLimit(1), breaker: CircuitBreaker(clock: clock))
+    let cache = try await cache(server.limited(by: limits), clock: clock)
+    let results = await cache.values(for: ["bad"] + keys(15))
+    for key in keys(15) { #expect(try results[key]?.get().value == key.count) }
+    #expect(throws: Garbled.self) { try results["bad"]?.get() }
+  }
+
+  @Test func aHostThatIsDownIsNotAskedForEachHalf() async throws {
+    struct Down: RemoteSourceError {
+      var isTransient: Bool { true }
+      var mayConcernOneKey: Bool { true }
+    }
+    let server = BatchServer { _, _ in throw Down() }
+    let clock = ManualClock()
+    let limits = HostLimits(concurrency: ConcurrencyLimit(1), breaker: CircuitBreaker(clock: clock))
+    let cache = try await cache(server.limited(by: limits), clock: clock)
+    let results = await cache.values(for: keys(16))
+    #expect(server.requests.count == 5)
+    // Each key fails with what the host did, and not with the breaker that it opened.
+    for key in keys(16) { #expect(throws: Down.self) { try results[key]?.get() } }
+  }
+
   // MARK: Limits
 
   @Test func aRequestCountsOnceAgainstTheLimitsOfItsHost() async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import LarderSQLite
 import LarderTesting
 import Synchronization
 import Testing
@@ -87,6 +88,30 @@ struct CacheOpeningTests {
     try await cache.close()
     #expect(try directory.names == ["cache.json"])
     #expect(try Data(contentsOf: file) == before)
+  }
+
+  @Test func aReadOnlyCacheSeesWhatTheWriterStoresAfterItsOwnFetch() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("cache.sqlite")
+    let calls = Mutex(0)
+    let numbers = ScriptedSource<String, Int> { _, _ in
+      .value(
+        calls.withLock { count in
+          count += 1
+          return count
+        })
+    }
+    let writer = try await CachedRepository.open(sqliteFile: file, freshness: Self.freshness, clock: clock, source: numbers)
+    let reader = try await CachedRepository.open(
+      sqliteFile: file, freshness: Self.freshness, clock: clock, options: StoreOptions(access: .readOnly), source: numbers)
+    let fetched = try await reader.value(for: "place").value
+    clock.advance(by: .seconds(60))
+    let stored = try await writer.value(for: "place", policy: .networkOnly).value
+    #expect(stored != fetched)
+    try await reader.storage.refresh()
+    #expect(try await reader.value(for: "place", policy: .cacheOnly).value == stored)
+    try await reader.close()
+    try await writer.close()
   }
 
   // MARK: Entries and counts

@@ -101,7 +101,7 @@ struct JSONFileCrashTests {
     through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }, reading: @escaping (SimulatedFileSystem) -> any FileSystem = { $0 }
   ) -> String {
     do {
-      _ = try Self.explore(workload, seed: 1, through: wrap, reading: reading)
+      _ = try Self.explore(workload, seed: 1, images: Torture.count(60, full: 200), through: wrap, reading: reading)
       return ""
     } catch let failure as CrashExplorer.Failure {
       return "\(failure.underlying)"

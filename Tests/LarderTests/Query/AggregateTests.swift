@@ -88,6 +88,16 @@ import Testing
       #expect(error?.message.contains(reason) ?? false, "\(String(describing: error))")
       #expect(things.explain(query).access == .refused)
     }
+    // So do results that are kept up, which run a wider query than the one that was asked for.
+    for query in [Query<Thing>().limit(-1), Query().offset(-1), Query().limit(5).offset(-1), Query().sorted(by: \.rating).limit(-3)] {
+      var results = things.results(of: query).makeAsyncIterator()
+      do throws(RepositoryError) {
+        let first = try await results.next()
+        Issue.record("\(String(describing: first?.count)) results")
+      } catch {
+        #expect(error.code == .unsupported)
+      }
+    }
   }
 
   @Test func anIndexIsMadeWhileWritesGoOn() async throws {

@@ -39,7 +39,7 @@ final class FetchGroupMembers: Sendable {
     let gatherers: [any FetchGathering] = state.withLock { state in
       change(&state)
       guard state.isFinished || state.outstanding <= 0 else { return [] }
-      defer { state.gatherers = [:] }
+      // They stay: a group of keys that are tried again may become incomplete and complete once more.
       return Array(state.gatherers.values)
     }
     for gatherer in gatherers { gatherer.startRequests() }

@@ -17,6 +17,8 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     let waiter: Answer
     /// The half of a failed request that the key goes with; `nil` for any request.
     var part: UInt64?
+    /// The failure of the request that was divided.
+    var failure: (any Error)?
 
     /// Whether a request may begin with it.
     var mayStart: Bool { group?.isComplete ?? true }
@@ -113,15 +115,19 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return batch.members.filter { asked.removeValue(forKey: $0.id) != nil }
   }
 
-  /// Ends a request that failed as a whole, and lets its keys wait again, before all others, for two requests of half of them each.
-  mutating func divide(_ batch: Batch) {
+  /// Ends a request that failed as a whole, and lets its keys wait again for two requests of half of them each.
+  ///
+  /// They wait before all keys that were not asked for yet, and behind the halves of other requests: a half that is answered then comes
+  /// between two that are not, so that one bad key does not look like a host that is down.
+  mutating func divide(_ batch: Batch, _ failure: any Error) {
     var members = end(batch)
     var keys: [Key: Int] = [:]
     for member in members where keys[member.request.key] == nil { keys[member.request.key] = keys.count }
     let (first, second) = (number(), number())
     for position in members.indices {
       members[position].part = keys[members[position].request.key, default: 0] < (keys.count + 1) / 2 ? first : second
+      members[position].failure = failure
     }
-    waiting.insert(contentsOf: members, at: 0)
+    waiting.insert(contentsOf: members, at: waiting.prefix { $0.part != nil }.count)
   }
 }

@@ -63,6 +63,9 @@ final class CacheEntry<Key: Hashable & Codable & Sendable, Value: Codable & Send
   /// Returns the entry of the record with a revision: this one, or one that it replaces.
   func at(_ revision: Revision) -> CacheEntry? { version == .stored(revision) ? self : previous?.at(revision) }
 
+  /// Whether it was made to replace a version, and keeps that until its own commit is visible.
+  func replaces(_ version: EntryVersion) -> Bool { previous?.version == version }
+
   /// Whether this process has fetched the entry or answered with it.
   var wasAnswered: Bool { answered.load(ordering: .relaxed) }
   func noteAnswer() { answered.store(true, ordering: .relaxed) }

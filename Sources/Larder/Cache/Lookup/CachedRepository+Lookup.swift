@@ -33,7 +33,7 @@ extension CachedRepository {
   nonisolated func lookup(_ key: Key) -> Lookup<Key, Value> {
     let uptime = clock.uptime
     let (entry, unsaved) = state.withLock { ($0.entries[key], $0.unsaved[key]) }
-    if let unsaved { return Lookup(unsaved, at: uptime, entry?.recordKey) }
+    if let unsaved, !isSuperseded(unsaved, entry?.recordKey) { return Lookup(unsaved, at: uptime, entry?.recordKey) }
     var recordKey = entry?.recordKey
     var version = EntryVersion.none
     do throws(RepositoryError) {
@@ -50,6 +50,22 @@ extension CachedRepository {
       state.withLock { $0.note(error) }
       return Lookup(nil, at: uptime, recordKey, version)
     }
+  }
+
+  /// Whether another process has stored a newer value than the one that a cache over a read-only store keeps in memory, which then goes.
+  ///
+  /// A cache that writes removes it when it stores the next value.
+  private nonisolated func isSuperseded(_ unsaved: CacheEntry<Key, Value>, _ recordKey: RecordKey?) -> Bool {
+    guard isReadOnly else { return false }
+    do throws(RepositoryError) {
+      let address = if let recordKey { recordKey } else { try storage.coder.keys.key(for: unsaved.stored.key) }
+      guard let slot = try storage.core.records(of: storage.collection)[address] else { return false }
+      guard try slot.value(storage.coder).fetchedAt > unsaved.stored.fetchedAt else { return false }
+    } catch {
+      return false  // what cannot be read supersedes nothing
+    }
+    state.withLock { $0.unsaved.remove(unsaved.stored.key) }
+    return true
   }
 
   /// Removes the entry of a record that was deleted by another cache or process; not of one whose commit is not visible yet.
@@ -104,7 +120,11 @@ extension CachedRepository {
         }
         state.withLock { $0.settle(key, new) }
       } catch {
-        // Without the note the entry lives until the next start at most as long as one does.
+        // Without the note the entry lives until the next start at most as long as one does. The revision that it was to have may be
+        // that of another record's commit now.
+        state.withLock { state in
+          if let current = state.entries[key], current.replaces(entry.version) { state.entries[key] = entry }
+        }
       }
     }
   }

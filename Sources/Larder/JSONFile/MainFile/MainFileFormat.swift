@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The grammar of a main file file: one header line, one line per record in key order, one seal line.
+/// The grammar of a main file: one header line, one line per record in key order, one seal line.
 ///
 /// It is described in `Docs/Larder.docc/Formats/JSONSnapshotFormat.md`, with an example. There is exactly one way to write each value, so
 /// a reader can compare bytes, and every byte is either compared or under a checksum.

@@ -118,6 +118,8 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
 
   /// Runs the query at the newest commit.
   private func fill() async throws(RepositoryError) {
+    // Here and not by the run alone: of a wider query a negative limit or offset cannot be seen.
+    try query.shape.check()
     let isRanked = query.shape.words != nil && query.order.isEmpty
     var wider = query
     wider.shape.skipped = 0

@@ -42,7 +42,9 @@ struct QueryRun: Sendable {
 
   /// The number of records that are looked at, at most.
   var bound: Int {
-    guard isExact, choice.givesOrder, case .ordered = choice.access else { return choice.bound }
+    guard isExact, choice.givesOrder, case .ordered(let index, _, let use) = choice.access else { return choice.bound }
+    // A group of entries that are equal in the order's columns, but not in all of the index's, is gathered whole to be sorted by id.
+    if case .groups(let columns, _) = use, columns < indexes.definitions[index].columns.count { return choice.bound }
     let (stretches, skipped) = skippedByRank
     return Swift.min(stretches?.reduce(0) { $0 + $1.ranks.count } ?? choice.reach, shape.needed(behind: skipped) ?? .max)
   }

@@ -9,8 +9,11 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   /// - Throws: as ``QueryRun``; `.decodingFailed` for a strict query and a record that does not decode.
   init(_ query: Query<Item>, _ coder: RecordCoder<Item>, _ state: CollectionState) throws(RepositoryError) {
     (self.query, self.coder) = (query, coder)
+    if query.shape.isStrict {
+      try query.shape.check()
+      try state.records.checkDecodable(coder)
+    }
     run = try QueryRun(query.shape, state)
-    if query.shape.isStrict { try state.records.checkDecodable(coder) }
   }
 
   /// The total order of the results.

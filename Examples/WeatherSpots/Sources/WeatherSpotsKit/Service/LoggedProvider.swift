@@ -48,7 +48,9 @@ public struct LoggedProvider: ForecastProvider {
     let start = ContinuousClock.now
     let answers = await provider.fetch(requests)
     let kinds = WeatherDataset.allCases.filter(requests.first?.datasets.contains ?? { _ in false }).map(\.rawValue).joined(separator: "+")
-    log(kinds, start, answers.first?.failureOfAll.map(\.kind) ?? "answered", places: requests.count)
+    let failures = answers.compactMap { $0.failureOfAll?.kind }
+    let outcome = failures.count == answers.count ? failures.first ?? "answered" : "answered, \(failures.count) places failed"
+    log(kinds, start, failures.isEmpty ? "answered" : outcome, places: requests.count)
     return answers
   }
 
