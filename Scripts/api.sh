@@ -90,8 +90,8 @@ JSON
 
 if [ "${1:-}" = --self-test ]; then self_test; exit; fi
 if [ "$(uname -s)" != Linux ]; then echo "api.sh: the baseline is that of Linux; nothing is compared here"; exit 0; fi
-build=.build-test/${CONFIGURATION:-release}
-if [ ! -d "$build/Modules" ]; then swift build --scratch-path .build-test -c "${CONFIGURATION:-release}" --traits SwiftCrypto; fi
+build=.build-test/${CONFIGURATION:-debug}
+if [ ! -d "$build/Modules" ]; then swift build --scratch-path .build-test -c "${CONFIGURATION:-debug}" --traits SwiftCrypto; fi
 Scripts/symbols.sh "$build" .build-test/symbols
 failed=0
 for product in Larder LarderBlobs LarderSQLite LarderTesting; do

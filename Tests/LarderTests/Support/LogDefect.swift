@@ -51,7 +51,7 @@ enum LogDefect: String, CaseIterable, Sendable {
     case .reencodesValues, .takesNullForADeletion: ["valuesAreKeptByteForByte"]
     case .losesLargeValues: ["aMebibyteIsKept"]
     case .losesManyRecords: ["tenThousandRecordsAreKept"]
-    case .opensTwice: ["aSecondOpenIsRefused", "aRefusedOpenHoldsNothing"]
+    case .opensTwice: ["aSecondOpenIsRefused", "aRefusedOpenHoldsNothing", "aClosedBackendOpensAgain"]
     case .opensOnce: ["aClosedBackendOpensAgain"]
     case .refusedCloseReleases: ["aRefusedOpenHoldsNothing"]
     case .keepsLockWhenDropped:
