@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 configuration=${CONFIGURATION:-debug}
 scratch=$PWD/.build-test
-flags=(--scratch-path "$scratch" -c "$configuration" --disable-index-store -Xswiftc -warnings-as-errors)
+flags=(--scratch-path "$scratch" -c "$configuration" -Xswiftc -warnings-as-errors)
 if [ "$configuration" = release ]; then flags+=(-Xswiftc -enable-testing); fi
 logs=$scratch/logs
 mkdir -p "$logs"

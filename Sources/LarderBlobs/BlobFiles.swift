@@ -126,7 +126,7 @@ struct BlobFiles: Sendable {
   /// A plain file takes the place of one that was set aside before it; beside anything else it gets a number.
   /// - Returns: An error to report, with both names.
   func setAside(_ name: String) throws(RepositoryError) -> RepositoryError {
-    let new = Self.nameAside(name)
+    let new = name + "-damaged"
     var failure: RepositoryError?
     for number in 0..<1_000 {
       let target = number == 0 ? new : "\(new)-\(number)"
@@ -144,8 +144,7 @@ struct BlobFiles: Sendable {
 
   private static let taken: Set<Int32> = [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST]
 
-  /// The name under which something is kept that was in the way: never one that a blob store or its index makes or looks for.
-  private static func nameAside(_ name: String) -> String {
-    name.hasPrefix(index) ? index + "-damaged" + name.dropFirst(index.count) : name + "-damaged"
-  }
+  /// Whether a name is that of something that was set aside, which is never touched again; earlier versions wrote `-damaged` before the
+  /// end of a name of the index.
+  static func isSetAside(_ name: String) -> Bool { name.contains("-damaged") }
 }

@@ -88,7 +88,7 @@ struct BlobOpening {
       switch name {
       case index, index + "-journal": _ = try files.setAside(name)
       case index + "-previous": try files.clear(name)
-      default: if name.hasPrefix(index + "-quarantine-") { try files.clear(name) }
+      default: if name.hasPrefix(index + "-quarantine-"), !BlobFiles.isSetAside(name) { try files.clear(name) }
       }
     }
     try files.fileSystem.syncDirectory(files.directory)
@@ -102,7 +102,7 @@ struct BlobOpening {
     let index = BlobFiles.index
     var aside: [String] = []
     for name in try (files.fileSystem.entries(of: files.directory) ?? []).sorted()
-    where name.hasPrefix(index) && !name.hasPrefix(index + "-damaged") && files.isOfAnotherKind(name) {
+    where name.hasPrefix(index) && !BlobFiles.isSetAside(name) && files.isOfAnotherKind(name) {
       _ = try files.setAside(name)
       aside.append(name)
     }

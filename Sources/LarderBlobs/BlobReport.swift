@@ -9,7 +9,7 @@ public struct BlobReport: Sendable {
   public var index: OpenReport
   /// The error for which the index was begun anew, if it could not be used: all blobs are gone then.
   ///
-  /// An index file that was damaged is kept as `blob-index.json-damaged`, and its journal as `blob-index.json-damaged-journal`. An index
+  /// An index file that was damaged is kept as `blob-index.json-damaged`, and its journal as `blob-index.json-journal-damaged`. An index
   /// with an entry that does not decode is emptied where it is, and no copy of it is made.
   public var damage: RepositoryError?
   /// Files of blobs that the index did not know, because a crash came before it did, and that were removed.
@@ -22,7 +22,7 @@ public struct BlobReport: Sendable {
   /// Names of the store under which there was no file but a directory, a link or a pipe.
   ///
   /// The name is that of a blob, of an unfinished write, of the index or of a file beside it. What had it was renamed, with `-damaged`
-  /// after the name or in it, and is otherwise as it was found.
+  /// after the name, and is otherwise as it was found.
   public var setAside: [String] = []
 
   /// Whether nothing had to be healed.

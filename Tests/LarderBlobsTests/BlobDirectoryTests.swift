@@ -67,7 +67,8 @@ struct BlobDirectoryTests {
   func whatIsNoFileAndStandsForTheIndexIsSetAsideAndReported(thing: Thing, suffix: String) async throws {
     let directory = try await filled()
     let name = BlobFiles.index + suffix
-    for place in ["-damaged", "-damaged" + suffix] where !(try directory.names.contains(BlobFiles.index + place)) {
+    // The names of today, and those that earlier versions gave.
+    for place in [suffix + "-damaged", "-damaged", "-damaged" + suffix] where !(try directory.names.contains(BlobFiles.index + place)) {
       try Thing.directory.put(at: directory.pathOfFile(BlobFiles.index + place))
     }
     if suffix.isEmpty { try FileManager.default.removeItem(at: directory.file(name)) }

@@ -71,7 +71,11 @@ struct JSONFilePaths: Sendable {
   }
 
   /// Whether a name is that of bytes kept aside, and not of a copy that was interrupted.
-  func isQuarantine(_ name: String) -> Bool { name.hasPrefix(quarantineStem + "-quarantine-") && !name.hasSuffix("-tmp") }
+  func isQuarantine(_ name: String) -> Bool {
+    // One that was itself set aside, as `…-damaged` or `…-damaged-2`, is out of the way.
+    name.hasPrefix(quarantineStem + "-quarantine-") && !name.hasSuffix("-tmp")
+      && !name.dropFirst(quarantineStem.count).contains("-damaged")
+  }
 
   /// The temporary names that an interrupted run may have left; quarantine files and copies are matched by what their names begin with.
   func isTemporary(_ other: String) -> Bool {
