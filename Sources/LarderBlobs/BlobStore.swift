@@ -1,4 +1,4 @@
-// Blobs/ keeps bytes by key, each blob in a file of its own, within limits: images and other large things that can be fetched again.
+// LarderBlobs/ keeps bytes by key, each blob in a file of its own, within limits: images and other large things that can be fetched again.
 // Invariant: what is read for a key is, byte for byte, what one write has stored for it; a crash, damage or a full disk makes it a miss and
 // nothing else. An index, itself a repository, says which file is valid: a file is made before its entry and removed after it. Called by
 // apps.

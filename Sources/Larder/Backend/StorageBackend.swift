@@ -21,10 +21,11 @@ public import Foundation
 /// Two exceptions run beside other calls: the parts that ``beginCheckpoint()`` hands out, and ``readCopy(at:_:)``.
 ///
 /// After `close`, after `abandon`, and after an `open` that has thrown, the backend is as if it had just been made: it may be opened
-/// again, and every other call but `verify`, `close` and `abandon` throws `.closed`. An `open` of a backend that is open throws
-/// `.alreadyOpen`.
+/// again, and every other call but `verify`, `close`, `abandon`, `readCopy` and `readAll` throws `.closed`. An `open` of a backend that
+/// is open throws `.alreadyOpen`.
 ///
-/// A conformer is `Sendable` so that it can be handed over. Its state can live in a `Mutex` that is never contended.
+/// A conformer is `Sendable` so that it can be handed over. Its state can live in a `Mutex`, which is hardly ever contended: only the two
+/// exceptions run beside other calls.
 ///
 /// ## Cost
 ///
