@@ -90,6 +90,7 @@ smoke() { # PACKAGE PRODUCT
 
 step "the library's tests" build_and_test . --traits SwiftCrypto
 step "the public API against Docs/API" Scripts/api.sh
+step "the documentation, without warnings" Scripts/docs.sh
 step "the guides' snippets and their tests" build_and_test Docs
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
 step "every public entry of Examples/WeatherSpots in release" smoke Examples/WeatherSpots weather-spots-smoke

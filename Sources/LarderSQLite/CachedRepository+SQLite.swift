@@ -9,7 +9,7 @@ extension CachedRepository {
   ///   sqliteFile: url, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)), source: server)
   /// ```
   ///
-  /// What was put aside for that is in `healing`. Close the cache with `close()`.
+  /// Files that were set aside for that are listed in `healing`. Close the cache with `close()`.
   /// - Parameters:
   ///   - sqliteFile: The file.
   ///   - freshness: How long values are fresh, and how long usable.

@@ -23,9 +23,9 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
 }
 
 @Suite("A migration that is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct MigrationKillTests {
-  /// How often each backend's migration is killed; `LARDER_KILLS` sets another number.
+  /// The number of kills of each backend's migration; `LARDER_KILLS` sets another number.
   private var kills: Int { ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) ?? Torture.count(5, full: 10) }
-  /// How many records there are; `LARDER_RECORDS` sets another number.
+  /// The number of records; `LARDER_RECORDS` sets another number.
   private var count: Int { ProcessInfo.processInfo.environment["LARDER_RECORDS"].flatMap(Int.init) ?? Torture.count(2_500, full: 5_000) }
   private var seed: UInt64 { ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max) }
 

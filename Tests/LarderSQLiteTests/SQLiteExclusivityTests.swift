@@ -35,6 +35,34 @@ struct SQLiteExclusivityTests: SQLiteSuite {
     #expect(try directory.contents().keys.sorted() == ["spots.sqlite"])
   }
 
+  #if os(Linux)
+    /// A descriptor of the file is not closed while another store of the process has it open, and is used again.
+    @Test func openingAgainBesideAReaderTakesNoMoreDescriptors() throws {
+      let backend = try openStore()
+      try backend.commit([record("a", "1", at: 1)], at: 1)
+      let reader = try openStore(.readOnly)
+      try backend.close()
+      var counts: [Int] = []
+      for _ in 0..<20 {
+        _ = try backend.openAll()
+        try backend.close()
+        counts.append(try openDescriptors())
+      }
+      #expect(counts.last == counts.first, "\(counts)")
+      try reader.close()
+    }
+
+    private func openDescriptors() throws -> Int {
+      let folder = "/proc/self/fd"
+      return try FileManager.default.contentsOfDirectory(atPath: folder).count { name in
+        var target = [CChar](repeating: 0, count: 4_096)
+        // Descriptors of other tests come and go meanwhile: one that is gone has no target.
+        let length = readlink("\(folder)/\(name)", &target, target.count)
+        return length > 0 && String(decoding: target.prefix(length).map(UInt8.init(bitPattern:)), as: UTF8.self) == main
+      }
+    }
+  #endif
+
   @Test func aFileOfTwoNamesIsRefused() throws {
     let backend = try openStore()
     try backend.commit([record("a", "1", at: 1)], at: 1)

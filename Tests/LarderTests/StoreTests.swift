@@ -89,6 +89,16 @@ import Testing
     #expect(try await other.numbers.loadAll() == [Measurement(id: 7, value: 7)])
   }
 
+  @Test func aClosedStoreSaysNothingOfAnotherOneOnItsBackend() async throws {
+    let backend = InMemoryBackend()
+    let first = try await Store.open(backend)
+    try await first.close()
+    let second = try await Store.open(backend)
+    #expect(await first.verify().problems.map(\.code) == [.closed])
+    #expect(await second.verify().isSound)
+    try await second.close()
+  }
+
   @Test func repositoriesOfOneNameShareTheirRecords() async throws {
     let two = try await Two()
     let again = try await two.store.repository(RepositorySchema<Measurement>("numbers"))

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// How often a test repeats what it does with chance: a usual number, or with `LARDER_TORTURE` set (`make torture`) the full one.
+/// The counts of random tests: a usual number, or with `LARDER_TORTURE` set (`make torture`) the full one.
 package enum Torture {
   /// Whether the full counts were asked for.
   package static let isOn = ProcessInfo.processInfo.environment["LARDER_TORTURE"] != nil

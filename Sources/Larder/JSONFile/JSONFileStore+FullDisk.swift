@@ -77,7 +77,7 @@ extension JSONFileStore {
 
   /// Allocates again what was cut from the journal, because deletions need it.
   ///
-  /// Where it is gone meanwhile, they are tried in a new main file.
+  /// If the space is gone meanwhile, they are tried in a new main file.
   private func keepReserve(_ allocated: Int) throws(RepositoryError) {
     do throws(RepositoryError) { try journal?.growAgain(to: allocated) } catch {
       guard error.code != .outcomeUnknown else { throw noted(error) }

@@ -15,7 +15,7 @@ public import Foundation
 /// Without an order of its own it gives `near` by distance, `matching` by rank, and everything else by id.
 ///
 /// Making a query costs a few microseconds; a query that is kept and asked again costs less, since its predicates are analyzed once.
-/// Where a declared ``RepositoryIndex`` fits, a fetch looks at the records that it returns and no others; without one it looks at all
+/// With a declared ``RepositoryIndex`` that fits, a fetch looks at the records that it returns and no others; without one it looks at all
 /// records. ``LocalRepository/explain(_:)`` returns the plan.
 ///
 /// ## Topics

@@ -53,7 +53,7 @@ extension SQLiteOpening {
 
   /// Refuses a log that does not go on from the database's commit, such as the log of another copy of the store.
   ///
-  /// What was folded is a commit of the log or an earlier one, so the database alone is never ahead of it.
+  /// A checkpoint folds a commit of the log or an earlier one, so the database alone is never ahead of it.
   static func checkContinuity(_ path: SQLitePath, _ row: SQLiteStoreRow) throws(RepositoryError) {
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return }
     let folded: SQLiteStoreRow

@@ -29,7 +29,7 @@ extension SQLiteWriter {
 
   /// Commits deletions, and gives the space back that they free.
   ///
-  /// Where tombstones have no room they are forgotten: a reader that asks for the deletions since then must load everything again.
+  /// Tombstones without room are forgotten: a reader that asks for the deletions since then must load everything again.
   /// - Parameter tombstoneLimit: The most tombstones; where a batch makes more, none are written, and the older ones forgotten.
   func writeOnFullDisk(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
     guard sharing == nil else { return try write(batch) }

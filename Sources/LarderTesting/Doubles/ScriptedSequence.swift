@@ -12,7 +12,7 @@ public import Larder
 /// spots.script.finish(throwing: RepositoryError(.closed))  // and now its error
 /// ```
 ///
-/// What is sent waits until it is read. It has one reader, and an iterator goes on where another one has stopped.
+/// An element that is sent waits until it is read. The sequence has one reader, and an iterator goes on where another one has stopped.
 public struct ScriptedSequence<Element: Sendable>: AsyncSequence, Sendable {
   /// The error that ``finish(throwing:)`` can end it with.
   public typealias Failure = RepositoryError

@@ -47,6 +47,23 @@ struct FetchGroupTests {
     #expect(server.requests == [["bbb"], ["a", "aa"]])
   }
 
+  /// Keys that are tried again join their group one by one: it may be complete, open again, and complete once more.
+  @Test func aGroupThatIsCompleteOnceMoreStartsItsRequestsOnceMore() {
+    final class Gatherer: FetchGathering {
+      let starts = Mutex(0)
+      func startRequests() { starts.withLock { $0 += 1 } }
+    }
+    let gatherer = Gatherer()
+    let members = FetchGroupMembers(1)
+    members.remove(gatherer)
+    #expect(gatherer.starts.withLock { $0 } == 1)
+    members.add()
+    #expect(!members.isComplete)
+    // Its last caller was cancelled before it arrived.
+    members.remove()
+    #expect(gatherer.starts.withLock { $0 } == 2)
+  }
+
   @Test func aCallThatNeedsNoRequestHoldsUpNobody() async throws {
     let (lengths, texts) = try await caches()
     _ = try await lengths.value(for: "four")

@@ -176,7 +176,7 @@ private struct Held: TreeEntry, Comparable {
 
 // MARK: - Trials
 
-/// What is done to trees of one kind of entries.
+/// Trials of trees of one kind of entries.
 private protocol TreeTrial: SendableMetatype {
   static func differenceFromArray(_ seed: UInt64, steps: Int) -> String?
   static func failureOfLoading(_ counts: [Int]) -> String?
@@ -307,7 +307,7 @@ extension PersistentTree {
 }
 
 extension PersistentTree where Entry.Summary: Equatable {
-  /// What is wrong with the shape of the tree, if anything.
+  /// Returns a defect in the shape of the tree, if there is one.
   fileprivate func defect() -> String? { root.defect(isRoot: true, isLast: true) }
 }
 
@@ -334,7 +334,7 @@ extension PersistentTreeNode where Entry.Summary: Equatable {
 }
 
 extension PersistentTreeNode {
-  /// Where the entries of the leaves are in memory.
+  /// Returns the addresses of the entries of the leaves in memory.
   fileprivate func storage() -> [UnsafePointer<Entry>?] {
     switch self {
     case .leaf(let entries): [entries.withUnsafeBufferPointer { $0.baseAddress }]

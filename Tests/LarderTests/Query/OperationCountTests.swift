@@ -31,6 +31,18 @@ import Testing
     #expect(await code { try await pages.save(Page(id: 5, name: "page 1500")) } == .uniqueViolation)
   }
 
+  /// Entries that are equal in the order's columns, but not in all of the index's, are gathered whole to be sorted by id: too many of them
+  /// for the caller's actor, however few are wanted.
+  @Test func aGroupThatIsGatheredWholeIsNotSmall() async throws {
+    struct Beach: Codable, Identifiable, Sendable { let id: Int; var country: String; var name: String }
+    let beaches = try await LocalRepository(inMemory: RepositorySchema<Beach>("beaches", indexes: [.ordered(\.country, \.name)]))
+    try await beaches.save(contentsOf: (0..<2_000).map { Beach(id: $0, country: "JP", name: "beach \($0)") })
+    let gathered = try await beaches.readyRun(Query().sorted(by: \.country).limit(20))
+    #expect(!gathered.isSmall)
+    let walked = try await beaches.readyRun(Query().sorted(by: \.country).sorted(by: \.name).limit(20))
+    #expect(walked.isSmall)
+  }
+
   private func reads(_ work: () async throws -> Void) async throws -> Int {
     let before = Page.reads.withLock { $0 }
     try await work()

@@ -34,7 +34,7 @@ extension CachedRepository {
 
   /// Makes the index of all entries, oldest first; those that cannot be read go.
   ///
-  /// How old the entries of an earlier run are is known from one reading of the wall clock, which may be wrong. It is
+  /// The age of an entry of an earlier run comes from one reading of the wall clock, which may be wrong. It is
   /// proven that one has expired when all of its time has passed in this process, or when an earlier run has fetched
   /// something after it had expired: a second reading.
   private nonisolated func buildIndex(_ batch: inout PendingState, _ uptime: Duration) throws(RepositoryError) {

@@ -2,8 +2,8 @@ internal import DequeModule
 
 /// An order of eviction by recency and frequency: S3-FIFO (Yang et al., SOSP 2023).
 ///
-/// What is new comes into a small queue, a tenth of all. What was used by the time it is at the front goes on to the
-/// main queue; what was not leaves, and is remembered as a ghost for a while: if it comes again, it goes to the main
+/// A new key comes into a small queue, a tenth of all. One that was used by the time it is at the front goes on to the
+/// main queue; one that was not leaves, and is remembered as a ghost for a while: if it comes again, it goes to the main
 /// queue at once. There, a key that was used goes round again, once for each of up to three uses. So what is asked for
 /// once, as in a scan, crowds out only what is as new.
 struct EvictionOrder<Key: Hashable & Sendable>: Sendable {

@@ -5,7 +5,7 @@ internal import Synchronization
 
 extension CachedRepository {
   /// Removes what is there of a key.
-  nonisolated(nonsending) func remove(_ key: Key) async throws {
+  nonisolated(nonsending) func remove(_ key: Key) async throws(RepositoryError) {
     let serial = state.withLock { $0.unsaved.serial }
     let recordKey: RecordKey
     do throws(RepositoryError) {
@@ -23,7 +23,7 @@ extension CachedRepository {
   }
 
   /// Removes everything.
-  nonisolated(nonsending) func removeEntries() async throws {
+  nonisolated(nonsending) func removeEntries() async throws(RepositoryError) {
     let serial = state.withLock { $0.unsaved.serial }
     let revision = try await write { [self] batch throws(RepositoryError) in
       for slot in batch.collections[storage.collection].records.ordered() {
@@ -35,10 +35,10 @@ extension CachedRepository {
   }
 
   /// Commits deletions, and returns a revision that what is stored later has at least, and what was stored before has not.
-  private nonisolated(nonsending) func write(_ deletions: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Void)
-    async throws -> Revision
-  {
-    do {
+  private nonisolated(nonsending) func write(
+    _ deletions: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Void
+  ) async throws(RepositoryError) -> Revision {
+    do throws(RepositoryError) {
       // By itself: together with an entry that a full disk refuses it would be refused too.
       return try await storage.core.write(nil, size: .alone) { batch throws(RepositoryError) in
         try deletions(&batch)

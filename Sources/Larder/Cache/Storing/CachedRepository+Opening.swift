@@ -24,7 +24,7 @@ extension CachedRepository {
   ///   jsonFile: url, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)), source: server)
   /// ```
   ///
-  /// What was put aside for that is in ``healing``; see ``open(jsonFile:options:)``. Close the cache with ``close()``.
+  /// Files that were set aside for that are listed in ``healing``; see ``open(jsonFile:options:)``. Close the cache with ``close()``.
   /// Opened with the access `.readOnly`, it answers from what is stored, and what it fetches is answered and not
   /// stored.
   /// - Parameters:

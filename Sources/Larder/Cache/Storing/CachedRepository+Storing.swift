@@ -100,11 +100,10 @@ extension CachedRepository {
   /// It is not kept in memory either: it is larger than what may be. Storage that fails keeps the one before it.
   private nonisolated func refuse(_ key: Key, _ token: FlightToken) async {
     guard !token.isInvalidated else { return }
-    do {
+    do throws(RepositoryError) {
       try await remove(key)
       state.withLock { $0.statistics.evictions[.bytes, default: 0] += 1 }
     } catch {
-      let error = repositoryError(error)
       if error.code != .cancelled { state.withLock { $0.note(error) } }
     }
   }
@@ -126,9 +125,4 @@ extension CachedRepository {
     wakeReaders(of: key)
     return held
   }
-}
-
-/// Returns an error of storage as what it is.
-func repositoryError(_ error: any Error) -> RepositoryError {
-  error as? RepositoryError ?? RepositoryError(.inputOutput, "an unexpected kind of error", underlying: error)
 }

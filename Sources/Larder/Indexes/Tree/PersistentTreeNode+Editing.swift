@@ -41,7 +41,7 @@ extension PersistentTreeNode {
 
   /// Takes the right half off a node that has become too wide.
   ///
-  /// Where entries come in order, nodes stay full: of the last node of the tree only the last element is taken off.
+  /// Entries that come in order leave full nodes: of the last node of the tree only the last element is taken off.
   private static func splitOff<Element>(_ elements: inout [Element], capacity: Int, isAppended: Bool) -> [Element]? {
     guard elements.count > capacity else { return nil }
     let middle = isAppended ? elements.count - 1 : elements.count / 2

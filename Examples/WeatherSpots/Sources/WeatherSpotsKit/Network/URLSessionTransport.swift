@@ -34,7 +34,7 @@ public struct URLSessionTransport: Transport {
   ///
   /// At most five redirections to http and https are followed, and none with header fields.
   ///
-  /// What is fetched beyond the limit: on Linux the rest of the turn in which it was passed, at most 1.6 MB, and what the system keeps
+  /// Beyond the limit may be fetched: on Linux the rest of the turn in which it was passed, at most 1.6 MB, and what the system keeps
   /// for a connection. Of an endless body a server on loopback got rid of 15 MiB with the limit of 8 MiB, and of 6 MiB if it said how
   /// long the body is. The body of a redirection is bounded by the time alone: the session keeps it, and tells nothing of it before its
   /// end.

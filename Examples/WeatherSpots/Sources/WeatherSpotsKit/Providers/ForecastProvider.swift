@@ -8,7 +8,7 @@ public protocol ForecastProvider: Sendable {
   var name: String { get }
   /// The name that its data, absences and failures are kept under: ``name``, unless another server than the usual one is asked.
   ///
-  /// What one server did is never believed of another.
+  /// A failure or absence of one server says nothing about another.
   var storageName: String { get }
   /// The lines of text with links that must stand wherever its data are shown.
   var attribution: [String] { get }
