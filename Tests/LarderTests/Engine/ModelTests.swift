@@ -10,7 +10,7 @@ import Testing
 
   @Test(arguments: TestBackend.allCases)
   func aRepositoryDoesWhatADictionaryDoes(_ backend: TestBackend) async throws {
-    for seed in Seeds.list(backend == .memory ? Torture.count(200, full: 1_000) : Torture.count(15, full: 40), for: "model on \(backend)") {
+    for seed in Seeds.list(backend == .memory ? Torture.count(60, full: 1_000) : Torture.count(6, full: 40), for: "model on \(backend)") {
       do {
         try await run(seed, on: backend)
       } catch {

@@ -48,18 +48,18 @@ struct JSONFileCrashTests {
     let seed = try #require(Seeds.list(1, for: "noCrashLosesAnAcknowledgedWrite").first)
     let workloads = Self.workloads + (0..<3).map { .random(seed: seed &+ $0) }
     let clock = ContinuousClock.now
-    let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed, images: Torture.count(60, full: 200)) }
+    let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed, images: Torture.count(20, full: 200)) }
     print("crash images: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(6_000, full: 20_000))
+    #expect(result.images >= Torture.count(2_000, full: 20_000))
   }
 
   @Test func noCrashBesideACheckpointLosesAnAcknowledgedWrite() async throws {
     let seed = try #require(Seeds.list(1, for: "noCrashBesideACheckpointLosesAnAcknowledgedWrite").first)
     let result = await Self.exploreAll([.background, .backgroundGivenUp]) {
-      try Self.explore($0, seed: seed, images: Torture.count(60, full: 200))
+      try Self.explore($0, seed: seed, images: Torture.count(20, full: 200))
     }
     print("crash images beside a checkpoint: \(result.images) at \(result.points) points")
-    #expect(result.images >= Torture.count(600, full: 2_000))
+    #expect(result.images >= Torture.count(200, full: 2_000))
   }
 
   /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.
@@ -71,7 +71,7 @@ struct JSONFileCrashTests {
     let clock = ContinuousClock.now
     let result = await Self.exploreAll(workloads) { workload in
       let invariants = CrashInvariants(workload: workload, tuning: Self.tuning)
-      let images = Torture.count(2, full: 5)
+      let images = Torture.count(1, full: 5)
       let (first, second) = (CrashExplorer(seed: seed, imagesPerPoint: images), CrashExplorer(seed: seed, imagesPerPoint: images))
       var result = CrashExplorer.Exploration()
       _ = try first.explore { files, promise in
@@ -91,7 +91,7 @@ struct JSONFileCrashTests {
       return result
     }
     print("images of crashes in recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(600, full: 5_000))
+    #expect(result.images >= Torture.count(200, full: 5_000))
   }
 
   // MARK: Teeth: each of these defects must be found
@@ -101,7 +101,7 @@ struct JSONFileCrashTests {
     through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }, reading: @escaping (SimulatedFileSystem) -> any FileSystem = { $0 }
   ) -> String {
     do {
-      _ = try Self.explore(workload, seed: 1, images: Torture.count(60, full: 200), through: wrap, reading: reading)
+      _ = try Self.explore(workload, seed: 1, images: Torture.count(20, full: 200), through: wrap, reading: reading)
       return ""
     } catch let failure as CrashExplorer.Failure {
       return "\(failure.underlying)"

@@ -8,7 +8,7 @@ import Testing
   @Test(arguments: [TestBackend.memory, .json, .sqlite])
   func liveResultsAreWhatBruteForceGives(_ backend: TestBackend) async throws {
     for seed in Seeds.list(
-      backend == .memory ? Torture.count(80, full: 250) : Torture.count(10, full: 25), for: "live queries on \(backend)")
+      backend == .memory ? Torture.count(25, full: 250) : Torture.count(4, full: 25), for: "live queries on \(backend)")
     {
       do {
         try await run(seed, on: backend)

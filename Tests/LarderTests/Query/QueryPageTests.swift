@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct QueryPageTests {
   @Test(arguments: TestBackend.allCases)
   func pagesGiveWhatTheQueryGives(_ backend: TestBackend) async throws {
-    for seed in Seeds.list(backend == .memory ? Torture.count(120, full: 500) : Torture.count(15, full: 50), for: "pages on \(backend)") {
+    for seed in Seeds.list(backend == .memory ? Torture.count(40, full: 500) : Torture.count(6, full: 50), for: "pages on \(backend)") {
       guard try await run(seed, on: backend) else { return }
     }
   }

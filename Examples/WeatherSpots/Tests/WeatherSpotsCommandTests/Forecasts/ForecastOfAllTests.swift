@@ -140,7 +140,7 @@ import Testing
 
   /// The width of the bar, in columns, that a terminal shows at most while forecasts are fetched.
   @Test(arguments: [("40", 40), ("80", 80), ("20", 20)]) func theProgressBarKeepsToTheWidth(_ columns: String, _ width: Int) async throws {
-    try await importSpots(60)
+    try await importSpots(20)
     let api = try await server.start()
     server.fail(Failure(.delay(.milliseconds(300))))
     let terminal = try Terminal()
@@ -178,16 +178,16 @@ import Testing
 
   @Test(arguments: [Failure.Kind.status(500), .status(429), .delay(.seconds(30))])
   func aServiceThatIsOutMakesNoStormAndLosesNothing(_ kind: Failure.Kind) async throws {
-    try await importSpots(30)
+    try await importSpots(15)
     let api = try await server.start()
     #expect(try await all(api).code == 0)
     let before = server.requestCount
     server.fail(Failure(kind))
     let run = try await all(api, Self.patience(kind), at: "2026-11-21T12:30:00Z")
     #expect(run.code == 4)
-    #expect(run.output.split(separator: "\n").count == 30)
+    #expect(run.output.split(separator: "\n").count == 15)
     #expect(run.output.split(separator: "\n").allSatisfy { $0.contains("STALE: 3 h old, from disk, recorded data") })
-    #expect(run.errors.hasPrefix("weather-spots: 30 of 30 forecasts are only the last known ones: "))
+    #expect(run.errors.hasPrefix("weather-spots: 15 of 15 forecasts are only the last known ones: "))
     #expect(run.errors.split(separator: "\n").count == 1)
     // Five failures in a row open the breaker of each of the two services; four may be under way then.
     #expect(server.requestCount - before <= 2 * (5 + 4))
