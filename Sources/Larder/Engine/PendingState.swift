@@ -226,13 +226,4 @@ struct PendingState {
   func writeBatch(_ durability: Durability) -> WriteBatch {
     WriteBatch(records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability)
   }
-
-  /// Returns a published state as it is after the commit.
-  func applied(to state: StoreState) -> StoreState {
-    var state = state
-    state.collections = collections
-    for position in state.collections.indices { state.collections[position].rebaseIfWorthwhile() }
-    state.commit = commit
-    return state
-  }
 }
