@@ -40,11 +40,7 @@ extension StoreCore {
       return begun.map { ($0.0.ordered(), $0.1) }
     }
     guard let begun else { return }
-    let body = await withCheckedContinuation { continuation in
-      DispatchQueue.global(qos: .userInitiated).async {
-        continuation.resume(returning: begun.indexes.body(index, over: begun.slots))
-      }
-    }
+    let body = await DispatchQueue.global(qos: .userInitiated).run { begun.indexes.body(index, over: begun.slots) }
     await executor.run {
       var indexes = self.state.collections[collection].indexes
       indexes.finishBuilding(index, body)

@@ -22,6 +22,8 @@ final class StoreCore: Sendable {
   /// The type that each collection is read as.
   let itemTypes = Mutex<[String: ObjectIdentifier]>([:])
   let checkpoints: Mutex<CheckpointState>
+  /// The one permit to run a checkpoint.
+  let checkpointTurn = AsyncSemaphore(1)
   /// The indexes that have been made, or are being made.
   let indexBuilds = Mutex<[IndexAddress: Task<Void, Never>]>([:])
   /// The state of following the other processes that write the store.
