@@ -39,7 +39,7 @@ struct StoreLoader {
 
   /// Returns the state of everything that was added.
   func finish(commit: Revision) -> StoreState {
-    StoreState(commit: commit.number, names: names, collections: slots.map { CollectionState(RecordMap($0)) })
+    StoreState(commit: commit.number, names: names, collections: slots.map { CollectionState(records: RecordMap($0)) })
   }
 
   /// Returns the tombstones, which the backend has kept since a commit.

@@ -32,18 +32,7 @@ struct JournalHeader: Hashable, Sendable {
   /// Makes the checksums of one journal differ from those of another.
   let salt: UInt32
   /// The tag that the main file gave to the journal that continues it; 0 where an older version has written one of them.
-  var tag: UInt32
-
-  /// Makes the header of a new journal that continues a main file.
-  init(continuing main: MainFileHeader) {
-    self.init(
-      storeID: main.storeID, generation: main.generation, base: main.commit, salt: .random(in: .min ... .max), tag: main.journal ?? 0)
-  }
-
-  /// Describes a journal.
-  init(storeID: UUID, generation: UInt64, base: UInt64, salt: UInt32, tag: UInt32 = 0) {
-    (self.storeID, self.generation, self.base, self.salt, self.tag) = (storeID, generation, base, salt, tag)
-  }
+  var tag: UInt32 = 0
 
   /// The bytes, ending in a checksum that also seeds the checksums of the frames.
   var bytes: [UInt8] {
@@ -62,6 +51,14 @@ struct JournalHeader: Hashable, Sendable {
 
   /// The seed of the frames' checksums.
   var seed: UInt32 { bytes.withUnsafeBytes { $0.number(at: JournalFormat.headerSize - 4) } }
+}
+
+extension JournalHeader {
+  /// Makes the header of a new journal that continues a main file.
+  init(continuing main: MainFileHeader) {
+    self.init(
+      storeID: main.storeID, generation: main.generation, base: main.commit, salt: .random(in: .min ... .max), tag: main.journal ?? 0)
+  }
 }
 
 /// The head of a frame: one group of commits, all or none.
