@@ -20,7 +20,7 @@ struct JournalWriter {
   private(set) var durableThrough: UInt64
   /// The file system in which the journal is grown before that is needed; `nil` to grow it only then.
   private let fileSystem: (any FileSystem)?
-  private var growth: JournalGrowth?
+  private var growth: BackgroundWork<Int>?
   /// Whether growing ahead has failed, and the journal has not grown since.
   private var hasGrowthFailed = false
 
@@ -88,7 +88,7 @@ struct JournalWriter {
   private mutating func growAhead() {
     guard let fileSystem, let identity, growth == nil, !hasGrowthFailed, end >= Self.growsAheadFrom else { return }
     let step = max(chunk, max(min(end / 2, Self.growthLimit), end / 16) / chunk * chunk)
-    if allocated - end < step { growth = JournalGrowth(of: name, identity, allocated..<(allocated + step), fileSystem) }
+    if allocated - end < step { growth = JournalGrowth.begin(of: name, identity, allocated..<(allocated + step), fileSystem) }
   }
 
   /// Takes the room into use that was made ahead, once it is there; waits for it where it is needed.
@@ -96,8 +96,8 @@ struct JournalWriter {
     guard let growth, isNeeded || growth.isDone else { return }
     self.growth = nil
     do throws(RepositoryError) {
-      try growth.wait()
-      allocated = growth.target
+      growth.run()
+      allocated = try growth.result()
     } catch {
       // A failed sync may have been that of a commit. Any other failure is that of who needs the room, and tries again.
       hasGrowthFailed = true
@@ -111,11 +111,7 @@ struct JournalWriter {
   /// - Throws: `.outcomeUnknown`.
   mutating func sync() throws(RepositoryError) {
     guard durableThrough < lastCommit else { return }
-    do throws(RepositoryError) {
-      try file.sync()
-    } catch {
-      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
-    }
+    try file.syncJournal(name)
     durableThrough = lastCommit
   }
 
@@ -141,11 +137,7 @@ struct JournalWriter {
       do throws(RepositoryError) { try file.cut(to: allocated) } catch {}
       throw error.naming(name)
     }
-    do throws(RepositoryError) {
-      try file.sync()
-    } catch {
-      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
-    }
+    try file.syncJournal(name)
     durableThrough = lastCommit
     allocated = target
     hasGrowthFailed = false
@@ -180,7 +172,7 @@ struct JournalWriter {
   }
 
   /// Stops what is under way to grow it, and waits for the end of that.
-  func stopGrowing() { growth?.giveUp() }
+  func stopGrowing() { _ = growth?.giveUp() }
 
   func close() throws(RepositoryError) {
     stopGrowing()
