@@ -66,21 +66,13 @@ struct LockFile: Sendable {
   func take(_ operation: Int32) throws(RepositoryError) -> Bool { try Self.take(operation, descriptor, path) }
 
   static func take(_ operation: Int32, _ descriptor: Int32, _ path: String) throws(RepositoryError) -> Bool {
-    switch SystemCall.uninterrupted({ Int(flock(descriptor, operation | LOCK_NB)) }) {
-    case .done: return true
-    case .failed(EWOULDBLOCK): return false
-    case .failed(let number): throw .system("flock", number, file: path)
-    }
+    try SystemCall.perform("flock", path, accepting: EWOULDBLOCK) { flock(descriptor, operation | LOCK_NB) }
   }
 
   /// Whether the name still means this file: the last holder removes it while it has the lock, so a file that was locked may have no name.
   func isInPlace() throws(RepositoryError) -> Bool {
     var status = stat()
-    switch SystemCall.uninterrupted({ Int(lstat(path, &status)) }) {
-    case .done: return FileIdentity(status) == identity
-    case .failed(ENOENT): return false
-    case .failed(let number): throw .system("lstat", number, file: path)
-    }
+    return try SystemCall.perform("lstat", path, accepting: ENOENT) { lstat(path, &status) } && FileIdentity(status) == identity
   }
 
   /// Removes the file while it is locked, if the name still means it: someone may have removed it by hand meanwhile.

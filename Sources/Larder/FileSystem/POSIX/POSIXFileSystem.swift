@@ -32,11 +32,7 @@ public struct POSIXFileSystem: FileSystem {
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     try Self.check(path)
     var status = stat()
-    switch SystemCall.uninterrupted({ Int(lstat(path, &status)) }) {
-    case .done: return FileStatus(status)
-    case .failed(ENOENT): return nil
-    case .failed(let number): throw .system("lstat", number, file: path)
-    }
+    return try SystemCall.perform("lstat", path, accepting: ENOENT) { lstat(path, &status) } ? FileStatus(status) : nil
   }
 
   /// Creates a file that must not exist yet, mode 0600.
@@ -59,18 +55,13 @@ public struct POSIXFileSystem: FileSystem {
     guard PathText.parent(of: path) == PathText.parent(of: newPath) else {
       throw RepositoryError(.unsupported, "a file is renamed within its directory only", file: path)
     }
-    if case .failed(let number) = SystemCall.uninterrupted({ Int(renameEntry(path, newPath)) }) {
-      throw .system("rename", number, file: newPath)
-    }
+    try SystemCall.perform("rename", newPath) { renameEntry(path, newPath) }
   }
 
   /// Removes a file; no error when there is none.
   public func remove(_ path: String) throws(RepositoryError) {
     try Self.check(path)
-    switch SystemCall.uninterrupted({ Int(unlink(path)) }) {
-    case .done, .failed(ENOENT): return
-    case .failed(let number): throw .system("unlink", number, file: path)
-    }
+    try SystemCall.perform("unlink", path, accepting: ENOENT) { unlink(path) }
   }
 
   /// Makes a directory and its missing parents, mode 0700, each synced into its parent before the next is made.
@@ -145,17 +136,13 @@ public struct POSIXFileSystem: FileSystem {
   private func makeDirectory(_ path: String) throws(RepositoryError) -> CallOutcome {
     switch SystemCall.uninterrupted({ Int(mkdir(path, 0o700)) }) {
     case .done:
-      if case .failed(let number) = SystemCall.uninterrupted({ Int(chmod(path, 0o700)) }) {
-        throw .system("chmod", number, file: path)
-      }
+      try SystemCall.perform("chmod", path) { chmod(path, 0o700) }
       try syncDirectory(path)
       try syncDirectory(PathText.parent(of: path))
       return .done(1)
     case .failed(EEXIST):
       var status = stat()
-      if case .failed(let number) = SystemCall.uninterrupted({ Int(stat(path, &status)) }) {
-        throw .system("stat", number, file: path)
-      }
+      try SystemCall.perform("stat", path) { stat(path, &status) }
       return status.st_mode & S_IFMT == S_IFDIR ? .done(0) : .failed(ENOTDIR)
     case .failed(let number):
       return .failed(number)
