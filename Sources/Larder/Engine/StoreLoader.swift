@@ -21,11 +21,7 @@ struct StoreLoader {
     }
     let (slot, error) = Self.slot(of: record, value, limits)
     slots[current].append(slot)
-    if let error {
-      undecodable.append(
-        UndecodableRecord(
-          collection: record.collection, key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, error: error))
-    }
+    if let error { undecodable.append(UndecodableRecord(slot, in: record.collection, error)) }
   }
 
   /// Returns a stored record in memory, and the reason why its value is refused if it is over a limit.
