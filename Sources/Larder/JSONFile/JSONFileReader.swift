@@ -22,8 +22,9 @@ struct JSONFileReader {
       }
       let journal = try read(paths.journal)
       do throws(RepositoryError) {
-        let result = try records(mainFile, journal)
-        if try read(paths.mainFile, prefix: Self.headerSize) == mainFile.prefix(Self.headerSize) { return result }
+        var records: [StoredRecord] = []
+        let contents = try JSONFileContents(mainFile, journal, paths, options.recovery) { records.append($0) }
+        if try read(paths.mainFile, prefix: Self.headerSize) == mainFile.prefix(Self.headerSize) { return (records, contents.report) }
       } catch {
         // Damage that is there in both readings is damage, and not a writer's work.
         if try read(paths.mainFile) == mainFile, try read(paths.journal) == journal { throw error }
@@ -52,24 +53,5 @@ struct JSONFileReader {
     let data = try file.read(at: 0, count: min(size, prefix ?? size))
     try file.close()
     return data
-  }
-
-  private func records(_ mainFile: Data, _ journal: Data?) throws(RepositoryError) -> ([StoredRecord], OpenReport) {
-    let reader = MainFileReader(data: mainFile, file: paths.mainFile)
-    let header = try reader.readHeader()
-    let replay = try journal.map { data throws(RepositoryError) in
-      try JSONFileReplay(
-        data, over: header, paths: paths, recovery: options.recovery)
-    }
-    let changes = replay?.changes ?? [:]
-    var records: [StoredRecord] = []
-    _ = try reader.read { line throws(RepositoryError) in
-      if changes.isEmpty || changes[line.record.address] == nil { records.append(line.record) }
-    }
-    records += changes.values
-    let report = OpenReport(
-      storeID: header.storeID, commit: Revision(max(header.commit, replay?.contents.lastCommit ?? 0)), isNew: false,
-      replayedCommits: replay?.commitCount ?? 0, tombstoneHorizon: Revision(header.tombstonesSince))
-    return (records, report)
   }
 }

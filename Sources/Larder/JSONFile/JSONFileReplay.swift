@@ -49,3 +49,40 @@ struct JSONFileReplay: Sendable {
     }
   }
 }
+
+/// What the main file and the journal of a store hold together.
+struct JSONFileContents {
+  let header: MainFileHeader
+  /// What the journal adds; `nil` without one.
+  let replay: JSONFileReplay?
+  /// The tombstones in the main file, and the commits of their deletions.
+  let tombstones: [RecordAddress: UInt64]
+
+  /// Reads both, and hands over each record and tombstone as it is at the newest commit.
+  /// - Throws: as ``MainFileReader/read(_:)`` and ``JSONFileReplay``.
+  init(
+    _ mainFile: Data, _ journal: Data?, _ paths: JSONFilePaths, _ recovery: StoreOptions.Recovery, _ visit: (StoredRecord) -> Void
+  ) throws(RepositoryError) {
+    let reader = MainFileReader(data: mainFile, file: paths.mainFile)
+    let header = try reader.readHeader()
+    replay = try journal.map { data throws(RepositoryError) in
+      try JSONFileReplay(data, over: header, paths: paths, recovery: recovery)
+    }
+    let changes = replay?.changes ?? [:]
+    var tombstones: [RecordAddress: UInt64] = [:]
+    _ = try reader.read { line throws(RepositoryError) in
+      if line.record.value == nil { tombstones[line.record.address] = line.record.revision.number }
+      if changes.isEmpty || changes[line.record.address] == nil { visit(line.record) }
+    }
+    for record in changes.values { visit(record) }
+    self.header = header
+    self.tombstones = tombstones
+  }
+
+  /// The findings, without what recovery would change.
+  var report: OpenReport {
+    OpenReport(
+      storeID: header.storeID, commit: Revision(max(header.commit, replay?.contents.lastCommit ?? 0)), isNew: false,
+      replayedCommits: replay?.commitCount ?? 0, tombstoneHorizon: Revision(header.tombstonesSince))
+  }
+}
