@@ -44,14 +44,11 @@ struct LockFile: Sendable {
     _ path: String, _ attempt: (LockFile) throws(RepositoryError) -> Lock?
   ) throws(RepositoryError) -> Lock? {
     let file = try LockFile(opening: path)
-    do throws(RepositoryError) {
-      if let lock = try attempt(file) { return lock }
-    } catch {
-      _ = closeDescriptor(file.descriptor)
-      throw error
-    }
-    _ = closeDescriptor(file.descriptor)
-    return nil
+    var isLocked = false
+    defer { if !isLocked { _ = closeDescriptor(file.descriptor) } }
+    let lock = try attempt(file)
+    isLocked = lock != nil
+    return lock
   }
 
   /// Gives a lock file that root has made to the owner of its directory, who could not open it if root were killed.
