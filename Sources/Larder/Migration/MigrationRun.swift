@@ -52,9 +52,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   /// Gets ready to be started again if there are older records that it has not seen: in a shared store an older program
   /// may have saved some.
   func lookAgain() {
-    guard let core else { return }
-    let isOver = state.withLock { $0.progress.phase == .notNeeded || $0.progress.phase == .finished }
-    guard isOver, !untried(in: core.state.collections[collection].records).isEmpty else { return }
+    guard let core, !untried(in: core.state.collections[collection].records).isEmpty else { return }
     state.withLock { state in
       guard state.progress.phase == .notNeeded || state.progress.phase == .finished else { return }
       state.progress.phase = .waiting
