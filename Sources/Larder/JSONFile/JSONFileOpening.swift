@@ -63,14 +63,11 @@ struct JSONFileOpening {
 
   /// Refuses a missing main file whose journal, previous generation or quarantine is there.
   private func checkAbsence() throws(RepositoryError) {
-    for path in [paths.journal, paths.previous] {
+    let quarantine = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine)
+    for path in [paths.journal, paths.previous] + (quarantine.map { [paths.path(of: $0)] } ?? []) {
       guard try fileSystem.status(of: path) != nil else { continue }
       throw RepositoryError(
         .dataMissing, "main file missing, but \(path) exists; put the file back, or move that away", file: paths.mainFile)
-    }
-    if let name = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine) {
-      throw RepositoryError(
-        .dataMissing, "main file missing, but \(name) exists; put the file back, or move that away", file: paths.mainFile)
     }
   }
 
@@ -79,7 +76,7 @@ struct JSONFileOpening {
   ) throws(RepositoryError) -> (Found, OpenReport) {
     try file.sync()
     let mainFile = try file.read(at: 0, count: file.size())
-    let journal = try readJournal()
+    let journal = try fileSystem.contents(of: paths.journal, syncingFirst: true)
     let contents = try JSONFileContents(mainFile, journal, paths, options.recovery, visit)
     var found = Found(lock: lock, options: options)
     found.main = try MainFile(file, contents.header, tombstones: contents.tombstones)
@@ -98,15 +95,6 @@ struct JSONFileOpening {
       return paths.unreportedCut(name, byteCount: size ?? 0)
     }
     return nil
-  }
-
-  /// Returns the bytes of the journal, synced; `nil` when there is none.
-  private func readJournal() throws(RepositoryError) -> Data? {
-    guard let file = try fileSystem.open(paths.journal, writable: false) else { return nil }
-    try file.sync()
-    let data = try file.read(at: 0, count: file.size())
-    try file.close()
-    return data
   }
 
   /// Returns the tail that recovery will cut, if any.

@@ -63,19 +63,19 @@ struct JSONFileContents {
   init(
     _ mainFile: Data, _ journal: Data?, _ paths: JSONFilePaths, _ recovery: StoreOptions.Recovery, _ visit: (StoredRecord) -> Void
   ) throws(RepositoryError) {
-    let reader = MainFileReader(data: mainFile, file: paths.mainFile)
-    let header = try reader.readHeader()
-    replay = try journal.map { data throws(RepositoryError) in
-      try JSONFileReplay(data, over: header, paths: paths, recovery: recovery)
-    }
-    let changes = replay?.changes ?? [:]
+    var replay: JSONFileReplay?
+    var changes: [RecordAddress: StoredRecord] = [:]
     var tombstones: [RecordAddress: UInt64] = [:]
-    _ = try reader.read { line throws(RepositoryError) in
+    header = try MainFileReader(data: mainFile, file: paths.mainFile).read { line throws(RepositoryError) in
       if line.record.value == nil { tombstones[line.record.address] = line.record.revision.number }
       if changes.isEmpty || changes[line.record.address] == nil { visit(line.record) }
+    } begin: { header throws(RepositoryError) in
+      guard let journal else { return }
+      let found = try JSONFileReplay(journal, over: header, paths: paths, recovery: recovery)
+      (replay, changes) = (found, found.changes)
     }
     for record in changes.values { visit(record) }
-    self.header = header
+    self.replay = replay
     self.tombstones = tombstones
   }
 

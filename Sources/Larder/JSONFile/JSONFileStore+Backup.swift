@@ -74,11 +74,9 @@ extension JSONFileStore {
   /// Reads the journal file again, and compares what it holds with what was committed.
   private func verifyJournal() throws(RepositoryError) {
     guard let journal else { return }
-    guard let file = try fileSystem.open(paths.journal, writable: false) else {
+    guard let data = try fileSystem.contents(of: paths.journal) else {
       throw RepositoryError(.dataMissing, "the journal is gone while its store is open", file: paths.journal)
     }
-    let data = try file.read(at: 0, count: file.size())
-    try file.close()
     let reader = JournalReader(data: data, file: paths.journal)
     let contents = try reader.read { _ in }
     guard contents.header == journal.header, contents.lastCommit == journal.lastCommit, contents.tail == .clean else {
