@@ -54,23 +54,16 @@ final class JSONFileStore {
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse(of: batch)
-    do throws(RepositoryError) {
-      try append(batch)
-    } catch {
-      guard error.code == .full, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw error }
-      try append(batch)
-    }
-    note(batch)
-  }
-
-  private func append(_ batch: WriteBatch) throws(RepositoryError) {
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
       if batch.durability == .durable { try syncJournalName() }
       try journal?.append(batch)
     } catch {
-      throw noted(error)
+      guard error.code == .full, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw noted(error) }
+      // This ends: nothing is given back twice at one end of the journal.
+      return try commit(batch)
     }
+    note(batch)
   }
 
   /// Makes sure that a batch can be committed.

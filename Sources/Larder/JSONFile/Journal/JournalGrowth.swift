@@ -30,15 +30,3 @@ enum JournalGrowth {
     return work
   }
 }
-
-extension OpenFile {
-  /// Syncs a journal.
-  /// - Throws: `.outcomeUnknown`: what was written is there or not, and a second sync would not tell.
-  func syncJournal(_ name: String) throws(RepositoryError) {
-    do throws(RepositoryError) {
-      try sync()
-    } catch {
-      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
-    }
-  }
-}

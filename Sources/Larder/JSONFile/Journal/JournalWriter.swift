@@ -179,3 +179,55 @@ struct JournalWriter {
     try file.close()
   }
 }
+
+extension JournalFrame {
+  /// The bytes of a frame with the records of a batch.
+  static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
+    let payloadSize = batch.records.reduce(0) {
+      $0 + JournalFormat.operationHeaderSize + $1.collection.utf8.count + $1.key.byteCount + ($1.value?.count ?? 0)
+    }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(JournalFormat.frameHeaderSize + payloadSize + JournalFormat.frameTrailerSize)
+    bytes.append(number: JournalFormat.frameMagic)
+    bytes.append(number: UInt32(truncatingIfNeeded: payloadSize))
+    bytes.append(number: batch.commits.lowerBound)
+    bytes.append(number: batch.commits.upperBound)
+    bytes.append(number: durableThrough)
+    bytes.append(number: UInt32(truncatingIfNeeded: batch.records.count))
+    bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0, seed: seed) })
+    for record in batch.records { bytes.append(operation: record) }
+    let checksum = bytes.withUnsafeBytes {
+      CRC32C.checksum(UnsafeRawBufferPointer(rebasing: $0[JournalFormat.frameHeaderSize...]), seed: seed)
+    }
+    bytes.append(number: checksum)
+    return bytes
+  }
+}
+
+extension Array<UInt8> {
+  /// An operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
+  fileprivate mutating func append(operation record: StoredRecord) {
+    append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
+    append(number: UInt32(truncatingIfNeeded: record.key.byteCount))
+    append(number: UInt32(truncatingIfNeeded: record.value?.count ?? 0))
+    append(number: UInt32(truncatingIfNeeded: record.schemaVersion))
+    append(number: record.revision.number)
+    append(number: record.checksum)
+    append(number: UInt32(0))
+    append(contentsOf: record.collection.utf8)
+    record.key.withBytes { append(contentsOf: $0) }
+    if let value = record.value { append(contentsOf: value) }
+  }
+}
+
+extension OpenFile {
+  /// Syncs a journal.
+  /// - Throws: `.outcomeUnknown`: what was written is there or not, and a second sync would not tell.
+  func syncJournal(_ name: String) throws(RepositoryError) {
+    do throws(RepositoryError) {
+      try sync()
+    } catch {
+      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
+    }
+  }
+}
