@@ -19,7 +19,8 @@ extension LocalRepository {
   public nonisolated func save(
     _ item: Item, ifRevision: Revision? = nil, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    try await put(item, Expectation(ifRevision), durability)
+    let record = try coder.encode(item, decoding: needsValues)
+    return try await core.submit(.put(record, in: collection, expecting: Expectation(ifRevision)), durability).revision
   }
 
   /// Inserts or replaces all these records in one batch: all of them or none.
@@ -32,7 +33,7 @@ extension LocalRepository {
   public nonisolated func save(
     contentsOf items: some Sequence<Item> & Sendable, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    let records = try await coder.encodeAll(Array(items), decoding: core.needsValues(of: collection))
+    let records = try await coder.encodeAll(Array(items), decoding: needsValues)
     return try await core.submit(.putAll(records, in: collection), durability).revision
   }
 
@@ -41,7 +42,8 @@ extension LocalRepository {
   /// - Throws: `.alreadyExists`; otherwise as ``save(_:ifRevision:durability:)`` without `.revisionMismatch`.
   @concurrent @discardableResult
   public nonisolated func insert(_ item: Item, durability: Durability? = nil) async throws(RepositoryError) -> Revision {
-    try await put(item, .absent, durability)
+    let record = try coder.encode(item, decoding: needsValues)
+    return try await core.submit(.put(record, in: collection, expecting: .absent), durability).revision
   }
 
   /// Changes a record in place: reads, calls the closure and writes with no other write between.
@@ -98,7 +100,7 @@ extension LocalRepository {
   @concurrent public nonisolated func replaceAll(
     with items: some Sequence<Item> & Sendable, discardingUndecodable: Bool
   ) async throws(RepositoryError) {
-    let records = try await coder.encodeAll(Array(items), decoding: core.needsValues(of: collection))
+    let records = try await coder.encodeAll(Array(items), decoding: needsValues)
     // Away from the executor, which then finds almost everything decoded.
     if !discardingUndecodable { try await core.records(of: collection).decode(coder) }
     let coder = discardingUndecodable ? nil : coder
@@ -125,10 +127,8 @@ extension LocalRepository {
     try await core.transaction(durability, body).get()
   }
 
-  private nonisolated func put(
-    _ item: Item, _ expectation: Expectation, _ durability: Durability?
-  ) async throws(RepositoryError) -> Revision {
-    let record = try coder.encode(item, decoding: core.needsValues(of: collection))
-    return try await core.submit(.put(record, in: collection, expecting: expectation), durability).revision
+  /// Whether written values will be asked for at once, by an index or an observer, so that their writer decodes them.
+  private nonisolated var needsValues: Bool {
+    core.state.collections[collection].indexes.needsValues || core.hub.isObserved(collection)
   }
 }

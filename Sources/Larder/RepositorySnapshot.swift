@@ -79,8 +79,7 @@ where Item.ID: Hashable & Codable & Sendable {
         let _: Item = try slot.value(coder)
         return nil
       } catch {
-        return UndecodableRecord(
-          collection: collection, key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, error: error)
+        return UndecodableRecord(slot, in: collection, error)
       }
     }
   }

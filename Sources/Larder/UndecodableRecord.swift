@@ -11,3 +11,9 @@ public struct UndecodableRecord: Sendable {
   /// The reason: `.decodingFailed`, `.migrationFailed`, `.tooLarge`; `.newerSchema` for a foreign commit of a newer app.
   public let error: RepositoryError
 }
+
+extension UndecodableRecord {
+  init(_ slot: RecordSlot, in collection: String, _ error: RepositoryError) {
+    self.init(collection: collection, key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, error: error)
+  }
+}

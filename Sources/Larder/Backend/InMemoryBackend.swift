@@ -16,6 +16,15 @@ public final class InMemoryBackend: StorageBackend {
     var tombstoneHorizon = Revision.zero
     let storeID = UUID()
 
+    var recordCount: Int { records.values.count { $0.value != nil } }
+
+    /// Hands over the records in the order of their addresses.
+    func read(_ visit: (StoredRecord) -> Void) -> OpenReport {
+      for record in records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
+      return OpenReport(
+        storeID: storeID, commit: commit, isNew: !wasOpened, recordCount: recordCount, tombstoneHorizon: tombstoneHorizon)
+    }
+
     /// Keeps the newest tombstones, as many as the limit says.
     mutating func forgetOldTombstones() {
       let tombstones = records.values.filter { $0.value == nil }
@@ -54,10 +63,7 @@ public final class InMemoryBackend: StorageBackend {
       return found
     }
     guard let opened else { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
-    for record in opened.records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
-    return OpenReport(
-      storeID: opened.storeID, commit: opened.commit, isNew: !opened.wasOpened,
-      recordCount: opened.records.values.count { $0.value != nil }, tombstoneHorizon: opened.tombstoneHorizon)
+    return opened.read(visit)
   }
 
   /// Notes that the store exists from now on.
@@ -100,9 +106,8 @@ public final class InMemoryBackend: StorageBackend {
   /// Counts what is there.
   public func verify() -> VerifyReport {
     state.withLock { state in
-      let recordCount = state.records.values.count { $0.value != nil }
-      return VerifyReport(
-        commit: state.commit, recordCount: recordCount, tombstoneCount: state.records.count - recordCount)
+      VerifyReport(
+        commit: state.commit, recordCount: state.recordCount, tombstoneCount: state.records.count - state.recordCount)
     }
   }
 
@@ -118,11 +123,7 @@ public final class InMemoryBackend: StorageBackend {
   /// - Throws: `.closed`.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try checkOpen()
-    let found = state.withLock { $0 }
-    for record in found.records.values.sorted(by: { $0.address < $1.address }) { visit(record) }
-    return OpenReport(
-      storeID: found.storeID, commit: found.commit, isNew: false, recordCount: found.records.values.count { $0.value != nil },
-      tombstoneHorizon: found.tombstoneHorizon)
+    return state.withLock { $0 }.read(visit)
   }
 
   /// Ends the use of the store, and leaves the contents as they are.

@@ -75,28 +75,28 @@ enum ConcurrentMap {
   static func blockingSorted<Element: Comparable & Sendable>(_ elements: [Element]) -> [Element] {
     guard elements.count > blockingPartSize * 4 else { return elements.sorted() }
     let halves = blockingParts(elements, of: (elements.count + 1) / 2) { $0.sorted() }
-    return merged(halves[0], halves[1])
-  }
-
-  private static func merged<Element: Comparable>(_ left: [Element], _ right: [Element]) -> [Element] {
-    var merged: [Element] = []
-    merged.reserveCapacity(left.count + right.count)
-    var (first, second) = (0, 0)
-    while first < left.count, second < right.count {
-      if right[second] < left[first] {
-        merged.append(right[second])
-        second += 1
-      } else {
-        merged.append(left[first])
-        first += 1
-      }
-    }
-    merged += left[first...]
-    merged += right[second...]
-    return merged
+    return halves[0].merged(with: halves[1], by: <)
   }
 
   private static func ranges(_ count: Int, _ size: Int) -> [Range<Int>] {
     stride(from: 0, to: count, by: size).map { $0..<min($0 + size, count) }
+  }
+}
+
+extension Array {
+  /// Returns the elements of two sorted arrays in order; of equal ones, those of this array first.
+  func merged(with other: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
+    var merged: [Element] = []
+    merged.reserveCapacity(count + other.count)
+    var next = 0
+    for element in other {
+      while next < count, !precedes(element, self[next]) {
+        merged.append(self[next])
+        next += 1
+      }
+      merged.append(element)
+    }
+    merged.append(contentsOf: self[next...])
+    return merged
   }
 }

@@ -1,12 +1,8 @@
-/// The checkpoints of a store: the one that runs, those that wait, and when the next one is due.
+/// The checkpoints of a store: how far it is folded, and when the next one is due.
 struct CheckpointState: Sendable {
   /// The newest commit that is folded into the main file already.
-  var folded: UInt64
+  var folded: UInt64 = 0
   var isIdleTimerSet = false
-  /// Whether a checkpoint runs, beside commits or between two.
-  var isRunning = false
-  /// The callers that wait until the running checkpoint has ended, each to run its own.
-  var waiting: [CheckedContinuation<Void, Never>] = []
   /// The newest commit at which folding was not worth what it rewrites.
   var postponed: UInt64 = 0
   var lastWrite = ContinuousClock.now
@@ -31,6 +27,4 @@ struct CheckpointState: Sendable {
     failureCount = 0
     retryFrom = 0
   }
-
-  init(folded: UInt64 = 0) { self.folded = folded }
 }

@@ -1,13 +1,8 @@
 /// A collection at one commit: its records, and the indexes over exactly these records.
 struct CollectionState: Sendable {
-  private(set) var records: RecordMap
+  private(set) var records = RecordMap()
   /// The indexes that the collection's schema declares, as far as they have been built; see ``IndexSet``.
-  var indexes: IndexSet
-
-  init(_ records: RecordMap = RecordMap(), indexes: IndexSet = IndexSet()) {
-    self.records = records
-    self.indexes = indexes
-  }
+  var indexes = IndexSet()
 
   /// Inserts a record, or replaces the one with its key, and returns that.
   /// - Parameter isContested: Becomes `true` if a unique index holds the values of the record for another one, too.

@@ -75,21 +75,17 @@ final class CommitQueue: Sendable {
     var state = core.state
     do throws(RepositoryError) {
       try state.checkWritable()
-      // Nothing is claimed yet: a write can be cancelled while other processes are waited for.
-      if core.options.access == .shared { state = try core.beginSharedCommit(Self.durability(of: writes), after: state) }
+      if core.options.access == .shared {
+        // Nothing is claimed yet: a write can be cancelled while other processes are waited for.
+        let durability: Durability = writes.contains { $0.durability == .durable } ? .durable : .buffered
+        state = try core.beginSharedCommit(durability, after: state)
+      }
     } catch {
-      for write in writes { write.claim()?.resume(returning: .failure(error)) }
+      for write in writes where write.claim() { write.outcome.resolve(.failure(error)) }
       return
     }
     var failure: RepositoryError?
-    for group in stage(writes, on: state, of: core) {
-      // What was staged on top of a commit that failed fails with it.
-      if let failure { group.end(failure) } else { failure = group.commit(over: &state, of: core) }
-    }
-  }
-
-  private static func durability(of writes: [PendingWrite]) -> Durability {
-    writes.contains { $0.durability == .durable } ? .durable : .buffered
+    for group in stage(writes, on: state, of: core) { failure = group.commit(to: core, after: failure) }
   }
 
   /// Stages writes, in one pass, until there is as much as one commit may take; those that are left are the next group's.
@@ -108,7 +104,7 @@ final class CommitQueue: Sendable {
         inbox.withLock { $0.writes = writes[position...] + $0.writes }
         break
       }
-      guard let continuation = write.claim() else { continue }
+      guard write.claim() else { continue }
       let savepoint = group.pending.savepoint()
       let outcome = group.pending.perform(write.operation, from: savepoint)
       let hasWritten = group.pending.recordCount > savepoint.recordCount
@@ -118,9 +114,106 @@ final class CommitQueue: Sendable {
         group.claims = []
         group.durability = .buffered
       }
-      group.claims.append(.init(continuation: continuation, outcome: outcome, isFinal: savepoint.recordCount == 0 && !hasWritten))
+      group.claims.append(.init(write: write, outcome: outcome, isFinal: savepoint.recordCount == 0 && !hasWritten))
       if write.durability == .durable { group.durability = .durable }
     }
     return before + [group]
+  }
+}
+
+/// A write on its way to its commit, which its caller may give up until the ``CommitQueue`` has claimed it.
+final class PendingWrite: Sendable {
+  typealias Outcome = Result<WriteReceipt, RepositoryError>
+
+  let operation: WriteOperation
+  let durability: Durability
+  /// The size of what will be written, as far as it is known; a property, since the queue asks for it under its lock.
+  let size: WriteSize
+  /// Resolved once: by the commit that the write was claimed for, or by its cancellation.
+  let outcome = OneShot<Outcome>()
+  /// Whether the write was claimed or cancelled: whichever comes first sets this, and comes to resolve the outcome.
+  private let isTaken = Atomic(false)
+
+  init(_ operation: WriteOperation, _ durability: Durability) {
+    self.operation = operation
+    self.durability = durability
+    size = operation.size
+  }
+
+  /// Claims the write for a commit: the point from which a cancellation comes too late.
+  /// - Returns: `false` when it was cancelled before.
+  func claim() -> Bool { isTaken.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged }
+
+  /// Gives the write up if it was not claimed yet; after that it succeeds or fails by itself.
+  func cancel() {
+    guard claim() else { return }
+    outcome.resolve(.failure(RepositoryError(.cancelled, "the task was cancelled before the commit point; nothing was written")))
+  }
+}
+
+/// The writes that one call of the backend commits, and the state that they have staged.
+private struct CommitGroup {
+  var pending: PendingState
+  var claims: [Claim] = []
+  var durability = Durability.buffered
+
+  /// A claimed write, which waits for the commit that it is part of.
+  struct Claim {
+    let write: PendingWrite
+    let outcome: PendingWrite.Outcome
+    /// Whether the outcome does not depend on other writes of the group, so that their failure does not change it.
+    let isFinal: Bool
+  }
+
+  /// Makes the group durable, publishes it, resumes the callers, and tells the observers.
+  ///
+  /// - Parameter earlier: The failure of the group before, if it failed: what was staged on top of it fails with it.
+  /// - Returns: The reason why the group was not committed, if it was not.
+  func commit(to core: StoreCore, after earlier: RepositoryError?) -> RepositoryError? {
+    let failure = earlier ?? makeDurable(by: core)
+    let hasCommitted = failure == nil && !pending.isEmpty
+    if hasCommitted {
+      // Before they are published: a reader of a published state that then asks for deletions gets every one that led to it.
+      let deletions = pending.changes.compactMap(\.deletion)
+      if !deletions.isEmpty { core.hub.note(deletions) }
+      core.publish(pending.collections, commit: pending.latest)
+    }
+    for claim in claims {
+      let outcome = failure.flatMap { claim.isFinal ? nil : .failure($0) } ?? claim.outcome
+      claim.write.outcome.resolve(outcome)
+    }
+    if hasCommitted { core.hub.announce(pending.changes, commit: pending.latest) }
+    return failure
+  }
+
+  /// Makes what was staged durable, in the way of a full disk if it only deletes and the disk was found full.
+  /// - Returns: Why that failed, if it did.
+  private func makeDurable(by core: StoreCore) -> RepositoryError? {
+    guard !pending.isEmpty else {
+      if core.options.access == .shared { core.backend.cancelCommit() }
+      return nil
+    }
+    let batch = pending.writeBatch(durability)
+    let isDeletion = core.options.access == .exclusive && batch.records.allSatisfy { $0.value == nil }
+    let wasFull = isDeletion && core.checkpoints.withLock { $0.isDiskFull }
+    do throws(RepositoryError) {
+      do throws(RepositoryError) {
+        if wasFull { try core.backend.commitOnFullDisk(batch) } else { try core.backend.commit(batch) }
+      } catch {
+        guard error.code == .full else { throw error }
+        core.checkpoints.withLock { $0.isDiskFull = true }
+        guard isDeletion, !wasFull else { throw error }
+        try core.backend.commitOnFullDisk(batch)
+      }
+    } catch {
+      core.notePoison(error)
+      return error
+    }
+    core.checkpoints.withLock { state in
+      state.lastWrite = .now
+      // Making the files smaller rewrites them: the next deletion does so only if it meets a full disk itself.
+      state.isDiskFull = false
+    }
+    return nil
   }
 }

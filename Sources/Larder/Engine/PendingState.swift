@@ -49,7 +49,20 @@ struct PendingState {
   mutating func perform(_ operation: WriteOperation, from savepoint: Savepoint) -> PendingWrite.Outcome {
     origin = operation.origin
     do throws(RepositoryError) {
-      try apply(operation)
+      switch operation {
+      case .put(let record, let collection, let expectation):
+        try put(record, in: collection, expecting: expectation)
+      case .putAll(let records, let collection):
+        for record in records { try put(record, in: collection) }
+      case .delete(let key, let collection, let version, let expectation):
+        _ = try delete(key, in: collection, schemaVersion: version, expecting: expectation)
+      case .replaceAll(let records, let collection, let version, let coder):
+        try replaceAll(in: collection, with: records, schemaVersion: version, ifDecodableBy: coder)
+      case .rewrite(let records, let collection):
+        for record in records { try rewrite(record, in: collection) }
+      case .transaction(_, let body):
+        body(&self)
+      }
       let count = records.count - endedCount
       guard count > 0 else { return .success(WriteReceipt(revision: latest, recordCount: 0)) }
       // Once per write and not per record, so that a transaction may violate uniqueness temporarily.
@@ -62,23 +75,6 @@ struct PendingState {
     } catch {
       restore(savepoint)
       return .failure(error)
-    }
-  }
-
-  private mutating func apply(_ operation: WriteOperation) throws(RepositoryError) {
-    switch operation {
-    case .put(let record, let collection, let expectation):
-      try put(record, in: collection, expecting: expectation)
-    case .putAll(let records, let collection):
-      for record in records { try put(record, in: collection) }
-    case .delete(let key, let collection, let version, let expectation):
-      _ = try delete(key, in: collection, schemaVersion: version, expecting: expectation)
-    case .replaceAll(let records, let collection, let version, let coder):
-      try replaceAll(in: collection, with: records, schemaVersion: version, ifDecodableBy: coder)
-    case .rewrite(let records, let collection):
-      for record in records { try rewrite(record, in: collection) }
-    case .transaction(_, let body):
-      body(&self)
     }
   }
 
@@ -225,14 +221,5 @@ struct PendingState {
   /// Only for a state that is not empty.
   func writeBatch(_ durability: Durability) -> WriteBatch {
     WriteBatch(records: records, commits: (committed + 1)...max(commit, committed + 1), durability: durability)
-  }
-
-  /// Returns a published state as it is after the commit.
-  func applied(to state: StoreState) -> StoreState {
-    var state = state
-    state.collections = collections
-    for position in state.collections.indices { state.collections[position].rebaseIfWorthwhile() }
-    state.commit = commit
-    return state
   }
 }

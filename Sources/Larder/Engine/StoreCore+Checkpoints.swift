@@ -8,54 +8,22 @@ extension StoreCore {
   ///
   /// One checkpoint runs at a time: this waits for the one that runs, and then makes its own.
   func checkpoint() async throws(RepositoryError) {
-    await beginCheckpoint()
-    var commit: UInt64 = 0
-    do throws(RepositoryError) {
-      var work: (@Sendable () -> Void)?
-      (commit, work) = try await maintain { [self] backend throws(RepositoryError) in (state.commit, try backend.beginCheckpoint()) }
-      while let part = work {
-        await withCheckedContinuation { continuation in
-          DispatchQueue(label: "larder.checkpoint", qos: .userInitiated).async {
-            part()
-            continuation.resume()
-          }
-        }
-        work = try await maintain { backend throws(RepositoryError) in try backend.continueCheckpoint() }
-      }
-    } catch {
-      endCheckpoint { _ in }
+    await checkpointTurn.acquire()
+    defer {
+      checkpointTurn.release()
+      // The commits that came meanwhile are not folded yet.
       scheduleIdleCheckpoint()
-      throw error
     }
-    endCheckpoint { [commit] in $0.noteFolded(commit) }
-    // The commits that came meanwhile are not folded yet.
-    scheduleIdleCheckpoint()
+    var (commit, work) = try await maintain { [self] backend throws(RepositoryError) in (state.commit, try backend.beginCheckpoint()) }
+    while let part = work {
+      await DispatchQueue(label: "larder.checkpoint", qos: .userInitiated).run { part() }
+      work = try await maintain { backend throws(RepositoryError) in try backend.continueCheckpoint() }
+    }
+    checkpoints.withLock { $0.noteFolded(commit) }
   }
 
-  /// Waits until no checkpoint runs, and notes that one does.
-  private func beginCheckpoint() async {
-    await withCheckedContinuation { continuation in
-      let isFree = checkpoints.withLock { state in
-        if state.isRunning { state.waiting.append(continuation) }
-        defer { state.isRunning = true }
-        return !state.isRunning
-      }
-      if isFree { continuation.resume() }
-    }
-  }
-
-  /// Notes the end of a checkpoint, and lets the next one begin that waits.
-  private func endCheckpoint(_ note: (inout CheckpointState) -> Void) {
-    let next: CheckedContinuation<Void, Never>? = checkpoints.withLock { state in
-      note(&state)
-      guard !state.waiting.isEmpty else {
-        state.isRunning = false
-        return nil
-      }
-      return state.waiting.removeFirst()
-    }
-    next?.resume()
-  }
+  /// Whether a checkpoint runs, beside commits or between two.
+  var isCheckpointRunning: Bool { checkpointTurn.freeCount == 0 }
 
   /// Begins a checkpoint if the backend wants one.
   ///
@@ -69,12 +37,7 @@ extension StoreCore {
 
   /// Begins a checkpoint that no caller waits for: its failure must not fail a write, so it is kept for `verify`, and tried again later.
   private func automaticCheckpoint(_ commit: UInt64) {
-    guard state.isOpen else { return }
-    let isFree = checkpoints.withLock { state in
-      defer { state.isRunning = true }
-      return !state.isRunning
-    }
-    guard isFree else { return }
+    guard state.isOpen, checkpointTurn.tryAcquire() else { return }
     checkpointStep(commit) { backend throws(RepositoryError) in try backend.beginCheckpoint() }
   }
 
@@ -83,24 +46,28 @@ extension StoreCore {
     _ commit: UInt64, _ step: (any StorageBackend) throws(RepositoryError) -> (@Sendable () -> Void)?
   ) {
     do throws(RepositoryError) {
-      guard let work = try step(backend) else { return endCheckpoint { $0.noteFolded(commit) } }
+      guard let work = try step(backend) else {
+        checkpoints.withLock { $0.noteFolded(commit) }
+        return checkpointTurn.release()
+      }
       DispatchQueue(label: "larder.checkpoint", qos: .utility).async { [weak self] in
         work()
         self?.executor.queue.async { [weak self] in self?.continueCheckpoint(commit) }
       }
     } catch {
       notePoison(error)
-      endCheckpoint {
-        $0.failure = error
-        $0.failureCount += 1
-        $0.retryFrom = commit + 1_000
+      checkpoints.withLock { state in
+        state.failure = error
+        state.failureCount += 1
+        state.retryFrom = commit + 1_000
       }
+      checkpointTurn.release()
     }
   }
 
   /// On the executor only.
   private func continueCheckpoint(_ commit: UInt64) {
-    guard state.isOpen else { return endCheckpoint { _ in } }
+    guard state.isOpen else { return checkpointTurn.release() }
     checkpointStep(commit) { backend throws(RepositoryError) in try backend.continueCheckpoint() }
     scheduleIdleCheckpoint()
   }
@@ -114,9 +81,9 @@ extension StoreCore {
   func scheduleIdleCheckpoint() {
     guard let idle = options.checkpoint.idle, options.access != .readOnly else { return }
     let published = self.state
-    guard published.isOpen else { return }
+    guard published.isOpen, !isCheckpointRunning else { return }
     let pause: Double? = checkpoints.withLock { state in
-      guard !state.isIdleTimerSet, !state.isRunning, max(state.folded, state.postponed) < published.commit else { return nil }
+      guard !state.isIdleTimerSet, max(state.folded, state.postponed) < published.commit else { return nil }
       state.isIdleTimerSet = true
       return state.pause(idle)
     }
@@ -130,7 +97,7 @@ extension StoreCore {
       state.isIdleTimerSet = false
       return state.lastWrite
     }
-    if ContinuousClock.now - lastWrite >= idle, !checkpoints.withLock({ $0.isRunning }) {
+    if ContinuousClock.now - lastWrite >= idle, !isCheckpointRunning {
       if backend.isCheckpointWorthwhile {
         automaticCheckpoint(state.commit)
       } else {

@@ -54,13 +54,15 @@ extension StoreCore {
         RecordChange(collection: collection, key: key, revision: revision, origin: .anotherProcess, old: old, new: new))
     }
     let supportedVersions = foreign.withLock { $0.supportedVersions }
+    var deletions: [DeletionLog.Deletion] = []  // also of records that came and went before this process saw them
     for record in commits.records {
       guard let position = positions[record.collection] else { continue }
       if let value = record.value {
         let slot = slot(of: record, value, supported: supportedVersions[position])
         note(record.key, position, record.revision, state.collections[position].upsert(slot), slot)
-      } else if let old = state.collections[position].remove(record.key) {
-        note(record.key, position, record.revision, old, nil)
+      } else {
+        deletions.append(.init(collection: position, key: record.key, revision: record.revision))
+        if let old = state.collections[position].remove(record.key) { note(record.key, position, record.revision, old, nil) }
       }
     }
     if let addresses = commits.addresses {
@@ -72,11 +74,10 @@ extension StoreCore {
         }
       }
     }
-    for position in state.collections.indices { state.collections[position].rebaseIfWorthwhile() }
-    state.commit = commits.commit.number
     changes.sort { $0.revision < $1.revision }
-    hub.note(commits, positions)
-    publish(state)
+    // Where tombstones are missing, the deletions since then are not known.
+    if commits.addresses == nil { hub.note(deletions) } else { hub.forgetDeletions(upTo: commits.commit) }
+    publish(state.collections, commit: commits.commit)
     if !changes.isEmpty { hub.announce(changes, commit: commits.commit) }
   }
 

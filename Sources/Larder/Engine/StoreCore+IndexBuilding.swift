@@ -17,11 +17,6 @@ extension StoreCore {
     }
   }
 
-  /// Whether values written to a collection will be asked for at once, by an index or an observer, so that their writer decodes them.
-  func needsValues(of collection: Int) -> Bool {
-    published.withLock { $0.collections[collection].indexes.needsValues } || hub.isObserved(collection)
-  }
-
   /// Builds an index that is not there yet, while writes go on; calls for the same one share the work.
   func buildIndex(_ index: Int, of collection: Int) async {
     let build = indexBuilds.withLock { builds in
@@ -45,11 +40,7 @@ extension StoreCore {
       return begun.map { ($0.0.ordered(), $0.1) }
     }
     guard let begun else { return }
-    let body = await withCheckedContinuation { continuation in
-      DispatchQueue.global(qos: .userInitiated).async {
-        continuation.resume(returning: begun.indexes.body(index, over: begun.slots))
-      }
-    }
+    let body = await DispatchQueue.global(qos: .userInitiated).run { begun.indexes.body(index, over: begun.slots) }
     await executor.run {
       var indexes = self.state.collections[collection].indexes
       indexes.finishBuilding(index, body)

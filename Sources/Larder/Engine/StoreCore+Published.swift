@@ -48,29 +48,21 @@ extension StoreCore {
     return map
   }
 
-  /// Publishes what a commit has made durable.
+  /// Publishes the collections as they are after a commit that is durable.
   ///
   /// On the executor only.
-  func publish(_ state: StoreState, changes: [RecordChange]) {
-    hub.note(changes)
-    publish(state)
-  }
-
-  /// Replaces the published state by one that was made of it.
-  ///
-  /// On the executor only.
-  func publish(_ state: StoreState) {
+  func publish(_ collections: [CollectionState], commit: Revision) {
+    var collections = collections
+    for position in collections.indices { collections[position].rebaseIfWorthwhile() }
     // The old state goes back to the caller, so that what only it has kept alive is not released under the lock.
-    _ = published.withLock { current in
+    _ = published.withLock { [collections] current in
       let old = current
-      // A collection may have been added since the state was taken; it is empty, and stays. So do indexes that were declared: none of them
-      // has been built, since only the executor begins that. And the store may have been poisoned while writes were staged.
-      current = state
-      current.condition = old.condition
-      current.names += old.names.dropFirst(state.names.count)
-      current.collections += old.collections.dropFirst(state.collections.count)
-      for position in state.collections.indices where !state.collections[position].indexes.areDeclared {
-        current.collections[position].indexes = old.collections[position].indexes
+      current.commit = commit.number
+      // A collection may have been added since these were taken; it is empty, and stays. So do indexes that were declared: none of them has
+      // been built, since only the executor begins that.
+      for (position, collection) in collections.enumerated() {
+        current.collections[position] = collection
+        if !collection.indexes.areDeclared { current.collections[position].indexes = old.collections[position].indexes }
       }
       return old
     }

@@ -22,6 +22,8 @@ final class StoreCore: Sendable {
   /// The type that each collection is read as.
   let itemTypes = Mutex<[String: ObjectIdentifier]>([:])
   let checkpoints: Mutex<CheckpointState>
+  /// The one permit to run a checkpoint.
+  let checkpointTurn = AsyncSemaphore(1)
   /// The indexes that have been made, or are being made.
   let indexBuilds = Mutex<[IndexAddress: Task<Void, Never>]>([:])
   /// The state of following the other processes that write the store.
@@ -63,9 +65,9 @@ final class StoreCore: Sendable {
     }
     let write = PendingWrite(operation, durability ?? options.durability)
     let outcome = await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        if write.start(continuation) { commits.add(write, to: self) }
-      }
+      // One whose task was cancelled before is not queued: its outcome is there already.
+      if !write.outcome.isResolved { commits.add(write, to: self) }
+      return await write.outcome.value()
     } onCancel: {
       write.cancel()
     }
@@ -104,31 +106,19 @@ final class StoreCore: Sendable {
   private func result<Output: Sendable, Failure: Error>(
     _ durability: Durability?, _ size: WriteSize, _ body: @escaping @Sendable (inout PendingState) throws(Failure) -> Output
   ) async throws(RepositoryError) -> Result<Output, Failure> {
-    let result = TransactionResult<Output, Failure>()
+    // Beside the outcome of the write: the closure has types of its own, which a write has not.
+    let result = OneShot<Result<Output, Failure>>()
     let body: @Sendable (inout PendingState) -> Void = { pending in
       let savepoint = pending.savepoint()
       do throws(Failure) {
-        result.set(.success(try body(&pending)))
+        result.resolve(.success(try body(&pending)))
       } catch {
         pending.restore(savepoint)
-        result.set(.failure(error))
+        result.resolve(.failure(error))
       }
     }
     try await submit(.transaction(size, body), durability)
-    return try result.get()
-  }
-}
-
-/// The result of a transaction's closure, which has types of its own; a write has not.
-private final class TransactionResult<Output: Sendable, Failure: Error>: Sendable {
-  private let result = Mutex<Result<Output, Failure>?>(nil)
-
-  func set(_ value: Result<Output, Failure>) { result.withLock { $0 = value } }
-
-  /// - Throws: `.closed` if the closure was not run, though its write has succeeded: never.
-  func get() throws(RepositoryError) -> Result<Output, Failure> {
-    guard let value = result.withLock({ $0 }) else { throw RepositoryError(.closed, "the transaction was not run") }
-    return value
+    return await result.value()  // there already: a write that has succeeded was run
   }
 }
 

@@ -17,15 +17,6 @@ package final class StoreExecutor: SerialExecutor {
   package func run<Result: Sendable, Failure: Error>(
     _ work: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
-    let result: Swift.Result<Result, Failure> = await withCheckedContinuation { continuation in
-      queue.async {
-        do throws(Failure) {
-          continuation.resume(returning: .success(try work()))
-        } catch {
-          continuation.resume(returning: .failure(error))
-        }
-      }
-    }
-    return try result.get()
+    try await queue.run(work)
   }
 }

@@ -21,11 +21,7 @@ struct StoreLoader {
     }
     let (slot, error) = Self.slot(of: record, value, limits)
     slots[current].append(slot)
-    if let error {
-      undecodable.append(
-        UndecodableRecord(
-          collection: record.collection, key: record.key, revision: record.revision, schemaVersion: record.schemaVersion, error: error))
-    }
+    if let error { undecodable.append(UndecodableRecord(slot, in: record.collection, error)) }
   }
 
   /// Returns a stored record in memory, and the reason why its value is refused if it is over a limit.
@@ -39,7 +35,7 @@ struct StoreLoader {
 
   /// Returns the state of everything that was added.
   func finish(commit: Revision) -> StoreState {
-    StoreState(commit: commit.number, names: names, collections: slots.map { CollectionState(RecordMap($0)) })
+    StoreState(commit: commit.number, names: names, collections: slots.map { CollectionState(records: RecordMap($0)) })
   }
 
   /// Returns the tombstones, which the backend has kept since a commit.

@@ -79,11 +79,10 @@ final class StoreUsage: Sendable {
   /// Waits until the executors have done what they have to do now, or for a hundredth of a second.
   private static func wait(for executors: [StoreExecutor]) async {
     for executor in executors {
-      await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-        let waiter = OnceWaiter(continuation)
-        executor.queue.async { waiter.resume() }
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.01) { waiter.resume() }
-      }
+      let isOver = OneShot<Void>()
+      executor.queue.async { isOver.resolve(()) }
+      DispatchQueue.global().asyncAfter(deadline: .now() + 0.01) { isOver.resolve(()) }
+      await isOver.value()
     }
     // A queue releases its blocks only after they ran.
     await withCheckedContinuation { continuation in
@@ -104,13 +103,4 @@ final class StoreUse: Sendable {
   deinit {
     if core.usage.end() { core.endMigrations() }
   }
-}
-
-/// A continuation that is resumed by the first of several events.
-private final class OnceWaiter: Sendable {
-  private let continuation: Mutex<CheckedContinuation<Void, Never>?>
-
-  init(_ continuation: CheckedContinuation<Void, Never>) { self.continuation = Mutex(continuation) }
-
-  func resume() { continuation.withLock { $0.take() }?.resume() }
 }

@@ -89,6 +89,21 @@ extension FileSystem {
   }
 }
 
+extension FileSystem {
+  /// Returns the bytes of a file; `nil` when there is none.
+  ///
+  /// - Parameters:
+  ///   - limit: The number of bytes from the beginning, where not all are wanted.
+  ///   - isSynced: Whether the file is synced first, so that a crash cannot take away what is returned.
+  func contents(of path: String, limit: Int = .max, syncingFirst isSynced: Bool = false) throws(RepositoryError) -> Data? {
+    guard let file = try open(path, writable: false) else { return nil }
+    if isSynced { try file.sync() }
+    let data = try file.read(at: 0, count: min(file.size(), limit))
+    try file.close()
+    return data
+  }
+}
+
 /// A file that is open; closed when it is released, at the latest.
 public protocol OpenFile: AnyObject, Sendable {
   /// The path it was opened at.

@@ -253,7 +253,7 @@ public final class JSONFileBackend: StorageBackend {
   private var recovery: JSONFileRecovery { JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning) }
 
   private func reading(_ options: StoreOptions) -> JSONFileReader {
-    JSONFileReader(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options)
+    JSONFileReader(paths: paths, fileSystem: fileSystem, options: options)
   }
 
   /// Returns the open store; one that was read and not recovered is recovered first, since writing to it accepts it.

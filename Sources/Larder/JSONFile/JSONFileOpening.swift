@@ -63,14 +63,11 @@ struct JSONFileOpening {
 
   /// Refuses a missing main file whose journal, previous generation or quarantine is there.
   private func checkAbsence() throws(RepositoryError) {
-    for path in [paths.journal, paths.previous] {
+    let quarantine = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine)
+    for path in [paths.journal, paths.previous] + (quarantine.map { [paths.path(of: $0)] } ?? []) {
       guard try fileSystem.status(of: path) != nil else { continue }
       throw RepositoryError(
         .dataMissing, "main file missing, but \(path) exists; put the file back, or move that away", file: paths.mainFile)
-    }
-    if let name = try (fileSystem.entries(of: paths.directory) ?? []).first(where: paths.isQuarantine) {
-      throw RepositoryError(
-        .dataMissing, "main file missing, but \(name) exists; put the file back, or move that away", file: paths.mainFile)
     }
   }
 
@@ -79,50 +76,25 @@ struct JSONFileOpening {
   ) throws(RepositoryError) -> (Found, OpenReport) {
     try file.sync()
     let mainFile = try file.read(at: 0, count: file.size())
-    let journalData = try readJournal()
-    let reader = MainFileReader(data: mainFile, file: paths.mainFile)
-    let header = try reader.readHeader()
-    let replay = try journalData.map { data throws(RepositoryError) in
-      try JSONFileReplay(
-        data, over: header, paths: paths, recovery: options.recovery)
-    }
-    let changes = replay?.changes ?? [:]
-    var tombstones: [RecordAddress: UInt64] = [:]
-    _ = try reader.read { line throws(RepositoryError) in
-      if line.record.value == nil { tombstones[line.record.address] = line.record.revision.number }
-      if changes.isEmpty || changes[line.record.address] == nil { visit(line.record) }
-    }
-    for record in changes.values { visit(record) }
-
+    let journal = try fileSystem.contents(of: paths.journal, syncingFirst: true)
+    let contents = try JSONFileContents(mainFile, journal, paths, options.recovery, visit)
     var found = Found(lock: lock, options: options)
-    found.main = try MainFile(file, header, tombstones: tombstones)
-    if let journalData, let replay { found.journal = .init(data: journalData, replay: replay) }
-    let commit = max(header.commit, replay?.contents.lastCommit ?? 0)
-    var cutTail = replay.flatMap { cut(of: $0.contents) }
-    if cutTail == nil { cutTail = try unreportedCut() }
-    let report = OpenReport(
-      storeID: header.storeID, commit: Revision(commit), isNew: false, replayedCommits: replay?.commitCount ?? 0,
-      cutTail: cutTail, removedTemporaryFiles: removed,
-      tombstoneHorizon: Revision(header.tombstonesSince))
+    found.main = try MainFile(file, contents.header, tombstones: contents.tombstones)
+    if let journal, let replay = contents.replay { found.journal = .init(data: journal, replay: replay) }
+    var report = contents.report
+    report.removedTemporaryFiles = removed
+    report.cutTail = contents.replay.flatMap { cut(of: $0.contents) }
+    if report.cutTail == nil { report.cutTail = try unreportedCut() }
     return (found, report)
   }
 
   /// Returns the cut of an earlier open that failed or was killed before it reported it.
   private func unreportedCut() throws(RepositoryError) -> OpenReport.CutTail? {
     for name in try (fileSystem.entries(of: paths.directory) ?? []).sorted() where paths.unreportedCut(name, byteCount: 0) != nil {
-      let size = try fileSystem.status(of: (paths.directory == "/" ? "" : paths.directory) + "/" + name)?.size
+      let size = try fileSystem.status(of: paths.path(of: name))?.size
       return paths.unreportedCut(name, byteCount: size ?? 0)
     }
     return nil
-  }
-
-  /// Returns the bytes of the journal, synced; `nil` when there is none.
-  private func readJournal() throws(RepositoryError) -> Data? {
-    guard let file = try fileSystem.open(paths.journal, writable: false) else { return nil }
-    try file.sync()
-    let data = try file.read(at: 0, count: file.size())
-    try file.close()
-    return data
   }
 
   /// Returns the tail that recovery will cut, if any.

@@ -40,10 +40,11 @@ struct JSONFilePaths: Sendable {
         + "the names beside it", file: mainFile)
   }
 
+  /// Returns the path of a file in the directory.
+  func path(of name: String) -> String { (directory == "/" ? "" : directory) + "/" + name }
+
   /// Returns the path for bytes that are cut from a journal; never removed by Larder.
-  func quarantine(generation: UInt64, offset: Int) -> String {
-    (directory == "/" ? "" : directory) + "/\(quarantineStem)-quarantine-\(generation)-\(offset)"
-  }
+  func quarantine(generation: UInt64, offset: Int) -> String { path(of: "\(quarantineStem)-quarantine-\(generation)-\(offset)") }
 
   /// Returns a path under which a copy is written before it gets its name: a random one, since another file may have the usual one.
   static func copy(for path: String) -> String { path + "-copy-\(Hexadecimal.string(UInt64.random(in: .min ... .max)))-tmp" }

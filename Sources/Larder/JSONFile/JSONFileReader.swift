@@ -7,7 +7,6 @@ internal import Foundation
 struct JSONFileReader {
   let paths: JSONFilePaths
   let fileSystem: any FileSystem
-  let tuning: JSONFileBackend.Tuning
   let options: StoreOptions
 
   /// The number of attempts to read files that change meanwhile.
@@ -17,16 +16,19 @@ struct JSONFileReader {
   func run() throws(RepositoryError) -> ([StoredRecord], OpenReport) {
     var failure: RepositoryError?
     for _ in 0..<Self.attempts {
-      guard let mainFile = try read(paths.mainFile) else {
+      guard let mainFile = try fileSystem.contents(of: paths.mainFile) else {
         throw RepositoryError(.dataMissing, "there is no such file", file: paths.mainFile)
       }
-      let journal = try read(paths.journal)
+      let journal = try fileSystem.contents(of: paths.journal)
       do throws(RepositoryError) {
-        let result = try records(mainFile, journal)
-        if try read(paths.mainFile, prefix: Self.headerSize) == mainFile.prefix(Self.headerSize) { return result }
+        var records: [StoredRecord] = []
+        let contents = try JSONFileContents(mainFile, journal, paths, options.recovery) { records.append($0) }
+        if try fileSystem.contents(of: paths.mainFile, limit: Self.headerSize) == mainFile.prefix(Self.headerSize) {
+          return (records, contents.report)
+        }
       } catch {
         // Damage that is there in both readings is damage, and not a writer's work.
-        if try read(paths.mainFile) == mainFile, try read(paths.journal) == journal { throw error }
+        if try fileSystem.contents(of: paths.mainFile) == mainFile, try fileSystem.contents(of: paths.journal) == journal { throw error }
         failure = error
       }
     }
@@ -45,31 +47,4 @@ struct JSONFileReader {
 
   /// Enough to hold the header, and with it the generation.
   private static let headerSize = 512
-
-  private func read(_ path: String, prefix: Int? = nil) throws(RepositoryError) -> Data? {
-    guard let file = try fileSystem.open(path, writable: false) else { return nil }
-    let size = try file.size()
-    let data = try file.read(at: 0, count: min(size, prefix ?? size))
-    try file.close()
-    return data
-  }
-
-  private func records(_ mainFile: Data, _ journal: Data?) throws(RepositoryError) -> ([StoredRecord], OpenReport) {
-    let reader = MainFileReader(data: mainFile, file: paths.mainFile)
-    let header = try reader.readHeader()
-    let replay = try journal.map { data throws(RepositoryError) in
-      try JSONFileReplay(
-        data, over: header, paths: paths, recovery: options.recovery)
-    }
-    let changes = replay?.changes ?? [:]
-    var records: [StoredRecord] = []
-    _ = try reader.read { line throws(RepositoryError) in
-      if changes.isEmpty || changes[line.record.address] == nil { records.append(line.record) }
-    }
-    records += changes.values
-    let report = OpenReport(
-      storeID: header.storeID, commit: Revision(max(header.commit, replay?.contents.lastCommit ?? 0)), isNew: false,
-      replayedCommits: replay?.commitCount ?? 0, tombstoneHorizon: Revision(header.tombstonesSince))
-    return (records, report)
-  }
 }

@@ -51,32 +51,29 @@ struct JSONFileRecovery {
     return JSONFileStore(self, found.options, found.lock, main, journal: nil, changes: [:], commit: 0)
   }
 
-  /// Keeps a torn tail aside before it is cut.
+  /// Keeps a torn tail aside before it is cut: durably, in a file of its own, whose name says that it has not been reported yet.
   ///
   /// A full disk must not keep a store shut because of a write that was never finished; where something acknowledged may be among the
   /// bytes, it does.
   private func keepAside(_ cut: OpenReport.CutTail, of data: Data, _ owner: FileOwner?) throws(RepositoryError) -> OpenReport.CutTail {
-    var cut = cut
     let start = data.startIndex + Int(cut.offset)
+    let tail = data[start..<(start + cut.byteCount)]
+    let replacement = FileReplacement(path: cut.quarantineFile, fileSystem: fileSystem)
     do throws(RepositoryError) {
-      try keepAside(data[start..<(start + cut.byteCount)], cut, owner)
+      try replacement.write(owner: owner) { copy throws(RepositoryError) in
+        try tail.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
+        try copy.sync()
+        try copy.close()
+        try fileSystem.rename(replacement.temporary, to: JSONFilePaths.unreported(cut))
+      }
+      try fileSystem.syncDirectory(paths.directory)
+      return cut
     } catch {
       guard error.code == .full, !cut.isAmbiguous else { throw error }
-      cut.quarantineFile = ""
+      var lost = cut
+      lost.quarantineFile = ""
+      return lost
     }
-    return cut
-  }
-
-  /// Writes bytes that are about to be cut to a file of their own, durably, whose name says that it has not been reported yet.
-  private func keepAside(_ tail: Data, _ cut: OpenReport.CutTail, _ owner: FileOwner?) throws(RepositoryError) {
-    let replacement = FileReplacement(path: cut.quarantineFile, fileSystem: fileSystem)
-    try replacement.write(owner: owner) { copy throws(RepositoryError) in
-      try tail.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
-      try copy.sync()
-      try copy.close()
-      try fileSystem.rename(replacement.temporary, to: JSONFilePaths.unreported(cut))
-    }
-    try fileSystem.syncDirectory(paths.directory)
   }
 
   /// Copies the whole frames into a new journal, synced, in the place of the old one.
@@ -126,7 +123,7 @@ struct JSONFileRecovery {
 
   private func removeTemporaryFiles() throws(RepositoryError) -> [String] {
     let names = try (fileSystem.entries(of: paths.directory) ?? []).filter(paths.isTemporary).sorted()
-    for name in names { try fileSystem.remove(paths.directory + "/" + name) }
+    for name in names { try fileSystem.remove(paths.path(of: name)) }
     if !names.isEmpty { try fileSystem.syncDirectory(paths.directory) }
     return names
   }

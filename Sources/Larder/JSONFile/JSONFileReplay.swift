@@ -49,3 +49,40 @@ struct JSONFileReplay: Sendable {
     }
   }
 }
+
+/// What the main file and the journal of a store hold together.
+struct JSONFileContents {
+  let header: MainFileHeader
+  /// What the journal adds; `nil` without one.
+  let replay: JSONFileReplay?
+  /// The tombstones in the main file, and the commits of their deletions.
+  let tombstones: [RecordAddress: UInt64]
+
+  /// Reads both, and hands over each record and tombstone as it is at the newest commit.
+  /// - Throws: as ``MainFileReader/read(_:)`` and ``JSONFileReplay``.
+  init(
+    _ mainFile: Data, _ journal: Data?, _ paths: JSONFilePaths, _ recovery: StoreOptions.Recovery, _ visit: (StoredRecord) -> Void
+  ) throws(RepositoryError) {
+    var replay: JSONFileReplay?
+    var changes: [RecordAddress: StoredRecord] = [:]
+    var tombstones: [RecordAddress: UInt64] = [:]
+    header = try MainFileReader(data: mainFile, file: paths.mainFile).read { line throws(RepositoryError) in
+      if line.record.value == nil { tombstones[line.record.address] = line.record.revision.number }
+      if changes.isEmpty || changes[line.record.address] == nil { visit(line.record) }
+    } begin: { header throws(RepositoryError) in
+      guard let journal else { return }
+      let found = try JSONFileReplay(journal, over: header, paths: paths, recovery: recovery)
+      (replay, changes) = (found, found.changes)
+    }
+    for record in changes.values { visit(record) }
+    self.replay = replay
+    self.tombstones = tombstones
+  }
+
+  /// The findings, without what recovery would change.
+  var report: OpenReport {
+    OpenReport(
+      storeID: header.storeID, commit: Revision(max(header.commit, replay?.contents.lastCommit ?? 0)), isNew: false,
+      replayedCommits: replay?.commitCount ?? 0, tombstoneHorizon: Revision(header.tombstonesSince))
+  }
+}

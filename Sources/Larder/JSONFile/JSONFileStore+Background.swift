@@ -41,7 +41,11 @@ extension JSONFileStore {
         giveUpFolding()
         throw error
       }
-      let next = carryOver(from: folding.mark)
+      let next = journal.flatMap { journal in
+        let new = JournalHeader(continuing: main.header)
+        let carrier = JournalCarrier(source: journal.file, old: journal.header, new: new, name: paths.journal)
+        return carryOver(carrier, from: folding.mark)
+      }
       // What the main file was made of is let go of elsewhere.
       let disposal = Disposal(folding)
       guard let next else {
@@ -63,7 +67,7 @@ extension JSONFileStore {
           return nil
         }
         if journal.end - carried.sourceEnd > Self.mostAtOnce, folding.rounds < 8 {
-          return carryOn(carried, carrier, to: journal, rounds: folding.rounds + 1)
+          return carryOver(carrier, from: carried.sourceEnd, to: carried, rounds: folding.rounds + 1)
         }
         return try replaceJournal(carried, carrier, journal)
       } catch {
@@ -84,39 +88,32 @@ extension JSONFileStore {
     }
   }
 
-  /// Begins a journal for the new main file with the frames that it does not have; first makes the name of the main file durable.
-  private func carryOver(from mark: Int) -> (@Sendable () -> Void)? {
+  /// Carries the frames that the new main file does not have over to a new journal, up to the end that the old one has now.
+  ///
+  /// - Parameter carried: The new journal, if it was begun before; else the name of the main file is made durable first.
+  private func carryOver(
+    _ carrier: JournalCarrier, from mark: Int, to carried: CarriedJournal? = nil, rounds: Int = 0
+  ) -> (@Sendable () -> Void)? {
     guard let journal else { return nil }
-    let new = JournalHeader(continuing: main.header)
-    let carrier = JournalCarrier(source: journal.file, old: journal.header, new: new, name: paths.journal)
     let (fileSystem, owner, end, commit, directory) = (fileSystem, main.owner, journal.end, journal.lastCommit, paths.directory)
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
     let room = room
     let work = BackgroundWork<CarriedJournal> { work throws(RepositoryError) in
-      try fileSystem.syncDirectory(directory)
-      return try replacement.write(owner: owner) { file throws(RepositoryError) in
-        try new.bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
-        let target = try carrier.carry(mark..<end, to: file, at: new.bytes.count, work)
+      func carry(to file: any OpenFile, at target: Int) throws(RepositoryError) -> CarriedJournal {
+        let target = try carrier.carry(mark..<end, to: file, at: target, work)
         try carrier.makeRoom(room, in: file, at: target)
         try file.sync()
         return CarriedJournal(file: file, sourceEnd: end, end: target, commit: commit)
       }
+      if let carried { return try carry(to: carried.file, at: carried.end) }
+      try fileSystem.syncDirectory(directory)
+      return try replacement.write(owner: owner) { file throws(RepositoryError) in
+        let header = carrier.new.bytes
+        try header.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
+        return try carry(to: file, at: header.count)
+      }
     }
-    folding = FoldInProgress(part: .journal(work, carrier), mark: mark)
-    return { work.run() }
-  }
-
-  /// Carries over what came while frames were carried over.
-  private func carryOn(_ carried: CarriedJournal, _ carrier: JournalCarrier, to journal: JournalWriter, rounds: Int) -> @Sendable () -> Void
-  {
-    let (end, commit, room) = (journal.end, journal.lastCommit, room)
-    let work = BackgroundWork<CarriedJournal> { work throws(RepositoryError) in
-      let target = try carrier.carry(carried.sourceEnd..<end, to: carried.file, at: carried.end, work)
-      try carrier.makeRoom(room, in: carried.file, at: target)
-      try carried.file.sync()
-      return CarriedJournal(file: carried.file, sourceEnd: end, end: target, commit: commit)
-    }
-    folding = FoldInProgress(part: .journal(work, carrier), mark: carried.sourceEnd, rounds: rounds)
+    folding = FoldInProgress(part: .journal(work, carrier), mark: mark, rounds: rounds)
     return { work.run() }
   }
 

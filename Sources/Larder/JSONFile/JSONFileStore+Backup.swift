@@ -1,3 +1,6 @@
+internal import Foundation
+
+/// What reads the whole store back: copying it, and `verify`.
 extension JSONFileStore {
   /// Writes a main file of everything to a new file, durably, under another name first.
   func backup(to target: JSONFilePaths) throws(RepositoryError) {
@@ -41,12 +44,45 @@ extension JSONFileStore {
     // A file that cannot be read or removed does not prevent the new copy.
     do throws(RepositoryError) {
       for name in try (fileSystem.entries(of: target.directory) ?? []).filter(target.isCopy) {
-        let path = (target.directory == "/" ? "" : target.directory) + "/" + name
+        let path = target.path(of: name)
         guard let file = try fileSystem.open(path, writable: false) else { continue }
         do throws(RepositoryError) { try file.lock() } catch { continue }
         try fileSystem.remove(path)
         try file.close()
       }
     } catch {}
+  }
+
+  // MARK: Verifying
+
+  /// Reads main file and journal back.
+  func verify() -> VerifyReport {
+    var report = VerifyReport(commit: Revision(commit))
+    do throws(RepositoryError) {
+      try checkFiles()
+      let fold = fold()
+      let count = try fold.countLines()
+      report.tombstoneCount = fold.tombstones.count
+      report.recordCount = count - report.tombstoneCount
+      try verifyJournal()
+    } catch {
+      report.problems.append(error)
+    }
+    return report
+  }
+
+  /// Reads the journal file again, and compares what it holds with what was committed.
+  private func verifyJournal() throws(RepositoryError) {
+    guard let journal else { return }
+    guard let data = try fileSystem.contents(of: paths.journal) else {
+      throw RepositoryError(.dataMissing, "the journal is gone while its store is open", file: paths.journal)
+    }
+    let reader = JournalReader(data: data, file: paths.journal)
+    let contents = try reader.read { _ in }
+    guard contents.header == journal.header, contents.lastCommit == journal.lastCommit, contents.tail == .clean else {
+      throw RepositoryError(
+        .corrupted, "the journal ends at commit \(contents.lastCommit), not \(journal.lastCommit)", file: paths.journal,
+        offset: UInt64(contents.end))
+    }
   }
 }

@@ -41,10 +41,9 @@ extension JSONFileStore {
 
   /// Returns the contents of the main file with all changes, also those that a checkpoint is at work on.
   func fold() -> MainFileFold {
-    var changes = changes
-    if case .mainFile(_, let draft) = folding?.part { changes = draft.changes.merging(changes) { $1 } }
-    return MainFileFold(
-      main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.mainFile)
+    var draft = draft()
+    if case .mainFile(_, let begun) = folding?.part { draft.changes = begun.changes.merging(changes) { $1 } }
+    return draft.fold
   }
 
   /// Puts a main file of everything in the place of the old one, durably.
@@ -78,14 +77,9 @@ extension JSONFileStore {
     try FileReplacement(path: paths.mainFile, fileSystem: fileSystem).rename()
   }
 
-  /// Takes the main file into use that has got its name, and makes the name durable.
+  /// Takes the main file into use that has got its name, and makes the name durable: before that, nothing may be dropped that is in it.
   func install(_ next: MainFile) throws(RepositoryError) {
     takeIntoUse(next)
-    try syncMainName()
-  }
-
-  /// Makes the name of the main file durable: before that, nothing may be dropped that is in it.
-  func syncMainName() throws(RepositoryError) {
     try fileSystem.syncDirectory(paths.directory)
     isMainDurable = true
   }

@@ -54,23 +54,16 @@ final class JSONFileStore {
 
   func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try checkUse(of: batch)
-    do throws(RepositoryError) {
-      try append(batch)
-    } catch {
-      guard error.code == .full, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw error }
-      try append(batch)
-    }
-    note(batch)
-  }
-
-  private func append(_ batch: WriteBatch) throws(RepositoryError) {
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
       if batch.durability == .durable { try syncJournalName() }
       try journal?.append(batch)
     } catch {
-      throw noted(error)
+      guard error.code == .full, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw noted(error) }
+      // This ends: nothing is given back twice at one end of the journal.
+      return try commit(batch)
     }
+    note(batch)
   }
 
   /// Makes sure that a batch can be committed.
@@ -125,6 +118,73 @@ final class JSONFileStore {
     do throws(RepositoryError) { try journal?.close() } catch {}
     do throws(RepositoryError) { try main.file.close() } catch {}
     lock.release()
+  }
+
+  // MARK: Checks before the store writes
+
+  /// Refuses what the format cannot hold.
+  func check(_ batch: WriteBatch) throws(RepositoryError) {
+    var size = 0
+    for record in batch.records {
+      size += JournalFormat.operationHeaderSize + record.collection.utf8.count + record.key.byteCount + (record.value?.count ?? 0)
+      guard let value = record.value else { continue }
+      guard value.withUnsafeBytes({ $0.isOneLine }) else {
+        throw RepositoryError(
+          .encodingFailed, "expected one line of JSON, found a line feed or nothing", file: paths.mainFile, keyHash: record.key.hash)
+      }
+    }
+    guard size < 1 << 31, batch.records.count < 1 << 24 else {
+      throw RepositoryError(.tooLarge, "a batch is at most 2 GiB and 16 million records", file: paths.mainFile)
+    }
+  }
+
+  /// Makes sure that the names of main file and journal still mean the files that are open: what is written to others could not be found
+  /// again.
+  ///
+  /// Cost: two calls of `lstat`.
+  /// - Throws: `.dataMissing`, or `.locked` for a journal that another process has made.
+  func checkFiles() throws(RepositoryError) {
+    try main.check(paths.mainFile, fileSystem)
+    let found = try fileSystem.status(of: paths.journal)
+    guard let journal else {
+      guard let found, unusedJournal == nil || found.identity != unusedJournal else { return }
+      throw RepositoryError(.locked, "somebody else has made a journal while the store is open", file: paths.journal)
+    }
+    guard let found else {
+      throw RepositoryError(
+        .dataMissing, "the journal is gone while its store is open; put it back, or close the store", file: paths.journal)
+    }
+    guard found.kind == .file, journal.identity == nil || found.identity == journal.identity, found.size >= journal.allocated else {
+      throw RepositoryError(
+        .dataMissing, "the journal was cut or replaced while its store is open; put it back, or close the store", file: paths.journal)
+    }
+  }
+
+  /// Makes the journal's name durable: otherwise a power cut could bring the journal before this one back.
+  ///
+  /// Waits for the checkpoint that sees to it, if one does: after a sync that failed, a second one that succeeds says nothing.
+  /// - Throws: `.outcomeUnknown`; something else when the directory could not be opened, which says nothing of the name.
+  func syncJournalName() throws(RepositoryError) {
+    if isJournalDurable { return }
+    do throws(RepositoryError) {
+      if case .name(let work, _) = folding?.part {
+        work.run()
+        if work.failure?.isOfOpening != true {
+          try work.result()
+          isJournalDurable = true
+          return
+        }
+      }
+      try fileSystem.syncDirectory(paths.directory)
+    } catch {
+      throw error.isOfOpening ? error : unsynced(error)
+    }
+    isJournalDurable = true
+  }
+
+  /// Returns the error for a directory whose sync has failed.
+  func unsynced(_ error: RepositoryError) -> RepositoryError {
+    RepositoryError(.outcomeUnknown, "the directory could not be synced", file: paths.directory, underlying: error)
   }
 
   // MARK: Health

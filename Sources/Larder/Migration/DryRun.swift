@@ -58,8 +58,9 @@ extension Store {
         versions: .init(found: newest, supported: schema.version))
     }
     let coder = RecordCoder<Item>(schemaVersion: schema.version, limits: options.limits, migrations: schema.migrations)
-    var report = DryRunReport(collection: schema.name, schemaVersion: schema.version)
-    for part in await ConcurrentMap.parts(slots, { DryRunPart($0, schema.name, coder) }) { report.add(part) }
+    let empty = DryRunReport(collection: schema.name, schemaVersion: schema.version)
+    var report = empty
+    for part in await ConcurrentMap.parts(slots, { empty.trying($0, coder) }) { report.add(part) }
     report.versions.sort { $0.version < $1.version }
     report.duration = .now - start
     return report
@@ -79,39 +80,34 @@ extension Store {
   }
 }
 
-/// The outcome for a part of the records.
-private struct DryRunPart: Sendable {
-  var versions: [Int: DryRunReport.Version] = [:]
-  var failures: [UndecodableRecord] = []
-
-  init<Item>(_ slots: ArraySlice<RecordSlot>, _ collection: String, _ coder: RecordCoder<Item>) {
+extension DryRunReport {
+  /// Returns the report of some records alone.
+  fileprivate func trying<Item>(_ slots: ArraySlice<RecordSlot>, _ coder: RecordCoder<Item>) -> DryRunReport {
+    var report = self
     for slot in slots {
       let begin = ContinuousClock.now
-      var version = versions[slot.schemaVersion] ?? DryRunReport.Version(version: slot.schemaVersion)
-      version.count += 1
+      var found = Version(version: slot.schemaVersion, count: 1)
       do throws(RepositoryError) {
         let _: Item = try slot.value(coder)
       } catch {
-        version.failureCount += 1
-        failures.append(
-          UndecodableRecord(
-            collection: collection, key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, error: error))
+        found.failureCount = 1
+        report.failures.append(UndecodableRecord(slot, in: collection, error))
       }
-      version.duration += .now - begin
-      versions[slot.schemaVersion] = version
+      found.duration = .now - begin
+      report.add(found)
     }
+    return report
   }
-}
 
-extension DryRunReport {
-  fileprivate mutating func add(_ part: DryRunPart) {
-    for (number, found) in part.versions {
-      let index = versions.firstIndex { $0.version == number } ?? versions.endIndex
-      if index == versions.endIndex { versions.append(Version(version: number)) }
-      versions[index].count += found.count
-      versions[index].failureCount += found.failureCount
-      versions[index].duration += found.duration
-    }
+  fileprivate mutating func add(_ part: DryRunReport) {
+    for found in part.versions { add(found) }
     failures += part.failures.prefix(max(MigrationProgress.failureLimit - failures.count, 0))
+  }
+
+  private mutating func add(_ found: Version) {
+    guard let index = versions.firstIndex(where: { $0.version == found.version }) else { return versions.append(found) }
+    versions[index].count += found.count
+    versions[index].failureCount += found.failureCount
+    versions[index].duration += found.duration
   }
 }

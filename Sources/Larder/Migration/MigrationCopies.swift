@@ -53,8 +53,8 @@ extension StoreCore {
       let file = MigrationCopies.file(backend.name, name, version, number)
       var isOlder = true
       do throws(RepositoryError) {
-        let report = try backend.readCopy(at: URL(fileURLWithPath: file, isDirectory: false)) { record in
-          if record.collection == name, record.value != nil, record.schemaVersion >= version { isOlder = false }
+        let report = try readRecords(of: file, in: state) { record, position in
+          if position == collection, record.schemaVersion >= version { isOlder = false }
         }
         guard isOlder, report.storeID == openReport.storeID, report.commit.number <= state.commit else { continue }
         if newest.map({ $0.commit < report.commit }) ?? true { newest = (report.commit, file) }
@@ -89,12 +89,11 @@ extension StoreCore {
   /// others, if they are to be looked at, as they were before migrations alone; `nil` when there is no file, or none
   /// can be read.
   private func isCopy(_ file: String, of state: StoreState, _ collection: Int, lookingAt others: Set<Int>) -> Bool? {
-    let indexes = Dictionary(zip(state.names, state.names.indices)) { first, _ in first }
     var counts: [Int: Int] = [:]
     var (isSame, sum) = (true, UInt64(0))
     do throws(RepositoryError) {
-      let report = try backend.readCopy(at: URL(fileURLWithPath: file, isDirectory: false)) { record in
-        guard record.value != nil, isSame, let index = indexes[record.collection], others.contains(index) else { return }
+      let report = try readRecords(of: file, in: state) { record, index in
+        guard isSame, others.contains(index) else { return }
         counts[index, default: 0] += 1
         if index == collection { sum &+= record.mixedChecksum }
         let slot = state.collections[index].records[record.key]
@@ -105,12 +104,22 @@ extension StoreCore {
       else { return false }
       // A store that was put back to an earlier time, and has gone another way since, may have the same revisions.
       var ownSum = UInt64(0)
-      _ = try backend.readCopy(at: URL(fileURLWithPath: backend.name, isDirectory: false)) { record in
-        if record.collection == state.names[collection], record.value != nil { ownSum &+= record.mixedChecksum }
+      _ = try readRecords(of: backend.name, in: state) { record, index in
+        if index == collection { ownSum &+= record.mixedChecksum }
       }
       return sum == ownSum
     } catch {
       return error.code == .dataMissing || error.code == .unsupported ? nil : false
+    }
+  }
+
+  /// Hands over the records of a copy, or of the store's own file, each with the position of its collection.
+  private func readRecords(
+    of file: String, in state: StoreState, _ visit: (StoredRecord, Int) -> Void
+  ) throws(RepositoryError) -> OpenReport {
+    let positions = Dictionary(zip(state.names, state.names.indices)) { first, _ in first }
+    return try backend.readCopy(at: URL(fileURLWithPath: file, isDirectory: false)) { record in
+      if record.value != nil, let position = positions[record.collection] { visit(record, position) }
     }
   }
 
@@ -143,13 +152,11 @@ extension StoreCore {
   /// A copy of another history (of a store that was put back to an earlier time) is none: whatever the store has had
   /// since before the copy must be in it, byte for byte, and what differs must be newer.
   private func isSuperseded(_ file: String, of state: StoreState, _ collection: Int, before version: Int) -> Bool {
-    let indexes = Dictionary(zip(state.names, state.names.indices)) { first, _ in first }
     var versions: [Int: Int] = [:]
     var (same, own) = (UInt64(0), UInt64(0))
     var oldestChange = UInt64.max
     do throws(RepositoryError) {
-      let report = try backend.readCopy(at: URL(fileURLWithPath: file, isDirectory: false)) { record in
-        guard record.value != nil, let index = indexes[record.collection] else { return }
+      let report = try readRecords(of: file, in: state) { record, index in
         versions[index] = max(versions[index] ?? 0, record.schemaVersion)
         guard let slot = state.collections[index].records[record.key] else { return }
         if slot.revision == record.revision {
@@ -162,8 +169,8 @@ extension StoreCore {
         versions[collection, default: version] < version
       else { return false }
       for (index, version) in versions where state.collections[index].records.newestSchemaVersion > version { return false }
-      _ = try backend.readCopy(at: URL(fileURLWithPath: backend.name, isDirectory: false)) { record in
-        if record.value != nil, record.revision <= report.commit { own &+= record.mixedChecksum }
+      _ = try readRecords(of: backend.name, in: state) { record, _ in
+        if record.revision <= report.commit { own &+= record.mixedChecksum }
       }
       return same == own
     } catch {

@@ -42,12 +42,6 @@ public struct MigrationProgress: Sendable {
 
   static let failureLimit = 1_000
 
-  init(collection: String, version: Int, phase: Phase) {
-    self.collection = collection
-    self.version = version
-    self.phase = phase
-  }
-
   /// The number of older records that are left: those whose turn has not come, and those that could not be migrated.
   ///
   /// When the phase is `.finished`, these are the ones of ``failures``; `snapshot.undecodable` lists them too. It is 0

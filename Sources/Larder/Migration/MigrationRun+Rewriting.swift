@@ -91,11 +91,9 @@ extension MigrationRun {
   }
 
   private func note(_ error: RepositoryError, _ slot: RecordSlot) {
-    let failure = UndecodableRecord(
-      collection: name, key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, error: error)
     state.withLock { state in
       state.failed[slot.key] = slot.revision
-      state.progress.note(failure)
+      state.progress.note(UndecodableRecord(slot, in: name, error))
     }
   }
 }

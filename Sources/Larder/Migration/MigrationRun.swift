@@ -22,14 +22,14 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   let coder: RecordCoder<Item>
   let options: StoreOptions.Migration
   let state: Mutex<State>
+  /// Raised when a run ends.
+  private let ended = Signal()
 
   struct State: Sendable {
     var progress: MigrationProgress
     /// The revisions of the records that could not be brought up.
     var failed: [RecordKey: Revision] = [:]
     var isCancelled = false
-    var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
-    var waiterCount = 0
   }
 
   init(_ core: StoreCore, collection: Int, name: String, coder: RecordCoder<Item>) {
@@ -52,9 +52,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   /// Gets ready to be started again if there are older records that it has not seen: in a shared store an older program
   /// may have saved some.
   func lookAgain() {
-    guard let core else { return }
-    let isOver = state.withLock { $0.progress.phase == .notNeeded || $0.progress.phase == .finished }
-    guard isOver, !untried(in: core.state.collections[collection].records).isEmpty else { return }
+    guard let core, !untried(in: core.state.collections[collection].records).isEmpty else { return }
     state.withLock { state in
       guard state.progress.phase == .notNeeded || state.progress.phase == .finished else { return }
       state.progress.phase = .waiting
@@ -94,37 +92,23 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     }
   }
 
-  /// Waits for the end of a run that has been started.
+  /// Waits for the end of a run that has been started, or for the cancellation of the task.
   func finish() async {
-    let number = state.withLock { state in
-      state.waiterCount += 1
-      return state.waiterCount
-    }
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let isOver = state.withLock { state in
-          // The handler takes the same lock, so a cancellation is seen either here or there.
-          guard state.progress.phase == .running, !Task.isCancelled else { return true }
-          state.waiters[number] = continuation
-          return false
-        }
-        if isOver { continuation.resume() }
-      }
-    } onCancel: {
-      state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
+    while !Task.isCancelled {
+      let moment = ended.moment
+      guard progress.phase == .running else { return }
+      await ended.wait(after: moment)
     }
   }
 
   /// Ends the run, and resumes those that wait for that.
   func end(_ error: RepositoryError?) {
-    let waiters = state.withLock { state in
+    state.withLock { state in
       state.progress.phase = error == nil ? .finished : .stopped
       state.progress.error = error
-      defer { state.waiters = [:] }
-      return state.waiters.values
     }
     options.progress?(progress)
-    for waiter in waiters { waiter.resume() }
+    ended.raise()
   }
 }
 

@@ -27,7 +27,7 @@ extension RepositorySnapshot {
 
   private func run(_ query: Query<Item>) throws(RepositoryError) -> TypedQueryRun<Item> {
     try query.shape.check()
-    let state = CollectionState(records, indexes: indexes)
+    let state = CollectionState(records: records, indexes: indexes)
     // Places and values can be looked at without an index, words cannot.
     let missing = indexes.missing(for: query.shape).filter { indexes.definitions[$0].kind == .fullText }
     return try TypedQueryRun(query, coder, state.building(missing))

@@ -136,7 +136,7 @@ import Testing
     try await spots.flush()
     #expect(queue.isIdleTimerSet)
     await queue.executor.run { queue.idleTimerFired(.zero) }
-    try await until { !queue.checkpoints.withLock { $0.isRunning } }
+    try await until { !queue.isCheckpointRunning }
     #expect(try Data(contentsOf: directory.file("spots.json")) != document)
     try await spots.close()
   }
@@ -152,12 +152,12 @@ import Testing
       try await spots.save(Measurement(id: round, value: 1))
       let isRunning = await queue.executor.run {
         queue.idleTimerFired(.zero)
-        return queue.checkpoints.withLock { $0.isRunning }
+        return queue.isCheckpointRunning
       }
       #expect(isRunning)
       for id in 0..<200 { try await spots.save(Measurement(id: id, value: Double(round))) }
       if round == 3 { try await spots.checkpoint() }
-      try await until { !queue.checkpoints.withLock { $0.isRunning } }
+      try await until { !queue.isCheckpointRunning }
       #expect(try Data(contentsOf: directory.file("spots.json")) != document)
       let left = try directory.copy(except: "spots.json-lock")
       let crashed = try await LocalRepository<Measurement>(jsonFile: left.file("spots.json"))

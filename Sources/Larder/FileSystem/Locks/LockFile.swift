@@ -44,14 +44,11 @@ struct LockFile: Sendable {
     _ path: String, _ attempt: (LockFile) throws(RepositoryError) -> Lock?
   ) throws(RepositoryError) -> Lock? {
     let file = try LockFile(opening: path)
-    do throws(RepositoryError) {
-      if let lock = try attempt(file) { return lock }
-    } catch {
-      _ = closeDescriptor(file.descriptor)
-      throw error
-    }
-    _ = closeDescriptor(file.descriptor)
-    return nil
+    var isLocked = false
+    defer { if !isLocked { _ = closeDescriptor(file.descriptor) } }
+    let lock = try attempt(file)
+    isLocked = lock != nil
+    return lock
   }
 
   /// Gives a lock file that root has made to the owner of its directory, who could not open it if root were killed.
@@ -66,21 +63,13 @@ struct LockFile: Sendable {
   func take(_ operation: Int32) throws(RepositoryError) -> Bool { try Self.take(operation, descriptor, path) }
 
   static func take(_ operation: Int32, _ descriptor: Int32, _ path: String) throws(RepositoryError) -> Bool {
-    switch SystemCall.uninterrupted({ Int(flock(descriptor, operation | LOCK_NB)) }) {
-    case .done: return true
-    case .failed(EWOULDBLOCK): return false
-    case .failed(let number): throw .system("flock", number, file: path)
-    }
+    try SystemCall.perform("flock", path, accepting: EWOULDBLOCK) { flock(descriptor, operation | LOCK_NB) }
   }
 
   /// Whether the name still means this file: the last holder removes it while it has the lock, so a file that was locked may have no name.
   func isInPlace() throws(RepositoryError) -> Bool {
     var status = stat()
-    switch SystemCall.uninterrupted({ Int(lstat(path, &status)) }) {
-    case .done: return FileIdentity(status) == identity
-    case .failed(ENOENT): return false
-    case .failed(let number): throw .system("lstat", number, file: path)
-    }
+    return try SystemCall.perform("lstat", path, accepting: ENOENT) { lstat(path, &status) } && FileIdentity(status) == identity
   }
 
   /// Removes the file while it is locked, if the name still means it: someone may have removed it by hand meanwhile.

@@ -23,11 +23,10 @@ final class POSIXLock: HeldLock {
           guard try file.isInPlace() else { return nil }
           file.setMode()
           file.write(.exclusive)
+          held[file.identity] = LockFile.exclusive
           return POSIXLock(file)
         }
-        guard let lock, let identity = lock.file.withLock({ $0?.identity }) else { continue }
-        held[identity] = LockFile.exclusive
-        return lock
+        if let lock { return lock }
       }
       throw RepositoryError(.locked, "other processes keep taking the lock", file: path)
     }

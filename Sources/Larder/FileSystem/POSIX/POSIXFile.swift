@@ -33,9 +33,7 @@ final class POSIXFile: OpenFile {
 
   func setMode(_ mode: UInt16) throws(RepositoryError) {
     try withState("fchmod") { (state, descriptor) throws(RepositoryError) in
-      if case .failed(let number) = SystemCall.uninterrupted({ Int(fchmod(descriptor, mode_t(mode))) }) {
-        throw .system("fchmod", number, file: path)
-      }
+      try SystemCall.perform("fchmod", path) { fchmod(descriptor, mode_t(mode)) }
       state.metadataChanged = true
     }
   }
@@ -71,9 +69,7 @@ final class POSIXFile: OpenFile {
     try withState("ftruncate") { (state, descriptor) throws(RepositoryError) in
       guard size >= 0 else { throw .system("ftruncate", EINVAL, file: path) }
       guard size < Int(try Self.status(of: descriptor, path).st_size) else { return }
-      if case .failed(let number) = SystemCall.uninterrupted({ Int(ftruncate(descriptor, off_t(size))) }) {
-        throw .system("ftruncate", number, file: path)
-      }
+      try SystemCall.perform("ftruncate", path) { ftruncate(descriptor, off_t(size)) }
       state.metadataChanged = true
     }
   }
@@ -144,9 +140,7 @@ final class POSIXFile: OpenFile {
   /// Returns the status of an open descriptor.
   static func status(of descriptor: Int32, _ path: String) throws(RepositoryError) -> stat {
     var status = stat()
-    if case .failed(let number) = SystemCall.uninterrupted({ Int(fstat(descriptor, &status)) }) {
-      throw .system("fstat", number, file: path)
-    }
+    try SystemCall.perform("fstat", path) { fstat(descriptor, &status) }
     return status
   }
 }

@@ -17,37 +17,26 @@ public struct POSIXFileSystem: FileSystem {
     if status.kind != .file { throw .notAPlainFile(status.kind, path) }
     // O_NONBLOCK has no effect on plain files; if a named pipe has come here meanwhile, it would block for ever without it.
     let flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
-    switch try Self.openDescriptor(path, flags) {
-    case .failed(ENOENT): return nil
-    case .failed(let number): throw .system("open", number, file: path)
-    case .done(let descriptor):
-      let file = POSIXFile(path: path, descriptor: Int32(descriptor), isNew: false)
-      let kind = try file.status().kind
-      if kind != .file { throw .notAPlainFile(kind, path) }
-      return file
-    }
+    guard let descriptor = try Self.openExisting(path, flags) else { return nil }
+    let file = POSIXFile(path: path, descriptor: descriptor, isNew: false)
+    let kind = try file.status().kind
+    if kind != .file { throw .notAPlainFile(kind, path) }
+    return file
   }
 
   /// Returns what stands at a path, by `lstat`; `nil` when nothing does.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     try Self.check(path)
     var status = stat()
-    switch SystemCall.uninterrupted({ Int(lstat(path, &status)) }) {
-    case .done: return FileStatus(status)
-    case .failed(ENOENT): return nil
-    case .failed(let number): throw .system("lstat", number, file: path)
-    }
+    return try SystemCall.perform("lstat", path, accepting: ENOENT) { lstat(path, &status) } ? FileStatus(status) : nil
   }
 
   /// Creates a file that must not exist yet, mode 0600.
   public func create(_ path: String) throws(RepositoryError) -> any OpenFile {
-    switch try Self.openDescriptor(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode: 0o600) {
-    case .failed(let number): throw .system("open", number, file: path)
-    case .done(let descriptor):
-      let file = POSIXFile(path: path, descriptor: Int32(descriptor), isNew: true)
-      try file.setMode(0o600)  // the umask may have taken bits of the owner's away
-      return file
-    }
+    let descriptor = try Self.openDescriptor(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode: 0o600)
+    let file = POSIXFile(path: path, descriptor: descriptor, isNew: true)
+    try file.setMode(0o600)  // the umask may have taken bits of the owner's away
+    return file
   }
 
   /// Renames a file within its directory, atomically or not at all.
@@ -59,18 +48,13 @@ public struct POSIXFileSystem: FileSystem {
     guard PathText.parent(of: path) == PathText.parent(of: newPath) else {
       throw RepositoryError(.unsupported, "a file is renamed within its directory only", file: path)
     }
-    if case .failed(let number) = SystemCall.uninterrupted({ Int(renameEntry(path, newPath)) }) {
-      throw .system("rename", number, file: newPath)
-    }
+    try SystemCall.perform("rename", newPath) { renameEntry(path, newPath) }
   }
 
   /// Removes a file; no error when there is none.
   public func remove(_ path: String) throws(RepositoryError) {
     try Self.check(path)
-    switch SystemCall.uninterrupted({ Int(unlink(path)) }) {
-    case .done, .failed(ENOENT): return
-    case .failed(let number): throw .system("unlink", number, file: path)
-    }
+    try SystemCall.perform("unlink", path, accepting: ENOENT) { unlink(path) }
   }
 
   /// Makes a directory and its missing parents, mode 0700, each synced into its parent before the next is made.
@@ -91,41 +75,34 @@ public struct POSIXFileSystem: FileSystem {
 
   /// Makes the entries of a directory durable.
   public func syncDirectory(_ path: String) throws(RepositoryError) {
-    switch try Self.openDescriptor(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) {
-    case .failed(let number): throw .system("open", number, file: path)
-    case .done(let descriptor):
-      let (call, outcome) = DurableSync.directory(Int32(descriptor))
-      let closing = closeDescriptor(Int32(descriptor))
-      if case .failed(let number) = outcome { throw .system(call, number, file: path) }
-      if let closing, closing != EINTR { throw .system("close", closing, file: path) }
-    }
+    let descriptor = try Self.openDescriptor(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let (call, outcome) = DurableSync.directory(descriptor)
+    let closing = closeDescriptor(descriptor)
+    if case .failed(let number) = outcome { throw .system(call, number, file: path) }
+    if let closing, closing != EINTR { throw .system("close", closing, file: path) }
   }
 
   /// Returns the names in a directory without `.` and `..`; `nil` when there is no such directory.
   public func entries(of directory: String) throws(RepositoryError) -> [String]? {
-    switch try Self.openDescriptor(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) {
-    case .failed(ENOENT): return nil
-    case .failed(let number): throw .system("open", number, file: directory)
-    case .done(let descriptor):
-      guard let stream = fdopendir(Int32(descriptor)) else {
+    guard let descriptor = try Self.openExisting(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) else { return nil }
+    guard let stream = fdopendir(descriptor) else {
+      let number = errno
+      _ = closeDescriptor(descriptor)
+      throw .system("fdopendir", number, file: directory)
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while true {
+      errno = 0  // the only way to tell the end from a failure
+      guard let entry = readdir(stream) else {
         let number = errno
-        _ = closeDescriptor(Int32(descriptor))
-        throw .system("fdopendir", number, file: directory)
+        if number != 0 { throw .system("readdir", number, file: directory) }
+        return names
       }
-      defer { closedir(stream) }
-      var names: [String] = []
-      while true {
-        errno = 0  // the only way to tell the end from a failure
-        guard let entry = readdir(stream) else {
-          let number = errno
-          if number != 0 { throw .system("readdir", number, file: directory) }
-          return names
-        }
-        let name = withUnsafePointer(to: &entry.pointee.d_name) { field in
-          String(cString: UnsafeRawPointer(field).assumingMemoryBound(to: CChar.self))
-        }
-        if name != "." && name != ".." { names.append(name) }
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { field in
+        String(cString: UnsafeRawPointer(field).assumingMemoryBound(to: CChar.self))
       }
+      if name != "." && name != ".." { names.append(name) }
     }
   }
 
@@ -145,17 +122,13 @@ public struct POSIXFileSystem: FileSystem {
   private func makeDirectory(_ path: String) throws(RepositoryError) -> CallOutcome {
     switch SystemCall.uninterrupted({ Int(mkdir(path, 0o700)) }) {
     case .done:
-      if case .failed(let number) = SystemCall.uninterrupted({ Int(chmod(path, 0o700)) }) {
-        throw .system("chmod", number, file: path)
-      }
+      try SystemCall.perform("chmod", path) { chmod(path, 0o700) }
       try syncDirectory(path)
       try syncDirectory(PathText.parent(of: path))
       return .done(1)
     case .failed(EEXIST):
       var status = stat()
-      if case .failed(let number) = SystemCall.uninterrupted({ Int(stat(path, &status)) }) {
-        throw .system("stat", number, file: path)
-      }
+      try SystemCall.perform("stat", path) { stat(path, &status) }
       return status.st_mode & S_IFMT == S_IFDIR ? .done(0) : .failed(ENOTDIR)
     case .failed(let number):
       return .failed(number)
@@ -172,9 +145,20 @@ public struct POSIXFileSystem: FileSystem {
     }
   }
 
-  private static func openDescriptor(_ path: String, _ flags: Int32, mode: mode_t = 0) throws(RepositoryError) -> CallOutcome {
+  private static func openDescriptor(_ path: String, _ flags: Int32, mode: mode_t = 0) throws(RepositoryError) -> Int32 {
+    guard let descriptor = try openExisting(path, flags, mode: mode) else { throw .system("open", ENOENT, file: path) }
+    return descriptor
+  }
+
+  /// Opens what stands at a path; `nil` when nothing does.
+  private static func openExisting(_ path: String, _ flags: Int32, mode: mode_t = 0) throws(RepositoryError) -> Int32? {
     try check(path)
-    return SystemCall.uninterrupted { Int(openFile(path, flags, mode)) }
+    var descriptor: Int32 = -1
+    let isOpen = try SystemCall.perform("open", path, accepting: ENOENT) {
+      descriptor = openFile(path, flags, mode)
+      return descriptor
+    }
+    return isOpen ? descriptor : nil
   }
 
   /// Refuses a path that the system would read as another one: it ends at the first NUL, and a relative one moves with the process.

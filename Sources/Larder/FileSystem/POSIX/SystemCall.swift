@@ -23,6 +23,23 @@ package enum SystemCall {
     }
   }
 
+  /// Makes a call on a file, again for as long as a signal interrupts it.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the call, for the error.
+  ///   - accepted: The `errno` that is an answer and no failure, if one is.
+  /// - Returns: Whether the call has succeeded; `false` where it failed with the accepted `errno`.
+  @discardableResult static func perform(
+    _ name: String, _ path: String, accepting accepted: Int32? = nil, _ call: () -> Int32
+  ) throws(RepositoryError) -> Bool {
+    switch uninterrupted({ Int(call()) }) {
+    case .done: return true
+    case .failed(let number):
+      guard number == accepted else { throw .system(name, number, file: path) }
+      return false
+    }
+  }
+
   /// Writes all the bytes, going on after a short write; returns the `errno` of the call that failed.
   ///
   /// A call that takes nothing of a piece without saying why would be repeated for ever, so it counts as EIO.

@@ -32,18 +32,7 @@ struct JournalHeader: Hashable, Sendable {
   /// Makes the checksums of one journal differ from those of another.
   let salt: UInt32
   /// The tag that the main file gave to the journal that continues it; 0 where an older version has written one of them.
-  var tag: UInt32
-
-  /// Makes the header of a new journal that continues a main file.
-  init(continuing main: MainFileHeader) {
-    self.init(
-      storeID: main.storeID, generation: main.generation, base: main.commit, salt: .random(in: .min ... .max), tag: main.journal ?? 0)
-  }
-
-  /// Describes a journal.
-  init(storeID: UUID, generation: UInt64, base: UInt64, salt: UInt32, tag: UInt32 = 0) {
-    (self.storeID, self.generation, self.base, self.salt, self.tag) = (storeID, generation, base, salt, tag)
-  }
+  var tag: UInt32 = 0
 
   /// The bytes, ending in a checksum that also seeds the checksums of the frames.
   var bytes: [UInt8] {
@@ -64,6 +53,14 @@ struct JournalHeader: Hashable, Sendable {
   var seed: UInt32 { bytes.withUnsafeBytes { $0.number(at: JournalFormat.headerSize - 4) } }
 }
 
+extension JournalHeader {
+  /// Makes the header of a new journal that continues a main file.
+  init(continuing main: MainFileHeader) {
+    self.init(
+      storeID: main.storeID, generation: main.generation, base: main.commit, salt: .random(in: .min ... .max), tag: main.journal ?? 0)
+  }
+}
+
 /// The head of a frame: one group of commits, all or none.
 struct JournalFrame: Hashable, Sendable {
   let payloadSize: Int
@@ -75,47 +72,12 @@ struct JournalFrame: Hashable, Sendable {
   let operationCount: Int
 
   var size: Int { JournalFormat.frameHeaderSize + payloadSize + JournalFormat.frameTrailerSize }
-
-  /// The bytes of a frame with the records of a batch.
-  static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
-    let payloadSize = batch.records.reduce(0) {
-      $0 + JournalFormat.operationHeaderSize + $1.collection.utf8.count + $1.key.byteCount + ($1.value?.count ?? 0)
-    }
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(JournalFormat.frameHeaderSize + payloadSize + JournalFormat.frameTrailerSize)
-    bytes.append(number: JournalFormat.frameMagic)
-    bytes.append(number: UInt32(truncatingIfNeeded: payloadSize))
-    bytes.append(number: batch.commits.lowerBound)
-    bytes.append(number: batch.commits.upperBound)
-    bytes.append(number: durableThrough)
-    bytes.append(number: UInt32(truncatingIfNeeded: batch.records.count))
-    bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0, seed: seed) })
-    for record in batch.records { bytes.append(operation: record) }
-    let checksum = bytes.withUnsafeBytes {
-      CRC32C.checksum(UnsafeRawBufferPointer(rebasing: $0[JournalFormat.frameHeaderSize...]), seed: seed)
-    }
-    bytes.append(number: checksum)
-    return bytes
-  }
 }
 
 extension Array<UInt8> {
-  fileprivate mutating func append<Number: FixedWidthInteger>(number: Number) {
+  /// Appends a number, its least significant byte first.
+  mutating func append<Number: FixedWidthInteger>(number: Number) {
     Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
-  }
-
-  /// An operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
-  fileprivate mutating func append(operation record: StoredRecord) {
-    append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
-    append(number: UInt32(truncatingIfNeeded: record.key.byteCount))
-    append(number: UInt32(truncatingIfNeeded: record.value?.count ?? 0))
-    append(number: UInt32(truncatingIfNeeded: record.schemaVersion))
-    append(number: record.revision.number)
-    append(number: record.checksum)
-    append(number: UInt32(0))
-    append(contentsOf: record.collection.utf8)
-    record.key.withBytes { append(contentsOf: $0) }
-    if let value = record.value { append(contentsOf: value) }
   }
 }
 

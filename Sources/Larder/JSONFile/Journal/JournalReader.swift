@@ -12,8 +12,6 @@ struct JournalReader {
   /// The result of reading a journal.
   struct Contents {
     let header: JournalHeader
-    /// The number of commits in whole frames.
-    var commitCount = 0
     /// The newest commit in a whole frame, or the header's base.
     var lastCommit: UInt64
     /// The offset for the next frame.
@@ -46,7 +44,6 @@ struct JournalReader {
         }
         let isNew = frame.commits.upperBound > mainFileCommit
         try readOperations(of: frame, at: contents.end, in: bytes) { record throws(RepositoryError) in if isNew { try visit(record) } }
-        contents.commitCount += frame.commits.count
         contents.lastCommit = frame.commits.upperBound
         contents.end += frame.size
       }

@@ -20,7 +20,7 @@ struct JournalWriter {
   private(set) var durableThrough: UInt64
   /// The file system in which the journal is grown before that is needed; `nil` to grow it only then.
   private let fileSystem: (any FileSystem)?
-  private var growth: JournalGrowth?
+  private var growth: BackgroundWork<Int>?
   /// Whether growing ahead has failed, and the journal has not grown since.
   private var hasGrowthFailed = false
 
@@ -88,7 +88,7 @@ struct JournalWriter {
   private mutating func growAhead() {
     guard let fileSystem, let identity, growth == nil, !hasGrowthFailed, end >= Self.growsAheadFrom else { return }
     let step = max(chunk, max(min(end / 2, Self.growthLimit), end / 16) / chunk * chunk)
-    if allocated - end < step { growth = JournalGrowth(of: name, identity, allocated..<(allocated + step), fileSystem) }
+    if allocated - end < step { growth = JournalGrowth.begin(of: name, identity, allocated..<(allocated + step), fileSystem) }
   }
 
   /// Takes the room into use that was made ahead, once it is there; waits for it where it is needed.
@@ -96,8 +96,8 @@ struct JournalWriter {
     guard let growth, isNeeded || growth.isDone else { return }
     self.growth = nil
     do throws(RepositoryError) {
-      try growth.wait()
-      allocated = growth.target
+      growth.run()
+      allocated = try growth.result()
     } catch {
       // A failed sync may have been that of a commit. Any other failure is that of who needs the room, and tries again.
       hasGrowthFailed = true
@@ -111,11 +111,7 @@ struct JournalWriter {
   /// - Throws: `.outcomeUnknown`.
   mutating func sync() throws(RepositoryError) {
     guard durableThrough < lastCommit else { return }
-    do throws(RepositoryError) {
-      try file.sync()
-    } catch {
-      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
-    }
+    try file.syncJournal(name)
     durableThrough = lastCommit
   }
 
@@ -141,11 +137,7 @@ struct JournalWriter {
       do throws(RepositoryError) { try file.cut(to: allocated) } catch {}
       throw error.naming(name)
     }
-    do throws(RepositoryError) {
-      try file.sync()
-    } catch {
-      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
-    }
+    try file.syncJournal(name)
     durableThrough = lastCommit
     allocated = target
     hasGrowthFailed = false
@@ -180,10 +172,62 @@ struct JournalWriter {
   }
 
   /// Stops what is under way to grow it, and waits for the end of that.
-  func stopGrowing() { growth?.giveUp() }
+  func stopGrowing() { _ = growth?.giveUp() }
 
   func close() throws(RepositoryError) {
     stopGrowing()
     try file.close()
+  }
+}
+
+extension JournalFrame {
+  /// The bytes of a frame with the records of a batch.
+  static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
+    let payloadSize = batch.records.reduce(0) {
+      $0 + JournalFormat.operationHeaderSize + $1.collection.utf8.count + $1.key.byteCount + ($1.value?.count ?? 0)
+    }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(JournalFormat.frameHeaderSize + payloadSize + JournalFormat.frameTrailerSize)
+    bytes.append(number: JournalFormat.frameMagic)
+    bytes.append(number: UInt32(truncatingIfNeeded: payloadSize))
+    bytes.append(number: batch.commits.lowerBound)
+    bytes.append(number: batch.commits.upperBound)
+    bytes.append(number: durableThrough)
+    bytes.append(number: UInt32(truncatingIfNeeded: batch.records.count))
+    bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0, seed: seed) })
+    for record in batch.records { bytes.append(operation: record) }
+    let checksum = bytes.withUnsafeBytes {
+      CRC32C.checksum(UnsafeRawBufferPointer(rebasing: $0[JournalFormat.frameHeaderSize...]), seed: seed)
+    }
+    bytes.append(number: checksum)
+    return bytes
+  }
+}
+
+extension Array<UInt8> {
+  /// An operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
+  fileprivate mutating func append(operation record: StoredRecord) {
+    append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
+    append(number: UInt32(truncatingIfNeeded: record.key.byteCount))
+    append(number: UInt32(truncatingIfNeeded: record.value?.count ?? 0))
+    append(number: UInt32(truncatingIfNeeded: record.schemaVersion))
+    append(number: record.revision.number)
+    append(number: record.checksum)
+    append(number: UInt32(0))
+    append(contentsOf: record.collection.utf8)
+    record.key.withBytes { append(contentsOf: $0) }
+    if let value = record.value { append(contentsOf: value) }
+  }
+}
+
+extension OpenFile {
+  /// Syncs a journal.
+  /// - Throws: `.outcomeUnknown`: what was written is there or not, and a second sync would not tell.
+  func syncJournal(_ name: String) throws(RepositoryError) {
+    do throws(RepositoryError) {
+      try sync()
+    } catch {
+      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
+    }
   }
 }

@@ -14,27 +14,21 @@ struct MainFileReader {
 
   /// Reads everything.
   ///
-  /// - Parameter visit: Takes each line; the values are slices that share the data.
+  /// - Parameters:
+  ///   - visit: Takes each line; the values are slices that share the data.
+  ///   - begin: Takes the header, before the first line is read.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
-  func read(_ visit: (Line) throws(RepositoryError) -> Void) throws(RepositoryError) -> MainFileHeader {
+  func read(
+    _ visit: (Line) throws(RepositoryError) -> Void, begin: (MainFileHeader) throws(RepositoryError) -> Void = { _ in }
+  ) throws(RepositoryError) -> MainFileHeader {
     try data.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       var seal = SealHash()
       let header = try readHeader(&cursor, &seal)
+      try begin(header)
       let count = try readLines(&cursor, &seal, commit: header.commit, visit)
       try readSeal(&cursor, seal, count: count)
       return header
-    }
-  }
-
-  /// Reads the header alone.
-  ///
-  /// - Throws: as ``read(_:)``.
-  func readHeader() throws(RepositoryError) -> MainFileHeader {
-    try data.lending { bytes throws(RepositoryError) in
-      var cursor = ByteCursor(bytes, file: file)
-      var seal = SealHash()
-      return try readHeader(&cursor, &seal)
     }
   }
 

@@ -55,14 +55,12 @@ struct MainFileWriter {
   }
 
   /// Ends the main file and makes it durable; it still has to be renamed into place.
-  /// - Returns: The size in bytes.
-  @discardableResult mutating func finish() throws(RepositoryError) -> Int {
+  mutating func finish() throws(RepositoryError) {
     append("\n]")
     buffer += Array(#","count":\#(count),"hash":"\#(Hexadecimal.string(seal.value))"}"#.utf8)
     append("\n")
     try flush()
     try file.sync()
-    return written
   }
 
   private mutating func beginLine(_ checksum: UInt32) throws(RepositoryError) {

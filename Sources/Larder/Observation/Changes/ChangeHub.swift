@@ -50,31 +50,13 @@ final class ChangeHub: Sendable {
     seats.withLock { seats in seats.byCollection[collection]?.contains { $0.observer != nil } ?? false }
   }
 
-  /// Notes the deletions of a commit that is durable, before it is published.
+  /// Notes the deletions of commits that are durable, before these are published.
   ///
   /// So a reader of a published state that then asks here gets every deletion that led to it. On the executor only.
-  func note(_ changes: [RecordChange]) {
-    let deleted = changes.filter { $0.new == nil }
-    guard !deleted.isEmpty else { return }
-    deletionLog.withLock { log in
-      for change in deleted { log.append(.init(collection: change.collection, key: change.key, revision: change.revision)) }
-    }
-  }
+  func note(_ deletions: [DeletionLog.Deletion]) { deletionLog.withLock { $0.append(deletions) } }
 
-  /// Notes the deletions of foreign commits, before they are published: also of records that came and went before this process saw them.
-  ///
-  /// On the executor only.
-  func note(_ foreign: ForeignCommits, _ collections: [String: Int]) {
-    // Where tombstones are missing, the deletions since then are not known.
-    guard foreign.addresses == nil else { return deletionLog.withLock { $0.forget(upTo: foreign.commit) } }
-    let tombstones = foreign.records.filter { $0.value == nil }.sorted { $0.revision < $1.revision }
-    deletionLog.withLock { log in
-      for record in tombstones {
-        guard let collection = collections[record.collection] else { continue }
-        log.append(.init(collection: collection, key: record.key, revision: record.revision))
-      }
-    }
-  }
+  /// Gives up what is known of deletions up to a commit.
+  func forgetDeletions(upTo commit: Revision) { deletionLog.withLock { $0.forget(upTo: commit) } }
 
   /// Returns the deletions in a collection after one commit, up to another whose state was published; `nil` when some may have been
   /// forgotten.
@@ -87,7 +69,9 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// Announces to the observers of each collection the changes that were published, and noted before with ``note(_:)``.
+  /// Announces to the observers of each collection the changes that were published.
+  ///
+  /// Deletions among them were noted before, by ``note(_:)``.
   ///
   /// On the executor only.
   func announce(_ changes: [RecordChange], commit: Revision) {

@@ -65,33 +65,13 @@ extension ChangeSet.Change: Identifiable {
 
   init(_ change: RecordChange, _ coder: RecordCoder<Item>) {
     key = change.key
-    kind = change.new == nil ? .deleted : change.old == nil ? .inserted : .updated
+    // What a reader that resumes is told has an unknown origin, and no old value.
+    let insertion: Kind = change.origin == .unknown ? .upserted : .inserted
+    kind = change.new == nil ? .deleted : change.old == nil ? insertion : .updated
     revision = change.revision
     origin = change.origin
     oldSlot = change.old
     newSlot = change.new
-    self.coder = coder
-  }
-
-  /// A record that is at a revision after the one a reader resumes from.
-  init(resumed slot: RecordSlot, _ coder: RecordCoder<Item>) {
-    key = slot.key
-    kind = .upserted
-    revision = slot.revision
-    origin = .unknown
-    oldSlot = nil
-    newSlot = slot
-    self.coder = coder
-  }
-
-  /// A record that was deleted after the revision that a reader resumes from.
-  init(deleted key: RecordKey, _ revision: Revision, _ coder: RecordCoder<Item>) {
-    self.key = key
-    kind = .deleted
-    self.revision = revision
-    origin = .unknown
-    oldSlot = nil
-    newSlot = nil
     self.coder = coder
   }
 

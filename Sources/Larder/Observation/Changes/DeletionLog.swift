@@ -21,12 +21,12 @@ struct DeletionLog: Sendable {
     self.limit = limit
     self.horizon = horizon
     self.deletions = []
-    for deletion in deletions.sorted(by: { $0.revision < $1.revision }) { append(deletion) }
+    append(deletions)
   }
 
-  /// Adds a deletion newer than all before, and forgets the oldest when there are too many.
-  mutating func append(_ deletion: Deletion) {
-    deletions.append(deletion)
+  /// Adds deletions newer than all before, and forgets the oldest when there are too many.
+  mutating func append(_ newer: [Deletion]) {
+    deletions += newer.sorted { $0.revision < $1.revision }
     while deletions.count > limit, let oldest = deletions.popFirst() { horizon = max(horizon, oldest.revision) }
   }
 

@@ -23,4 +23,7 @@ struct RecordChange: Sendable {
   let old: RecordSlot?
   /// The record after the change; `nil` when it was deleted.
   let new: RecordSlot?
+
+  /// The deletion that this is; `nil` for any other change.
+  var deletion: DeletionLog.Deletion? { new == nil ? .init(collection: collection, key: key, revision: revision) : nil }
 }

@@ -108,6 +108,7 @@ final class ChangeSource: Sendable {
 
   /// The changes that a resuming reader gets first: captured when it begins, merged when it asks.
   struct Resume: Sendable {
+    let collection: Int
     let since: Revision
     let commit: Revision
     let records: RecordMap
@@ -161,7 +162,8 @@ final class ChangeSource: Sendable {
     return Start(
       feed: feed,
       resume: Resume(
-        since: since, commit: commit, records: state.collections[collection].records, deletions: deletions, horizon: horizon),
+        collection: collection, since: since, commit: commit, records: state.collections[collection].records, deletions: deletions,
+        horizon: horizon),
       begin: since)
   }
 }
@@ -182,8 +184,12 @@ extension ChangeSource.Resume {
         "deletions are known since revision \(horizon) only, so the changes since \(since) are not complete; load everything again")
     }
     var changes: [ChangeSet<Item>.Change] = []
-    for slot in records.ordered() where slot.revision > since { changes.append(.init(resumed: slot, coder)) }
-    for (key, revision) in deletions where records[key] == nil { changes.append(.init(deleted: key, revision, coder)) }
+    func note(_ key: RecordKey, _ revision: Revision, _ slot: RecordSlot?) {
+      changes.append(
+        .init(RecordChange(collection: collection, key: key, revision: revision, origin: .unknown, old: nil, new: slot), coder))
+    }
+    for slot in records.ordered() where slot.revision > since { note(slot.key, slot.revision, slot) }
+    for (key, revision) in deletions where records[key] == nil { note(key, revision, nil) }
     return changes.sorted { $0.revision == $1.revision ? $0.key < $1.key : $0.revision < $1.revision }
   }
 }
