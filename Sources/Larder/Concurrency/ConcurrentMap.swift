@@ -75,15 +75,16 @@ enum ConcurrentMap {
   static func blockingSorted<Element: Comparable & Sendable>(_ elements: [Element]) -> [Element] {
     guard elements.count > blockingPartSize * 4 else { return elements.sorted() }
     let halves = blockingParts(elements, of: (elements.count + 1) / 2) { $0.sorted() }
-    return merged(halves[0], halves[1])
+    return merged(halves[0], halves[1], by: <)
   }
 
-  private static func merged<Element: Comparable>(_ left: [Element], _ right: [Element]) -> [Element] {
+  /// Returns the elements of two arrays that are in an order, in that order.
+  static func merged<Element>(_ left: [Element], _ right: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {
     var merged: [Element] = []
     merged.reserveCapacity(left.count + right.count)
     var (first, second) = (0, 0)
     while first < left.count, second < right.count {
-      if right[second] < left[first] {
+      if precedes(right[second], left[first]) {
         merged.append(right[second])
         second += 1
       } else {

@@ -118,21 +118,6 @@ struct RecordMap: Sendable {
     let unchanged = unchanged()
     let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }
     guard !overlay.isEmpty else { return ordered }
-    return Self.merge(ordered, overlay.values.compactMap { $0 }.sorted { $0.key < $1.key })
-  }
-
-  private static func merge(_ left: [RecordSlot], _ right: [RecordSlot]) -> [RecordSlot] {
-    var merged: [RecordSlot] = []
-    merged.reserveCapacity(left.count + right.count)
-    var next = 0
-    for slot in right {
-      while next < left.count, left[next].key < slot.key {
-        merged.append(left[next])
-        next += 1
-      }
-      merged.append(slot)
-    }
-    merged.append(contentsOf: left[next...])
-    return merged
+    return ConcurrentMap.merged(ordered, overlay.values.compactMap { $0 }.sorted { $0.key < $1.key }) { $0.key < $1.key }
   }
 }
