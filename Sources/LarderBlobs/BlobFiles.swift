@@ -107,18 +107,10 @@ struct BlobFiles: Sendable {
   /// Whether a name stands for something that is no plain file, such as a directory, a link or a pipe.
   func isOfAnotherKind(_ name: String) -> Bool {
     do throws(RepositoryError) {
-      try fileSystem.open(path(name), writable: false)?.close()
-      return false
+      return try fileSystem.status(of: path(name)).map { $0.kind != .file } ?? false
     } catch {
-      return Self.isOfAnotherKind(error)
+      return error.code == .unsupported  // a file system that opens a file for its status has refused that
     }
-  }
-
-  /// Whether an error of opening a file says that there is something that is no plain file.
-  static func isOfAnotherKind(_ error: RepositoryError) -> Bool {
-    if error.code == .unsupported { return true }
-    guard let call = error.underlying as? SystemCallError else { return false }
-    return call.errorNumber == EISDIR || call.errorNumber == ENXIO
   }
 
   /// Gives what has a name another one, under which it is left alone: nothing of it is read or removed.

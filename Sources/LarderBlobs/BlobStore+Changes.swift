@@ -1,4 +1,3 @@
-internal import DequeModule
 internal import Foundation
 internal import Larder
 internal import Synchronization
@@ -14,24 +13,14 @@ struct BlobDraft: Sendable {
 }
 
 extension BlobStore {
-  /// Waits for the changes before this one.
-  func beginChange() async {
-    guard isChanging else { return isChanging = true }
-    await withCheckedContinuation { waitingChanges.append($0) }
-  }
-
-  func endChange() {
-    if let next = waitingChanges.popFirst() { next.resume() } else { isChanging = false }
-  }
-
   /// Makes a draft the blob of its key.
   ///
   /// The file gets the name that the current blob does not have, and one commit of the index then makes it valid, takes the place of
   /// the old one, and removes what is over the limits. Files that are no longer valid go last. An index that can take no commit any
   /// more may name the file that would be replaced: then no file is touched but the draft's own.
   func commit(_ draft: BlobDraft) async throws(RepositoryError) {
-    await beginChange()
-    defer { endChange() }
+    await changes.acquire()
+    defer { changes.release() }
     let id = draft.ticket.id
     let old: BlobEntry?
     do throws(RepositoryError) {
@@ -112,8 +101,8 @@ extension BlobStore {
 
   /// Removes what is over the limits, which may be lower than when the store was last open.
   func trim() async throws(RepositoryError) {
-    await beginChange()
-    defer { endChange() }
+    await changes.acquire()
+    defer { changes.release() }
     let (ids, index) = (victims(), index)
     guard !ids.isEmpty else { return }
     let entries = ids.compactMap { index.snapshot.loadEntry($0) }
@@ -125,8 +114,8 @@ extension BlobStore {
   ///
   /// - Returns: Whether it was still the same.
   func drop(_ entry: BlobEntry) async -> Bool {
-    await beginChange()
-    defer { endChange() }
+    await changes.acquire()
+    defer { changes.release() }
     guard !isClosed, let current = index.snapshot.loadEntry(entry.id), current.slot == entry.slot, current.hash == entry.hash else {
       return false
     }

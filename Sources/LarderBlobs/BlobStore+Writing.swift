@@ -59,8 +59,8 @@ extension BlobStore {
   @discardableResult
   public func remove(_ key: String) async throws(RepositoryError) -> Bool {
     let id = try Self.id(of: key)
-    await beginChange()
-    defer { endChange() }
+    await changes.acquire()
+    defer { changes.release() }
     try index.checkWritable()
     for entry in tickets where entry.ticket?.id == id { entry.ticket?.end(.removed) }
     guard let entry = try index.snapshot.find(by: id) else { return false }
@@ -75,8 +75,8 @@ extension BlobStore {
   /// may be gone and the others are whole.
   /// - Throws: `.cancelled`, `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`.
   public func clear() async throws(RepositoryError) {
-    await beginChange()
-    defer { endChange() }
+    await changes.acquire()
+    defer { changes.release() }
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
     try index.checkWritable()
     for entry in tickets { entry.ticket?.end(.removed) }

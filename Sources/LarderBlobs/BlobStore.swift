@@ -3,7 +3,6 @@
 // nothing else. An index, itself a repository, says which file is valid: a file is made before its entry and removed after it. Called by
 // apps.
 
-internal import DequeModule
 public import Foundation
 public import Larder
 internal import Synchronization
@@ -91,8 +90,7 @@ public actor BlobStore {
   /// The number of the last use.
   var clock: UInt64 = 0
   /// Changes run one after the other, from looking at the index until they are visible.
-  var isChanging = false
-  var waitingChanges: Deque<CheckedContinuation<Void, Never>> = []
+  let changes = AsyncSemaphore(1)
   /// The writes that are under way.
   var tickets: [WeakTicket] = []
   var isClosed = false
@@ -193,7 +191,7 @@ public actor BlobStore {
       }
       problem = RepositoryError(.dataMissing, "the file of a blob is gone", file: files.path(BlobFiles.name(entry)))
     } catch {
-      if BlobFiles.isOfAnotherKind(error) {
+      if files.isOfAnotherKind(BlobFiles.name(entry)) {
         problem = try files.setAside(BlobFiles.name(entry))
       } else if error.code == .corrupted {
         problem = error
@@ -216,8 +214,8 @@ public actor BlobStore {
   /// A store that is dropped without closing loses only the order of its last reads. The second call does nothing.
   /// - Throws: what prevented a clean close; every blob is safe in any case.
   public func close() async throws(RepositoryError) {
-    await beginChange()
-    defer { endChange() }
+    await changes.acquire()
+    defer { changes.release() }
     guard !isClosed else { return }
     isClosed = true
     for entry in tickets {

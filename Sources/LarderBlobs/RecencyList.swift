@@ -1,38 +1,34 @@
+internal import DequeModule
+
 /// Values by key, in the order in which they were last used.
 ///
-/// Every operation takes constant time: the order is a linked list through an array.
+/// Every operation takes constant time on average: a use puts the key at the end of a queue, and what stood for it before is stale. Stale
+/// uses are never first in the queue, and are taken out of it when they outweigh the others.
 struct RecencyList<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private struct Node: Sendable {
-    var key: Key
-    var value: Value
-    var older: Int?
-    var newer: Int?
+  private struct Use: Sendable {
+    let key: Key
+    let number: Int
   }
 
-  private var nodes: [Node?] = []
-  private var places: [Key: Int] = [:]
-  private var free: [Int] = []
-  private var oldest: Int?
-  private var newest: Int?
+  private var entries: [Key: (value: Value, lastUse: Int)] = [:]
+  private var uses: Deque<Use> = []
+  private var lastNumber = 0
 
-  var count: Int { places.count }
+  var count: Int { entries.count }
 
   /// The value of a key, which does not count as a use.
-  subscript(key: Key) -> Value? { places[key].flatMap { nodes[$0]?.value } }
+  subscript(key: Key) -> Value? { entries[key]?.value }
 
   /// Puts a value in, or a new one in its place, as the one used last.
   ///
   /// - Returns: The value that was there.
   @discardableResult
   mutating func use(_ key: Key, _ value: Value) -> Value? {
-    let old = remove(key)
-    let node = Node(key: key, value: value, older: newest, newer: nil)
-    let place = free.popLast() ?? nodes.count
-    if place == nodes.count { nodes.append(node) } else { nodes[place] = node }
-    if let newest { nodes[newest]?.newer = place } else { oldest = place }
-    newest = place
-    places[key] = place
-    return old
+    lastNumber += 1
+    let old = entries.updateValue((value, lastNumber), forKey: key)
+    uses.append(Use(key: key, number: lastNumber))
+    removeStaleUses()
+    return old?.value
   }
 
   /// Makes a key the one used last, if it is there.
@@ -48,20 +44,21 @@ struct RecencyList<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Takes a value out.
   @discardableResult
   mutating func remove(_ key: Key) -> Value? {
-    guard let place = places.removeValue(forKey: key), let node = nodes[place] else { return nil }
-    if let older = node.older { nodes[older]?.newer = node.newer } else { oldest = node.newer }
-    if let newer = node.newer { nodes[newer]?.older = node.older } else { newest = node.older }
-    nodes[place] = nil
-    free.append(place)
-    return node.value
+    guard let entry = entries.removeValue(forKey: key) else { return nil }
+    removeStaleUses()
+    return entry.value
   }
 
   /// The key that was used longest ago.
-  var leastRecent: Key? { oldest.flatMap { nodes[$0]?.key } }
+  var leastRecent: Key? { uses.first?.key }
 
   /// All keys, from the one used longest ago to the one used last.
-  var keys: some Sequence<Key> {
-    sequence(first: oldest) { place in place.flatMap { nodes[$0]?.newer } }.lazy
-      .prefix { $0 != nil }.compactMap { place in place.flatMap { nodes[$0]?.key } }
+  var keys: some Sequence<Key> { uses.lazy.filter(isCurrent).map(\.key) }
+
+  private func isCurrent(_ use: Use) -> Bool { entries[use.key]?.lastUse == use.number }
+
+  private mutating func removeStaleUses() {
+    while let first = uses.first, !isCurrent(first) { uses.removeFirst() }
+    if uses.count > 2 * entries.count + 16 { uses = Deque(uses.filter(isCurrent)) }
   }
 }

@@ -17,12 +17,9 @@ extension SQLiteStore {
   /// The connection is closed before the locks tell which, so that the last process has the only connection.
   private func closeShared(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
     do {
+      defer { writer.abandon() }
       try writer.flush()
-    } catch {
-      writer.abandon()
-      throw error
     }
-    writer.abandon()
     guard locks.reclaim(), let connection = try SQLiteConnection(path: writer.connection.path, .readWrite) else { return }
     try connection.prepareForWriting()
     let collections = try SQLiteLayout.collections(on: connection)
@@ -42,14 +39,19 @@ extension SQLiteStore {
 
   /// Ends the use of a store to which nothing was committed: its files stay as they are.
   func abandon() {
+    // The log was folded by recovery: SQLite may remove it.
+    end { writer in do { try writer.close() } catch { writer.abandon() } }
+  }
+
+  /// Ends whatever phase it is, the use of a writer as the body does, and releases the locks.
+  func end(_ endWriter: (SQLiteWriter) -> Void) {
     let ending = phase
     phase = .closed
     switch ending {
-    case .opening(let opening), .opened(let opening), .full(let opening): opening.abandon()
+    case .opening(let opening), .opened(let opening): opening.abandon()
     case .reading(_, let lock): lock?.release()
     case .writing(let writer, let locks):
-      // Its log was folded by recovery: SQLite may remove it.
-      do { try writer.close() } catch { writer.abandon() }
+      endWriter(writer)
       locks.release()
     case .unopened, .closed: break
     }

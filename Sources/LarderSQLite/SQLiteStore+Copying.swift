@@ -37,7 +37,6 @@ extension SQLiteStore {
     let statement = try connection.prepare("PRAGMA integrity_check(100)")
     var count = 0
     while try statement.step() { if try statement.text(0) != "ok" { count += 1 } }
-    try statement.reset()
     return count == 0 ? [] : [connection.damaged("SQLite's integrity check found \(count) problems: restore a backup")]
   }
 

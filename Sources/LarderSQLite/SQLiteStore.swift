@@ -6,10 +6,8 @@ final class SQLiteStore {
   enum Phase {
     case unopened
     case opening(SQLiteOpening)
-    /// All was read, and nothing written yet.
+    /// All was read, and nothing written yet; on a full disk that has no space for recovery, each write tries again.
     case opened(SQLiteOpening)
-    /// All was read, and the full disk has no space for recovery: each write tries again.
-    case full(SQLiteOpening)
     case writing(SQLiteWriter, SQLiteLocks)
     case reading(SQLiteReadOnlyReader, SQLiteFileLock?)
     case closed
@@ -29,16 +27,7 @@ final class SQLiteStore {
   }
 
   // A store that is dropped without close() is left as by a crash: all that was acknowledged is in the log.
-  deinit {
-    switch phase {
-    case .writing(let writer, let locks):
-      writer.abandon()
-      locks.release()
-    case .opening(let opening), .opened(let opening), .full(let opening): opening.abandon()
-    case .reading(_, let lock): lock?.release()
-    case .unopened, .closed: break
-    }
-  }
+  deinit { end { $0.abandon() } }
 
   var name: String { path?.main ?? file.path(percentEncoded: false) }
 
@@ -84,7 +73,6 @@ final class SQLiteStore {
       try beginWriting(opening)
     } catch {
       guard error.code == .full, !report.isNew else { throw error }
-      phase = .full(opening)
     }
     opening.noteDuration()
     return opening.report
@@ -124,7 +112,6 @@ final class SQLiteStore {
 
   func flush() throws(RepositoryError) {
     // A store that was not recovered yet has written nothing.
-    if case .opened = phase { return }
     try writer()?.flush()
   }
 
@@ -135,10 +122,7 @@ final class SQLiteStore {
 
   /// Recovers the store where the disk was full before, or where a backend around this one does not pass `recover` on.
   private func beginWritingIfDue() throws(RepositoryError) {
-    switch phase {
-    case .full(let opening), .opened(let opening): try beginWriting(opening)
-    default: return
-    }
+    if case .opened(let opening) = phase { try beginWriting(opening) }
   }
 
   /// Returns the writer; refuses a store that can only be read.
@@ -148,12 +132,12 @@ final class SQLiteStore {
     return writer
   }
 
-  /// Returns the writer; `nil` for a store that can only be read.
+  /// Returns the writer; `nil` for a store that can only be read, or was not recovered yet.
   func writer() throws(RepositoryError) -> SQLiteWriter? {
     switch phase {
     case .writing(let writer, _): return writer
-    case .reading, .full: return nil
-    case .unopened, .opening, .opened, .closed: throw notOpen
+    case .reading, .opened: return nil
+    case .unopened, .opening, .closed: throw notOpen
     }
   }
 }

@@ -29,19 +29,24 @@ enum EncodingDepth {
   struct TooDeep: Error {}
 }
 
-/// An encoder that keeps nothing.
-private struct DepthProbe: Encoder {
+/// An encoder that keeps nothing, and its containers of values without keys.
+private struct DepthProbe: Encoder, UnkeyedEncodingContainer, SingleValueEncodingContainer {
   let tally: EncodingDepth.Tally
   let level: Int
-
+  private(set) var count = 0
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  init(tally: EncodingDepth.Tally, level: Int) {
+    self.tally = tally
+    self.level = level
+  }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
     KeyedEncodingContainer(KeyedProbe<Key>(probe: self))
   }
-  func unkeyedContainer() -> any UnkeyedEncodingContainer { UnkeyedProbe(probe: self) }
-  func singleValueContainer() -> any SingleValueEncodingContainer { SingleProbe(probe: self) }
+  func unkeyedContainer() -> any UnkeyedEncodingContainer { self }
+  func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
   /// The probe of what is one level further in.
   var inner: DepthProbe {
@@ -49,7 +54,8 @@ private struct DepthProbe: Encoder {
     return DepthProbe(tally: tally, level: level + 1)
   }
 
-  func encode<Value: Encodable>(_ value: Value) throws {
+  /// Looks into a value.
+  func visit<Value: Encodable>(_ value: Value) throws {
     // JSON texts without brackets, whatever these types would do by themselves.
     if Value.self == Date.self || Value.self == UUID.self || Value.self == URL.self || Value.self == Data.self || Value.self == Decimal.self
     {
@@ -59,43 +65,6 @@ private struct DepthProbe: Encoder {
     guard !tally.isTooDeep else { throw EncodingDepth.TooDeep() }
     try value.encode(to: inner)
   }
-}
-
-private struct KeyedProbe<Key: CodingKey>: KeyedEncodingContainerProtocol {
-  let probe: DepthProbe
-  var codingPath: [any CodingKey] { [] }
-
-  func encodeNil(forKey key: Key) {}
-  func encode(_ value: Bool, forKey key: Key) {}
-  func encode(_ value: String, forKey key: Key) {}
-  func encode(_ value: Double, forKey key: Key) {}
-  func encode(_ value: Float, forKey key: Key) {}
-  func encode(_ value: Int, forKey key: Key) {}
-  func encode(_ value: Int8, forKey key: Key) {}
-  func encode(_ value: Int16, forKey key: Key) {}
-  func encode(_ value: Int32, forKey key: Key) {}
-  func encode(_ value: Int64, forKey key: Key) {}
-  func encode(_ value: UInt, forKey key: Key) {}
-  func encode(_ value: UInt8, forKey key: Key) {}
-  func encode(_ value: UInt16, forKey key: Key) {}
-  func encode(_ value: UInt32, forKey key: Key) {}
-  func encode(_ value: UInt64, forKey key: Key) {}
-  func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try probe.encode(value) }
-
-  func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
-    probe.inner.container(keyedBy: type)
-  }
-  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { probe.inner.unkeyedContainer() }
-  func superEncoder() -> any Encoder { probe.inner }
-  func superEncoder(forKey key: Key) -> any Encoder { probe.inner }
-}
-
-private struct UnkeyedProbe: UnkeyedEncodingContainer {
-  let probe: DepthProbe
-  var count = 0
-  var codingPath: [any CodingKey] { [] }
-
-  init(probe: DepthProbe) { self.probe = probe }
 
   mutating func encodeNil() { count += 1 }
   mutating func encode(_ value: Bool) { count += 1 }
@@ -112,43 +81,36 @@ private struct UnkeyedProbe: UnkeyedEncodingContainer {
   mutating func encode(_ value: UInt16) { count += 1 }
   mutating func encode(_ value: UInt32) { count += 1 }
   mutating func encode(_ value: UInt64) { count += 1 }
+
   mutating func encode<Value: Encodable>(_ value: Value) throws {
     count += 1
-    try probe.encode(value)
+    try visit(value)
   }
 
   mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
     count += 1
-    return probe.inner.container(keyedBy: type)
+    return inner.container(keyedBy: type)
   }
   mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
     count += 1
-    return probe.inner.unkeyedContainer()
+    return inner
   }
   mutating func superEncoder() -> any Encoder {
     count += 1
-    return probe.inner
+    return inner
   }
 }
 
-private struct SingleProbe: SingleValueEncodingContainer {
+private struct KeyedProbe<Key: CodingKey>: KeyedEncodingContainerProtocol {
   let probe: DepthProbe
   var codingPath: [any CodingKey] { [] }
 
-  func encodeNil() {}
-  func encode(_ value: Bool) {}
-  func encode(_ value: String) {}
-  func encode(_ value: Double) {}
-  func encode(_ value: Float) {}
-  func encode(_ value: Int) {}
-  func encode(_ value: Int8) {}
-  func encode(_ value: Int16) {}
-  func encode(_ value: Int32) {}
-  func encode(_ value: Int64) {}
-  func encode(_ value: UInt) {}
-  func encode(_ value: UInt8) {}
-  func encode(_ value: UInt16) {}
-  func encode(_ value: UInt32) {}
-  func encode(_ value: UInt64) {}
-  func encode<Value: Encodable>(_ value: Value) throws { try probe.encode(value) }
+  func encodeNil(forKey key: Key) {}
+  func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try probe.visit(value) }
+  func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
+    probe.inner.container(keyedBy: type)
+  }
+  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { probe.inner }
+  func superEncoder() -> any Encoder { probe.inner }
+  func superEncoder(forKey key: Key) -> any Encoder { probe.inner }
 }

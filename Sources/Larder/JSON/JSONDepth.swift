@@ -15,29 +15,10 @@ enum JSONDepth {
 
   /// An upper bound of the depth: '[' is 0x5B and '{' is 0x7B, and no other byte becomes 0x7B by setting bit 5.
   ///
-  /// Eight bytes at a time, because every record is looked at when a store is opened: in `zeros`, the high bit of each byte that was an
-  /// opening bracket is set (the exact zero-byte test of Warren, Hacker's Delight, section 6-1). Each lane of `lanes` counts one byte in
-  /// eight, and is summed before it can overflow.
+  /// Every record is looked at when a store is opened, so this is a loop that the compiler makes vectors of.
   private static func openingBrackets(_ bytes: UnsafeRawBufferPointer) -> Int {
-    let low: UInt64 = 0x7F7F_7F7F_7F7F_7F7F
-    let ones: UInt64 = 0x0101_0101_0101_0101
     var count = 0
-    var index = 0
-    while bytes.count - index >= 8 {
-      var lanes: UInt64 = 0
-      let end = min(bytes.count - 7, index + 31 * 8)
-      while index < end {
-        let word = (bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) | 0x2020_2020_2020_2020) ^ 0x7B7B_7B7B_7B7B_7B7B
-        let zeros = ~(((word & low) &+ low) | word | low)
-        lanes &+= (zeros >> 7) & ones
-        index += 8
-      }
-      count &+= Int((lanes &* ones) >> 56)
-    }
-    while index < bytes.count {
-      count &+= (bytes[index] | 0x20) == 0x7B ? 1 : 0
-      index += 1
-    }
+    for byte in bytes where byte | 0x20 == 0x7B { count &+= 1 }
     return count
   }
 

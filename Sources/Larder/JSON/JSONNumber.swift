@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// A JSON number as it is written, so that no digit is lost however large or precise it is.
 ///
 /// Equal only if the text is: `1` is not `1.0`.
@@ -16,9 +18,10 @@ public struct JSONNumber: Hashable, Sendable, CustomStringConvertible {
 
   /// Takes a number as JSON writes it; `nil` when it is not one.
   public init?(text: String) {
-    var reader = JSONReader(Array(text.utf8))
-    guard let number = reader.number(), reader.isAtEnd else { return nil }
-    self.text = number
+    guard case .valid = JSONSyntax.verdict(on: Data(text.utf8), depthLimit: 0), let first = text.utf8.first,
+      first == UInt8(ascii: "-") || (0x30...0x39).contains(first)
+    else { return nil }
+    self.text = String(text.prefix { !$0.isWhitespace })
   }
 
   init(checked text: String) { self.text = text }

@@ -76,9 +76,8 @@ extension JSONObject {
   /// Reads an object.
   /// - Throws: `.decodingFailed` for what is not one JSON object.
   init(json: Data) throws(RepositoryError) {
-    var reader = JSONReader(Array(json))
-    guard case .object(let object)? = reader.value(depth: 0), reader.isAtEnd else {
-      throw RepositoryError(.decodingFailed, "the record is not a JSON object", offset: UInt64(reader.position))
+    guard case .object(let object) = try JSONReader.value(of: json) else {
+      throw RepositoryError(.decodingFailed, "expected a JSON object, found another value", offset: 0)
     }
     self = object
   }

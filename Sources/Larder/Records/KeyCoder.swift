@@ -18,20 +18,14 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     let json: @Sendable (ID) throws -> String = { String(decoding: try encoder.encode($0), as: UTF8.self) }
     // Chosen here and not per id: a look-up must cost about what a dictionary's does.
-    switch ID.self {
-    case is String.Type:
-      text = { id in try (id as? String) ?? json(id) }
-      needsRoundTrip = false
-    case is UUID.Type:
-      text = { id in try (id as? UUID).map(Hexadecimal.string) ?? json(id) }
-      needsRoundTrip = false
-    case let type where isPlain(type):
-      text = { id in try plainText(of: id) ?? json(id) }
-      needsRoundTrip = false
-    default:
-      text = json
-      needsRoundTrip = true
-    }
+    needsRoundTrip = !isPlain(ID.self)
+    text =
+      switch ID.self {
+      case is String.Type: { id in try (id as? String) ?? json(id) }
+      case is UUID.Type: { id in try (id as? UUID).map(Hexadecimal.string) ?? json(id) }
+      case let type where isPlain(type): { id in try plainText(of: id) ?? json(id) }
+      default: json
+      }
   }
 
   /// Returns the key of an id.
@@ -93,12 +87,16 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
 
 /// Whether ids of a type are plain text or numbers, looking through raw values.
 private func isPlain(_ type: Any.Type) -> Bool {
-  if type == String.self || type == UUID.self || type is any FixedWidthInteger.Type { return true }
-  guard let type = type as? any RawRepresentable.Type else { return false }
-  return isPlain(rawType(of: type))
+  let type = innermostRawType(of: type)
+  return type == String.self || type == UUID.self || type is any FixedWidthInteger.Type
 }
 
-private func rawType<Value: RawRepresentable>(of type: Value.Type) -> Any.Type { Value.RawValue.self }
+/// Returns the type of the raw value of a type, or of that one's raw value, and so on; the type itself where it has none.
+func innermostRawType(of type: Any.Type) -> Any.Type {
+  func rawType<Value: RawRepresentable>(of type: Value.Type) -> Any.Type { Value.RawValue.self }
+  guard let type = type as? any RawRepresentable.Type else { return type }
+  return innermostRawType(of: rawType(of: type))
+}
 
 /// Returns the key text of the plain kinds of id, looking through raw values; `nil` for others.
 private func plainText(of id: Any) -> String? {

@@ -6,17 +6,7 @@ enum KeyOrder: Sendable {
   var isOfBytes: Bool { if case .bytes = self { true } else { false } }
 
   /// The order for a type of ids, looking through raw values.
-  init(of type: Any.Type) {
-    if type is any FixedWidthInteger.Type {
-      self = .numbers
-    } else if let type = type as? any RawRepresentable.Type {
-      self = Self.rawOrder(of: type)
-    } else {
-      self = .bytes
-    }
-  }
-
-  private static func rawOrder<Value: RawRepresentable>(of type: Value.Type) -> KeyOrder { KeyOrder(of: Value.RawValue.self) }
+  init(of type: Any.Type) { self = innermostRawType(of: type) is any FixedWidthInteger.Type ? .numbers : .bytes }
 
   /// Whether the left key comes first.
   func isBefore(_ left: RecordKey, _ right: RecordKey) -> Bool {

@@ -29,10 +29,8 @@ extension RecordMap {
   }
 
   @concurrent private func undecodableCountElsewhere<Item>(_ coder: RecordCoder<Item>) async -> Int {
-    let tally = tally
-    if tally.untouched == 0 { return tally.undecodable }
     await decode(coder)
-    return self.tally.undecodable
+    return tally.undecodable
   }
 
   private static func decode<Item>(_ slots: [RecordSlot], _ coder: RecordCoder<Item>) async {

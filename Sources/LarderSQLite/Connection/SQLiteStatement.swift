@@ -44,17 +44,17 @@ final class SQLiteStatement {
 
   /// Moves to the next row; returns `false` after the last.
   ///
-  /// Resets the statement when it fails.
+  /// Readies the statement for its next run after the last row, and when it fails.
   func step(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Bool {
     let result = sqlite3_step(handle)
     if result == SQLITE_ROW { return true }
+    // Resetting repeats the failure, if there was one, and forgets its circumstances.
+    defer { sqlite3_reset(handle) }
     if result == SQLITE_DONE { return false }
-    let error = connection.error(result, while: activity)
-    sqlite3_reset(handle)  // repeats the failure that is being thrown
-    throw error
+    throw connection.error(result, while: activity)
   }
 
-  /// Readies the statement for its next run.
+  /// Readies the statement for its next run before its last row.
   func reset(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) {
     let result = sqlite3_reset(handle)
     if result != SQLITE_OK { throw connection.error(result, while: activity) }
@@ -63,13 +63,12 @@ final class SQLiteStatement {
   /// Runs the statement to its end and ignores its rows.
   func run(while activity: SQLiteResult.Activity = .writing) throws(RepositoryError) {
     while try step(while: activity) {}
-    try reset(while: activity)
   }
 
   /// Runs the statement and returns the integer in the first column of its first row; `nil` when there is no row.
-  func number(while activity: SQLiteResult.Activity = .reading) throws(RepositoryError) -> Int64? {
-    let number = try step(while: activity) ? try integer(0) : nil
-    try reset(while: activity)
+  func number() throws(RepositoryError) -> Int64? {
+    let number = try step() ? try integer(0) : nil
+    try reset()
     return number
   }
 

@@ -18,10 +18,8 @@ enum SQLiteLayout {
   static let store = "larder_store"
   static let tombstones = "larder_tombstones"
 
-  /// The columns of a collection, in the order in which records are bound and read.
-  static let recordColumns = "id, revision, version, crc, value"
-  /// The columns of the tombstones, in the same order.
-  static let tombstoneColumns = "id, revision, version, crc, collection"
+  /// Returns the columns of a collection or of the tombstones, in the order in which records are bound and read.
+  static func columns(of table: String) -> String { "id, revision, version, crc, " + (table == tombstones ? "collection" : "value") }
 
   static let createStore = """
     CREATE TABLE larder_store (id TEXT NOT NULL PRIMARY KEY, commit_number INTEGER NOT NULL, tombstones_since INTEGER NOT NULL, \
@@ -146,7 +144,6 @@ enum SQLiteLayout {
       default: throw connection.damaged("expected the tables of format \(formatVersion), found one of another shape")
       }
     }
-    try statement.reset()
     guard own == 2 else { throw connection.damaged("expected larder_store and larder_tombstones, found \(own) of these two tables") }
     return names
   }

@@ -63,9 +63,9 @@ struct SQLiteStoreRow: Equatable {
     isBuffered = numbers[5] != 0
     let text = try statement.text(0)
     let isWhole = numbers[6] == checksum && numbers[0] >= 0 && text == id.uuidString
-    let isOnly = try !statement.step()
-    try statement.reset()
-    guard isWhole, isOnly else { throw connection.damaged("expected one row with a correct checksum in larder_store, found other data") }
+    guard try !statement.step(), isWhole else {
+      throw connection.damaged("expected one row with a correct checksum in larder_store, found other data")
+    }
   }
 
   /// Binds all columns to ``insert`` or ``update``.

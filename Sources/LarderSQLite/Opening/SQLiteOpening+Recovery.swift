@@ -18,7 +18,8 @@ extension SQLiteOpening {
     }
     do throws(RepositoryError) {
       let writer = try begin(connection, locks)
-      noteReported()
+      // Opening cannot fail any more: until now, the next one would have reported the cut again.
+      if let cut = report.cutTail { report.cutTail?.settleQuarantine(from: SQLitePath.unreported(cut.quarantineFile), in: fileSystem) }
       return (writer, locks)
     } catch {
       // Where there was no log, SQLite removes the empty one that it made.
@@ -112,23 +113,5 @@ extension SQLiteOpening {
     path.giveToOwner(SQLitePath.unreported(copyPath))
     try fileSystem.syncDirectory(path.directory)
     report.cutTail?.quarantineFile = copyPath
-  }
-
-  /// Gives the copy of a torn log its final name, now that opening cannot fail any more: until then the next open reports the cut again.
-  private func noteReported() {
-    guard let cut = report.cutTail, !cut.quarantineFile.isEmpty else { return }
-    let unreported = SQLitePath.unreported(cut.quarantineFile)
-    guard !SQLitePath.isAbsent(unreported) else { return }
-    // The log may have been torn at the same place before; those bytes are kept too.
-    var (name, number) = (cut.quarantineFile, 2)
-    while !SQLitePath.isAbsent(name), number < 1000 { (name, number) = ("\(cut.quarantineFile)-\(number)", number + 1) }
-    do throws(RepositoryError) {
-      try fileSystem.rename(unreported, to: name)
-      report.cutTail?.quarantineFile = name
-      try fileSystem.syncDirectory(path.directory)
-    } catch {
-      // The copy is kept; reporting the cut once more does no harm.
-      if !SQLitePath.isAbsent(unreported) { report.cutTail?.quarantineFile = unreported }
-    }
   }
 }

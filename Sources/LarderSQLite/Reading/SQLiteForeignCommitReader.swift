@@ -63,15 +63,13 @@ final class SQLiteForeignCommitReader {
 
   private func read(_ table: String, after revision: Revision, into records: inout [StoredRecord]) throws(RepositoryError) {
     let holdsTombstones = table == SQLiteLayout.tombstones
-    let columns = holdsTombstones ? SQLiteLayout.tombstoneColumns : SQLiteLayout.recordColumns
     let before = records.count
-    let statement = try statement("SELECT \(columns) FROM \(SQLiteLayout.quoted(table)) WHERE revision > ?1")
+    let statement = try statement("SELECT \(SQLiteLayout.columns(of: table)) FROM \(SQLiteLayout.quoted(table)) WHERE revision > ?1")
     try statement.bind(Int64(bitPattern: revision.number), at: 1)
     while try statement.step() {
       let name = holdsTombstones ? try statement.text(4) : table
       records.append(try record(statement, in: name, value: holdsTombstones ? nil : Data(statement.bytes(4))))
     }
-    try statement.reset()
     try checkCount(table, after: revision, found: records.count - before)
   }
 
@@ -93,7 +91,6 @@ final class SQLiteForeignCommitReader {
     for name in collections {
       let statement = try statement("SELECT id FROM \(SQLiteLayout.quoted(name))")
       while try statement.step() { addresses.insert(RecordAddress(collection: name, key: RecordKey(try statement.text(0)))) }
-      try statement.reset()
     }
     return addresses
   }

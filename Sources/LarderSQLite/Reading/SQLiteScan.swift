@@ -14,7 +14,8 @@ final class SQLiteScan {
 
   private let connection: SQLiteConnection
   private let stopsAtDamage: Bool
-  private var sources: [(collection: String?, sql: String)]
+  /// The tables that are still to be read, the next one last.
+  private var tables: [String]
   private var statement: SQLiteStatement?
   private var collection: String?
   /// Whether the statement is at a row that did not fit into the last chunk.
@@ -41,9 +42,7 @@ final class SQLiteScan {
       throw error
     }
     sum = SQLiteStoreRow(id: row.id)
-    sources = collections.map { ($0, "SELECT \(SQLiteLayout.recordColumns) FROM \(SQLiteLayout.quoted($0))") }
-    sources.append((nil, "SELECT \(SQLiteLayout.tombstoneColumns) FROM \(SQLiteLayout.tombstones)"))
-    sources.reverse()
+    tables = [SQLiteLayout.tombstones] + collections.reversed()
   }
 
   private static func end(_ connection: SQLiteConnection) throws(RepositoryError) {
@@ -54,22 +53,20 @@ final class SQLiteScan {
   func next() throws(RepositoryError) -> [StoredRecord]? {
     while true {
       if statement == nil {
-        guard let source = sources.popLast() else {
+        guard let table = tables.popLast() else {
           try finish()
           return nil
         }
-        do { statement = try connection.prepare(source.sql) } catch { try note(error) }
-        collection = source.collection
+        let sql = "SELECT \(SQLiteLayout.columns(of: table)) FROM \(SQLiteLayout.quoted(table))"
+        do { statement = try connection.prepare(sql) } catch { try note(error) }
+        collection = table == SQLiteLayout.tombstones ? nil : table
         order = AscendingKeys()
         (holdsRow, isWithinTable) = (false, true)
       }
       guard let statement else { continue }
       do {
         let records = try chunk(statement)
-        if !isWithinTable {
-          try statement.reset()
-          self.statement = nil
-        }
+        if !isWithinTable { self.statement = nil }
         if !records.isEmpty { return records }
       } catch {
         self.statement = nil

@@ -4,11 +4,9 @@ internal import Larder
 ///
 /// SQLite's write lock makes processes take turns: it is taken before the writes of a batch are staged and held until they are committed,
 /// and between the two the writer knows everything that the file holds.
-final class SQLiteSharing {
+struct SQLiteSharing {
   let reader: SQLiteForeignCommitReader
   let lockTimeout: Duration
-  /// SQLite's number for the last foreign commit that was read.
-  var dataVersion: Int64?
 
   init(_ connection: SQLiteConnection, _ lockTimeout: Duration) {
     reader = SQLiteForeignCommitReader(connection, usesIndexes: true)

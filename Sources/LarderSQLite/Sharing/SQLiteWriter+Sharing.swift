@@ -22,9 +22,7 @@ extension SQLiteWriter {
   /// Updates what is known of the file to its state now, within a transaction.
   func readForeignState(_ sharing: SQLiteSharing) throws(RepositoryError) {
     row = try SQLiteStoreRow(on: connection)
-    guard let names = try sharing.reader.newCollections() else { return }
-    collections = Set(names)
-    foldedNames = try Self.objectNames(on: connection)
+    if let names = try sharing.reader.newCollections() { collections = Set(names) }
   }
 
   /// Reads the foreign commits after a revision, without the write lock; `nil` when there is none.
@@ -32,14 +30,14 @@ extension SQLiteWriter {
     try checkUse()
     guard let sharing else { return nil }
     // The number is read first: a commit that comes between is then read twice.
-    let version = try connection.number("PRAGMA data_version")
-    guard version != sharing.dataVersion else { return nil }
+    let version = try dataVersion.number()
+    guard version != knownVersion else { return nil }
     try connection.execute("BEGIN", while: .reading)
     do {
       try readForeignState(sharing)
       let commits = try sharing.reader.read(after: revision, row: row)
       try connection.execute("COMMIT", while: .reading)
-      sharing.dataVersion = version
+      knownVersion = version
       return commits
     } catch {
       rollBack()

@@ -15,12 +15,11 @@ final class SQLiteTable {
   init(_ name: String, _ connection: SQLiteConnection) throws(RepositoryError) {
     holdsTombstones = name == SQLiteLayout.tombstones
     let table = SQLiteLayout.quoted(name)
-    let columns = holdsTombstones ? SQLiteLayout.tombstoneColumns : SQLiteLayout.recordColumns
     let key = holdsTombstones ? "id = ?1 AND collection = ?2" : "id = ?1"
     selectOne = try connection.prepare("SELECT crc FROM \(table) WHERE \(key)")
     upsertOne = try connection.prepare(
       """
-      INSERT INTO \(table) (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5) \
+      INSERT INTO \(table) (\(SQLiteLayout.columns(of: name))) VALUES (?1, ?2, ?3, ?4, ?5) \
       ON CONFLICT (\(holdsTombstones ? "collection, id" : "id")) DO UPDATE SET revision = ?2, version = ?3, crc = ?4\
       \(holdsTombstones ? "" : ", value = ?5")
       """)

@@ -82,7 +82,6 @@ extension SQLiteWriter {
     }
     let all = try connection.prepare("SELECT crc FROM \(SQLiteLayout.tombstones)")
     while try all.step() { next.subtract(try all.integer(0)) }
-    try all.reset()
     try connection.execute("DELETE FROM \(SQLiteLayout.tombstones)")
     next.tombstones = 0
     next.tombstonesSince = batch.commits.upperBound

@@ -52,7 +52,6 @@ extension SQLiteWriter {
       next.subtract(try statement.integer(0))
       next.tombstones -= 1
     }
-    try statement.reset(while: .writing)
     next.tombstonesSince = UInt64(bitPattern: horizon)
   }
 
@@ -62,24 +61,24 @@ extension SQLiteWriter {
   func table(_ name: String) throws(RepositoryError) -> SQLiteTable {
     if let table = tables[name] { return table }
     if !collections.contains(name) {
-      guard SQLiteLayout.isCollectionName(name), !foldedNames.contains(SQLiteLayout.folded(name)) else { throw unusable(name) }
+      guard SQLiteLayout.isCollectionName(name), try !Self.objectNames(on: connection).contains(SQLiteLayout.folded(name)) else {
+        throw unusable(name)
+      }
       try connection.execute(SQLiteLayout.createCollection(name))
       if sharing != nil { try connection.execute(SQLiteLayout.createRevisionIndex(name)) }
       created.append(name)
       collections.insert(name)
-      foldedNames.insert(SQLiteLayout.folded(name))
     }
     let table = try SQLiteTable(name, connection)
     tables[name] = table
     return table
   }
 
-  /// Reads every name that a new table could collide with, indexes included.
+  /// Reads every name that a new table could collide with, indexes included, without case, as SQLite compares them.
   static func objectNames(on connection: SQLiteConnection) throws(RepositoryError) -> Set<String> {
     let statement = try connection.prepare("SELECT name FROM sqlite_schema")
     var names: Set<String> = []
     while try statement.step() { names.insert(SQLiteLayout.folded(try statement.text(0))) }
-    try statement.reset()
     return names
   }
 

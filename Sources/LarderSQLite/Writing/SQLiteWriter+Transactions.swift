@@ -59,7 +59,6 @@ extension SQLiteWriter {
     for name in created {
       tables[name] = nil
       collections.remove(name)
-      foldedNames.remove(SQLiteLayout.folded(name))
     }
     guard connection.isInTransaction else { return }
     do { try connection.execute("ROLLBACK") } catch { poison = error }

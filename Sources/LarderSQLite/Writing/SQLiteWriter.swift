@@ -22,8 +22,6 @@ final class SQLiteWriter {
   var tables: [String: SQLiteTable] = [:]
   /// The collections that the current transaction has made.
   var created: [String] = []
-  /// The names of all tables and indexes without case, as SQLite compares them.
-  var foldedNames: Set<String>
   let tombstones: SQLiteTable
 
   var synchronous: Durability?
@@ -31,7 +29,7 @@ final class SQLiteWriter {
   let begin: SQLiteStatement
   let commit: SQLiteStatement
   let updateRow: SQLiteStatement
-  /// SQLite's count of foreign commits, and its value when the row was last compared.
+  /// SQLite's count of foreign commits, and its value when the last of them was read, or the row was last compared with the file's.
   let dataVersion: SQLiteStatement
   var knownVersion: Int64?
 
@@ -45,7 +43,6 @@ final class SQLiteWriter {
     self.disk = disk
     self.row = row
     self.sharing = sharing
-    foldedNames = try Self.objectNames(on: connection)
     begin = try connection.prepare("BEGIN IMMEDIATE")
     commit = try connection.prepare("COMMIT")
     updateRow = try connection.prepare(SQLiteStoreRow.update)

@@ -77,7 +77,7 @@ public struct BackendRequirement: Sendable, Hashable, CustomStringConvertible {
       defer { trial.end() }
       try self.trial(trial)
     } catch let violation as Violation {
-      throw ConformanceFailure(requirement: self, seen: violation.seen)
+      throw ConformanceFailure(requirement: self, seen: violation.seen, underlying: nil)
     } catch {
       throw ConformanceFailure(requirement: self, seen: "expected no error, found \(error)", underlying: error)
     }
@@ -100,12 +100,6 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
   public let seen: String
   /// The error that the backend threw where it must not, if that is what happened.
   public let underlying: (any Error)?
-
-  init(requirement: BackendRequirement, seen: String, underlying: (any Error)? = nil) {
-    self.requirement = requirement
-    self.seen = seen
-    self.underlying = underlying
-  }
 
   /// The rule and what was seen.
   public var description: String { "\(requirement.name): \(requirement.rule). Seen: \(seen)" }

@@ -54,7 +54,7 @@ extension BackendRequirement {
       let first = try trial.openAndAbandon("a store with a torn commit")
       let second = try trial.openAndAbandon("a store with a torn commit that was refused once")
       try trial.require(first == second, "the first open finds \(first), and after it was abandoned the next finds \(second)")
-      guard first.refusal == nil else { return }
+      guard !first.isRefusal else { return }
       let backend = try trial.place.makeBackend()
       let (report, _) = try Trial.open(backend)
       try backend.close()

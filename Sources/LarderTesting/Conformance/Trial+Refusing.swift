@@ -4,24 +4,18 @@ internal import Larder
 extension Trial {
   /// The result of an open, apart from the records.
   struct Finding: Equatable, CustomStringConvertible {
-    /// The code of the refusal, if the open was refused.
-    var refusal: RepositoryError.Code?
-    var commit: Revision?
-    var cut: (offset: UInt64, byteCount: Int, isAmbiguous: Bool)?
+    let description: String
+    let isRefusal: Bool
 
-    init(refusal: RepositoryError.Code) { self.refusal = refusal }
-
-    init(_ report: OpenReport) {
-      commit = report.commit
-      cut = report.cutTail.map { ($0.offset, $0.byteCount, $0.isAmbiguous) }
+    init(refusal: RepositoryError.Code) {
+      description = "\(refusal)"
+      isRefusal = true
     }
 
-    static func == (left: Finding, right: Finding) -> Bool { left.description == right.description }
-
-    var description: String {
-      if let refusal { return "\(refusal)" }
-      let cut = cut.map { "\($0.byteCount) bytes cut at \($0.offset)\($0.isAmbiguous ? ", ambiguous" : "")" } ?? "no cut"
-      return "commit \(commit ?? .zero), \(cut)"
+    init(_ report: OpenReport) {
+      let cut = report.cutTail.map { "\($0.byteCount) bytes cut at \($0.offset)\($0.isAmbiguous ? ", ambiguous" : "")" } ?? "no cut"
+      description = "commit \(report.commit), \(cut)"
+      isRefusal = false
     }
   }
 

@@ -8,18 +8,12 @@ extension FaultInjectingBackend {
 
   /// Opens the inner backend, once the gate and the faults let it.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    let failure = try begin(.open)
-    let report = try inner.open(options, visit)
-    if let failure { throw failure }
-    return report
+    try call(.open) { () throws(RepositoryError) in try inner.open(options, visit) }
   }
 
   /// Recovers the inner backend, once the gate and the faults let it.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
-    let failure = try begin(.recover)
-    let recovered = try inner.recover(report)
-    if let failure { throw failure }
-    return recovered
+    try call(.recover) { () throws(RepositoryError) in try inner.recover(report) }
   }
 
   /// Begins a commit of the inner backend; not counted, held or failed.
@@ -42,9 +36,7 @@ extension FaultInjectingBackend {
 
   /// Flushes the inner backend, once the gate and the faults let it.
   public func flush() throws(RepositoryError) {
-    let failure = try begin(.flush)
-    try inner.flush()
-    if let failure { throw failure }
+    try call(.flush) { () throws(RepositoryError) in try inner.flush() }
   }
 
   /// Whether the inner backend finds a checkpoint worthwhile.
@@ -52,9 +44,7 @@ extension FaultInjectingBackend {
 
   /// Checkpoints the inner backend, once the gate and the faults let it.
   public func checkpoint() throws(RepositoryError) {
-    let failure = try begin(.checkpoint)
-    try inner.checkpoint()
-    if let failure { throw failure }
+    try call(.checkpoint) { () throws(RepositoryError) in try inner.checkpoint() }
   }
 
   /// Verifies the inner backend, once the gate lets it.
@@ -65,9 +55,7 @@ extension FaultInjectingBackend {
 
   /// Backs up the inner backend, once the gate and the faults let it.
   public func backup(to url: URL) throws(RepositoryError) {
-    let failure = try begin(.backup)
-    try inner.backup(to: url)
-    if let failure { throw failure }
+    try call(.backup) { () throws(RepositoryError) in try inner.backup(to: url) }
   }
 
   /// Reads a copy of the inner backend; not counted, held or failed.
@@ -80,9 +68,7 @@ extension FaultInjectingBackend {
 
   /// Closes the inner backend, once the gate and the faults let it.
   public func close() throws(RepositoryError) {
-    let failure = try begin(.close)
-    try inner.close()
-    if let failure { throw failure }
+    try call(.close) { () throws(RepositoryError) in try inner.close() }
   }
 
   /// Gives the inner backend up as it is; not counted, held or failed.

@@ -203,9 +203,19 @@ public final class FaultInjectingBackend: StorageBackend {
 
   // MARK: Calls
 
+  /// Makes a call of the inner backend, once the gate lets it, and throws the fault that is due before or after.
+  func call<Result>(
+    _ operation: Operation, _ body: () throws(RepositoryError) -> Result
+  ) throws(RepositoryError) -> Result {
+    let failure = try begin(operation)
+    let result = try body()
+    if let failure { throw failure }
+    return result
+  }
+
   /// Counts a call, holds it at the gate, and throws the fault that is due before it.
   /// - Returns: The fault that is due after the inner backend has done its part.
-  func begin(_ operation: Operation) throws(RepositoryError) -> RepositoryError? {
+  private func begin(_ operation: Operation) throws(RepositoryError) -> RepositoryError? {
     pass(operation)
     let fault: Fault? = state.withLock { state in
       let call = state.settled[operation, default: 0] + 1

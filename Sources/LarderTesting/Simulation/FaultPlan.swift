@@ -37,13 +37,12 @@ public struct FaultPlan: Hashable, Sendable {
     self.init(step, errorNumber: number, isPermanent: isPermanent, writtenBytes: writtenBytes)
   }
 
-  func hitsOperation(_ number: Int) -> Bool {
-    guard case .operation(let first) = step else { return false }
-    return isPermanent ? number >= first : number == first
-  }
-
-  func hitsRead(_ number: Int) -> Bool {
-    guard case .read(let first) = step else { return false }
-    return isPermanent ? number >= first : number == first
+  /// Whether the plan hits a step.
+  func hits(_ step: Step) -> Bool {
+    switch (self.step, step) {
+    case (.operation(let first), .operation(let number)), (.read(let first), .read(let number)):
+      isPermanent ? number >= first : number == first
+    default: false
+    }
   }
 }

@@ -48,7 +48,7 @@ extension SimulatedDisk {
     for path in directories.keys.sorted() {
       guard let directory = directories[path], !directory.changes.isEmpty else { continue }
       var entries = directory.durable
-      for logged in directory.changes where isKept(logged.standing) { Directory.apply(logged.change, to: &entries) }
+      for logged in directory.changes where isKept(logged.standing) { entries.apply(logged.change) }
       directories[path] = Directory(durable: entries, current: entries)
     }
     forgetUnreachable()

@@ -44,7 +44,30 @@ struct SimulatedDisk: Sendable {
     var standing: Standing
   }
 
-  struct FileImage: Sendable {
+  /// A file or a directory as programs see it, the part of that which is durable, and the changes between the two.
+  struct Tracked<Image: ChangeableImage>: Sendable {
+    var durable = Image()
+    var current = Image()
+    var changes: [Logged<Image.Change>] = []
+
+    mutating func record(_ change: Image.Change) {
+      current.apply(change)
+      changes.append(Logged(change: change, standing: .open))
+    }
+
+    /// Makes the waiting changes durable, or after a failure abandons them.
+    mutating func sync(fails: Bool) {
+      for index in changes.indices where changes[index].standing == .open { changes[index].standing = fails ? .abandoned : .synced }
+      // A synced change stays in the list behind an older one that is not.
+      let covered = changes.prefix { $0.standing == .synced }
+      for logged in covered { durable.apply(logged.change) }
+      changes.removeFirst(covered.count)
+    }
+  }
+  typealias File = Tracked<FileImage>
+  typealias Directory = Tracked<[String: Entry]>
+
+  struct FileImage: ChangeableImage {
     var bytes: [UInt8] = []
     var mode: UInt16 = 0o600
 
@@ -75,51 +98,6 @@ struct SimulatedDisk: Sendable {
       bytes.withUnsafeMutableBytes { target in
         target.baseAddress?.advanced(by: offset).copyMemory(from: source, byteCount: count)
       }
-    }
-  }
-
-  struct File: Sendable {
-    var durable = FileImage()
-    var current = FileImage()
-    var changes: [Logged<FileChange>] = []
-
-    mutating func record(_ change: FileChange) {
-      current.apply(change)
-      changes.append(Logged(change: change, standing: .open))
-    }
-
-    /// Moves synced changes with no older unsynced change before them out of the list.
-    mutating func fold() {
-      let covered = changes.prefix { $0.standing == .synced }
-      for logged in covered { durable.apply(logged.change) }
-      changes.removeFirst(covered.count)
-    }
-  }
-
-  struct Directory: Sendable {
-    var durable: [String: Entry] = [:]
-    var current: [String: Entry] = [:]
-    var changes: [Logged<EntryChange>] = []
-
-    static func apply(_ change: EntryChange, to entries: inout [String: Entry]) {
-      switch change {
-      case .link(let name, let entry): entries[name] = entry
-      case .unlink(let name): entries[name] = nil
-      case .rename(let old, let new, let entry):
-        if entries[old] == entry { entries[old] = nil }
-        entries[new] = entry
-      }
-    }
-
-    mutating func record(_ change: EntryChange) {
-      Self.apply(change, to: &current)
-      changes.append(Logged(change: change, standing: .open))
-    }
-
-    mutating func fold() {
-      let covered = changes.prefix { $0.standing == .synced }
-      for logged in covered { Self.apply(logged.change, to: &durable) }
-      changes.removeFirst(covered.count)
     }
   }
 
@@ -216,24 +194,10 @@ struct SimulatedDisk: Sendable {
   // MARK: Syncs
 
   /// Makes a file's contents durable, or after a failure abandons what was waiting.
-  mutating func sync(_ number: Int, fails: Bool = false) {
-    guard var file = files.removeValue(forKey: number) else { return }
-    for index in file.changes.indices where file.changes[index].standing == .open {
-      file.changes[index].standing = fails ? .abandoned : .synced
-    }
-    file.fold()
-    files[number] = file
-  }
+  mutating func sync(_ number: Int, fails: Bool = false) { files[number]?.sync(fails: fails) }
 
   /// Makes a directory's entries durable, or after a failure abandons what was waiting.
-  mutating func syncDirectory(_ path: String, fails: Bool = false) {
-    guard var directory = directories.removeValue(forKey: path) else { return }
-    for index in directory.changes.indices where directory.changes[index].standing == .open {
-      directory.changes[index].standing = fails ? .abandoned : .synced
-    }
-    directory.fold()
-    directories[path] = directory
-  }
+  mutating func syncDirectory(_ path: String, fails: Bool = false) { directories[path]?.sync(fails: fails) }
 
   /// Puts a file at a path as if it had always been there: durable, with its entry.
   mutating func place(_ bytes: [UInt8], mode: UInt16, at path: String) throws(RepositoryError) {
@@ -245,6 +209,25 @@ struct SimulatedDisk: Sendable {
     files[number] = File(durable: image, current: image)
     directories[directory]?.record(.link(name: name, entry: .file(number)))
     syncDirectory(directory)
+  }
+}
+
+/// The contents of a file, or the entries of a directory.
+protocol ChangeableImage: Sendable {
+  associatedtype Change: Sendable
+  init()
+  mutating func apply(_ change: Change)
+}
+
+extension [String: SimulatedDisk.Entry]: ChangeableImage {
+  mutating func apply(_ change: SimulatedDisk.EntryChange) {
+    switch change {
+    case .link(let name, let entry): self[name] = entry
+    case .unlink(let name): self[name] = nil
+    case .rename(let old, let new, let entry):
+      if self[old] == entry { self[old] = nil }
+      self[new] = entry
+    }
   }
 }
 

@@ -174,7 +174,7 @@ public final class SimulatedFileSystem: FileSystem {
     try state.withLock { (state) throws(RepositoryError) -> Result in
       if state.isDown { throw Self.down(path) }
       state.readCount += 1
-      if let fault = state.faults.first(where: { $0.hitsRead(state.readCount) }) {
+      if let fault = state.faults.first(where: { $0.hits(.read(state.readCount)) }) {
         throw .simulated(call, fault.errorNumber, path)
       }
       return try body(state.disk)
@@ -219,7 +219,7 @@ public final class SimulatedFileSystem: FileSystem {
       throw down(path)
     }
     state.operationCount += 1
-    return state.faults.first { $0.hitsOperation(state.operationCount) }
+    return state.faults.first { $0.hits(.operation(state.operationCount)) }
   }
 
   static func down(_ path: String) -> RepositoryError {

@@ -1,7 +1,7 @@
 import Foundation
 import Larder
-import LarderTesting
 import Synchronization
+import TestSupport
 
 /// The real file system, with a list of the calls.
 final class RecordingFileSystem: ForwardingFileSystem {

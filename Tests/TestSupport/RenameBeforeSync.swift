@@ -1,5 +1,5 @@
 package import Larder
-internal import Synchronization
+import Synchronization
 
 /// A file system that renames a new file before it syncs it, for tests that prove that a crash test notices.
 ///
