@@ -181,7 +181,10 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// reader gets the newest only, so nothing piles up. The sequence ends when the storage is closed and when the
   /// reading task is cancelled. A reader costs the same however many there are, and is woken for its key only.
   public nonisolated func updates(for key: Key) -> CachedUpdates<Value> {
-    CachedUpdates { [self] in CachedReader(self, key) }
+    CachedUpdates { [self] in
+      let reader = CachedReader(self, key)
+      return { await reader.next() }
+    }
   }
 
   /// Fetches what is not fresh, six keys (over a ``BatchRemoteSource``, six requests) at a time, and returns when all

@@ -18,14 +18,7 @@ extension CachedRepository {
     if Task.isCancelled { return .cancelled }
     let waiter = Flight<Key, Value>.Waiter()
     guard let id = enter(key, waiter, after: lookup) else { return .changed }
-    let timer = timeout.map { timeout in
-      Task { [self] in
-        do {
-          try await clock.sleep(for: timeout)
-          timeOut(id, waiter)
-        } catch {}  // the flight was faster
-      }
-    }
+    let timer = timeout.map { clock.after($0) { [self] in timeOut(id, waiter) } }
     defer { timer?.cancel() }
     return await withTaskCancellationHandler {
       await waiter.value()

@@ -20,8 +20,6 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
   /// The order of eviction; `nil` until it is needed, and after storage has failed.
   var evictionIndex: EvictionIndex<Key>?
   var statistics = CacheStatistics()
-  /// Readers of `updates`, to be woken for what storage does not announce.
-  var readers: [Key: [ObjectIdentifier: WeakSignal]] = [:]
 
   /// Forbids the flights of a key to store their results; they go on for their waiters.
   mutating func invalidateFlights(of key: Key) {
