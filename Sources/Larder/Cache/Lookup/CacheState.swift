@@ -23,13 +23,13 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
 
   /// Forbids the flights of a key to store their results; they go on for their waiters.
   mutating func invalidateFlights(of key: Key) {
-    if let id = current.removeValue(forKey: key) { flights[id]?.token.invalidate() }
-    for id in abandoned[key] ?? [] { flights[id]?.token.invalidate() }
+    if let id = current.removeValue(forKey: key) { flights[id]?.isInvalidated = true }
+    for id in abandoned[key] ?? [] { flights[id]?.isInvalidated = true }
   }
 
   mutating func invalidateAllFlights() {
-    for id in current.values { flights[id]?.token.invalidate() }
-    for id in abandoned.values.joined() { flights[id]?.token.invalidate() }
+    for id in current.values { flights[id]?.isInvalidated = true }
+    for id in abandoned.values.joined() { flights[id]?.isInvalidated = true }
     current = [:]
   }
 
