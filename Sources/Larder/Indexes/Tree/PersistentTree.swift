@@ -130,7 +130,9 @@ extension PersistentTree {
   }
 
   /// Visits the entries from a key on, in order, until `visit` returns `false`.
-  func forEach(from key: Entry.Key, _ visit: (Entry) -> Bool) { _ = root.forEach(from: key, visit) }
+  func forEach(from key: Entry.Key, _ visit: (Entry) -> Bool) {
+    forEach(in: rank { !($0 < key) }..<count, visit)
+  }
 
   /// Visits the leaves in order.
   func forEachLeaf(_ visit: ([Entry]) -> Void) { root.forEachLeaf(visit) }
