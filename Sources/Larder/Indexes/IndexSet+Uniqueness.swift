@@ -16,7 +16,7 @@ extension IndexSet {
 
   /// Returns a different record with the values of an entry.
   private static func other(than entry: IndexEntry, in tree: PersistentTree<IndexEntry>) -> IndexEntry? {
-    let start = tree.rank { $0.compared(to: entry.values) != .orderedAscending }
+    let start = tree.start(of: entry.values)
     var other: IndexEntry?
     tree.forEach(in: start..<tree.count) { candidate in
       guard candidate.values == entry.values else { return false }

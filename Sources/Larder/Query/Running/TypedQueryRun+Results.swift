@@ -23,7 +23,7 @@ extension TypedQueryRun {
       var start = 0
       while start < tree.count {
         let entry = tree.entry(at: start)
-        let end = tree.rank { $0.compared(to: [entry.values[0]]) == .orderedDescending }
+        let end = tree.end(of: [entry.values[0]])
         if let value = coder.valueIfReadable(entry.slot) { counts[value.item[keyPath: keyPath], default: 0] += end - start }
         start = max(end, start + 1)
       }
