@@ -46,7 +46,9 @@ extension TypedQueryRun {
 
   /// Returns an index that has the groups, so that no record need be looked at but the first of each.
   func groupingIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> PersistentTree<IndexEntry>? {
-    guard Value.standsForOneValue, case .scan = run.choice.access, run.isExact, query.maximum == nil, query.skipped == 0 else { return nil }
+    guard Value.standsForOneValue, case .scan = run.choice.access, run.isExact, query.shape.maximum == nil, query.shape.skipped == 0 else {
+      return nil
+    }
     return run.indexes.definitions.indices.lazy.compactMap { index in
       let isFirst = run.indexes.definitions[index].columns.first?.keyPath.isSame(as: keyPath) ?? false
       return isFirst ? run.indexes.tree(index) : nil
