@@ -43,7 +43,7 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
 
   /// Whether a record is in every box and near every place that is asked for; notes its distance from the last one.
   private func isPlaced(_ candidate: inout QueryCandidate<Item>) -> Bool {
-    guard let definition = definitions.first(where: { $0.kind == .geo }), let place = definition.place(of: candidate.slot) else {
+    guard let definition = definitions.first(where: { $0.kind == .geo }), let place = definition.place(candidate.slot) else {
       return false
     }
     for box in query.shape.boxes where !box.contains(latitude: place.latitude, longitude: place.longitude) { return false }
@@ -58,6 +58,6 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
   }
 
   private func hasWords(_ words: TextQuery, _ slot: RecordSlot) -> Bool {
-    definitions.first { $0.kind == .fullText }?.texts(of: slot).map(words.matches) ?? false
+    definitions.first { $0.kind == .fullText }?.texts(slot).map(words.matches) ?? false
   }
 }

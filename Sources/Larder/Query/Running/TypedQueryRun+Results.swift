@@ -6,7 +6,7 @@ extension TypedQueryRun {
     let definition = run.indexes.first(.fullText).map { run.indexes.definitions[$0] }
     return results.map { candidate in
       var source: Match<Item>.ExtractSource?
-      if let words = query.shape.words, let texts = definition?.texts(of: candidate.slot) { source = .init(words: words, texts: texts) }
+      if let words = query.shape.words, let texts = definition?.texts(candidate.slot) { source = .init(words: words, texts: texts) }
       return Match(
         item: candidate.item, distance: candidate.distance.map { .meters($0) }, score: candidate.score, source: source)
     }
