@@ -45,7 +45,7 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
     let ticket = FetchTicket.current
     let waiter = OneShot<GatheredAnswer<Value>>()
     let id = queue.withLock { $0.enter(FetchRequest(key: key, validator: validator), ticket?.heldBy, waiter) }
-    ticket?.arrive(at: self)
+    ticket?.giveUp(at: self)
     startRequests()
     let answer = await withTaskCancellationHandler {
       await waiter.value()
