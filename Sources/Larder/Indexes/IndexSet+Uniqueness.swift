@@ -16,13 +16,10 @@ extension IndexSet {
 
   /// Returns a different record with the values of an entry.
   private static func other(than entry: IndexEntry, in tree: PersistentTree<IndexEntry>) -> IndexEntry? {
-    let start = tree.start(of: entry.values)
     var other: IndexEntry?
-    tree.forEach(in: start..<tree.count) { candidate in
-      guard candidate.values == entry.values else { return false }
-      if candidate.slot.key == entry.slot.key { return true }
-      other = candidate
-      return false
+    tree.forEach(in: tree.start(of: entry.values)..<tree.end(of: entry.values)) { candidate in
+      if candidate.slot.key != entry.slot.key { other = candidate }
+      return other == nil
     }
     return other
   }

@@ -102,9 +102,13 @@ extension PersistentTree {
 
   /// Returns the last entry before a key, and the first one after it.
   func neighbours(of key: Entry.Key) -> (before: Entry?, after: Entry?) {
+    let position = rank { !($0 < key) }
     var before: Entry?
     var after: Entry?
-    root.neighbours(of: key, &before, &after)
+    forEach(in: position - 1..<position + 2) { entry in
+      if entry.key < key { before = entry } else if entry.key != key, after == nil { after = entry }
+      return true
+    }
     return (before, after)
   }
 

@@ -98,21 +98,6 @@ extension PersistentTreeNode {
     }
   }
 
-  func neighbours(of key: Entry.Key, _ before: inout Entry?, _ after: inout Entry?) {
-    switch self {
-    case .leaf(let entries):
-      let position = Self.position(of: key, in: entries)
-      if position > 0 { before = entries[position - 1] }
-      let next = position < entries.count && entries[position].key == key ? position + 1 : position
-      if next < entries.count { after = entries[next] }
-    case .inner(let children):
-      let position = Self.position(of: key, in: children)
-      children[position].node.neighbours(of: key, &before, &after)
-      if before == nil, position > 0 { before = children[position - 1].node.last }
-      if after == nil, position + 1 < children.count { after = children[position + 1].node.first }
-    }
-  }
-
   func rank(whereFirst isAtOrAfter: (Entry.Key) -> Bool) -> Int {
     switch self {
     case .leaf(let entries):
@@ -185,13 +170,6 @@ extension PersistentTreeNode {
     switch self {
     case .leaf(let entries): entries.first
     case .inner(let children): children.first?.node.first
-    }
-  }
-
-  var last: Entry? {
-    switch self {
-    case .leaf(let entries): entries.last
-    case .inner(let children): children.last?.node.last
     }
   }
 }
