@@ -1,7 +1,7 @@
-// Tree/ holds the one persistent sorted tree, under the ordered, the geographic and the text index: a B+tree of arrays, whose nodes
-// count the entries below them and carry a summary of them.
+// Tree/ holds the one persistent sorted tree, under the ordered, the geographic and the text index, and the queues of eviction: a B+tree
+// of arrays, whose nodes count the entries below them and carry a summary of them.
 // Invariant: a copy costs O(1) and never changes; an edit copies only the nodes on its path that another copy still shares, and none if
-// there is no other. Called by IndexSet, GeoIndex and TextIndex.
+// there is no other. Called by IndexSet, GeoIndex, TextIndex and the cache's KeyQueue.
 
 /// An element that a tree stores, with the key that orders it, which is unique in its tree.
 protocol TreeEntry: Sendable {
