@@ -19,7 +19,7 @@ extension LocalRepository {
   ///
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func first(_ query: Query<Item>) async throws(RepositoryError) -> Item? {
-    try await fetch(query.limit(Swift.min(query.maximum ?? 1, 1))).first
+    try await fetch(query.limit(Swift.min(query.shape.maximum ?? 1, 1))).first
   }
 
   /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
@@ -57,7 +57,7 @@ extension LocalRepository {
   public nonisolated(nonsending) func page(
     _ query: Query<Item>, after cursor: PageCursor? = nil, limit: Int
   ) async throws(RepositoryError) -> Page<Item> {
-    guard query.maximum == nil, query.skipped == 0, limit >= 1, limit < Int.max else {
+    guard query.shape.maximum == nil, query.shape.skipped == 0, limit >= 1, limit < Int.max else {
       throw RepositoryError(
         .unsupported, "expected a page limit of at least 1, and a query without limit and offset; found page limit \(limit)")
     }

@@ -86,7 +86,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public nonisolated var unownedExecutor: UnownedSerialExecutor { core.executor.asUnownedSerialExecutor() }
 
   init(core: StoreCore, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
-    try schema.check()
+    try schema.validate()
     try schema.checkVersion(of: core.state)
     self.core = core
     use = StoreUse(core)
@@ -120,7 +120,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
-    try schema.check()
+    try schema.validate()
     let core = try await StoreCore.open(backend, options) { (state) throws(RepositoryError) in
       try schema.checkVersion(of: state)
       try schema.checkName(against: state, in: backend.name)

@@ -92,7 +92,7 @@ public struct Transaction: ~Copyable {
   public func first<Item>(
     _ query: Query<Item>, in repository: LocalRepository<Item>
   ) throws(RepositoryError) -> Item? {
-    try run(query.limit(min(query.maximum ?? 1, 1)), in: repository).items().first
+    try run(query.limit(min(query.shape.maximum ?? 1, 1)), in: repository).items().first
   }
 
   /// Returns how many records meet the query, as the transaction sees them: as many as ``fetch(_:in:)`` would give.

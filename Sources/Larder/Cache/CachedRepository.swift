@@ -159,21 +159,6 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     return try await answer(key, policy)
   }
 
-  /// Returns the values of several keys: each the value, or the error that ``value(for:policy:)`` would throw.
-  ///
-  /// What can be answered from storage is answered first. With ``FetchPolicy/staleWhileRevalidate``, what was stale is refreshed in the
-  /// background after this returns, within the same bound.
-  /// - Parameters:
-  ///   - keys: The keys.
-  ///   - policy: How each is answered.
-  ///   - maxConcurrentFetches: How many keys are fetched at a time, at least one: 6 unless given. Over a ``BatchRemoteSource``, how many
-  ///     requests' worth of keys.
-  public nonisolated(nonsending) func values(
-    for keys: [Key], policy: FetchPolicy = .cacheFirst, maxConcurrentFetches: Int = 6
-  ) async -> [Key: Result<Cached<Value>, any Error>] {
-    await answers(keys, policy, maxConcurrentFetches)
-  }
-
   /// Returns the value of a key now, and again whenever the value or its state differs.
   ///
   /// It fetches nothing: it shows what ``value(for:policy:)`` and others have brought, and does not begin with a value
@@ -181,7 +166,10 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
   /// reader gets the newest only, so nothing piles up. The sequence ends when the storage is closed and when the
   /// reading task is cancelled. A reader costs the same however many there are, and is woken for its key only.
   public nonisolated func updates(for key: Key) -> CachedUpdates<Value> {
-    CachedUpdates { [self] in CachedReader(self, key) }
+    CachedUpdates { [self] in
+      let reader = CachedReader(self, key)
+      return { await reader.next() }
+    }
   }
 
   /// Fetches what is not fresh, six keys (over a ``BatchRemoteSource``, six requests) at a time, and returns when all
@@ -196,22 +184,6 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
     try await remove(key)
     wakeReaders(of: key)
   }
-
-  /// Removes everything, and keeps out what is being fetched.
-  ///
-  /// Works on a full disk too, in the space that a store keeps for it (the journal of a JSON file some 16 KiB, SQLite
-  /// 256 KiB), unless it is shared with other processes; a JSON file gives back what the entries have taken.
-  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; what there was is then
-  ///   still there, also what only memory has.
-  public nonisolated(nonsending) func removeAll() async throws {
-    state.withLock { $0.invalidateAllFlights() }
-    try await removeEntries()
-  }
-
-  /// Removes what is least worth keeping, on disk too, because the system asks for memory.
-  ///
-  /// Call it from the app's memory warning. Storage that fails keeps its entries, and the error is counted.
-  public nonisolated(nonsending) func relieve(_ pressure: MemoryPressure) async { await evict(under: pressure) }
 
   /// Counts of what the cache has done since it was made.
   public nonisolated var statistics: CacheStatistics { state.withLock { $0.statistics } }

@@ -45,22 +45,18 @@ public final class GatheredSource<Key: Hashable & Codable & Sendable, Value: Cod
     let ticket = FetchTicket.current
     let waiter = OneShot<GatheredAnswer<Value>>()
     let id = queue.withLock { $0.enter(FetchRequest(key: key, validator: validator), ticket?.heldBy, waiter) }
-    ticket?.arrive(at: self)
+    ticket?.giveUp(at: self)
     startRequests()
     let answer = await withTaskCancellationHandler {
       await waiter.value()
     } onCancel: {
-      leave(id)
+      queue.withLock { $0.leave(id) }?.cancel()
+      waiter.resolve(GatheredAnswer(result: .failure(CancellationError()), failure: nil))
     }
-    if let failure = answer.failure { ticket?.note(failure) }
+    if case .failure = answer.result, let failure = answer.failure { ticket?.note(failure) }
     return try answer.result.get()
   }
 
-  private func leave(_ id: UInt64) {
-    let (waiter, abandoned) = queue.withLock { $0.leave(id) }
-    abandoned?.cancel()
-    waiter?.resolve(GatheredAnswer(result: .failure(CancellationError()), failure: nil))
-  }
 }
 
 extension GatheredSource: FetchGathering {
@@ -110,11 +106,7 @@ extension GatheredSource: FetchGathering {
       }
       let result: Answer =
         answers.map { $0[member.request.key] ?? .failure(CacheError.unanswered) } ?? .failure(failure ?? CacheError.unanswered)
-      if case .success = result {
-        member.waiter.resolve(GatheredAnswer(result: result, failure: nil))
-      } else {
-        member.waiter.resolve(GatheredAnswer(result: result, failure: shared))
-      }
+      member.waiter.resolve(GatheredAnswer(result: result, failure: shared))
     }
   }
 

@@ -15,6 +15,16 @@ public protocol WallClock: Sendable {
   func sleep(for duration: Duration) async throws
 }
 
+extension WallClock {
+  /// Runs an action when some time has passed, unless the task is cancelled before.
+  func after(_ time: Duration, _ action: @escaping @Sendable () -> Void) -> Task<Void, Never> {
+    Task {
+      do { try await sleep(for: time) } catch { return }
+      action()
+    }
+  }
+}
+
 /// The clocks of the system.
 public struct SystemClock: WallClock {
   private static let start = ContinuousClock.now

@@ -17,59 +17,39 @@ struct IndexDefinition: Sendable {
     let rawValues: RawIndexValues?
   }
 
-  /// Reads what the index needs of a record, or nothing where the record does not decode; such a record is in no index.
-  private enum Reader: Sendable {
-    case values(@Sendable (RecordSlot) -> [IndexValue]?)
-    case place(@Sendable (RecordSlot) -> GeoCoordinate?)
-    case texts(@Sendable (RecordSlot) -> [String]?)
-  }
-
   let kind: Kind
   /// The declaration as it prints, as in `ordered(country, name)`.
   let name: String
   let isUnique: Bool
   let columns: [Column]
-  /// The order of the entries of an ordered index.
-  private let order: IndexEntry.Order
-  private let reader: Reader
+  /// Returns the entry of a record in an ordered index; `nil` for a record that does not decode, which is in no index.
+  private(set) var entry: @Sendable (RecordSlot) -> IndexEntry? = { _ in nil }
+  /// Returns the place of a record in a geographic index; `nil` for a record without a place.
+  private(set) var place: @Sendable (RecordSlot) -> GeoCoordinate? = { _ in nil }
+  /// Returns the texts of a record in an index of words.
+  private(set) var texts: @Sendable (RecordSlot) -> [String]? = { _ in nil }
 
   init<Item>(_ declaration: RepositoryIndex<Item>, _ coder: RecordCoder<Item>) {
     name = declaration.description
     isUnique = declaration.isUnique
     columns = declaration.columns.map { Column(keyPath: $0.keyPath, isDescending: $0.isDescending, rawValues: $0.rawValues) }
-    order = IndexEntry.Order(descending: columns.map(\.isDescending), keys: coder.keys.order)
     switch declaration.kind {
     case .ordered:
       kind = .ordered
       let read = declaration.columns.map(\.value)
-      reader = .values { slot in coder.valueIfReadable(slot).map { value in read.map { $0(value.item) } } }
+      let order = IndexEntry.Order(descending: columns.map(\.isDescending), keys: coder.keys.order)
+      entry = { slot in
+        coder.valueIfReadable(slot).map { value in IndexEntry(values: read.map { $0(value.item) }, slot: slot, order: order) }
+      }
     case .geo(let read):
       kind = .geo
-      reader = .place { slot in
+      place = { slot in
         coder.valueIfReadable(slot).flatMap { read($0.item) }.flatMap { GeoCoordinate(latitude: $0.latitude, longitude: $0.longitude) }
       }
     case .fullText(let read):
       kind = .fullText
-      reader = .texts { slot in coder.valueIfReadable(slot).map { read($0.item) } }
+      texts = { slot in coder.valueIfReadable(slot).map { read($0.item) } }
     }
-  }
-
-  /// Returns the entry of a record in an ordered index.
-  func entry(for slot: RecordSlot) -> IndexEntry? {
-    guard case .values(let read) = reader else { return nil }
-    return read(slot).map { IndexEntry(values: $0, slot: slot, order: order) }
-  }
-
-  /// Returns the place of a record in a geographic index; `nil` for a record without a place.
-  func place(of slot: RecordSlot) -> GeoCoordinate? {
-    guard case .place(let read) = reader else { return nil }
-    return read(slot)
-  }
-
-  /// Returns the texts of a record in an index of words.
-  func texts(of slot: RecordSlot) -> [String]? {
-    guard case .texts(let read) = reader else { return nil }
-    return read(slot)
   }
 
   /// Whether both declare the same.

@@ -4,9 +4,9 @@ extension IndexSet {
   /// Returns why a record may not be as it is now, when it was `old` before the write that is being staged; `nil` when it may.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
     for (index, definition) in definitions.enumerated() where definition.isUnique {
-      guard let tree = tree(index), let entry = definition.entry(for: new), !entry.values.contains(.null) else { continue }
+      guard let tree = tree(index), let entry = definition.entry(new), !entry.values.contains(.null) else { continue }
       // What was equal already is no new violation: the record may be saved until the app resolves it.
-      if let old, let oldEntry = definition.entry(for: old), oldEntry.values == entry.values { continue }
+      if let old, let oldEntry = definition.entry(old), oldEntry.values == entry.values { continue }
       guard let other = Self.other(than: entry, in: tree) else { continue }
       return RepositoryError(
         .uniqueViolation, "\(definition.name) holds these values for the record \(other.slot.key) already", keyHash: new.key.hash)
@@ -16,13 +16,10 @@ extension IndexSet {
 
   /// Returns a different record with the values of an entry.
   private static func other(than entry: IndexEntry, in tree: PersistentTree<IndexEntry>) -> IndexEntry? {
-    let start = tree.rank { $0.compared(to: entry.values) != .orderedAscending }
     var other: IndexEntry?
-    tree.forEach(in: start..<tree.count) { candidate in
-      guard candidate.values == entry.values else { return false }
-      if candidate.slot.key == entry.slot.key { return true }
-      other = candidate
-      return false
+    tree.forEach(in: tree.start(of: entry.values)..<tree.end(of: entry.values)) { candidate in
+      if candidate.slot.key != entry.slot.key { other = candidate }
+      return other == nil
     }
     return other
   }

@@ -97,8 +97,8 @@ extension IndexSet {
       body = .ordered(tree)
     case .geo(var geo):
       body = .absent
-      if let old, let place = definition.place(of: old) { geo.remove(old.key, at: place) }
-      if let new, let place = definition.place(of: new) { geo.insert(new, at: place) }
+      if let old, let place = definition.place(old) { geo.remove(old.key, at: place) }
+      if let new, let place = definition.place(new) { geo.insert(new, at: place) }
       body = .geo(geo)
     case .text(var text):
       body = .absent
@@ -142,14 +142,14 @@ extension IndexSet {
     let definition = definitions[index]
     switch definition.kind {
     case .ordered:
-      let entries = ConcurrentMap.blockingMap(slots) { definition.entry(for: $0) }
+      let entries = ConcurrentMap.blockingMap(slots) { definition.entry($0) }
       return .ordered(PersistentTree(sorted: ConcurrentMap.blockingSorted(entries.compactMap { $0 })))
     case .geo:
-      let places = ConcurrentMap.blockingMap(slots) { slot in definition.place(of: slot).map { ($0, slot) } }
+      let places = ConcurrentMap.blockingMap(slots) { slot in definition.place(slot).map { ($0, slot) } }
       return .geo(GeoIndex(places.compactMap { $0 }, keys: keys))
     case .fullText:
       let portions = ConcurrentMap.blockingParts(slots) { part in
-        TextPortion(part.compactMap { slot in definition.texts(of: slot).map { (slot, $0) } })
+        TextPortion(part.compactMap { slot in definition.texts(slot).map { (slot, $0) } })
       }
       return .text(TextIndex(portions, keys: keys))
     }

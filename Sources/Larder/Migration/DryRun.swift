@@ -47,7 +47,7 @@ extension Store {
   @concurrent public static func dryRun<Item: Codable & Identifiable & Sendable>(
     _ backend: any StorageBackend, schema: RepositorySchema<Item>, options: StoreOptions = .init()
   ) async throws(RepositoryError) -> DryRunReport where Item.ID: Hashable & Codable & Sendable {
-    try schema.check()
+    try schema.validate()
     let start = ContinuousClock.now
     var options = options
     options.access = .readOnly

@@ -92,7 +92,7 @@ extension LocalRepository {
     _ column: SortColumn<Item>, in query: Query<Item>, unless isLeftOut: (Item) -> Bool = { _ in false },
     _ narrowed: (Query<Item>) -> Query<Item> = { $0 }
   ) async throws(RepositoryError) -> Item? {
-    if query.maximum == nil, query.skipped == 0 {
+    if query.shape.maximum == nil, query.shape.skipped == 0 {
       var ordered = narrowed(query)
       ordered.order = [column]
       return try await first(ordered)

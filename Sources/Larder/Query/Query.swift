@@ -50,15 +50,6 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
     didSet { shape.order = order.map { QueryShape.OrderColumn(keyPath: $0.keyPath, isReversed: $0.isReversed) } }
   }
 
-  var maximum: Int? {
-    get { shape.maximum }
-    set { shape.maximum = newValue }
-  }
-  var skipped: Int {
-    get { shape.skipped }
-    set { shape.skipped = newValue }
-  }
-
   /// Makes a query for all records.
   public init() {}
 
@@ -122,12 +113,12 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   }
 
   /// Returns the query for at most so many records; a negative number makes the fetch throw `.unsupported`.
-  public func limit(_ count: Int) -> Self { changed { $0.maximum = count } }
+  public func limit(_ count: Int) -> Self { changed { $0.shape.maximum = count } }
 
   /// Returns the query without so many records at the beginning; a negative number makes the fetch throw `.unsupported`.
   ///
   /// Records come and go between two fetches: prefer ``LocalRepository/page(_:after:limit:)`` for paging.
-  public func offset(_ count: Int) -> Self { changed { $0.skipped = count } }
+  public func offset(_ count: Int) -> Self { changed { $0.shape.skipped = count } }
 
   /// Returns the query that leaves out no record: every answer throws `.decodingFailed` while a record of the collection does not decode.
   ///

@@ -113,7 +113,7 @@ extension Query {
   }
 
   private func adding(_ finding: Finding?, _ isMet: @escaping @Sendable (Item) -> Bool) -> Self {
-    if finding?.constraint == .always { return self }
+    if case .always = finding?.constraint { return self }
     return adding(
       Conjunct(constraint: finding?.constraint ?? .residual, isExact: finding?.isExact ?? false) { (item) throws(RepositoryError) -> Bool in
         isMet(item)

@@ -15,7 +15,7 @@ extension RepositorySnapshot {
   /// Cost: as ``fetch(_:)``.
   /// - Throws: as ``fetch(_:)``.
   public func first(_ query: Query<Item>) throws(RepositoryError) -> Item? {
-    try fetch(query.limit(min(query.maximum ?? 1, 1))).first
+    try fetch(query.limit(min(query.shape.maximum ?? 1, 1))).first
   }
 
   /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.

@@ -16,28 +16,24 @@ public struct IndexColumn<Item>: Sendable {
     Self(keyPath, isDescending: true)
   }
 
-  /// A column that nothing is looked up in by value.
-  init(keyPath: any PartialKeyPath<Item> & Sendable, isDescending: Bool, value: @escaping @Sendable (Item) -> IndexValue) {
+  /// Makes a column of values that are read in some way.
+  init(
+    keyPath: any PartialKeyPath<Item> & Sendable, isDescending: Bool, rawValues: RawIndexValues? = nil,
+    value: @escaping @Sendable (Item) -> IndexValue
+  ) {
     self.keyPath = keyPath
     self.isDescending = isDescending
-    rawValues = nil
+    self.rawValues = rawValues
     self.value = value
   }
 
   private init<Value: IndexableValue>(_ keyPath: any KeyPath<Item, Value> & Sendable, isDescending: Bool) {
-    self.keyPath = keyPath
-    self.isDescending = isDescending
     let rawValues = RawIndexValues.of(Value.self)
-    self.rawValues = rawValues
-    if let rawValues {
-      value = { item in
-        let property = item[keyPath: keyPath]
-        let indexValue = property.indexValue
-        rawValues.note(property, indexValue)
-        return indexValue
-      }
-    } else {
-      value = { $0[keyPath: keyPath].indexValue }
+    self.init(keyPath: keyPath, isDescending: isDescending, rawValues: rawValues) { item in
+      let property = item[keyPath: keyPath]
+      let indexValue = property.indexValue
+      rawValues?.note(property, indexValue)
+      return indexValue
     }
   }
 }

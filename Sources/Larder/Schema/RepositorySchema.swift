@@ -66,13 +66,7 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// Checks what opening a repository checks: the name, the version, and the steps.
   ///
   /// - Throws: `.unsupported`; for migrations the message names the step that is missing, doubled or misplaced.
-  public func validate() throws(RepositoryError) { try check() }
-}
-
-extension RepositorySchema {
-  /// Checks the name, the version and the steps.
-  /// - Throws: `.unsupported` for a schema that cannot be stored.
-  func check() throws(RepositoryError) {
+  public func validate() throws(RepositoryError) {
     guard CollectionName.isValid(name) else {
       throw RepositoryError(.unsupported, "a collection's name is 1 to 64 of A-Z a-z 0-9 _ . - and starts with a letter, digit or _")
     }

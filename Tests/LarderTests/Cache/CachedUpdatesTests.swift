@@ -27,7 +27,7 @@ struct CachedUpdatesTests {
       var iterator = updates.makeAsyncIterator()
       return await iterator.next()?.value
     }
-    try await until { world.cache.state.withLock { $0.readers["four"]?.count == 1 } }
+    try await until { world.cache.announcements.count == 1 }
     _ = try await world.cache.value(for: "other")
     _ = try await world.cache.value(for: "four")
     #expect(await task.value == 4)
@@ -116,7 +116,7 @@ struct CachedUpdatesTests {
     task.cancel()
     #expect(await task.value)
     try await until { world.clock.sleeperCount == 0 }
-    try await until { world.cache.state.withLock { $0.readers.isEmpty } }
+    try await until { world.cache.announcements.count == 0 }
   }
 
   @Test func readersEndWhenTheStorageIsClosed() async throws {

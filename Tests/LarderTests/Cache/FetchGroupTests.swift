@@ -60,7 +60,7 @@ struct FetchGroupTests {
     members.add()
     #expect(!members.isComplete)
     // Its last caller was cancelled before it arrived.
-    members.remove()
+    members.remove(nil)
     #expect(gatherer.starts.withLock { $0 } == 2)
   }
 

@@ -67,7 +67,10 @@ extension CachedRepository {
     }
   }
 
-  nonisolated func evict(under pressure: MemoryPressure) async {
+  /// Removes what is least worth keeping, on disk too, because the system asks for memory.
+  ///
+  /// Call it from the app's memory warning. Storage that fails keeps its entries, and the error is counted.
+  public nonisolated(nonsending) func relieve(_ pressure: MemoryPressure) async {
     guard !isReadOnly else { return }
     do {
       // Only if it must be: this reads all entries.

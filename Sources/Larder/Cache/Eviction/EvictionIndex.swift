@@ -17,25 +17,20 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
   }
 
   private var order = EvictionOrder<Key>()
-  private var items: [Key: (item: Item, serial: UInt64)] = [:]
-  private var proven = ExpiryQueue<Key>()
+  private var items: [Key: Item] = [:]
+  /// The entries by the moment at which it is proven that they have expired.
+  private var proven = KeyQueue<Key>()
   /// The entries that expire by the wall clock before that is proven.
-  private var doubtful = ExpiryQueue<Key>()
+  private var doubtful = KeyQueue<Key>()
   private(set) var byteCount = 0
-  private var serial: UInt64 = 0
 
   var count: Int { items.count }
 
   mutating func touch(_ key: Key) { order.touch(key) }
 
   mutating func remove(_ key: Key) {
-    if take(key) != nil { order.remove(key) }
-  }
-
-  private mutating func take(_ key: Key) -> Item? {
-    guard let item = items.removeValue(forKey: key)?.item else { return nil }
-    byteCount -= item.byteCount
-    return item
+    order.remove(key)
+    _ = take(key)
   }
 
   /// Puts an entry in, and takes out what must go for it: never the entry itself.
@@ -43,12 +38,10 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
     _ = take(key)
     let victims = makeRoom(policy, for: item.byteCount, now)
     order.insert(key)
-    serial += 1
-    items[key] = (item, serial)
+    items[key] = item
     byteCount += item.byteCount
-    proven.insert(key, at: item.provenExpiry, serial)
-    if item.expiry < item.provenExpiry { doubtful.insert(key, at: item.expiry, serial) }
-    closeUp()
+    proven.insert(key, at: item.provenExpiry)
+    if item.expiry < item.provenExpiry { doubtful.insert(key, at: item.expiry) }
     return victims
   }
 
@@ -78,39 +71,32 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
 
   private mutating func takeExpired(_ now: Duration) -> [Victim] {
     var victims: [Victim] = []
-    while let key = Self.next(&proven, items, now), let item = take(key) {
-      order.remove(key)
-      victims.append(Victim(key: key, recordKey: item.recordKey, cause: .expired))
-    }
+    while let key = proven.popFirst(by: now), let victim = victim(key, .expired) { victims.append(victim) }
     return victims
   }
 
   /// Takes out what has expired by the wall clock, or else what is least worth keeping.
   private mutating func takeNext(_ cause: CacheStatistics.EvictionCause, _ now: Duration) -> Victim? {
-    if let key = Self.next(&doubtful, items, now), let item = take(key) {
-      order.remove(key)
-      return Victim(key: key, recordKey: item.recordKey, cause: cause)
-    }
+    if let key = doubtful.popFirst(by: now) { return victim(key, cause) }
     while let key = order.evict() {
       // The one that comes is in the order only if it was there before; it comes again, as new.
-      guard let item = take(key) else { continue }
-      return Victim(key: key, recordKey: item.recordKey, cause: cause)
+      if let victim = victim(key, cause) { return victim }
     }
     return nil
   }
 
-  private static func next(_ queue: inout ExpiryQueue<Key>, _ items: [Key: (item: Item, serial: UInt64)], _ now: Duration) -> Key? {
-    while let first = queue.popFirst(by: now) {
-      if items[first.key]?.serial == first.serial { return first.key }
-    }
-    return nil
+  /// Takes an entry out that is to be removed.
+  private mutating func victim(_ key: Key, _ cause: CacheStatistics.EvictionCause) -> Victim? {
+    order.remove(key)
+    return take(key).map { Victim(key: key, recordKey: $0.recordKey, cause: cause) }
   }
 
-  /// Drops what the queues have of entries that are gone, once that is the larger part.
-  private mutating func closeUp() {
-    let limit = 2 * items.count + 64
-    let items = items
-    if proven.count > limit { proven.removeAll { items[$0.key]?.serial != $0.serial } }
-    if doubtful.count > limit { doubtful.removeAll { items[$0.key]?.serial != $0.serial } }
+  /// Takes out everything but the place in the order, which a key that comes again keeps.
+  private mutating func take(_ key: Key) -> Item? {
+    guard let item = items.removeValue(forKey: key) else { return nil }
+    byteCount -= item.byteCount
+    proven.remove(key)
+    doubtful.remove(key)
+    return item
   }
 }

@@ -18,14 +18,7 @@ extension CachedRepository {
     if Task.isCancelled { return .cancelled }
     let waiter = Flight<Key, Value>.Waiter()
     guard let id = enter(key, waiter, after: lookup) else { return .changed }
-    let timer = timeout.map { timeout in
-      Task { [self] in
-        do {
-          try await clock.sleep(for: timeout)
-          timeOut(id, waiter)
-        } catch {}  // the flight was faster
-      }
-    }
+    let timer = timeout.map { clock.after($0) { [self] in timeOut(id, waiter) } }
     defer { timer?.cancel() }
     return await withTaskCancellationHandler {
       await waiter.value()
@@ -66,11 +59,10 @@ extension CachedRepository {
           state.invalidateFlights(of: key)
           state.lastFlight += 1
           id = state.lastFlight
-          let token = FlightToken()
           let ticket = FetchTicket.current?.taken() ?? FetchTicket()
-          let task = Task { [self] in await fly(key, id, token, ticket) }
+          let task = Task { [self] in await fly(key, id, ticket) }
           isBegun = true
-          state.flights[id] = Flight(token: token, task: task)
+          state.flights[id] = Flight(task: task)
         }
         state.current[key] = id
       }
@@ -108,12 +100,12 @@ extension CachedRepository {
   }
 
   /// Runs a flight from beginning to end, away from every actor: request, storing, and the outcome for its waiters.
-  @concurrent private nonisolated func fly(_ key: Key, _ id: UInt64, _ token: FlightToken, _ ticket: FetchTicket) async {
+  @concurrent private nonisolated func fly(_ key: Key, _ id: UInt64, _ ticket: FetchTicket) async {
     let result: Result<CacheEntry<Key, Value>, any Error>
-    do { result = .success(try await requestAndStore(key, id, token, ticket)) } catch { result = .failure(error) }
+    do { result = .success(try await requestAndStore(key, id, ticket)) } catch { result = .failure(error) }
     let uptime = clock.uptime
     let flight: Flight<Key, Value>? = state.withLock { state in
-      if !token.isInvalidated { noteHolds(result, key, uptime, &state) }
+      if state.mayStore(id) { noteHolds(result, key, uptime, &state) }
       return state.end(key, id)
     }
     guard let flight else { return }

@@ -3,7 +3,7 @@ internal import Synchronization
 extension CachedRepository {
   /// Asks the source, again if that may help, and stores what it answers.
   nonisolated func requestAndStore(
-    _ key: Key, _ id: UInt64, _ token: FlightToken, _ ticket: FetchTicket
+    _ key: Key, _ id: UInt64, _ ticket: FetchTicket
   ) async throws -> CacheEntry<Key, Value> {
     var ticket = ticket
     defer { ticket.giveUp() }
@@ -18,10 +18,10 @@ extension CachedRepository {
       do {
         let answer = try await FetchTicket.$current.withValue(ticket) { try await source.fetch(key, validator: base?.validator) }
         ticket.giveUp()
-        guard Task.isCancelled else { return try await store(answer, of: key, base: base, token) }
+        guard Task.isCancelled else { return try await store(answer, of: key, base: base, id) }
         // No caller was left. If one has come since, or a refresh wants it, it is stored, by a task that was not cancelled.
         guard state.withLock({ $0.flights[id]?.isWanted ?? false }) else { throw CancellationError() }
-        return try await Task { [self] in try await store(answer, of: key, base: base, token) }.value
+        return try await Task { [self] in try await store(answer, of: key, base: base, id) }.value
       } catch {
         // No caller was left. If one has come since, this is a failure like any other.
         let isGivenUp = Task.isCancelled && (error is CancellationError || !state.withLock { $0.flights[id]?.isWanted ?? false })

@@ -25,7 +25,7 @@ final class FetchGroupMembers: Sendable {
   func add() { state.withLock { $0.outstanding += 1 } }
 
   /// Counts down, and starts the requests of the group with the last key.
-  func remove(_ gatherer: (any FetchGathering)? = nil) {
+  func remove(_ gatherer: (any FetchGathering)?) {
     start { state in
       state.outstanding -= 1
       if let gatherer { state.gatherers[ObjectIdentifier(gatherer)] = gatherer }
@@ -65,14 +65,13 @@ final class FetchTicket: Sendable {
   /// The group that the key must wait for; `nil` after the place was given up, since nothing would tell of the group's end.
   var heldBy: FetchGroupMembers? { state.withLock { $0.isUsed } ? nil : group }
 
-  /// Gives the place up because the key is there.
-  func arrive(at gatherer: any FetchGathering) {
-    if use() { group?.remove(gatherer) }
-  }
-
-  /// Gives the place up because no key will come.
-  func giveUp() {
-    if use() { group?.remove() }
+  /// Gives the place up: because the key has arrived at a gatherer, or because no key will come.
+  func giveUp(at gatherer: (any FetchGathering)? = nil) {
+    let isFirst = state.withLock { state in
+      defer { state.isUsed = true }
+      return !state.isUsed
+    }
+    if isFirst { group?.remove(gatherer) }
   }
 
   /// Gives the place up at the end of the call, unless a fetch has taken it over.
@@ -87,13 +86,6 @@ final class FetchTicket: Sendable {
       return !state.isTaken && !state.isUsed
     }
     return isFirst ? self : FetchTicket()
-  }
-
-  private func use() -> Bool {
-    state.withLock { state in
-      defer { state.isUsed = true }
-      return !state.isUsed
-    }
   }
 
   /// Notes that the key has failed in a request with others.

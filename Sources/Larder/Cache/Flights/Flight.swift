@@ -1,11 +1,10 @@
-internal import Synchronization
-
 /// A fetch under way, with its task and its waiters.
 struct Flight<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   typealias Waiter = OneShot<FlightOutcome<Key, Value>>
 
-  let token: FlightToken
-  var task: Task<Void, Never>?
+  let task: Task<Void, Never>
+  /// Whether its result may not be stored any more.
+  var isInvalidated = false
   var waiters: [ObjectIdentifier: Waiter] = [:]
   /// Whether it goes on without a waiter.
   var isKept = false
@@ -29,10 +28,13 @@ extension CacheState {
     let counted = ids.filter { id in flights[id]?.abandonedAt.map { uptime - $0 < Self.abandonedTime } ?? false }
     guard counted.count > Self.abandonedLimit, let id = counted.last else { return nil }
     abandoned[key]?.removeAll { $0 == id }
-    let isInvalidated = flights[id]?.token.isInvalidated ?? false
-    flights[id]?.isOutdated = isInvalidated
+    let isOutdated = !mayStore(id)
+    flights[id]?.isOutdated = isOutdated
     return id
   }
+
+  /// Returns whether the result of a flight may still be stored.
+  func mayStore(_ id: UInt64) -> Bool { flights[id]?.isInvalidated == false }
 
   /// Removes a flight that has ended, and returns it.
   mutating func end(_ key: Key, _ id: UInt64) -> Flight<Key, Value>? {
@@ -50,11 +52,4 @@ enum FlightOutcome<Key: Hashable & Codable & Sendable, Value: Codable & Sendable
   case cancelled
   /// Something was stored since the caller's lookup, or a flight that was cancelled before has ended: the caller should look again.
   case changed
-}
-
-/// A note on whether the result of a flight may still be stored.
-final class FlightToken: Sendable {
-  private let invalidated = Atomic(false)
-  var isInvalidated: Bool { invalidated.load(ordering: .acquiring) }
-  func invalidate() { invalidated.store(true, ordering: .releasing) }
 }

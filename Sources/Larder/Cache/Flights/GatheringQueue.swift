@@ -1,7 +1,7 @@
 /// The answer for one key of a request.
 struct GatheredAnswer<Value: Sendable>: Sendable {
   let result: Result<Fetched<Value>, any Error>
-  /// The failure, if the key has failed; shared with the others of the request.
+  /// The failure that the key shares with those of the request that have failed too; `nil` for a cancelled key.
   let failure: SharedFailure?
 }
 
@@ -44,13 +44,11 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
 
   private(set) var waiting: [Member] = []
   private var running: [UInt64: Running] = [:]
-  /// The members of requests that run and that still wait.
-  private var asked: [UInt64: (member: Member, batch: UInt64)] = [:]
   /// Whether the next request waits for its turn.
   private var isStarting = false
   private var last: UInt64 = 0
 
-  var runningCount: Int { asked.count }
+  var runningCount: Int { running.values.reduce(0) { $0 + $1.waiting.count } }
 
   private mutating func number() -> UInt64 {
     last += 1
@@ -91,7 +89,6 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     waiting = rest
     let batch = Batch(id: number(), members: members)
     running[batch.id] = Running(waiting: Set(members.map(\.id)))
-    for member in members { asked[member.id] = (member, batch.id) }
     return batch
   }
 
@@ -101,18 +98,20 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return running[batch.id]?.waiting.isEmpty ?? false
   }
 
-  /// Removes a cancelled member; returns the task of its request too if that has no member left.
-  mutating func leave(_ id: UInt64) -> (Answer?, abandoned: Task<Void, Never>?) {
-    if let position = waiting.firstIndex(where: { $0.id == id }) { return (waiting.remove(at: position).waiter, nil) }
-    guard let (member, batch) = asked.removeValue(forKey: id) else { return (nil, nil) }
-    running[batch]?.waiting.remove(id)
-    return (member.waiter, running[batch]?.waiting.isEmpty == true ? running[batch]?.task : nil)
+  /// Removes a cancelled member, and returns the task of its request if that has no member left.
+  mutating func leave(_ id: UInt64) -> Task<Void, Never>? {
+    waiting.removeAll { $0.id == id }
+    for (batch, request) in running where request.waiting.contains(id) {
+      running[batch]?.waiting.remove(id)
+      return request.waiting.count == 1 ? request.task : nil
+    }
+    return nil
   }
 
   /// Ends a request, and returns the members that still wait for it.
   mutating func end(_ batch: Batch) -> [Member] {
-    running[batch.id] = nil
-    return batch.members.filter { asked.removeValue(forKey: $0.id) != nil }
+    let left = running.removeValue(forKey: batch.id)?.waiting ?? []
+    return batch.members.filter { left.contains($0.id) }
   }
 
   /// Ends a request that failed as a whole, and lets its keys wait again for two requests of half of them each.

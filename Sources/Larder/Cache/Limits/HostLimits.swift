@@ -41,27 +41,20 @@ public struct HostLimits: Sendable {
   /// Runs a request within the quotas and the breaker; its turn has come already.
   func runAdmitted<Result>(_ weight: Double, _ request: () async throws -> Result) async throws -> Result {
     try Task.checkCancellation()
-    try await takeQuotas(weight)
-    guard let breaker else { return try await request() }
-    let admission: CircuitBreaker.Admission
+    var taken: [TokenBucket] = []
+    let admission: CircuitBreaker.Admission?
     do {
-      admission = try breaker.admit()
+      for quota in quotas {
+        try await quota.take(weight)
+        taken.append(quota)
+      }
+      admission = try breaker?.admit()
     } catch {
-      for quota in quotas { quota.giveBack(weight) }
+      for quota in taken { quota.giveBack(weight) }
       throw error
     }
+    guard let breaker, let admission else { return try await request() }
     return try await breaker.run(admission, request)
-  }
-
-  private func takeQuotas(_ weight: Double) async throws {
-    for (index, quota) in quotas.enumerated() {
-      do {
-        try await quota.take(weight)
-      } catch {
-        for earlier in quotas[..<index] { earlier.giveBack(weight) }
-        throw error
-      }
-    }
   }
 }
 

@@ -69,16 +69,15 @@ public final class TokenBucket: Sendable {
   /// Takes the tokens now, and returns how long to wait until they are there.
   private func reserve(_ weight: Double) throws -> Duration {
     let now = clock.uptime
-    let wait: (taken: Bool, time: Duration) = state.withLock { state in
+    let wait: Duration = state.withLock { state in
       fill(&state, now)
       let missing = min(weight, capacity) - state.tokens
       let wait = missing > 0 ? Duration(bounding: missing / rate) : .zero
-      guard wait <= maximumWait else { return (false, wait) }
-      state.tokens -= weight
-      return (true, wait)
+      if wait <= maximumWait { state.tokens -= weight }
+      return wait
     }
-    guard wait.taken else { throw CacheError.quotaExceeded(until: clock.now.addingTimeInterval(wait.time.inSeconds)) }
-    return wait.time
+    guard wait <= maximumWait else { throw CacheError.quotaExceeded(until: clock.now.addingTimeInterval(wait.inSeconds)) }
+    return wait
   }
 
   @discardableResult private func fill(_ state: inout State, _ now: Duration) -> Double {

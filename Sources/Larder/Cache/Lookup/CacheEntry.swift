@@ -45,16 +45,10 @@ final class CacheEntry<Key: Hashable & Codable & Sendable, Value: Codable & Send
   }
 
   /// Makes an entry of the same fetch, stored again.
-  init(_ other: CacheEntry, _ stored: CachedEntry<Key, Value>, at revision: Revision, previous: CacheEntry? = nil) {
-    self.stored = stored
-    version = .stored(revision)
-    recordKey = other.recordKey
-    age = other.age
-    uptime = other.uptime
-    freshLifetime = stored.freshLifetime
-    isMeasured = other.isMeasured
-    self.previous = previous
-    answered = Atomic(other.wasAnswered)
+  convenience init(_ other: CacheEntry, _ stored: CachedEntry<Key, Value>, at revision: Revision, previous: CacheEntry? = nil) {
+    self.init(
+      stored, .stored(revision), other.recordKey, age: other.age, uptime: other.uptime, wasAnswered: other.wasAnswered,
+      isMeasured: other.isMeasured, previous: previous)
   }
 
   /// The revision of the record; zero for an entry that is not stored.

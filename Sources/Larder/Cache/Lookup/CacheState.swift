@@ -20,18 +20,16 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
   /// The order of eviction; `nil` until it is needed, and after storage has failed.
   var evictionIndex: EvictionIndex<Key>?
   var statistics = CacheStatistics()
-  /// Readers of `updates`, to be woken for what storage does not announce.
-  var readers: [Key: [ObjectIdentifier: WeakSignal]] = [:]
 
   /// Forbids the flights of a key to store their results; they go on for their waiters.
   mutating func invalidateFlights(of key: Key) {
-    if let id = current.removeValue(forKey: key) { flights[id]?.token.invalidate() }
-    for id in abandoned[key] ?? [] { flights[id]?.token.invalidate() }
+    if let id = current.removeValue(forKey: key) { flights[id]?.isInvalidated = true }
+    for id in abandoned[key] ?? [] { flights[id]?.isInvalidated = true }
   }
 
   mutating func invalidateAllFlights() {
-    for id in current.values { flights[id]?.token.invalidate() }
-    for id in abandoned.values.joined() { flights[id]?.token.invalidate() }
+    for id in current.values { flights[id]?.isInvalidated = true }
+    for id in abandoned.values.joined() { flights[id]?.isInvalidated = true }
     current = [:]
   }
 

@@ -1,9 +1,17 @@
 internal import Synchronization
 
 extension CachedRepository {
-  /// Returns the answers for several keys: those from storage at once, then the others, so many at a time.
-  nonisolated(nonsending) func answers(
-    _ keys: [Key], _ policy: FetchPolicy, _ limit: Int
+  /// Returns the values of several keys: each the value, or the error that ``value(for:policy:)`` would throw.
+  ///
+  /// What can be answered from storage is answered first. With ``FetchPolicy/staleWhileRevalidate``, what was stale is refreshed in the
+  /// background after this returns, within the same bound.
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - policy: How each is answered.
+  ///   - maxConcurrentFetches: How many keys are fetched at a time, at least one: 6 unless given. Over a ``BatchRemoteSource``, how many
+  ///     requests' worth of keys.
+  public nonisolated(nonsending) func values(
+    for keys: [Key], policy: FetchPolicy = .cacheFirst, maxConcurrentFetches: Int = 6
   ) async -> [Key: Result<Cached<Value>, any Error>] {
     var results: [Key: Result<Cached<Value>, any Error>] = [:]
     var (rest, old): ([Key], [Key]) = ([], [])
@@ -22,9 +30,11 @@ extension CachedRepository {
       case .fetch: rest.append(key)
       }
     }
-    for (key, result) in await gather(rest, policy, limit) { results[key] = result }
+    for (key, result) in await gather(rest, policy, maxConcurrentFetches) { results[key] = result }
     // After the others, so that both together keep to the bound.
-    if !old.isEmpty, !Task.isCancelled { Task { [self, old] in await fetchTogether(old, limit) { key in await self.revalidate(key) } } }
+    if !old.isEmpty, !Task.isCancelled {
+      Task { [self, old] in await fetchTogether(old, maxConcurrentFetches) { key in await self.revalidate(key) } }
+    }
     return results
   }
 

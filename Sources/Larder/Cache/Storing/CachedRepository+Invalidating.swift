@@ -22,8 +22,14 @@ extension CachedRepository {
     state.withLock { $0.forget(key, before: revision, unsavedUpTo: serial) }
   }
 
-  /// Removes everything.
-  nonisolated(nonsending) func removeEntries() async throws(RepositoryError) {
+  /// Removes everything, and keeps out what is being fetched.
+  ///
+  /// Works on a full disk too, in the space that a store keeps for it (the journal of a JSON file some 16 KiB, SQLite
+  /// 256 KiB), unless it is shared with other processes; a JSON file gives back what the entries have taken.
+  /// - Throws: ``RepositoryError`` of ``LocalRepository/delete(_:ifRevision:durability:)``; what there was is then
+  ///   still there, also what only memory has.
+  public nonisolated(nonsending) func removeAll() async throws {
+    state.withLock { $0.invalidateAllFlights() }
     let serial = state.withLock { $0.unsaved.serial }
     let revision = try await write { [self] batch throws(RepositoryError) in
       for slot in batch.collections[storage.collection].records.ordered() {

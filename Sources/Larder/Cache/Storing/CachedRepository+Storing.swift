@@ -8,7 +8,7 @@ extension CachedRepository {
   ///
   /// Storage that fails does not fail this: the entry is then in memory only.
   nonisolated func store(
-    _ answer: Fetched<Value>, of key: Key, base: CachedEntry<Key, Value>?, _ token: FlightToken
+    _ answer: Fetched<Value>, of key: Key, base: CachedEntry<Key, Value>?, _ flight: UInt64
   ) async throws -> CacheEntry<Key, Value> {
     let uptime = clock.uptime
     let entry: CachedEntry<Key, Value>
@@ -23,7 +23,7 @@ extension CachedRepository {
       let lifetime = (lifetime ?? freshness.negative).bounded
       entry = makeEntry(key, .absent(reason: reason), lifetime, lifetime, validator: nil)
     }
-    return await commit(entry, uptime, token)
+    return await commit(entry, uptime, flight)
   }
 
   /// Returns how long a value that comes now is fresh: as its provider says, else as the policy does, shortened by jitter.
@@ -52,14 +52,14 @@ extension CachedRepository {
 
   /// Commits an entry, and the evictions that make room for it.
   private nonisolated func commit(
-    _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ token: FlightToken
+    _ entry: CachedEntry<Key, Value>, _ uptime: Duration, _ flight: UInt64
   ) async -> CacheEntry<Key, Value> {
     let notStored = CacheEntry(entry, .none, nil, uptime: uptime)
     let replaced = state.withLock { $0.entries[entry.key] }
-    if isReadOnly { return holdUnsaved(notStored, uptime, nil, token, replaced) }
+    if isReadOnly { return holdUnsaved(notStored, uptime, nil, flight, replaced) }
     do {
       if let limit = eviction.byteLimit, entry.byteCount > limit {
-        await refuse(entry.key, token)
+        await refuse(entry.key, flight)
         return notStored
       }
       let record = try storage.coder.encode(entry, decoding: true)
@@ -68,7 +68,7 @@ extension CachedRepository {
       let collection = storage.collection
       let commit: Commit? = try await storage.core.write(nil) { [self] batch throws(RepositoryError) in
         // Looked at here, where writes have an order: the deletion of an invalidation comes after that, and so after this.
-        guard !token.isInvalidated else { return nil }
+        guard state.withLock({ $0.mayStore(flight) }) else { return nil }
         try openEviction(&batch, uptime)
         try batch.put(record, in: collection)
         let revision = batch.revision
@@ -91,15 +91,15 @@ extension CachedRepository {
     } catch  where error.code == .cancelled {
       return notStored
     } catch {
-      return holdUnsaved(notStored, uptime, error, token, replaced)
+      return holdUnsaved(notStored, uptime, error, flight, replaced)
     }
   }
 
   /// Does not store an entry that is larger than everything may be together, and removes the one before it.
   ///
   /// It is not kept in memory either: it is larger than what may be. Storage that fails keeps the one before it.
-  private nonisolated func refuse(_ key: Key, _ token: FlightToken) async {
-    guard !token.isInvalidated else { return }
+  private nonisolated func refuse(_ key: Key, _ flight: UInt64) async {
+    guard state.withLock({ $0.mayStore(flight) }) else { return }
     do throws(RepositoryError) {
       try await remove(key)
       state.withLock { $0.statistics.evictions[.bytes, default: 0] += 1 }
@@ -110,7 +110,7 @@ extension CachedRepository {
 
   /// Keeps an entry in memory that could not be stored, so that a full disk does not become a storm of requests.
   private nonisolated func holdUnsaved(
-    _ entry: CacheEntry<Key, Value>, _ uptime: Duration, _ error: RepositoryError?, _ token: FlightToken,
+    _ entry: CacheEntry<Key, Value>, _ uptime: Duration, _ error: RepositoryError?, _ flight: UInt64,
     _ replaced: CacheEntry<Key, Value>?
   ) -> CacheEntry<Key, Value> {
     let key = entry.stored.key
@@ -118,7 +118,7 @@ extension CachedRepository {
       if let error { state.note(error) }
       // What was planned to go is still there, and what came is not.
       state.evictionIndex = nil
-      guard !token.isInvalidated else { return entry }
+      guard state.mayStore(flight) else { return entry }
       state.entries[key] = replaced
       return state.unsaved.insert(entry.stored, uptime, eviction)
     }

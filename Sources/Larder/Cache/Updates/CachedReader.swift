@@ -3,7 +3,7 @@ internal import Synchronization
 /// One reader of the updates of one key.
 ///
 /// It keeps nothing but what it has told last: what is new is looked up when it is asked for.
-final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: CachedReading {
+final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
   private struct Told: Equatable {
     let version: EntryVersion
     let state: Cached<Value>.State
@@ -19,10 +19,10 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
     self.cache = cache
     self.key = key
     recordKey = cache.lookup(key).recordKey
-    cache.addReader(signal, key, recordKey)
+    cache.announcements.add(signal, recordKey)
   }
 
-  deinit { cache.removeReader(signal, key, recordKey) }
+  deinit { cache.announcements.remove(signal, recordKey) }
 
   func next() async -> Cached<Value>? {
     while !Task.isCancelled, !signal.isFinished {
@@ -48,37 +48,17 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
 
   /// Waits until something was stored, or the time has come.
   private func wait(_ time: Duration?, after moment: Signal.Moment) async {
-    let (signal, clock) = (signal, cache.clock)
-    let timer = time.map { time in
-      Task {
-        do {
-          try await clock.sleep(for: time)
-          signal.raise()
-        } catch {}  // something came before
-      }
-    }
+    let timer = time.map { [signal] in cache.clock.after($0) { signal.raise() } }
     await signal.wait(after: moment)
     timer?.cancel()
   }
 }
 
 extension CachedRepository {
-  nonisolated func addReader(_ signal: Signal, _ key: Key, _ recordKey: RecordKey?) {
-    state.withLock { $0.readers[key, default: [:]][ObjectIdentifier(signal)] = WeakSignal(signal: signal) }
-    announcements.add(signal, recordKey)
-  }
-
-  nonisolated func removeReader(_ signal: Signal, _ key: Key, _ recordKey: RecordKey?) {
-    announcements.remove(signal, recordKey)
-    state.withLock { state in
-      state.readers[key]?[ObjectIdentifier(signal)] = nil
-      if state.readers[key]?.isEmpty == true { state.readers[key] = nil }
-    }
-  }
-
   /// Wakes the readers of a key, for what storage does not announce.
   nonisolated func wakeReaders(of key: Key) {
-    let readers = state.withLock { $0.readers[key]?.values.compactMap(\.signal) ?? [] }
-    for reader in readers { reader.raise() }
+    let recordKey: RecordKey?
+    do throws(RepositoryError) { recordKey = try storage.coder.keys.key(for: key) } catch { recordKey = nil }
+    announcements.wake(recordKey)
   }
 }

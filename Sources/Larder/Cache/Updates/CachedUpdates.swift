@@ -5,12 +5,15 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
   /// No failure: a value that cannot be read is none.
   public typealias Failure = Never
 
-  private let reader: @Sendable () -> any CachedReading<Value>
+  /// Returns the answers of one reader, whatever its key, one for each call.
+  typealias Answers = @Sendable () async -> Cached<Value>?
 
-  init(_ reader: @escaping @Sendable () -> any CachedReading<Value>) { self.reader = reader }
+  private let makeReader: @Sendable () -> Answers
+
+  init(_ makeReader: @escaping @Sendable () -> Answers) { self.makeReader = makeReader }
 
   /// Begins with the current value, if there is one that has not expired.
-  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: reader()) }
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(answers: makeReader()) }
 
   /// Gives one answer after the other to one reader.
   public struct AsyncIterator: AsyncIteratorProtocol {
@@ -19,17 +22,11 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
     /// No failure.
     public typealias Failure = Never
 
-    let reader: any CachedReading<Value>
+    let answers: Answers
 
     /// Returns the next answer, as soon as there is one; `nil` when the storage was closed, and when the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Cached<Value>? {
-      await reader.next()
+      await answers()
     }
   }
-}
-
-/// A reader of updates, whatever its key.
-protocol CachedReading<Value>: AnyObject, Sendable {
-  associatedtype Value: Sendable
-  func next() async -> Cached<Value>?
 }

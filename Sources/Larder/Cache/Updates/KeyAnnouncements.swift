@@ -9,6 +9,8 @@ final class KeyAnnouncements: ChangeObserver {
     var signals: [RecordKey?: [ObjectIdentifier: WeakSignal]] = [:]
     var isFinished = false
     var wokenCount = 0
+
+    func signals(of key: RecordKey?) -> [Signal] { signals[key]?.values.compactMap(\.signal) ?? [] }
   }
 
   private let state = Mutex(State())
@@ -33,10 +35,15 @@ final class KeyAnnouncements: ChangeObserver {
     }
   }
 
+  /// Wakes the readers of a key.
+  func wake(_ key: RecordKey?) {
+    for signal in state.withLock({ $0.signals(of: key) }) { signal.raise() }
+  }
+
   func receive(_ changes: [RecordChange], commit: Revision) {
     let concerned = state.withLock { state -> [Signal] in
       guard !state.signals.isEmpty else { return [] }
-      let concerned = changes.flatMap { state.signals[$0.key]?.values.compactMap(\.signal) ?? [] }
+      let concerned = changes.flatMap { state.signals(of: $0.key) }
       state.wokenCount += concerned.count
       return concerned
     }

@@ -6,19 +6,10 @@ struct GeoIndex: Sendable {
   /// The order of records at one distance.
   let keys: KeyOrder
 
-  /// Makes the index of many records at once: O(n log n).
-  ///
-  /// Of several entries with the same cell and key only the last is kept; a key belongs in the index once.
+  /// Makes the index of many records, whose keys are all different, at once: O(n log n).
   init(_ entries: [(GeoCoordinate, RecordSlot)] = [], keys: KeyOrder = .bytes) {
     self.keys = keys
-    let sorted = entries.map { GeoEntry($0, $1) }.sorted { $0.key < $1.key }  // a stable sort
-    var unique: [GeoEntry] = []
-    unique.reserveCapacity(sorted.count)
-    for entry in sorted {
-      if let last = unique.last, last.key == entry.key { unique.removeLast() }
-      unique.append(entry)
-    }
-    tree = PersistentTree(sorted: unique)
+    tree = PersistentTree(sorted: entries.map { GeoEntry($0, $1) }.sorted { $0.key < $1.key })
   }
 
   var count: Int { tree.count }

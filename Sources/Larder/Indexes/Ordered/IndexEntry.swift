@@ -33,8 +33,6 @@ struct IndexEntry: Sendable {
   }
 
   /// Returns where this entry stands, in the order of the index, against the group of entries whose values begin with a prefix.
-  ///
-  /// A monotone predicate for each bound of a range: `!= .orderedAscending` finds the start of the group, `== .orderedDescending` its end.
   func compared(to prefix: [IndexValue]) -> ComparisonResult {
     for column in 0..<min(values.count, prefix.count) {
       let order = values[column].compared(to: prefix[column])
@@ -64,6 +62,14 @@ extension IndexEntry: Comparable {
     case .orderedSame: left.order.keys.isBefore(left.slot.key, right.slot.key)
     }
   }
+}
+
+extension PersistentTree<IndexEntry> {
+  /// Returns the rank of the first entry of a group, the entries whose values begin with a prefix, or that it would have.
+  func start(of prefix: [IndexValue]) -> Int { rank { $0.compared(to: prefix) != .orderedAscending } }
+
+  /// Returns the rank behind the last entry of a group.
+  func end(of prefix: [IndexValue]) -> Int { rank { $0.compared(to: prefix) == .orderedDescending } }
 }
 
 extension IndexValue {

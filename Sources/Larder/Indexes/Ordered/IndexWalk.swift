@@ -38,19 +38,12 @@ struct IndexWalk {
       }
     }
     guard isReversed else { return forward((position..<tree.count).clamped(to: ranks), body) }
-    let groupStart = tree.rank { $0.compared(to: start.values) != .orderedAscending }
-    let groupEnd = tree.rank { $0.compared(to: start.values) == .orderedDescending }
-    guard forward((position..<groupEnd).clamped(to: ranks), body) else { return false }
-    return groupsReversed((0..<groupStart).clamped(to: ranks), body)
+    guard forward((position..<tree.end(of: start.values)).clamped(to: ranks), body) else { return false }
+    return groupsReversed((0..<tree.start(of: start.values)).clamped(to: ranks), body)
   }
 
   private func ranks(_ ranks: Range<Int>, from start: [IndexValue], _ isReversed: Bool) -> Range<Int> {
-    if isReversed {
-      let end = tree.rank { $0.compared(to: start) == .orderedDescending }
-      return ranks.lowerBound..<max(ranks.lowerBound, min(ranks.upperBound, end))
-    }
-    let first = tree.rank { $0.compared(to: start) != .orderedAscending }
-    return min(ranks.upperBound, max(ranks.lowerBound, first))..<ranks.upperBound
+    ranks.clamped(to: isReversed ? 0..<tree.end(of: start) : tree.start(of: start)..<tree.count)
   }
 
   private func forward(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
@@ -107,7 +100,7 @@ struct IndexWalk {
       guard !group.isEmpty else { return true }
       end -= visited
       // The beginning of a large group, or of the range, was not seen yet: go to it, and forwards from there.
-      let start = max(ranks.lowerBound, tree.rank { $0.compared(to: values) != .orderedAscending })
+      let start = max(ranks.lowerBound, tree.start(of: values))
       guard forward(start..<end, body) else { return false }
       end = start
     }
@@ -135,9 +128,9 @@ extension IndexWalk {
     if !isReversed, grouped == columns { return ([Stretch(ranks.lowerBound + count..<ranks.upperBound, use)], 0) }
     let position = isReversed ? ranks.upperBound - 1 - count : ranks.lowerBound + count
     let group = Array(tree.entry(at: position).values.prefix(grouped))
-    let start = max(ranks.lowerBound, tree.rank { $0.compared(to: group) != .orderedAscending })
+    let start = max(ranks.lowerBound, tree.start(of: group))
     guard isReversed else { return ([Stretch(start..<ranks.upperBound, use)], count - (start - ranks.lowerBound)) }
-    let end = min(ranks.upperBound, tree.rank { $0.compared(to: group) == .orderedDescending })
+    let end = min(ranks.upperBound, tree.end(of: group))
     let inside = count - (ranks.upperBound - end)
     guard grouped == columns else { return ([Stretch(ranks.lowerBound..<end, use)], inside) }
     return ([Stretch(start + inside..<end, .none), Stretch(ranks.lowerBound..<start, use)], 0)

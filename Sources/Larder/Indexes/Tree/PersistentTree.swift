@@ -1,7 +1,7 @@
-// Tree/ holds the one persistent sorted tree, under the ordered, the geographic and the text index: a B+tree of arrays, whose nodes
-// count the entries below them and carry a summary of them.
+// Tree/ holds the one persistent sorted tree, under the ordered, the geographic and the text index, and the queues of eviction: a B+tree
+// of arrays, whose nodes count the entries below them and carry a summary of them.
 // Invariant: a copy costs O(1) and never changes; an edit copies only the nodes on its path that another copy still shares, and none if
-// there is no other. Called by IndexSet, GeoIndex and TextIndex.
+// there is no other. Called by IndexSet, GeoIndex, TextIndex and the cache's KeyQueue.
 
 /// An element that a tree stores, with the key that orders it, which is unique in its tree.
 protocol TreeEntry: Sendable {
@@ -102,9 +102,13 @@ extension PersistentTree {
 
   /// Returns the last entry before a key, and the first one after it.
   func neighbours(of key: Entry.Key) -> (before: Entry?, after: Entry?) {
+    let position = rank { !($0 < key) }
     var before: Entry?
     var after: Entry?
-    root.neighbours(of: key, &before, &after)
+    forEach(in: position - 1..<position + 2) { entry in
+      if entry.key < key { before = entry } else if entry.key != key, after == nil { after = entry }
+      return true
+    }
     return (before, after)
   }
 
@@ -130,7 +134,9 @@ extension PersistentTree {
   }
 
   /// Visits the entries from a key on, in order, until `visit` returns `false`.
-  func forEach(from key: Entry.Key, _ visit: (Entry) -> Bool) { _ = root.forEach(from: key, visit) }
+  func forEach(from key: Entry.Key, _ visit: (Entry) -> Bool) {
+    forEach(in: rank { !($0 < key) }..<count, visit)
+  }
 
   /// Visits the leaves in order.
   func forEachLeaf(_ visit: ([Entry]) -> Void) { root.forEachLeaf(visit) }

@@ -25,12 +25,7 @@ struct PersistentTreeCursor<Entry: TreeEntry> {
         low += step
         step *= 2
       }
-      var high = min(low + step, leaf.count - 1)
-      while low < high {
-        let middle = (low + high) / 2
-        if leaf[middle].key < key { low = middle + 1 } else { high = middle }
-      }
-      index = low
+      index = (low..<min(low + step, leaf.count - 1)).partitionPoint { !(leaf[$0].key < key) }
     }
     return leaf[index].key == key
   }

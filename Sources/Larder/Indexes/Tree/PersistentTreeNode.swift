@@ -43,23 +43,28 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
   var isLeaf: Bool { if case .leaf = self { true } else { false } }
 
   /// Returns the position of the first entry whose key is not before `key`.
+  @inline(__always)
   static func position(of key: Entry.Key, in entries: [Entry]) -> Int {
-    var (low, high) = (0, entries.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if entries[middle].key < key { low = middle + 1 } else { high = middle }
-    }
-    return low
+    (0..<entries.count).partitionPoint { !(entries[$0].key < key) }
   }
 
   /// Returns the position of the child that holds `key`, if any does.
+  @inline(__always)
   static func position(of key: Entry.Key, in children: [Child]) -> Int {
-    var (low, high) = (1, children.count)
+    (1..<children.count).partitionPoint { key < children[$0].first } - 1
+  }
+}
+
+extension Range<Int> {
+  /// Returns the first position at which a condition holds that holds at all later ones, too; the end if there is none.
+  @inline(__always)
+  func partitionPoint(where isMet: (Int) -> Bool) -> Int {
+    var (low, high) = (lowerBound, upperBound)
     while low < high {
       let middle = (low + high) / 2
-      if key < children[middle].first { high = middle } else { low = middle + 1 }
+      if isMet(middle) { high = middle } else { low = middle + 1 }
     }
-    return low - 1
+    return low
   }
 }
 
@@ -72,18 +77,6 @@ extension PersistentTreeNode {
     case .inner(let children):
       return children[Self.position(of: key, in: children)].node.find(key)
     }
-  }
-
-  func forEach(from key: Entry.Key, _ visit: (Entry) -> Bool) -> Bool {
-    switch self {
-    case .leaf(let entries):
-      for index in Self.position(of: key, in: entries)..<entries.count where !visit(entries[index]) { return false }
-    case .inner(let children):
-      for index in Self.position(of: key, in: children)..<children.count where !children[index].node.forEach(from: key, visit) {
-        return false
-      }
-    }
-    return true
   }
 
   func forEachLeaf(_ visit: ([Entry]) -> Void) {
@@ -105,40 +98,15 @@ extension PersistentTreeNode {
     }
   }
 
-  func neighbours(of key: Entry.Key, _ before: inout Entry?, _ after: inout Entry?) {
-    switch self {
-    case .leaf(let entries):
-      let position = Self.position(of: key, in: entries)
-      if position > 0 { before = entries[position - 1] }
-      let next = position < entries.count && entries[position].key == key ? position + 1 : position
-      if next < entries.count { after = entries[next] }
-    case .inner(let children):
-      let position = Self.position(of: key, in: children)
-      children[position].node.neighbours(of: key, &before, &after)
-      if before == nil, position > 0 { before = children[position - 1].node.last }
-      if after == nil, position + 1 < children.count { after = children[position + 1].node.first }
-    }
-  }
-
   func rank(whereFirst isAtOrAfter: (Entry.Key) -> Bool) -> Int {
     switch self {
     case .leaf(let entries):
-      var (low, high) = (0, entries.count)
-      while low < high {
-        let middle = (low + high) / 2
-        if isAtOrAfter(entries[middle].key) { high = middle } else { low = middle + 1 }
-      }
-      return low
+      return (0..<entries.count).partitionPoint { isAtOrAfter(entries[$0].key) }
     case .inner(let children):
       // The last child that begins before: the entry is in it, or is the first of the next one.
-      var (low, high) = (1, children.count)
-      while low < high {
-        let middle = (low + high) / 2
-        if isAtOrAfter(children[middle].first) { high = middle } else { low = middle + 1 }
-      }
-      var rank = 0
-      for index in 0..<low - 1 { rank += children[index].count }
-      return rank + children[low - 1].node.rank(whereFirst: isAtOrAfter)
+      let position = (1..<children.count).partitionPoint { isAtOrAfter(children[$0].first) } - 1
+      let before = children[..<position].reduce(0) { $0 + $1.count }
+      return before + children[position].node.rank(whereFirst: isAtOrAfter)
     }
   }
 
@@ -202,13 +170,6 @@ extension PersistentTreeNode {
     switch self {
     case .leaf(let entries): entries.first
     case .inner(let children): children.first?.node.first
-    }
-  }
-
-  var last: Entry? {
-    switch self {
-    case .leaf(let entries): entries.last
-    case .inner(let children): children.last?.node.last
     }
   }
 }

@@ -124,7 +124,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     var wider = query
     wider.shape.skipped = 0
     // Of ranked results no more is needed than is shown: they are not kept up, but run again.
-    wider.shape.maximum = isRanked ? query.shape.needed : LiveWindow<Item>.capacity(limit: query.maximum, offset: query.skipped)
+    wider.shape.maximum = isRanked ? query.shape.needed : LiveWindow<Item>.capacity(limit: query.shape.maximum, offset: query.shape.skipped)
     guard let core else { return end() }
     let run = try await TypedQueryRun.ready(wider, coder, of: collection, in: core) { [feed, collection] in
       // The feed begins behind the very state that the query is run on.
@@ -135,7 +135,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     }
     if case .scan = run.run.choice.access { await run.run.records.decode(coder) }
     runCount += 1
-    let window = LiveWindow(try run.results(), order: run.order, limit: query.maximum, offset: query.skipped)
+    let window = LiveWindow(try run.results(), order: run.order, limit: query.shape.maximum, offset: query.shape.skipped)
     following = Following(
       matcher: RecordMatcher(query, coder, run.run.indexes.definitions), window: window, isRanked: isRanked)
   }

@@ -83,12 +83,7 @@ struct LiveWindow<Item: Sendable>: Sendable {
 
   /// Returns the position of the first entry that does not come before another.
   private func position(of entry: QueryCandidate<Item>) -> Int {
-    var (low, high) = (0, entries.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if order.isBefore(entries[middle], entry) { low = middle + 1 } else { high = middle }
-    }
-    return low
+    (0..<entries.count).partitionPoint { !order.isBefore(entries[$0], entry) }
   }
 
   private mutating func merge(_ removed: [QueryCandidate<Item>], _ inserted: [QueryCandidate<Item>]) {

@@ -15,20 +15,14 @@ where Item.ID: Hashable & Codable & Sendable {
   /// The error that `next` throws when the query cannot be answered.
   public typealias Failure = RepositoryError
 
-  private weak let core: StoreCore?
-  private let collection: Int
-  private let coder: RecordCoder<Item>
-  private let query: Query<Item>
+  private let follow: @Sendable () -> LiveResults<Item>?
 
   init(_ core: StoreCore, _ collection: Int, _ coder: RecordCoder<Item>, _ query: Query<Item>) {
-    self.core = core
-    self.collection = collection
-    self.coder = coder
-    self.query = query
+    follow = { [weak core] in core.map { LiveResults($0, collection, coder, query) } }
   }
 
   /// Makes an iterator, which does nothing before its first `next`.
-  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(core.map { LiveResults($0, collection, coder, query) }) }
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(results: follow()) }
 
   /// An iterator that gives the results to one reader.
   public struct AsyncIterator: AsyncIteratorProtocol {
@@ -38,8 +32,6 @@ where Item.ID: Hashable & Codable & Sendable {
     public typealias Failure = RepositoryError
 
     let results: LiveResults<Item>?
-
-    init(_ results: LiveResults<Item>?) { self.results = results }
 
     /// Returns the current result at the first call; then the newest one, as soon as it differs from what was given before.
     ///

@@ -35,28 +35,9 @@ struct IndexSpan: Sendable {
   /// Returns the ranks of the entries in an index, whose columns descend or not.
   func ranks(in tree: PersistentTree<IndexEntry>, isDescending: Bool) -> Range<Int> {
     let (first, last) = isDescending ? (upper, lower) : (lower, upper)
-    let start: Int
-    if let first {
-      let values = prefix + [first.value]
-      start = tree.rank {
-        first.isInclusive ? $0.compared(to: values) != .orderedAscending : $0.compared(to: values) == .orderedDescending
-      }
-    } else if prefix.isEmpty {
-      start = 0
-    } else {
-      start = tree.rank { $0.compared(to: prefix) != .orderedAscending }
-    }
-    let end: Int
-    if let last {
-      let values = prefix + [last.value]
-      end = tree.rank {
-        last.isInclusive ? $0.compared(to: values) == .orderedDescending : $0.compared(to: values) != .orderedAscending
-      }
-    } else if prefix.isEmpty {
-      end = tree.count
-    } else {
-      end = tree.rank { $0.compared(to: prefix) == .orderedDescending }
-    }
+    let (low, high) = (prefix + (first.map { [$0.value] } ?? []), prefix + (last.map { [$0.value] } ?? []))
+    let start = first?.isInclusive ?? true ? tree.start(of: low) : tree.end(of: low)
+    let end = last?.isInclusive ?? true ? tree.end(of: high) : tree.start(of: high)
     return start..<max(start, end)
   }
 }

@@ -45,6 +45,24 @@ extension Scope {
     }
   }
 
+  /// Compiles an operation on the value of an expression.
+  @inline(__always)
+  func map<E: StandardPredicateExpression, Output>(
+    _ expression: E, _ operation: @escaping @Sendable (E.Output) throws -> Output
+  ) throws(RepositoryError) -> Compiled<Environment, Output> {
+    let run = try compile(expression).run
+    return Compiled { try operation(run($0)) }
+  }
+
+  /// Compiles an operation on the values of two expressions, both of which are evaluated.
+  @inline(__always)
+  func map<Left: StandardPredicateExpression, Right: StandardPredicateExpression, Output>(
+    _ left: Left, _ right: Right, _ operation: @escaping @Sendable (Left.Output, Right.Output) throws -> Output
+  ) throws(RepositoryError) -> Compiled<Environment, Output> {
+    let (left, right) = (try compile(left).run, try compile(right).run)
+    return Compiled { try operation(left($0), right($0)) }
+  }
+
   func compile(expression: any StandardPredicateExpression<Bool>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     try compile(expression)
   }

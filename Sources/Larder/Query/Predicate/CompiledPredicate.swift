@@ -38,7 +38,7 @@ struct CompiledPredicate<Item>: Sendable {
       return try split(left, in: scope) + split(right, in: scope)
     }
     let finding = (expression as? any AnalyzableExpression)?.finding(in: scope)
-    if finding?.constraint == .always { return [] }
+    if case .always = finding?.constraint { return [] }
     if let finding, finding.isExact {
       return [Conjunct(exact: finding.constraint) { later(expression, in: scope) }]
     }

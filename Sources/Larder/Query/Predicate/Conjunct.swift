@@ -57,7 +57,7 @@ struct Conjunct<Item>: Sendable {
 typealias ItemPath = any AnyKeyPath & Sendable
 
 /// A condition on the index value at one key path.
-enum Constraint: Equatable, Sendable {
+enum Constraint: Sendable {
   /// One value; `nil` is ``IndexValue/null``.
   case equal(ItemPath, IndexValue)
   /// Values between the bounds; a missing bound is open.
@@ -74,17 +74,6 @@ enum Constraint: Equatable, Sendable {
   case always
   /// No index can answer it.
   case residual
-
-  static func == (left: Constraint, right: Constraint) -> Bool {
-    switch (left, right) {
-    case (.equal(let path, let value), .equal(let otherPath, let otherValue)): path.isSame(as: otherPath) && value == otherValue
-    case (.range(let path, let lower, let upper, let orNaN), .range(let otherPath, let otherLower, let otherUpper, let otherOrNaN)):
-      path.isSame(as: otherPath) && lower == otherLower && upper == otherUpper && orNaN == otherOrNaN
-    case (.oneOf(let path, let values), .oneOf(let otherPath, let otherValues)): path.isSame(as: otherPath) && values == otherValues
-    case (.never, .never), (.always, .always), (.residual, .residual): true
-    default: false
-    }
-  }
 }
 
 /// One end of a range of index values.

@@ -21,7 +21,7 @@ extension PredicateExpressions.NilLiteral: CompilableExpression {
 
 extension PredicateExpressions.KeyPath: CompilableExpression where Root: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    if let construct = trap { throw RepositoryError(.unsupported, "a predicate has \(construct)") }
+    try refuseTrap()
     let root = try scope.compile(self.root)
     if let path = root.path?.appending(ValuePath(keyPath: keyPath)) { return Compiled(path: path) }
     let (run, keyPath) = (root.run, self.keyPath)

@@ -20,8 +20,7 @@ where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
 
 extension PredicateExpressions.Negation: CompilableExpression where Wrapped: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
-    let run = try scope.compile(wrapped).run
-    return Compiled { try !run($0) }
+    try scope.map(wrapped) { !$0 }
   }
 }
 

@@ -27,9 +27,8 @@ extension PredicateExpressions.NilCoalesce: CompilableExpression where LHS: Stan
 
 extension PredicateExpressions.ForcedUnwrap: CompilableExpression where Inner: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    let run = try scope.compile(inner).run
-    return Compiled { environment in
-      guard let value = try run(environment) else { throw PredicateError.forceUnwrapFailure }
+    try scope.map(inner) { value in
+      guard let value else { throw PredicateError.forceUnwrapFailure }
       return value
     }
   }
@@ -37,24 +36,21 @@ extension PredicateExpressions.ForcedUnwrap: CompilableExpression where Inner: S
 
 extension PredicateExpressions.ConditionalCast: CompilableExpression where Input: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    let run = try scope.compile(input).run
-    return Compiled { try run($0) as? Desired }
+    try scope.map(input) { $0 as? Desired }
   }
 }
 
 extension PredicateExpressions.ForceCast: CompilableExpression where Input: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output> {
-    let run = try scope.compile(input).run
-    return Compiled { environment in
-      guard let value = try run(environment) as? Desired else { throw PredicateError.forceCastFailure }
-      return value
+    try scope.map(input) { value in
+      guard let cast = value as? Desired else { throw PredicateError.forceCastFailure }
+      return cast
     }
   }
 }
 
 extension PredicateExpressions.TypeCheck: CompilableExpression where Input: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
-    let run = try scope.compile(input).run
-    return Compiled { try run($0) is Desired }
+    try scope.map(input) { $0 is Desired }
   }
 }

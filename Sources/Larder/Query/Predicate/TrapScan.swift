@@ -30,6 +30,15 @@ protocol TrappingExpression {
   var trap: String? { get }
 }
 
+extension TrappingExpression {
+  /// Refuses a construct that can trap, and whose evaluation cannot be checked.
+  ///
+  /// - Throws: `.unsupported`, naming the construct.
+  func refuseTrap() throws(RepositoryError) {
+    if let trap { throw RepositoryError(.unsupported, "a predicate has \(trap)") }
+  }
+}
+
 private protocol ExpressionHolder {}
 extension Predicate: ExpressionHolder {}
 extension Expression: ExpressionHolder {}
@@ -52,6 +61,7 @@ extension PredicateExpressions.ClosedRange: TrappingExpression {
 extension PredicateExpressions.Range: TrappingExpression {
   var trap: String? { "a range" }
 }
+// Indices of other types belong to one collection: another may trap on them, even between its ends.
 extension PredicateExpressions.CollectionIndexSubscript: TrappingExpression {
   var trap: String? { Index.Output.self == Int.self ? nil : "a subscript whose index is not an integer" }
 }
@@ -71,7 +81,7 @@ extension PredicateExpressions.Filter: TrappingExpression {
   var trap: String? { endless(LHS.Output.self) }
 }
 extension PredicateExpressions.SequenceStartsWith: TrappingExpression {
-  var trap: String? { endless(Base.Output.self) }
+  var trap: String? { endless(Base.Output.self) ?? endless(Prefix.Output.self) }
 }
 extension PredicateExpressions.SequenceMaximum: TrappingExpression {
   var trap: String? { endless(Elements.Output.self) }

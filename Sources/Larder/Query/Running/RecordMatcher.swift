@@ -8,16 +8,11 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
   /// Whether the words are tested, too: an index of words has answered them otherwise.
   private let testsWords: Bool
 
-  /// Makes the tests of what a run leaves open.
-  init(_ query: Query<Item>, _ coder: RecordCoder<Item>, of run: QueryRun) {
-    (self.query, self.coder, definitions, testsWords) = (query, coder, run.indexes.definitions, false)
-    tests = query.conjuncts.indices.compactMap { run.choice.covered.contains($0) ? nil : query.conjuncts[$0].evaluate }
-  }
-
-  /// Makes the tests of the whole query, for records that come from no index.
-  init(_ query: Query<Item>, _ coder: RecordCoder<Item>, _ definitions: [IndexDefinition]) {
-    (self.query, self.coder, self.definitions, testsWords) = (query, coder, definitions, true)
-    tests = query.conjuncts.map { $0.evaluate }
+  /// Makes the tests of what a plan leaves open; without one those of the whole query, for records that come from no index.
+  init(_ query: Query<Item>, _ coder: RecordCoder<Item>, _ definitions: [IndexDefinition], planned choice: QueryPlanner.Choice? = nil) {
+    (self.query, self.coder, self.definitions, testsWords) = (query, coder, definitions, choice == nil)
+    let covered = choice?.covered ?? []
+    tests = query.conjuncts.indices.compactMap { covered.contains($0) ? nil : query.conjuncts[$0].evaluate }
   }
 
   /// Returns the record as a candidate if it meets the query; `nil` when it does not, or does not decode.
@@ -43,7 +38,7 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
 
   /// Whether a record is in every box and near every place that is asked for; notes its distance from the last one.
   private func isPlaced(_ candidate: inout QueryCandidate<Item>) -> Bool {
-    guard let definition = definitions.first(where: { $0.kind == .geo }), let place = definition.place(of: candidate.slot) else {
+    guard let definition = definitions.first(where: { $0.kind == .geo }), let place = definition.place(candidate.slot) else {
       return false
     }
     for box in query.shape.boxes where !box.contains(latitude: place.latitude, longitude: place.longitude) { return false }
@@ -58,6 +53,6 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
   }
 
   private func hasWords(_ words: TextQuery, _ slot: RecordSlot) -> Bool {
-    definitions.first { $0.kind == .fullText }?.texts(of: slot).map(words.matches) ?? false
+    definitions.first { $0.kind == .fullText }?.texts(slot).map(words.matches) ?? false
   }
 }

@@ -13,8 +13,7 @@ struct ResultCollector<Item: Sendable> {
   /// The sort keys of those that are kept: small, so that sorting moves no values.
   private var keys: [SortKey] = []
   /// The last of the first `needed`, once there were so many: what does not come before it is out.
-  private var bar: QueryCandidate<Item>?
-  private var keyBar: SortKey?
+  private var bar: SortKey?
 
   init(order: ResultOrder<Item>, needed: Int?, arrivesInOrder: Bool) {
     self.order = order
@@ -27,27 +26,17 @@ struct ResultCollector<Item: Sendable> {
   /// Adds a candidate.
   /// - Returns: `false` when no further one can matter.
   mutating func add(_ candidate: QueryCandidate<Item>) -> Bool {
+    guard needed != 0 else { return false }
     if arrivesInOrder {
-      guard needed != 0 else { return false }
       kept.append(candidate)
       return kept.count < needed ?? .max
     }
-    guard let needed else {
-      if keyOrder != nil { keys.append(sortKey(of: candidate)) }
-      kept.append(candidate)
-      return true
-    }
-    guard needed > 0 else { return false }
-    if let keyOrder {
-      let key = sortKey(of: candidate)
-      if let keyBar, !keyOrder.isBefore(key, keyBar) { return true }
-      keys.append(key)
-    } else if let bar, !order.isBefore(candidate, bar) {
-      return true
-    }
+    let key = sortKey(of: candidate)
+    if let bar, !(keyOrder?.isBefore(key, bar) ?? order.isBefore(candidate, kept[bar.position])) { return true }
+    keys.append(key)
     kept.append(candidate)
     // Cut back only when twice too many are kept, so that each one is sorted a constant number of times.
-    if kept.count / 2 > max(needed, 32) { cut(to: needed) }
+    if let needed, kept.count / 2 > max(needed, 32) { cut(to: needed) }
     return true
   }
 
@@ -66,16 +55,13 @@ struct ResultCollector<Item: Sendable> {
   private mutating func cut(to count: Int) {
     if let keyOrder {
       keys.sort(by: keyOrder.isBefore)
-      keys.removeLast(max(0, keys.count - count))
-      kept = keys.map { kept[$0.position] }
-      for position in keys.indices { keys[position].position = position }
-      if keys.count == count { keyBar = keys.last }
     } else {
-      kept.sort(by: order.isBefore)
-      guard kept.count >= count else { return }
-      kept.removeLast(kept.count - count)
-      bar = kept.last
+      keys.sort { [order, kept] in order.isBefore(kept[$0.position], kept[$1.position]) }
     }
+    keys.removeLast(max(0, keys.count - count))
+    kept = keys.map { kept[$0.position] }
+    for position in keys.indices { keys[position].position = position }
+    if keys.count == count { bar = keys.last }
   }
 }
 

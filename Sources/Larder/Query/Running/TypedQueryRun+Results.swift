@@ -6,7 +6,7 @@ extension TypedQueryRun {
     let definition = run.indexes.first(.fullText).map { run.indexes.definitions[$0] }
     return results.map { candidate in
       var source: Match<Item>.ExtractSource?
-      if let words = query.shape.words, let texts = definition?.texts(of: candidate.slot) { source = .init(words: words, texts: texts) }
+      if let words = query.shape.words, let texts = definition?.texts(candidate.slot) { source = .init(words: words, texts: texts) }
       return Match(
         item: candidate.item, distance: candidate.distance.map { .meters($0) }, score: candidate.score, source: source)
     }
@@ -23,7 +23,7 @@ extension TypedQueryRun {
       var start = 0
       while start < tree.count {
         let entry = tree.entry(at: start)
-        let end = tree.rank { $0.compared(to: [entry.values[0]]) == .orderedDescending }
+        let end = tree.end(of: [entry.values[0]])
         if let value = coder.valueIfReadable(entry.slot) { counts[value.item[keyPath: keyPath], default: 0] += end - start }
         start = max(end, start + 1)
       }
@@ -46,7 +46,9 @@ extension TypedQueryRun {
 
   /// Returns an index that has the groups, so that no record need be looked at but the first of each.
   func groupingIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> PersistentTree<IndexEntry>? {
-    guard Value.standsForOneValue, case .scan = run.choice.access, run.isExact, query.maximum == nil, query.skipped == 0 else { return nil }
+    guard Value.standsForOneValue, case .scan = run.choice.access, run.isExact, query.shape.maximum == nil, query.shape.skipped == 0 else {
+      return nil
+    }
     return run.indexes.definitions.indices.lazy.compactMap { index in
       let isFirst = run.indexes.definitions[index].columns.first?.keyPath.isSame(as: keyPath) ?? false
       return isFirst ? run.indexes.tree(index) : nil

@@ -77,7 +77,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     after cursor: PageCursor? = nil, _ stretches: [IndexWalk.Stretch]? = nil, examined: inout Int,
     _ body: (QueryCandidate<Item>) throws(RepositoryError) -> Bool
   ) throws(RepositoryError) {
-    let matcher = RecordMatcher(query, coder, of: run)
+    let matcher = RecordMatcher(query, coder, run.indexes.definitions, planned: run.choice)
     var failure: RepositoryError?
     var count = 0
     // The walk takes a closure that does not throw, so that it need not be generic over the error.
