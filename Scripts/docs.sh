@@ -17,7 +17,7 @@ work=.build-docs
 rm -rf "$work/archives" "$work/site"
 mkdir -p "$work/archives"
 # The flags and the folder are those of make test, so that what it has built is not built again.
-flags=(--scratch-path .build-test -c "${CONFIGURATION:-debug}" -Xswiftc -warnings-as-errors --traits SwiftCrypto)
+flags=(--scratch-path .build-test -c "${CONFIGURATION:-debug}" -Xswiftc -warnings-as-errors -Xswiftc -gnone -Xcc -g0 --traits SwiftCrypto)
 swift build "${flags[@]}"
 Scripts/symbols.sh "$(swift build "${flags[@]}" --show-bin-path)" "$work/symbols"
 
