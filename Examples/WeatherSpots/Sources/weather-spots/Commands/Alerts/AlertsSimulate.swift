@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct AlertsSimulate: AsyncParsableCommand {
+struct AlertsSimulate: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulate",
     abstract: "Runs the pipeline of warnings with many watchers, and counts the calls that clusters save.",
@@ -33,19 +33,17 @@ struct AlertsSimulate: AsyncParsableCommand {
     guard (1...1440).contains(every) else { throw ValidationError("--every takes 1 to 1440 minutes.") }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      var bar = ProgressBar("Simulating")
-      let clock = ContinuousClock()
-      let start = clock.now
-      let simulation = AlertSimulation(watchers: watchers, seed: seed, duration: .hours(hours), every: .seconds(every * 60))
-      let result = try await simulation.run(around: ShippedSpots.spots) { bar.show($0) }
-      bar.finish()
-      note("took \(Int(start.duration(to: clock.now) / .seconds(1))) s")
-      if globals.json { try writeJSON(Output(seed: seed, savedPercent: result.savedPercent, result)) } else { try writeText(text(result)) }
-      if result.repeatedNotices > 0 || result.notices + result.lapsedNotices != result.expectedNotices {
-        throw ExitCode(Outcome.other.rawValue)
-      }
+  func execute() async throws {
+    var bar = ProgressBar("Simulating")
+    let clock = ContinuousClock()
+    let start = clock.now
+    let simulation = AlertSimulation(watchers: watchers, seed: seed, duration: .hours(hours), every: .seconds(every * 60))
+    let result = try await simulation.run(around: ShippedSpots.spots) { bar.show($0) }
+    bar.finish()
+    note("took \(Int(start.duration(to: clock.now) / .seconds(1))) s")
+    if globals.json { try writeJSON(Output(seed: seed, savedPercent: result.savedPercent, result)) } else { try writeText(text(result)) }
+    if result.repeatedNotices > 0 || result.notices + result.lapsedNotices != result.expectedNotices {
+      throw ExitCode(Outcome.other.rawValue)
     }
   }
 

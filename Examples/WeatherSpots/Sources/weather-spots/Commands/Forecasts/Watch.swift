@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Watch: AsyncParsableCommand {
+struct Watch: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows a list that changes when another terminal changes the spots.",
     discussion: """
@@ -19,18 +19,16 @@ struct Watch: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let file = try globals.file(creating: false)
-      guard SpotStore.isShared(file) else {
-        throw Failure(.usage, "`watch` needs a .sqlite store: a JSON store has one user at a time and cannot change meanwhile")
-      }
-      // Before the first line is written: a reader of that line may end the program.
-      let ending = TerminationSignals()
-      try await globals.withStore { storage in
-        let isTerminal = isatty(STDOUT_FILENO) == 1 && !globals.json
-        try await ending.run { try await isTerminal ? draw(storage) : follow(storage) }
-      }
+  func execute() async throws {
+    let file = try globals.file(creating: false)
+    guard SpotStore.isShared(file) else {
+      throw Failure(.usage, "`watch` needs a .sqlite store: a JSON store has one user at a time and cannot change meanwhile")
+    }
+    // Before the first line is written: a reader of that line may end the program.
+    let ending = TerminationSignals()
+    try await globals.withStore { storage in
+      let isTerminal = isatty(STDOUT_FILENO) == 1 && !globals.json
+      try await ending.run { try await isTerminal ? draw(storage) : follow(storage) }
     }
   }
 

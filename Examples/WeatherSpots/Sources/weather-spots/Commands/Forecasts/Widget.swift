@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Widget: AsyncParsableCommand {
+struct Widget: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows the forecast that another process has fetched, with its age.",
     discussion: """
@@ -21,21 +21,19 @@ struct Widget: AsyncParsableCommand {
   @OptionGroup var textOptions: TextOptions
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let file = try globals.file(creating: false)
-      guard SpotStore.isShared(file) else {
-        throw Failure(.usage, "`widget` needs a .sqlite store: a JSON store has one user at a time")
-      }
-      let storage = try await SpotStore(readingBeside: file)
-      do {
-        try await show(storage)
-      } catch {
-        try await storage.store.close()
-        throw error
-      }
-      try await storage.store.close()
+  func execute() async throws {
+    let file = try globals.file(creating: false)
+    guard SpotStore.isShared(file) else {
+      throw Failure(.usage, "`widget` needs a .sqlite store: a JSON store has one user at a time")
     }
+    let storage = try await SpotStore(readingBeside: file)
+    do {
+      try await show(storage)
+    } catch {
+      try await storage.store.close()
+      throw error
+    }
+    try await storage.store.close()
   }
 
   private func show(_ storage: SpotStore) async throws {

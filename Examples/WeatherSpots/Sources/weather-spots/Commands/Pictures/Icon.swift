@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Icon: AsyncParsableCommand {
+struct Icon: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Fetches the icon of the weather at a spot now, and keeps it.",
     discussion: """
@@ -34,18 +34,16 @@ struct Icon: AsyncParsableCommand {
     if LocationArgument.isPoint(name) { _ = try point(name) }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let template = try Self.template()
-      let shown = try await globals.withStore(creating: LocationArgument.isPoint(name)) { storage in
-        let spot = try await LocationArgument(name, zone: zone).spot(storage, options)
-        let weather = try await options.withWeather(storage) { weather in try await self.weather(of: spot, weather) }
-        guard let icon = WeatherIcon(weather.code, at: spot.coordinate, options.clock.now, in: spot.zone), let url = template.url(of: icon)
-        else { throw Failure(.noForecast, "no icon: there is none for weather code \(weather.code.rawValue)") }
-        return Shown(spot: spot, icon: icon, weather: weather, image: try await image(url))
-      }
-      try write(shown)
+  func execute() async throws {
+    let template = try Self.template()
+    let shown = try await globals.withStore(creating: LocationArgument.isPoint(name)) { storage in
+      let spot = try await LocationArgument(name, zone: zone).spot(storage, options)
+      let weather = try await options.withWeather(storage) { weather in try await self.weather(of: spot, weather) }
+      guard let icon = WeatherIcon(weather.code, at: spot.coordinate, options.clock.now, in: spot.zone), let url = template.url(of: icon)
+      else { throw Failure(.noForecast, "no icon: there is none for weather code \(weather.code.rawValue)") }
+      return Shown(spot: spot, icon: icon, weather: weather, image: try await image(url))
     }
+    try write(shown)
   }
 
   private static func template() throws -> IconTemplate {

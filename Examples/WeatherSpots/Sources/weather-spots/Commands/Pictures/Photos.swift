@@ -4,7 +4,7 @@ import Larder
 import LarderBlobs
 import WeatherSpotsKit
 
-struct Photos: AsyncParsableCommand {
+struct Photos: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the photos of all spots, or removes them.",
     discussion: """
@@ -19,15 +19,13 @@ struct Photos: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      if action == .clear {
-        let count = try await globals.withStore { storage in try await self.clear(storage) }
-        if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) photos.\n") }
-      } else {
-        let rows = try await globals.withStore { storage in try await self.rows(storage) }
-        if globals.json { try writeJSON(rows) } else { try writeText(Self.text(rows)) }
-      }
+  func execute() async throws {
+    if action == .clear {
+      let count = try await globals.withStore { storage in try await self.clear(storage) }
+      if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) photos.\n") }
+    } else {
+      let rows = try await globals.withStore { storage in try await self.rows(storage) }
+      if globals.json { try writeJSON(rows) } else { try writeText(Self.text(rows)) }
     }
   }
 

@@ -12,7 +12,7 @@ struct Cache: AsyncParsableCommand {
     subcommands: [CacheStatus.self, CacheClear.self, CacheStats.self], defaultSubcommand: CacheStatus.self)
 }
 
-struct CacheStatus: AsyncParsableCommand {
+struct CacheStatus: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Shows the number and age of the cached entries of each kind.",
     discussion: """
@@ -26,12 +26,10 @@ struct CacheStatus: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let now = now ?? Date()
-      let overview = try await globals.withStore { storage in try await CacheOverview(storage, at: now) }
-      if globals.json { try writeJSON(overview.kinds.map { Row($0, now) }) } else { try writeTable(Self.text(overview, now)) }
-    }
+  func execute() async throws {
+    let now = now ?? Date()
+    let overview = try await globals.withStore { storage in try await CacheOverview(storage, at: now) }
+    if globals.json { try writeJSON(overview.kinds.map { Row($0, now) }) } else { try writeTable(Self.text(overview, now)) }
   }
 
   private struct Row: Encodable {
@@ -74,7 +72,7 @@ struct CacheStatus: AsyncParsableCommand {
   }
 }
 
-struct CacheClear: AsyncParsableCommand {
+struct CacheClear: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "clear", abstract: "Removes cached data, of all or some kinds.",
     discussion: "Spots, queued notices and the statistics stay. Without a network there is then no forecast to show.")
@@ -90,16 +88,14 @@ struct CacheClear: AsyncParsableCommand {
     }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let kinds = Set(kind.isEmpty ? CacheOverview.names : kind)
-      let count = try await globals.withStore { storage in try await CacheOverview.clear(kinds, of: storage) }
-      if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) entries.\n") }
-    }
+  func execute() async throws {
+    let kinds = Set(kind.isEmpty ? CacheOverview.names : kind)
+    let count = try await globals.withStore { storage in try await CacheOverview.clear(kinds, of: storage) }
+    if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) entries.\n") }
   }
 }
 
-struct CacheStats: AsyncParsableCommand {
+struct CacheStats: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats", abstract: "Shows the statistics of the caches over all runs.",
     discussion: """
@@ -121,16 +117,14 @@ struct CacheStats: AsyncParsableCommand {
     }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let counts = try await globals.withStore { storage in
-        let history = try await CacheHistory(storage)
-        if reset { try await history.clear() }
-        let today = LocalDay(containing: Date(), in: .gmt)
-        return try await history.counts(since: days.map { today.advanced(by: 1 - $0) })
-      }
-      if globals.json { try writeJSON(counts.mapValues(Row.init)) } else { try writeTable(Self.text(counts)) }
+  func execute() async throws {
+    let counts = try await globals.withStore { storage in
+      let history = try await CacheHistory(storage)
+      if reset { try await history.clear() }
+      let today = LocalDay(containing: Date(), in: .gmt)
+      return try await history.counts(since: days.map { today.advanced(by: 1 - $0) })
     }
+    if globals.json { try writeJSON(counts.mapValues(Row.init)) } else { try writeTable(Self.text(counts)) }
   }
 
   /// The statistics of one kind, always with the same keys.

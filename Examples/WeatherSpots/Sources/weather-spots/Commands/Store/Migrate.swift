@@ -4,7 +4,7 @@ import Larder
 import Synchronization
 import WeatherSpotsKit
 
-struct Migrate: AsyncParsableCommand {
+struct Migrate: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Rewrites the spots of an older version of this program.",
     discussion: """
@@ -18,8 +18,8 @@ struct Migrate: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures { try await dryRun ? tryOut() : migrate() }
+  func execute() async throws {
+    try await dryRun ? tryOut() : migrate()
   }
 
   private func tryOut() async throws {
