@@ -36,7 +36,7 @@ extension SpotWeather {
     let summary = DaySummary(hours, of: day, in: spot.zone)
     let waves = summary?.noon.sea?.waveHeight.map { "waves \(style.units.text($0, as: .waveHeight))" }
     let parts = [summary.flatMap(words.range), summary?.noon.words, summary.map(\.noon).flatMap(words.wind), waves].compactMap { $0 }
-    let name = spot.name.printable.truncated(toColumns: nameColumns, mark: style.isPlain ? "..." : "…").padded(toColumns: nameColumns)
+    let name = spot.name.printable.fitted(toColumns: nameColumns, mark: style.isPlain ? "..." : "…").padded(toColumns: nameColumns)
     return "\(name)  \((parts + (age?.parts ?? [])).joined(separator: ", "))"
   }
 
@@ -92,7 +92,7 @@ extension SpotWeather {
       return rows.map { row in
         let time = count > 1 ? TimeLabel.dayAndClock(row.instant, in: spot.zone) : TimeLabel.clock(row.instant, in: spot.zone)
         let parts = detail == .hours ? words.parts(row) : row.sea.map(words.parts) ?? ["no data"]
-        return "  \(time)  \(parts.joined(separator: ", "))".truncated(toColumns: style.width, mark: style.isPlain ? "..." : "…") + "\n"
+        return "  \(time)  \(parts.joined(separator: ", "))".fitted(toColumns: style.width, mark: style.isPlain ? "..." : "…") + "\n"
       }.joined()
     }
   }
