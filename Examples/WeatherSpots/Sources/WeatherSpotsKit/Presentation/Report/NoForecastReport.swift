@@ -5,20 +5,17 @@ import Foundation
 public struct NoForecastReport: Encodable, Sendable {
   /// The name of the spot.
   public let spot: String
-  private let country: String
-  private let latitude: Double
-  private let longitude: Double
-  private let day: String
-  private let timezone: String
-  private let provider: String
-  private let problem: String
+  private let texts: [CodingKeys: String]
+  private let coordinate: Coordinate
 
   /// Makes the report of a forecast that has no values for the first day.
   public init(_ weather: SpotWeather, provider: String, _ problem: WeatherProblem) {
-    let spot = weather.spot
-    (self.spot, country, timezone) = (spot.name, spot.country, spot.timezone)
-    (latitude, longitude) = (spot.latitude, spot.longitude)
-    (day, self.provider, self.problem) = (weather.day.description, provider, problem.description)
+    spot = weather.spot.name
+    coordinate = weather.spot.coordinate
+    texts = [
+      .spot: spot, .country: weather.spot.country, .day: weather.day.description, .timezone: weather.spot.timezone, .provider: provider,
+      .problem: problem.description,
+    ]
   }
 
   private enum CodingKeys: String, CodingKey, CaseIterable {
@@ -30,18 +27,8 @@ public struct NoForecastReport: Encodable, Sendable {
   /// Writes what is known, and `null` for all else.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
-    for key in CodingKeys.allCases {
-      switch key {
-      case .spot: try container.encode(spot, forKey: key)
-      case .country: try container.encode(country, forKey: key)
-      case .latitude: try container.encode(latitude, forKey: key)
-      case .longitude: try container.encode(longitude, forKey: key)
-      case .day: try container.encode(day, forKey: key)
-      case .timezone: try container.encode(timezone, forKey: key)
-      case .provider: try container.encode(provider, forKey: key)
-      case .problem: try container.encode(problem, forKey: key)
-      default: try container.encodeNil(forKey: key)
-      }
-    }
+    for key in CodingKeys.allCases { try container.encode(texts[key], forKey: key) }
+    try container.encode(coordinate.latitude, forKey: .latitude)
+    try container.encode(coordinate.longitude, forKey: .longitude)
   }
 }

@@ -63,7 +63,7 @@ struct Geocode: ReportingCommand {
         note("\(counted(found.value.count - 1, "other place")) match too; run without --add to list them")
       }
     } else if globals.json {
-      try writeJSON(found.value.map(Row.init))
+      try writeJSON(found.value.map(EveryKey.init))
     } else {
       try writeTable(Self.text(found.value))
     }
@@ -77,29 +77,6 @@ struct Geocode: ReportingCommand {
         name: place.name.withoutControls, latitude: place.latitude, longitude: place.longitude, timezone: place.timezone,
         country: place.countryCode ?? "", source: "GeoNames:\(place.geonameID)")
     } catch { throw Failure(.other, "the place found is not a valid spot: \(error)") }
-  }
-
-  /// A place, always with the same keys.
-  private struct Row: Encodable {
-    let name: String
-    let latitude: Double
-    let longitude: Double
-    @NullEncoded var elevationMeters: Double?
-    let timezone: String
-    @NullEncoded var country: String?
-    @NullEncoded var countryCode: String?
-    @NullEncoded var region: String?
-    @NullEncoded var population: Int?
-    let geonameID: Int
-
-    init(_ place: FoundPlace) {
-      (name, latitude, longitude, timezone, geonameID) = (place.name, place.latitude, place.longitude, place.timezone, place.geonameID)
-      elevationMeters = place.elevationMeters
-      country = place.country
-      countryCode = place.countryCode
-      region = place.region
-      population = place.population
-    }
   }
 
   private static func text(_ places: [FoundPlace]) -> String {

@@ -29,44 +29,18 @@ struct CacheStatus: ReportingCommand {
   func execute() async throws {
     let now = now ?? Date()
     let overview = try await globals.withStore { storage in try await CacheOverview(storage, at: now) }
-    if globals.json { try writeJSON(overview.kinds.map { Row($0, now) }) } else { try writeTable(Self.text(overview, now)) }
+    if globals.json { try writeJSON(overview.kinds) } else { try writeTable(Self.text(overview)) }
   }
 
-  private struct Row: Encodable {
-    let kind: String
-    let entries: Int
-    let fresh: Int
-    let stale: Int
-    let expired: Int
-    let absent: Int
-    let unreadable: Int
-    let bytes: Int
-    @NullEncoded var newestAgeSeconds: Int?
-    @NullEncoded var oldestAgeSeconds: Int?
-
-    init(_ kind: CacheOverview.Kind, _ now: Date) {
-      self.kind = kind.name
-      entries = kind.entries
-      fresh = kind.fresh
-      stale = kind.stale
-      expired = kind.expired
-      absent = kind.absent
-      unreadable = kind.unreadable
-      bytes = kind.bytes
-      newestAgeSeconds = kind.newest.map { Int(now.timeIntervalSince($0).rounded()) }
-      oldestAgeSeconds = kind.oldest.map { Int(now.timeIntervalSince($0).rounded()) }
-    }
-  }
-
-  private static func text(_ overview: CacheOverview, _ now: Date) -> String {
+  private static func text(_ overview: CacheOverview) -> String {
     var text = table(["kind", "entries", "fresh", "stale", "expired", "bytes", "newest", "oldest"])
     for kind in overview.kinds {
-      func age(_ date: Date?) -> String { date.map { ageText(seconds: Int(now.timeIntervalSince($0).rounded())) } ?? "-" }
+      func age(_ seconds: Int?) -> String { seconds.map(ageText) ?? "-" }
       text += table([
-        kind.name, "\(kind.entries)", "\(kind.fresh)", "\(kind.stale)", "\(kind.expired)", "\(kind.bytes)", age(kind.newest),
-        age(kind.oldest),
+        kind.kind, "\(kind.entries)", "\(kind.fresh)", "\(kind.stale)", "\(kind.expired)", "\(kind.bytes)", age(kind.newestAgeSeconds),
+        age(kind.oldestAgeSeconds),
       ])
-      if kind.unreadable > 0 { text += "  \(kind.unreadable) entries of \(kind.name) cannot be read; they are fetched again\n" }
+      if kind.unreadable > 0 { text += "  \(kind.unreadable) entries of \(kind.kind) cannot be read; they are fetched again\n" }
     }
     return text
   }
