@@ -35,7 +35,7 @@ struct ServiceSource: BatchRemoteSource {
 
 extension ProviderError {
   /// The error as Larder knows it: a cancellation is no failure of the host.
-  fileprivate var asCancellation: any Error { if case .network(.cancelled) = self { CancellationError() } else { self } }
+  var asCancellation: any Error { if case .network(.cancelled) = self { CancellationError() } else { self } }
 }
 
 /// The services of a provider within their limits, each a ``ServiceSource`` that gathers the places that wait.

@@ -9,11 +9,7 @@ public struct OpenMeteoProvider: ForecastProvider {
   public let name: String
   /// The name that its data are kept under, with the server where that is not Open-Meteo's own.
   public let storageName: String
-  private let servers: OpenMeteoServers
-  private let transport: any Transport
-  private let timeout: Duration
-  private let now: @Sendable () -> Date
-  private let hosts: HostStates?
+  let client: OpenMeteoClient
 
   /// Makes a provider; each request gets the time limit.
   ///
@@ -27,22 +23,15 @@ public struct OpenMeteoProvider: ForecastProvider {
     servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(), timeout: Duration = .seconds(10),
     hosts: HostStates? = nil, now: @escaping @Sendable () -> Date = { Date() }
   ) {
-    let storageName = servers.origin.map { "open-meteo at \($0)" }
     self.init(
-      name: "open-meteo", storageName: storageName, servers: servers, transport: transport, timeout: timeout, hosts: hosts, now: now)
+      name: "open-meteo", storageName: servers.origin.map { "open-meteo at \($0)" } ?? "open-meteo",
+      client: OpenMeteoClient(servers: servers, transport: transport, timeout: timeout, hosts: hosts, now: now))
   }
 
-  init(
-    name: String, storageName: String? = nil, servers: OpenMeteoServers, transport: any Transport, timeout: Duration = .seconds(10),
-    hosts: HostStates? = nil, now: @escaping @Sendable () -> Date
-  ) {
+  init(name: String, storageName: String, client: OpenMeteoClient) {
     self.name = name
-    self.storageName = storageName ?? name
-    self.hosts = hosts
-    self.servers = servers
-    self.transport = transport
-    self.timeout = timeout
-    self.now = now
+    self.storageName = storageName
+    self.client = client
   }
 
   /// The credit that Open-Meteo asks for.
@@ -159,20 +148,12 @@ public struct OpenMeteoProvider: ForecastProvider {
   }
 
   private func get(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
-    guard let hosts else { return try await ask(url, count: count) }
-    return try await hosts.run(url) { () async throws(ProviderError) in try await ask(url, count: count) }
-  }
-
-  private func ask(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
-    let response: TransportResponse
-    do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch {
-      throw .network(error)
+    try await client.get(url) { (response: TransportResponse) throws(ProviderError) -> ([OpenMeteoResponse], Provenance) in
+      let places = try OpenMeteoResponse.places(response)
+      guard places.count == count else { throw .wrongCount(places.count, insteadOf: count) }
+      guard places.contains(where: \.hasSections) else { throw .withoutSections }
+      return (places, Provenance(provider: name, server: url.host() ?? "the server", isRecorded: response.isRecorded))
     }
-    let places: [OpenMeteoResponse]
-    do throws(ProviderError) { places = try OpenMeteoResponse.places(response) } catch { throw error.waitingUntilWindowEnds(at: now()) }
-    guard places.count == count else { throw .wrongCount(places.count, insteadOf: count) }
-    guard places.contains(where: \.hasSections) else { throw .withoutSections }
-    return (places, Provenance(provider: name, server: url.host() ?? "the server", isRecorded: response.isRecorded))
   }
 
   private func forecastQuery(_ requests: [ProviderRequest]) -> OpenMeteoQuery? {
@@ -183,16 +164,16 @@ public struct OpenMeteoProvider: ForecastProvider {
     ].filter { datasets.contains($0.0) }.map { ($0.0.rawValue, $0.1) }
     guard !sections.isEmpty else { return nil }
     return OpenMeteoQuery(
-      servers, servers.forecast, "/v1/forecast", requests, sections: sections, today: today, metric: ["celsius", "kmh", "mm"])
+      client.servers, client.servers.forecast, "/v1/forecast", requests, sections: sections, today: today, metric: ["celsius", "kmh", "mm"])
   }
 
   private func marineQuery(_ requests: [ProviderRequest]) -> OpenMeteoQuery {
     OpenMeteoQuery(
-      servers, servers.marine, "/v1/marine", requests, sections: [("hourly", SeaHour.variables.map(\.name))], today: today,
+      client.servers, client.servers.marine, "/v1/marine", requests, sections: [("hourly", SeaHour.variables.map(\.name))], today: today,
       metric: ["metric"])
   }
 
-  private var today: LocalDay { LocalDay(containing: now(), in: .gmt) }
+  private var today: LocalDay { LocalDay(containing: client.now(), in: .gmt) }
 }
 
 extension ProviderError {

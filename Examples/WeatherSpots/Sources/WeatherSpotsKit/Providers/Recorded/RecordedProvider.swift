@@ -12,7 +12,8 @@ public struct RecordedProvider: ForecastProvider {
   /// Makes a provider.
   public init(now: @escaping @Sendable () -> Date = { Date() }) {
     let server = OpenMeteoServers(URL(string: "recorded://recordings") ?? URL(filePath: "/"))
-    provider = OpenMeteoProvider(name: "recorded", servers: server, transport: RecordedTransport(now: now), now: now)
+    let client = OpenMeteoClient(servers: server, transport: RecordedTransport(now: now), timeout: .seconds(10), hosts: nil, now: now)
+    provider = OpenMeteoProvider(name: "recorded", storageName: "recorded", client: client)
   }
 
   /// The name that its data are kept under.
