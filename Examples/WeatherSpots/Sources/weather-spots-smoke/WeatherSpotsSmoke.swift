@@ -78,8 +78,7 @@ import WeatherSpotsKit
     try await storage.spots.save(contentsOf: spots)
     let hosts = try await HostStates(storage)
     let servers = OpenMeteoServers(url)
-    let openMeteo = OpenMeteoProvider(servers: servers, timeout: .seconds(60), hosts: hosts)
-    let provider = LoggedProvider(openMeteo)
+    let provider = OpenMeteoProvider(servers: servers, timeout: .seconds(60), hosts: hosts)
     let service = try await WeatherService(storage, provider: provider, limits: .openMeteo(), gathersPlaces: true)
     _ = await service.estimate(for: spots, policy: .cacheFirst, placesPerCall: 25, perMinute: 480)
     try await withThrowingTaskGroup(of: SpotWeather.self) { group in

@@ -295,6 +295,6 @@ private struct AvailabilitySource: RemoteSource {
   let limits: ProviderLimits
 
   func fetch(_ place: ForecastPlace, validator: String?) async throws -> Fetched<Set<WeatherDataset>> {
-    .value(try await limits.of("availability").run { try await provider.availability(at: place) })
+    .value(try await limits.of("availability").run { try await provider.loggedAvailability(at: place) })
   }
 }

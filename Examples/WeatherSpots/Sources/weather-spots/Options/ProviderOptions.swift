@@ -121,20 +121,14 @@ struct ProviderOptions: ParsableArguments {
   /// Returns who is asked.
   ///
   /// - Parameter hosts: What is known of the hosts; `nil` only to find out whether a provider can be made.
-  func makeProvider(_ hosts: HostStates?) throws -> any ForecastProvider { LoggedProvider(try unloggedProvider(hosts)) }
-
-  private func unloggedProvider(_ hosts: HostStates?) throws -> any ForecastProvider {
+  func makeProvider(_ hosts: HostStates?) throws -> any ForecastProvider {
     switch provider {
-    case .openMeteo: try openMeteo(hosts)
+    case .openMeteo: OpenMeteoProvider(servers: try servers(), timeout: limit, hosts: hosts, now: instant)
     case .weatherKit:
       WeatherKitProvider(
         key: try weatherKitKey(), server: try base() ?? WeatherKitProvider.server, timeout: limit, hosts: hosts, now: instant)
     case .recorded: RecordedProvider(now: instant)
     }
-  }
-
-  private func openMeteo(_ hosts: HostStates?) throws -> OpenMeteoProvider {
-    OpenMeteoProvider(servers: try servers(), timeout: limit, hosts: hosts, now: instant)
   }
 
   private func servers() throws -> OpenMeteoServers {
