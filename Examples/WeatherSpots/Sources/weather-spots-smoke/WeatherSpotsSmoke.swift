@@ -108,7 +108,7 @@ import WeatherSpotsKit
     _ = try await CacheHistory(storage).counts()
     _ = try await CacheOverview(storage, at: Date())
     _ = try await StoredWeather(storage).forecast(for: spots[0], of: StoredProvider.all)
-    let recorded = RecordedProvider()
+    let recorded = OpenMeteoProvider.recorded()
     let place = ForecastPlace(provider: recorded.name, spots[0].coordinate, timezone: spots[0].timezone)
     let today = LocalDay(containing: Date(), in: place.zone)
     let answer = await recorded.fetch(ProviderRequest(place, from: today, days: 1, [.current, .hourly]))

@@ -127,7 +127,7 @@ struct ProviderOptions: ParsableArguments {
     case .weatherKit:
       WeatherKitProvider(
         key: try weatherKitKey(), server: try base() ?? WeatherKitProvider.server, timeout: limit, hosts: hosts, now: instant)
-    case .recorded: RecordedProvider(now: instant)
+    case .recorded: OpenMeteoProvider.recorded(now: instant)
     }
   }
 

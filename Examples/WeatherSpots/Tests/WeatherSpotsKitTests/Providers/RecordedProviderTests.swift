@@ -17,7 +17,7 @@ import Testing
   private func service() async throws -> WeatherService {
     let clock = clock
     return try await WeatherService(
-      try await SpotStore(backend: InMemoryBackend()), provider: RecordedProvider(now: { clock.now }), limits: .openMeteo(clock: clock),
+      try await SpotStore(backend: InMemoryBackend()), provider: OpenMeteoProvider.recorded(now: { clock.now }), limits: .openMeteo(clock: clock),
       clock: clock)
   }
 

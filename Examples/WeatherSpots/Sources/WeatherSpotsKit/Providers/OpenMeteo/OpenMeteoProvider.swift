@@ -10,29 +10,10 @@ public struct OpenMeteoProvider: ForecastProvider {
   /// The name that its data are kept under, with the server where that is not Open-Meteo's own.
   public let storageName: String
   let client: OpenMeteoClient
-
-  /// Makes a provider; each request gets the time limit.
-  ///
-  /// - Parameters:
-  ///   - servers: Who is asked.
-  ///   - transport: How.
-  ///   - timeout: How long each answer may take.
-  ///   - hosts: What is known of the hosts, shared by everything that asks them; without it every request is made.
-  ///   - now: The time.
-  public init(
-    servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(), timeout: Duration = .seconds(10),
-    hosts: HostStates? = nil, now: @escaping @Sendable () -> Date = { Date() }
-  ) {
-    self.init(
-      name: "open-meteo", storageName: servers.origin.map { "open-meteo at \($0)" } ?? "open-meteo",
-      client: OpenMeteoClient(servers: servers, transport: transport, timeout: timeout, hosts: hosts, now: now))
-  }
-
-  init(name: String, storageName: String, client: OpenMeteoClient) {
-    self.name = name
-    self.storageName = storageName
-    self.client = client
-  }
+  /// The number of places of one request.
+  public var placesPerRequest = Self.placesPerRequest
+  /// Whether requests count against a quota.
+  var isCounted = true
 
   /// The credit that Open-Meteo asks for.
   public var attribution: [String] { ["Weather data by Open-Meteo.com (https://open-meteo.com/), CC BY 4.0"] }
@@ -56,15 +37,13 @@ public struct OpenMeteoProvider: ForecastProvider {
 
   /// Open-Meteo counts a call for each place, ten variables and two weeks.
   public func weight(of request: ProviderRequest) -> Double {
+    guard isCounted else { return 0 }
     let forecast = forecastQuery([request]).map(\.weight) ?? 0
     return forecast + (request.datasets.contains(.marine) ? marineQuery([request]).weight : 0)
   }
 
   /// The number of places of one request: the service takes a thousand; with 25, the URL has some 2 kB and the answer some 700.
   public static let placesPerRequest = 25
-  /// Twenty-five.
-  public var placesPerRequest: Int { Self.placesPerRequest }
-
   /// Asks for the kinds of data of one place.
   public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
     let answers = await fetch([request])
@@ -174,6 +153,25 @@ public struct OpenMeteoProvider: ForecastProvider {
   }
 
   private var today: LocalDay { LocalDay(containing: client.now(), in: .gmt) }
+}
+
+extension OpenMeteoProvider {
+  /// Makes a provider; each request gets the time limit.
+  ///
+  /// - Parameters:
+  ///   - servers: Who is asked.
+  ///   - transport: How.
+  ///   - timeout: How long each answer may take.
+  ///   - hosts: What is known of the hosts, shared by everything that asks them; without it every request is made.
+  ///   - now: The time.
+  public init(
+    servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(), timeout: Duration = .seconds(10),
+    hosts: HostStates? = nil, now: @escaping @Sendable () -> Date = { Date() }
+  ) {
+    self.init(
+      name: "open-meteo", storageName: servers.origin.map { "open-meteo at \($0)" } ?? "open-meteo",
+      client: OpenMeteoClient(servers: servers, transport: transport, timeout: timeout, hosts: hosts, now: now))
+  }
 }
 
 extension ProviderError {
