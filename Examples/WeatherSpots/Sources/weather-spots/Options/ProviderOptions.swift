@@ -27,10 +27,7 @@ struct ProviderOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The time limit of an answer.", valueName: "seconds"))
   var timeout = Settings.timeout
 
-  @Option(
-    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
-    transform: instantArgument)
-  var now: Date?
+  @OptionGroup var time: TimeOption
 
   enum ProviderName: String, ExpressibleByArgument, CaseIterable {
     case openMeteo = "open-meteo"
@@ -53,7 +50,7 @@ struct ProviderOptions: ParsableArguments {
   }
 
   /// The time that everything goes by.
-  var clock: any WallClock { now.map(StandingClock.init) ?? SystemClock() }
+  var clock: any WallClock { time.clock }
 
   var fetchPolicy: FetchPolicy { fetchPolicy(waiting: .seconds(timeout + 5)) }
 
@@ -156,14 +153,4 @@ struct ProviderOptions: ParsableArguments {
     }
     return url
   }
-}
-
-/// A wall clock that stands at one instant, while what runs goes on.
-struct StandingClock: WallClock {
-  let now: Date
-  private let system = SystemClock()
-
-  init(_ now: Date) { self.now = now }
-  var uptime: Duration { system.uptime }
-  func sleep(for duration: Duration) async throws { try await system.sleep(for: duration) }
 }

@@ -12,14 +12,12 @@ struct AlertsList: ReportingCommand {
       known, and the exit code is 4.
       """)
 
-  @Option(
-    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
-  var now: Date?
+  @OptionGroup var time: TimeOption
 
   @OptionGroup var globals: GlobalOptions
 
   func execute() async throws {
-    let now = now ?? Date()
+    let now = time.clock.now
     let lists = try await globals.withStore { storage in try await Self.lists(storage, at: now) }
     if globals.json { try writeJSON(lists) } else { try writeText(lists.text) }
     if lists.clusters.contains(where: { !$0.current && !$0.alerts.isEmpty }) { throw ExitCode(Outcome.stale.rawValue) }

@@ -14,9 +14,7 @@ struct Widget: ReportingCommand {
   @Argument(help: "The name or the id.")
   var name: String
 
-  @Option(
-    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
-  var now: Date?
+  @OptionGroup var time: TimeOption
 
   @OptionGroup var textOptions: TextOptions
   @OptionGroup var globals: GlobalOptions
@@ -38,7 +36,7 @@ struct Widget: ReportingCommand {
 
   private func show(_ storage: SpotStore) async throws {
     let spot = try await storage.spot(named: name)
-    let stored = try await StoredWeather(storage, clock: now.map(StandingClock.init) ?? SystemClock())
+    let stored = try await StoredWeather(storage, clock: time.clock)
     guard let weather = try await stored.forecast(for: spot, of: StoredProvider.all), let report = ForecastReport(weather) else {
       throw Failure(.noForecast, "no forecast of this spot is stored for today; `weather-spots forecast` fetches one")
     }

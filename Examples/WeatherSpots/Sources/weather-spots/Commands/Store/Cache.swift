@@ -20,14 +20,12 @@ struct CacheStatus: ReportingCommand {
       space is needed. Bytes are those of the values as JSON.
       """)
 
-  @Option(
-    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
-  var now: Date?
+  @OptionGroup var time: TimeOption
 
   @OptionGroup var globals: GlobalOptions
 
   func execute() async throws {
-    let now = now ?? Date()
+    let now = time.clock.now
     let overview = try await globals.withStore { storage in try await CacheOverview(storage, at: now) }
     if globals.json { try writeJSON(overview.kinds) } else { try writeTable(Self.text(overview)) }
   }
