@@ -59,25 +59,15 @@ public struct Geocoding: Sendable {
 
   /// A cell, and which server is asked when it is not Open-Meteo's.
   struct ZoneKey: Hashable, Codable, Sendable {
-    let cell: GridCell
+    private let row: Int
+    private let column: Int
     let server: String?
 
-    private enum CodingKeys: CodingKey { case row, column, server }
+    var cell: GridCell { GridCell(row: row, column: column) }
 
     init(_ cell: GridCell, server: String?) {
-      self.cell = cell
+      (row, column) = (cell.row, cell.column)
       self.server = server
-    }
-
-    init(from decoder: any Decoder) throws {
-      cell = try GridCell(from: decoder)
-      server = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent(String.self, forKey: .server)
-    }
-
-    func encode(to encoder: any Encoder) throws {
-      try cell.encode(to: encoder)
-      var container = encoder.container(keyedBy: CodingKeys.self)
-      try container.encodeIfPresent(server, forKey: .server)
     }
   }
 
