@@ -33,10 +33,12 @@ struct Export: ReportingCommand {
   }
 
   /// Writes a file that is never half written.
-  static func write(_ data: Data, to path: String) throws {
+  static func write(_ data: Data, to path: String, permissions: Int? = nil) throws {
     let partial = path + ".partial"
     do {
-      guard FileManager.default.createFile(atPath: partial, contents: nil) else { throw CocoaError(.fileWriteUnknown) }
+      guard FileManager.default.createFile(atPath: partial, contents: nil, attributes: permissions.map { [.posixPermissions: $0] }) else {
+        throw CocoaError(.fileWriteUnknown)
+      }
       let file = try FileHandle(forWritingTo: URL(filePath: partial))
       try file.write(contentsOf: data)
       try file.synchronize()
