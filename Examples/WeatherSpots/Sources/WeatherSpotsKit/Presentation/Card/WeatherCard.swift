@@ -11,12 +11,7 @@ struct WeatherCard: Sendable {
 
     /// Air temperatures, in degrees Celsius.
     static func temperature(celsius values: [Double?]) -> Series {
-      Series(label: "Temp", values: values, includesZero: false) { range, style in
-        let numbers = [range.lowerBound, range.upperBound].map { celsius in
-          style.units.number(Measurement(value: celsius, unit: UnitTemperature.celsius), as: .temperature)
-        }
-        return style.text(numbers.joined(separator: " to "), style.units.symbol(of: Quantity<UnitTemperature>.temperature))
-      }
+      Series(label: "Temp", values: values, includesZero: false) { range, style in style.temperatures(range) }
     }
 
     /// Wind speeds, in kilometres per hour.

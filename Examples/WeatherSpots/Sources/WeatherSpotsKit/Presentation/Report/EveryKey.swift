@@ -1,13 +1,5 @@
 /// A value written with the names of all its properties: with `null` for those that have no value, which its own encoding leaves out.
 public struct EveryKey<Value: Encodable & Sendable>: Encodable, Sendable {
-  private struct Name: CodingKey {
-    let stringValue: String
-    var intValue: Int? { nil }
-
-    init(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
-  }
-
   private let value: Value
 
   /// Makes the written form of a value.
@@ -15,9 +7,9 @@ public struct EveryKey<Value: Encodable & Sendable>: Encodable, Sendable {
 
   /// Writes every stored property of the value under its name.
   public func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: Name.self)
+    var container = encoder.container(keyedBy: JSONRow.Name.self)
     for case (let name?, let property) in Mirror(reflecting: value).children {
-      if let property = property as? any Encodable { try container.encode(property, forKey: Name(stringValue: name)) }
+      if let property = property as? any Encodable { try container.encode(property, forKey: .init(stringValue: name)) }
     }
   }
 }

@@ -5,30 +5,20 @@ import Foundation
 public struct NoForecastReport: Encodable, Sendable {
   /// The name of the spot.
   public let spot: String
-  private let texts: [CodingKeys: String]
-  private let coordinate: Coordinate
+  private let row: JSONRow
 
   /// Makes the report of a forecast that has no values for the first day.
   public init(_ weather: SpotWeather, provider: String, _ problem: WeatherProblem) {
     spot = weather.spot.name
-    coordinate = weather.spot.coordinate
-    texts = [
-      .spot: spot, .country: weather.spot.country, .day: weather.day.description, .timezone: weather.spot.timezone, .provider: provider,
-      .problem: problem.description,
+    row = [
+      "spot": spot, "country": weather.spot.country, "latitude": weather.spot.latitude, "longitude": weather.spot.longitude,
+      "day": weather.day.description, "timezone": weather.spot.timezone, "provider": provider, "problem": problem.description,
+      "now": nil, "noon": nil, "temperatureMinC": nil, "temperatureMaxC": nil, "precipitationMm": nil, "windMaxKmh": nil, "sea": nil,
+      "alerts": nil, "days": nil, "hours": nil, "astronomy": nil, "origin": nil, "server": nil, "recorded": nil, "fetchedAt": nil,
+      "ageSeconds": nil, "stale": nil, "attribution": nil,
     ]
   }
 
-  private enum CodingKeys: String, CodingKey, CaseIterable {
-    case spot, country, latitude, longitude, day, timezone, provider, now, noon, temperatureMinC, temperatureMaxC, precipitationMm,
-      windMaxKmh
-    case sea, alerts, days, hours, astronomy, origin, server, recorded, fetchedAt, ageSeconds, stale, problem, attribution
-  }
-
   /// Writes what is known, and `null` for all else.
-  public func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    for key in CodingKeys.allCases { try container.encode(texts[key], forKey: key) }
-    try container.encode(coordinate.latitude, forKey: .latitude)
-    try container.encode(coordinate.longitude, forKey: .longitude)
-  }
+  public func encode(to encoder: any Encoder) throws { try row.encode(to: encoder) }
 }

@@ -79,8 +79,8 @@ extension SpotWeather {
   private var age: DataAge? {
     guard let hourly = hourly.cached else { return nil }
     return DataAge(
-      seconds: Int((hourly.age / .seconds(1)).rounded()), origin: hourly.origin == .remote ? "network" : hourly.origin.rawValue,
-      isStale: isStale, isRecorded: hourly.value.provenance.isRecorded, problem: self.hourly.problem?.summary)
+      seconds: hourly.ageSeconds, origin: hourly.originWord, isStale: isStale, isRecorded: hourly.value.provenance.isRecorded,
+      problem: self.hourly.problem?.summary)
   }
 
   private func text(_ detail: Detail, _ interval: DateInterval, _ style: CardStyle) -> String {

@@ -41,21 +41,14 @@ struct AlertsSimulate: ReportingCommand {
     let result = try await simulation.run(around: ShippedSpots.spots) { bar.show($0) }
     bar.finish()
     note("took \(Int(start.duration(to: clock.now) / .seconds(1))) s")
-    if globals.json { try writeJSON(Output(seed: seed, savedPercent: result.savedPercent, result)) } else { try writeText(text(result)) }
+    if globals.json {
+      let row: JSONRow = ["seed": seed, "savedPercent": result.savedPercent, "result": result]
+      try writeJSON(row)
+    } else {
+      try writeText(text(result))
+    }
     if result.repeatedNotices > 0 || result.notices + result.lapsedNotices != result.expectedNotices {
       throw ExitCode(Outcome.other.rawValue)
-    }
-  }
-
-  private struct Output: Encodable {
-    let seed: UInt64
-    let savedPercent: Double
-    let result: AlertSimulation.Result
-
-    init(seed: UInt64, savedPercent: Double, _ result: AlertSimulation.Result) {
-      self.seed = seed
-      self.savedPercent = savedPercent
-      self.result = result
     }
   }
 

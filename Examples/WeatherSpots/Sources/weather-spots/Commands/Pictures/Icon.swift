@@ -77,7 +77,12 @@ struct Icon: ReportingCommand {
     if let output { try Export.write(image.data, to: output) }
     if let problem = weather.problem { note(problem.description) }
     if globals.json {
-      try writeJSON(Report(shown))
+      let row: JSONRow = [
+        "spot": shown.spot.id, "icon": shown.icon.name, "weatherCode": weather.code.rawValue, "ageSeconds": weather.ageSeconds,
+        "stale": weather.isStale, "url": image.url, "format": image.format, "bytes": image.data.count, "origin": image.origin,
+        "kept": image.storageError == nil,
+      ]
+      try writeJSON(row)
     } else {
       let age = weather.isStale ? ", weather \(ageText(seconds: weather.ageSeconds)) old" : ""
       let name = shown.spot.name
@@ -101,8 +106,7 @@ struct Icon: ReportingCommand {
     init<Value>(_ code: WeatherCode, _ cached: Cached<Value>, _ problem: WeatherProblem?) {
       self.code = code
       self.problem = problem
-      ageSeconds = Int((cached.age / .seconds(1)).rounded())
-      isStale = cached.state != .fresh || cached.refreshError != nil
+      (ageSeconds, isStale) = (cached.ageSeconds, cached.isOld)
     }
   }
 
@@ -111,27 +115,5 @@ struct Icon: ReportingCommand {
     let icon: WeatherIcon
     let weather: Weather
     let image: LoadedImage
-  }
-
-  private struct Report: Encodable {
-    let spot: String
-    let icon: String
-    let weatherCode: Int
-    let ageSeconds: Int
-    let stale: Bool
-    let url: URL
-    let format: ImageFormat
-    let bytes: Int
-    let origin: LoadedImage.Origin
-    let kept: Bool
-
-    init(_ shown: Shown) {
-      spot = shown.spot.id
-      icon = shown.icon.name
-      (weatherCode, ageSeconds, stale) = (shown.weather.code.rawValue, shown.weather.ageSeconds, shown.weather.isStale)
-      let image = shown.image
-      (url, format, bytes, origin) = (image.url, image.format, image.data.count, image.origin)
-      kept = image.storageError == nil
-    }
   }
 }

@@ -42,7 +42,11 @@ struct Photo: ReportingCommand {
     }
     if let output { try Export.write(image.data, to: output) }
     if globals.json {
-      try writeJSON(Report(spot, image))
+      let row: JSONRow = [
+        "spot": spot.id, "url": image.url, "format": image.format, "bytes": image.data.count, "origin": image.origin,
+        "kept": image.storageError == nil,
+      ]
+      try writeJSON(row)
     } else {
       try writeText("\(spot.name): \(image.format.name), \(image.data.count) bytes, from \(image.origin.words).\n")
     }
@@ -56,21 +60,6 @@ struct Photo: ReportingCommand {
   private static func url(_ text: String) throws -> URL {
     guard let url = URL(string: text), ImageFetcher.key(of: url) != nil else { throw ValidationError("\(ImageError.invalidURL)") }
     return url
-  }
-
-  private struct Report: Encodable {
-    let spot: String
-    let url: URL
-    let format: ImageFormat
-    let bytes: Int
-    let origin: LoadedImage.Origin
-    let kept: Bool
-
-    init(_ spot: Spot, _ image: LoadedImage) {
-      self.spot = spot.id
-      (url, format, bytes, origin) = (image.url, image.format, image.data.count, image.origin)
-      kept = image.storageError == nil
-    }
   }
 }
 

@@ -96,20 +96,16 @@ struct CacheStats: ReportingCommand {
       let today = LocalDay(containing: Date(), in: .gmt)
       return try await history.counts(since: days.map { today.advanced(by: 1 - $0) })
     }
-    if globals.json { try writeJSON(counts.mapValues(Row.init)) } else { try writeTable(Self.text(counts)) }
+    if globals.json { try writeJSON(counts.mapValues(Self.row)) } else { try writeTable(Self.text(counts)) }
   }
 
-  /// The statistics of one kind, always with the same keys.
-  private struct Row: Encodable {
-    let hits, misses, staleServes, negativeHits, fetches, fetchErrors, storageErrors: Int
-    let evictions: [String: Int]
-
-    init(_ statistics: CacheStatistics) {
-      (hits, misses, staleServes) = (statistics.hits, statistics.misses, statistics.staleServes)
-      (negativeHits, fetches) = (statistics.negativeHits, statistics.fetches)
-      (fetchErrors, storageErrors) = (statistics.fetchErrors, statistics.storageErrors)
-      evictions = Dictionary(statistics.evictions.filter { $0.value > 0 }.map { ($0.key.rawValue, $0.value) }) { first, _ in first }
-    }
+  /// Returns the statistics of one kind, always with the same keys.
+  private static func row(_ counts: CacheStatistics) -> JSONRow {
+    [
+      "hits": counts.hits, "misses": counts.misses, "staleServes": counts.staleServes, "negativeHits": counts.negativeHits,
+      "fetches": counts.fetches, "fetchErrors": counts.fetchErrors, "storageErrors": counts.storageErrors,
+      "evictions": Dictionary(counts.evictions.filter { $0.value > 0 }.map { ($0.key.rawValue, $0.value) }) { first, _ in first },
+    ]
   }
 
   private static func text(_ counts: [String: CacheStatistics]) -> String {

@@ -12,25 +12,15 @@ struct Verify: ReportingCommand {
   func execute() async throws {
     let report = try await globals.withStore { storage in await storage.store.verify() }
     if globals.json {
-      try writeJSON(Summary(report))
+      let row: JSONRow = [
+        "sound": report.isSound, "records": report.recordCount, "commit": report.commit.number,
+        "problems": report.problems.map(\.description),
+      ]
+      try writeJSON(row)
     } else {
       try writeText("\(report.isSound ? "Sound" : "Damaged"): \(report.recordCount) records read back, newest commit \(report.commit).\n")
     }
     for problem in report.problems.prefix(20) { note(Failure(problem).message) }
     if !report.isSound { throw ExitCode(Outcome.storeRefused.rawValue) }
-  }
-
-  private struct Summary: Encodable {
-    let sound: Bool
-    let records: Int
-    let commit: UInt64
-    let problems: [String]
-
-    init(_ report: VerifyReport) {
-      sound = report.isSound
-      records = report.recordCount
-      commit = report.commit.number
-      problems = report.problems.map(\.description)
-    }
   }
 }
