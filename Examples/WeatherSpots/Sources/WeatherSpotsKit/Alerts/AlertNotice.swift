@@ -60,3 +60,11 @@ public struct AlertNotice: Codable, Identifiable, Sendable {
   var isSettled: Bool { state != .queued }
   static func column(_ sink: String, _ state: State) -> String { "\(state.rawValue) \(sink)" }
 }
+
+extension Query<AlertNotice> {
+  /// Returns the notices that wait for a sink.
+  static func queued(for sink: String) -> Query<AlertNotice> {
+    let column = AlertNotice.column(sink, .queued)
+    return Query().where(#Predicate { $0.sinkAndState == column })
+  }
+}

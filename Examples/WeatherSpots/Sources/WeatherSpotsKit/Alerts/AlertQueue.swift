@@ -107,8 +107,7 @@ public struct AlertQueue: Sendable {
 
   /// Takes notices of a sink that are due, and notes that they are about to be handed over; durable before they are.
   func claim(_ sink: String, limit: Int, at now: Date) async throws -> [AlertDelivery] {
-    let column = AlertNotice.column(sink, .queued)
-    let query = Query<AlertNotice>().where(#Predicate { $0.sinkAndState == column && $0.due <= now }).sorted(by: \.due).limit(limit)
+    let query = Query.queued(for: sink).where(#Predicate { $0.due <= now }).sorted(by: \.due).limit(limit)
     let ids = try await notices.fetch(query).map(\.id)
     guard !ids.isEmpty else { return [] }
     return try await store.transaction { [notices] transaction in

@@ -52,7 +52,7 @@ public final class FileSink: AlertSink {
       let written = doubtful.isEmpty ? [] : try keys(in: handle, among: doubtful)
       doubtful.subtract(written)
       for notice in notices where !written.contains(notice.key.rawValue) {
-        lines += try NoticeBody(notice, marksRepeats: false).json + Data("\n".utf8)
+        lines += try notice.json(marksRepeats: false) + Data("\n".utf8)
       }
       if !lines.isEmpty {
         try handle.seekToEnd()
