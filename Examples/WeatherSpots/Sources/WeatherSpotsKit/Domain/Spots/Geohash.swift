@@ -80,12 +80,11 @@ public struct Geohash: Hashable, Sendable, TextCodable {
     return (south...south + height, west...west + width)
   }
 
-  /// The middle of the cell, in degrees.
-  public var center: (latitude: Double, longitude: Double) {
+  /// The middle of the cell.
+  public var center: Coordinate {
     let box = box
-    return (
-      (box.latitudes.lowerBound + box.latitudes.upperBound) / 2, (box.longitudes.lowerBound + box.longitudes.upperBound) / 2
-    )
+    return Coordinate(
+      stored: (box.latitudes.lowerBound + box.latitudes.upperBound) / 2, (box.longitudes.lowerBound + box.longitudes.upperBound) / 2)
   }
 
   /// Returns the cell some steps away; `nil` beyond a pole.
