@@ -42,8 +42,7 @@ struct AlertsSimulate: ReportingCommand {
     bar.finish()
     note("took \(Int(start.duration(to: clock.now) / .seconds(1))) s")
     if globals.json {
-      let row: JSONRow = ["seed": seed, "savedPercent": result.savedPercent, "result": result]
-      try writeJSON(row)
+      try writeJSON(["seed": seed, "savedPercent": result.savedPercent, "result": result] as JSONRow)
     } else {
       try writeText(text(result))
     }

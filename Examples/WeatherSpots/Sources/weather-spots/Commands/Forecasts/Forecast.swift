@@ -86,7 +86,7 @@ struct Forecast: ReportingCommand {
       let retry = all ? RetryPolicy(attempts: 2, cap: .seconds(5)) : .never
       try await options.withWeather(storage, retry: retry, gathers: all) { weather in
         if let name {
-          try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
+          try await show(try await LocationArgument(text: name, zone: zone).spot(storage, options), weather)
         } else {
           try await ForecastOfAll(
             weather: weather, day: day, policy: options.fetchPolicyForMany, json: globals.json, style: textOptions.style(units: units),

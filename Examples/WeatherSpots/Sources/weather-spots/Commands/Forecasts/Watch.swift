@@ -34,7 +34,8 @@ struct Watch: ReportingCommand {
 
   /// Draws the list each time it differs.
   private func draw(_ storage: SpotStore) async throws {
-    let rows = max(Terminal.rows - 3, 1)
+    let height = Output.size(STDOUT_FILENO).map { Int($0.ws_row) } ?? 0
+    let rows = max((height > 0 ? height : 24) - 3, 1)
     for try await spots in storage.spots.results(of: .spots(filters.filter, by: sort).limit(rows)) {
       let count = try await storage.spots.count(.spots(filters.filter))
       let more = count > spots.count ? ", the first \(spots.count) are shown" : ""
@@ -75,13 +76,5 @@ struct Watch: ReportingCommand {
       let sign = change == "added" ? "+" : change == "removed" ? "-" : "~"
       return "\(sign) \(SpotTable(rows: [SpotRow(spot)]))"
     }
-  }
-}
-
-/// The size of the terminal.
-private enum Terminal {
-  static var rows: Int {
-    var size = winsize()
-    return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_row > 0 ? Int(size.ws_row) : 24
   }
 }

@@ -37,7 +37,7 @@ struct Icon: ReportingCommand {
   func execute() async throws {
     let template = try Self.template()
     let shown = try await globals.withStore(creating: LocationArgument.isPoint(name)) { storage in
-      let spot = try await LocationArgument(name, zone: zone).spot(storage, options)
+      let spot = try await LocationArgument(text: name, zone: zone).spot(storage, options)
       let weather = try await options.withWeather(storage) { weather in try await self.weather(of: spot, weather) }
       guard let icon = WeatherIcon(weather.code, at: spot.coordinate, options.clock.now, in: spot.zone), let url = template.url(of: icon)
       else { throw Failure(.noForecast, "no icon: there is none for weather code \(weather.code.rawValue)") }

@@ -56,13 +56,9 @@ struct Import: ReportingCommand {
       let end = min(start + batch, spots.count)
       try await repository.save(contentsOf: spots[start..<end])
       bar.finish()
-      try acknowledge(end, of: spots.count)
+      if globals.json { try writeJSON(["acknowledged": end]) } else { try writeText("Stored \(end) of \(spots.count) spots.\n") }
       bar.show(Double(end) / Double(spots.count))
     }
-  }
-
-  private func acknowledge(_ count: Int, of total: Int) throws {
-    if globals.json { try writeJSON(["acknowledged": count]) } else { try writeText("Stored \(count) of \(total) spots.\n") }
   }
 
   private func read() throws -> SpotsCSV {
