@@ -10,8 +10,9 @@ public struct OpenMeteoProvider: ForecastProvider {
   /// The name that its data are kept under, with the server where that is not Open-Meteo's own.
   public let storageName: String
   let client: OpenMeteoClient
+  // With its type: without it, Swift 6.3.1 takes the protocol's default for the requirement, and every place is asked alone.
   /// The number of places of one request.
-  public var placesPerRequest = Self.placesPerRequest
+  public var placesPerRequest: Int = Self.placesPerRequest
   /// Whether requests count against a quota.
   var isCounted = true
 
@@ -44,6 +45,7 @@ public struct OpenMeteoProvider: ForecastProvider {
 
   /// The number of places of one request: the service takes a thousand; with 25, the URL has some 2 kB and the answer some 700.
   public static let placesPerRequest = 25
+
   /// Asks for the kinds of data of one place.
   public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
     let answers = await fetch([request])
