@@ -74,7 +74,13 @@ struct Request {
       "\"timezone\":\"\(zone.identifier)\"", "\"timezone_abbreviation\":\"\(zone.abbreviation() ?? "GMT")\"", "\"elevation\":0.0",
     ]
     if index > 0 { parts.append("\"location_id\":\(index)") }
-    if !current.isEmpty { parts.append(try currentSection(recording)) }
+    if !current.isEmpty {
+      let instant = now - now % 900
+      parts.append(
+        try section("current", current, [Self.label(instant + offset, 16)], isMoment: true) { name throws(Refusal) in
+          try recording.values(name, self, [instant])
+        })
+    }
     if !hourly.isEmpty {
       let labels = days.flatMap { day in (0..<24).map { day * 86400 + $0 * 3600 } }
       parts.append(
@@ -92,27 +98,22 @@ struct Request {
     return "{\(parts.joined(separator: ","))}"
   }
 
-  private func currentSection(_ recording: Recording) throws(Refusal) -> String {
-    let instant = now - now % 900
-    var units = [#""time":"iso8601""#, #""interval":"seconds""#]
-    var values = ["\"time\":\"\(Self.label(instant + offset, 16))\"", "\"interval\":900"]
-    for name in current {
-      let column = try recording.values(name, self, [instant])
-      units.append("\"\(name)\":\"\(column.unit)\"")
-      values.append("\"\(name)\":\(column.values.first ?? "null")")
-    }
-    return "\"current_units\":{\(units.joined(separator: ","))},\"current\":{\(values.joined(separator: ","))}"
-  }
-
+  /// Returns a section: a column for each name, of lists, or of single values in the section of the moment.
   private func section(
-    _ section: String, _ names: [String], _ labels: [String], _ column: (String) throws(Refusal) -> (unit: String, values: [String])
+    _ section: String, _ names: [String], _ labels: [String], isMoment: Bool = false,
+    _ column: (String) throws(Refusal) -> (unit: String, values: [String])
   ) throws(Refusal) -> String {
+    func written(_ values: [String]) -> String { isMoment ? values.first ?? "null" : "[\(values.joined(separator: ","))]" }
     var units = [#""time":"iso8601""#]
-    var columns = ["\"time\":[\(labels.map { "\"\($0)\"" }.joined(separator: ","))]"]
+    var columns = ["\"time\":\(written(labels.map { "\"\($0)\"" }))"]
+    if isMoment {
+      units.append(#""interval":"seconds""#)
+      columns.append("\"interval\":900")
+    }
     for name in names {
       let column = try column(name)
       units.append("\"\(name)\":\"\(column.unit)\"")
-      columns.append("\"\(name)\":[\(column.values.joined(separator: ","))]")
+      columns.append("\"\(name)\":\(written(column.values))")
     }
     return "\"\(section)_units\":{\(units.joined(separator: ","))},\"\(section)\":{\(columns.joined(separator: ","))}"
   }

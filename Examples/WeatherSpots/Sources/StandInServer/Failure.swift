@@ -1,6 +1,3 @@
-import FlyingFox
-import Foundation
-
 /// A failure that the stand-in server shows on purpose.
 public struct Failure: Sendable {
   /// A kind of failure.
@@ -44,18 +41,19 @@ public struct Failure: Sendable {
     return (query["latitude"] ?? "").split(separator: ",").contains { $0.hasPrefix(latitude) }
   }
 
-  func response(instead answer: () -> HTTPResponse) async throws -> HTTPResponse {
+  func answer(instead whole: () -> (status: Int, body: String)) async throws -> LoopbackServer.Response {
     switch kind {
     case .status(let status): return StandInServer.response(status, Self.body(status))
     case .html: return StandInServer.response(502, "<html><body><h1>502 Bad Gateway</h1></body></html>", type: "text/html")
     case .truncated:
-      let whole = try await answer().bodyData
-      return StandInServer.response(200, String(decoding: whole.prefix(whole.count / 2), as: UTF8.self))
+      let bytes = whole().body.utf8
+      return StandInServer.response(200, String(decoding: bytes.prefix(bytes.count / 2), as: UTF8.self))
     case .errorWithoutStatus: return StandInServer.response(200, Self.body(500))
     case .body(let body): return StandInServer.response(200, body)
     case .delay(let delay):
       try await Task.sleep(for: delay)
-      return answer()
+      let answer = whole()
+      return StandInServer.response(answer.status, answer.body)
     }
   }
 

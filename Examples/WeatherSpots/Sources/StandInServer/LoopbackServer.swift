@@ -23,25 +23,43 @@ public final class LoopbackServer: Sendable {
   public struct Response: Sendable {
     let status: Int
     let headers: [String: String]
-    let body: Data
+    let body: HTTPBodySequence
 
-    /// Makes an answer.
-    public init(_ status: Int, _ body: String, headers: [String: String] = [:]) {
+    init(_ status: Int, headers: [String: String] = [:], body: HTTPBodySequence) {
       self.status = status
       self.headers = headers
-      self.body = Data(body.utf8)
+      self.body = body
+    }
+
+    /// Makes an answer; JSON unless the header fields say otherwise.
+    public init(_ status: Int, _ body: String, headers: [String: String] = [:]) {
+      let headers = ["Content-Type": "application/json"].merging(headers) { $1 }
+      self.init(status, headers: headers, body: HTTPBodySequence(data: Data(body.utf8)))
     }
   }
+
+  /// Answers a request.
+  public typealias Handler = @Sendable (Request) async throws -> Response
 
   private let server: HTTPServer
   private let running = Mutex<Task<Void, any Error>?>(nil)
   private let received = Mutex<[Request]>([])
-  private let handler: @Sendable (Request) async throws -> Response
+  private let handler: Handler
 
   /// Makes a server.
-  public init(_ handler: @escaping @Sendable (Request) async throws -> Response) throws {
-    server = HTTPServer(address: try .inet(ip4: "127.0.0.1", port: 0), timeout: 60, logger: .disabled)
+  public init(_ handler: @escaping Handler) throws {
+    server = try Self.server()
     self.handler = handler
+  }
+
+  /// Makes a server whose answers ``start(_:)`` is given; port 0 takes a free one.
+  init(port: UInt16, timeout: TimeInterval = 60) throws {
+    server = try Self.server(port: port, timeout: timeout)
+    handler = { _ in Response(404, "") }
+  }
+
+  private static func server(port: UInt16 = 0, timeout: TimeInterval = 60) throws -> HTTPServer {
+    HTTPServer(address: try .inet(ip4: "127.0.0.1", port: port), timeout: timeout, logger: .disabled)
   }
 
   /// The requests, in order.
@@ -50,8 +68,10 @@ public final class LoopbackServer: Sendable {
   /// Starts listening.
   ///
   /// - Returns: Its URL.
-  public func start() async throws -> URL {
-    await server.appendRoute("*") { [self] in try await answer($0) }
+  public func start() async throws -> URL { try await start(handler) }
+
+  func start(_ handler: @escaping Handler) async throws -> URL {
+    await server.appendRoute("*") { [self] in try await answer($0, handler) }
     let task = Task { [server] in try await server.run() }
     running.withLock { $0 = task }
     try await server.waitUntilListening(timeout: 300)
@@ -61,13 +81,16 @@ public final class LoopbackServer: Sendable {
     return url
   }
 
+  /// Waits until the server ends.
+  public func wait() async throws { try await running.withLock { $0 }?.value }
+
   /// Stops listening at once.
   public func stop() async {
     await server.stop()
     running.withLock { $0 }?.cancel()
   }
 
-  private func answer(_ request: HTTPRequest) async throws -> HTTPResponse {
+  private func answer(_ request: HTTPRequest, _ handler: Handler) async throws -> HTTPResponse {
     let body = try await request.bodyData
     let request = Request(
       method: request.method.rawValue, path: request.path,
@@ -76,7 +99,7 @@ public final class LoopbackServer: Sendable {
       body: body)
     received.withLock { $0.append(request) }
     let response = try await handler(request)
-    var headers: HTTPHeaders = [.contentType: "application/json"]
+    var headers = HTTPHeaders()
     for (name, value) in response.headers { headers[HTTPHeader(name)] = value }
     return HTTPResponse(statusCode: HTTPStatusCode(response.status, phrase: "Status"), headers: headers, body: response.body)
   }

@@ -38,15 +38,14 @@ public final class PictureServer: Sendable {
 
   /// The activity of the server, to look at or to wait for.
   public let events = AwaitableState(Events())
-  private let server: HTTPServer
+  private let server: LoopbackServer
   private let answers: [String: Answer]
-  private let running: Mutex<Task<Void, any Error>?> = Mutex(nil)
   private let isReleased = AwaitableState(false)
 
   /// Makes a server for these paths; others are answered with 404.
   public init(_ answers: [String: Answer], port: UInt16 = 0) throws {
     self.answers = answers
-    server = HTTPServer(address: try .inet(ip4: "127.0.0.1", port: port), timeout: 600, logger: .disabled)
+    server = try LoopbackServer(port: port, timeout: 600)
   }
 
   /// The paths that were asked for, in order.
@@ -56,25 +55,15 @@ public final class PictureServer: Sendable {
   public func release() { isReleased.update { $0 = true } }
 
   /// Starts listening, and returns the URL that the paths are under.
-  public func start() async throws -> URL {
-    await server.appendRoute("*") { [self] in try await answer($0.path) }
-    let task = Task { [server] in try await server.run() }
-    running.withLock { $0 = task }
-    try await server.waitUntilListening(timeout: 300)
-    guard case .ip4(_, let port)? = await server.listeningAddress, let url = URL(string: "http://127.0.0.1:\(port)") else {
-      throw SocketError.unsupportedAddress
-    }
-    return url
-  }
+  public func start() async throws -> URL { try await server.start { [self] in await answer($0.path) } }
 
   /// Stops listening at once.
   public func stop() async {
     release()
     await server.stop()
-    running.withLock { $0 }?.cancel()
   }
 
-  private func answer(_ path: String) async throws -> HTTPResponse {
+  private func answer(_ path: String) async -> LoopbackServer.Response {
     events.update { events in
       events.requests.append(path)
       events.open += 1
@@ -82,29 +71,24 @@ public final class PictureServer: Sendable {
     }
     defer { events.update { $0.open -= 1 } }
     switch answers[path] {
-    case .whole(let data): return HTTPResponse(statusCode: .ok, body: data)
+    case .whole(let data): return .init(200, body: HTTPBodySequence(data: data))
     case .status(let status): return Self.page(status)
     case nil: return Self.page(404)
-    case .redirect(let place):
-      return HTTPResponse(statusCode: .found, headers: [.location: place], body: Data("elsewhere".utf8))
-    case .truncated(let data, let count): return HTTPResponse(statusCode: .ok, body: body([data], count: count))
-    case .endless(let data, let count?):
-      return HTTPResponse(statusCode: .ok, body: body([], repeating: data, count: count))
-    case .endless(let data, nil):
-      return HTTPResponse(statusCode: .ok, body: HTTPBodySequence(from: pieces([], repeating: data)))
+    case .redirect(let place): return .init(302, headers: ["Location": place], body: HTTPBodySequence(data: Data("elsewhere".utf8)))
+    case .truncated(let data, let count): return .init(200, body: body([data], count: count))
+    case .endless(let data, let count?): return .init(200, body: body([], repeating: data, count: count))
+    case .endless(let data, nil): return .init(200, body: HTTPBodySequence(from: pieces([], repeating: data)))
     case .held(let data):
       await isReleased.wait { $0 }
-      return HTTPResponse(statusCode: .ok, body: data)
+      return .init(200, body: HTTPBodySequence(data: data))
     case .stalled(let data):
       let half = data.count / 2
-      return HTTPResponse(statusCode: .ok, body: body([data.prefix(half), data.dropFirst(half)], pauses: true, count: data.count))
+      return .init(200, body: body([data.prefix(half), data.dropFirst(half)], pauses: true, count: data.count))
     }
   }
 
-  private static func page(_ status: Int) -> HTTPResponse {
-    HTTPResponse(
-      statusCode: HTTPStatusCode(status, phrase: "Error"), headers: [.contentType: "text/html"],
-      body: Data("<html><body><h1>\(status)</h1></body></html>".utf8))
+  private static func page(_ status: Int) -> LoopbackServer.Response {
+    .init(status, "<html><body><h1>\(status)</h1></body></html>", headers: ["Content-Type": "text/html"])
   }
 
   private func body(_ first: [Data], repeating: Data? = nil, pauses: Bool = false, count: Int) -> HTTPBodySequence {

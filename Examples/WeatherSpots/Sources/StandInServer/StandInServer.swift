@@ -1,8 +1,6 @@
 // StandInServer answers like Open-Meteo, from recorded responses dated anew, so that tests and the demo need no network.
 // Invariant: it listens on loopback only, and every answer says in the header X-Weather-Recorded that it is recorded.
 
-import FlyingFox
-import FlyingSocks
 public import Foundation
 import RecordedWeather
 import Synchronization
@@ -10,14 +8,12 @@ import Synchronization
 /// A server on loopback that speaks Open-Meteo's wire format.
 public final class StandInServer: Sendable {
   private struct State {
-    var running: Task<Void, any Error>?
     var failure: Failure?
-    var requests: [String] = []
     var inFlight = 0
     var mostInFlight = 0
   }
 
-  private let server: HTTPServer
+  private let server: LoopbackServer
   private let forecast: Recording
   private let marine: Recording
   private let state: Mutex<State>
@@ -26,17 +22,17 @@ public final class StandInServer: Sendable {
   /// Makes a server; port 0 takes a free one.
   public init(port: UInt16 = 0, failure: Failure? = nil, now: @escaping @Sendable () -> Date = { Date() }) throws {
     self.now = now
-    server = HTTPServer(address: try .inet(ip4: "127.0.0.1", port: port), timeout: 60, logger: .disabled)
+    server = try LoopbackServer(port: port)
     forecast = try Recording.forecast()
     marine = try Recording.marine()
     state = Mutex(State(failure: failure))
   }
 
   /// The number of requests.
-  public var requestCount: Int { state.withLock { $0.requests.count } }
+  public var requestCount: Int { server.requests.count }
 
   /// Returns how many requests came in for a path such as `/v1/forecast`.
-  public func requestCount(_ path: String) -> Int { state.withLock { $0.requests.count { $0 == path } } }
+  public func requestCount(_ path: String) -> Int { server.requests.count { $0.path == path } }
 
   /// The greatest number of requests at the same time.
   public var mostInFlight: Int { state.withLock { $0.mostInFlight } }
@@ -47,50 +43,39 @@ public final class StandInServer: Sendable {
   /// Starts listening.
   ///
   /// - Returns: The URL to give to `--api`.
-  public func start() async throws -> URL {
-    await server.appendRoute("GET /v1/forecast") { [self] in try await answer($0) { [forecast, now] in forecast.answer($0, at: now()) } }
-    await server.appendRoute("GET /v1/marine") { [self] in try await answer($0) { [marine, now] in marine.answer($0, at: now()) } }
-    await server.appendRoute("GET /v1/search") { [self] in try await answer($0) { RecordedPlaces.answer($0) } }
-    await server.appendRoute("*") { _ in Self.response(404, #"{"error":true,"reason":"Not Found"}"#) }
-    let task = Task { [server] in try await server.run() }
-    state.withLock { $0.running = task }
-    try await server.waitUntilListening(timeout: 300)
-    guard case .ip4(_, let port)? = await server.listeningAddress, let url = URL(string: "http://127.0.0.1:\(port)") else {
-      throw SocketError.unsupportedAddress
-    }
-    return url
-  }
+  public func start() async throws -> URL { try await server.start { [self] in try await answer($0) } }
 
   /// Waits until the server ends.
-  public func wait() async throws { try await state.withLock { $0.running }?.value }
+  public func wait() async throws { try await server.wait() }
 
   /// Stops listening at once.
-  public func stop() async {
-    await server.stop()
-    state.withLock { $0.running }?.cancel()
-  }
+  public func stop() async { await server.stop() }
 
-  private func answer(
-    _ request: HTTPRequest, _ recorded: ([String: String]) -> (status: Int, body: String)
-  ) async throws -> HTTPResponse {
+  private func answer(_ request: LoopbackServer.Request) async throws -> LoopbackServer.Response {
     let failure = state.withLock { state in
-      state.requests.append(request.path)
       state.inFlight += 1
       state.mostInFlight = max(state.mostInFlight, state.inFlight)
       return state.failure
     }
     defer { state.withLock { $0.inFlight -= 1 } }
-    let query = Dictionary(request.query.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-    guard let failure, failure.applies(to: request.path, query) else { return Self.response(recorded(query)) }
-    return try await failure.response { Self.response(recorded(query)) }
+    if let failure, failure.applies(to: request.path, request.query) { return try await failure.answer { recorded(request) } }
+    let answer = recorded(request)
+    return StandInServer.response(answer.status, answer.body)
   }
 
-  private static func response(_ answer: (status: Int, body: String)) -> HTTPResponse { response(answer.status, answer.body) }
+  private func recorded(_ request: LoopbackServer.Request) -> (status: Int, body: String) {
+    switch request.path {
+    case "/v1/forecast": forecast.answer(request.query, at: now())
+    case "/v1/marine": marine.answer(request.query, at: now())
+    case "/v1/search": RecordedPlaces.answer(request.query)
+    default: (404, #"{"error":true,"reason":"Not Found"}"#)
+    }
+  }
 
-  static func response(_ status: Int, _ body: String, type: String = "application/json; charset=utf-8") -> HTTPResponse {
-    HTTPResponse(
-      statusCode: HTTPStatusCode(status, phrase: status == 200 ? "OK" : "Error"),
-      headers: [.contentType: type, HTTPHeader("X-Weather-Recorded"): "recorded by others, dated anew; see ATTRIBUTION.md"],
-      body: Data(body.utf8))
+  static func response(
+    _ status: Int, _ body: String, type: String = "application/json; charset=utf-8"
+  ) -> LoopbackServer.Response {
+    .init(
+      status, body, headers: ["Content-Type": type, "X-Weather-Recorded": "recorded by others, dated anew; see ATTRIBUTION.md"])
   }
 }

@@ -78,8 +78,7 @@ import WeatherSpotsKit
     try await storage.spots.save(contentsOf: spots)
     let hosts = try await HostStates(storage)
     let servers = OpenMeteoServers(url)
-    let openMeteo = OpenMeteoProvider(servers: servers, timeout: .seconds(60), hosts: hosts)
-    let provider = LoggedProvider(openMeteo)
+    let provider = OpenMeteoProvider(servers: servers, timeout: .seconds(60), hosts: hosts)
     let service = try await WeatherService(storage, provider: provider, limits: .openMeteo(), gathersPlaces: true)
     _ = await service.estimate(for: spots, policy: .cacheFirst, placesPerCall: 25, perMinute: 480)
     try await withThrowingTaskGroup(of: SpotWeather.self) { group in
@@ -109,7 +108,7 @@ import WeatherSpotsKit
     _ = try await CacheHistory(storage).counts()
     _ = try await CacheOverview(storage, at: Date())
     _ = try await StoredWeather(storage).forecast(for: spots[0], of: StoredProvider.all)
-    let recorded = RecordedProvider()
+    let recorded = OpenMeteoProvider.recorded()
     let place = ForecastPlace(provider: recorded.name, spots[0].coordinate, timezone: spots[0].timezone)
     let today = LocalDay(containing: Date(), in: place.zone)
     let answer = await recorded.fetch(ProviderRequest(place, from: today, days: 1, [.current, .hourly]))

@@ -75,10 +75,10 @@ import Testing
   func charactersTakeTheirColumns(_ text: String, _ columns: Int) { #expect(text.columns == columns) }
 
   @Test func textIsCutAtColumnsAndNeverInsideACharacter() {
-    #expect("海の家".truncated(toColumns: 6) == "海の家")
-    #expect("海の家".truncated(toColumns: 5) == "海の…")
-    #expect("海の家".truncated(toColumns: 4) == "海…")
-    #expect("Brest".truncated(toColumns: 4, mark: "...") == "B...")
+    #expect("海の家".fitted(toColumns: 6) == "海の家")
+    #expect("海の家".fitted(toColumns: 5) == "海の…")
+    #expect("海の家".fitted(toColumns: 4) == "海…")
+    #expect("Brest".fitted(toColumns: 4, mark: "...") == "B...")
     #expect("海".padded(toColumns: 4) == "海  ")
   }
 

@@ -200,7 +200,7 @@ import Testing
     let storage = try await SpotStore(backend: InMemoryBackend())
     let clock = clock
     let recorded = try await WeatherService(
-      storage, provider: RecordedProvider(now: { clock.now }), limits: .openMeteo(clock: clock), clock: clock)
+      storage, provider: OpenMeteoProvider.recorded(now: { clock.now }), limits: .openMeteo(clock: clock), clock: clock)
     let old = try await recorded.weather(for: spot, including: .hourly)
     #expect(old.value?.provenance.isRecorded == true)
     let real = try await service(storage).weather(for: spot, including: .hourly)

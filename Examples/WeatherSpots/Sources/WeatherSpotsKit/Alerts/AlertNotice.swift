@@ -30,11 +30,11 @@ public struct AlertNotice: Codable, Identifiable, Sendable {
   /// Until when the warning holds.
   public let expires: Date
   /// The state of the notice.
-  public internal(set) var state: State
+  public internal(set) var state = State.queued
   /// The number of delivery attempts, the one under way included.
-  public internal(set) var attempts: Int
+  public internal(set) var attempts = 0
   /// Whether an attempt may have succeeded: noted before it begins, so that it is known after a crash.
-  public internal(set) var isOutcomeUnknown: Bool
+  public internal(set) var isOutcomeUnknown = false
   /// From when on it may be handed over.
   public internal(set) var due: Date
   /// The time at which the notice was delivered or lapsed.
@@ -49,9 +49,6 @@ public struct AlertNotice: Codable, Identifiable, Sendable {
     self.revision = revision
     self.checkedAt = checkedAt
     expires = alert.expires
-    state = .queued
-    attempts = 0
-    isOutcomeUnknown = false
     due = checkedAt
   }
 
@@ -62,4 +59,12 @@ public struct AlertNotice: Codable, Identifiable, Sendable {
   var sinkAndState: String { Self.column(sink, state) }
   var isSettled: Bool { state != .queued }
   static func column(_ sink: String, _ state: State) -> String { "\(state.rawValue) \(sink)" }
+}
+
+extension Query<AlertNotice> {
+  /// Returns the notices that wait for a sink.
+  static func queued(for sink: String) -> Query<AlertNotice> {
+    let column = AlertNotice.column(sink, .queued)
+    return Query().where(#Predicate { $0.sinkAndState == column })
+  }
 }

@@ -79,19 +79,14 @@ public actor AlertPipeline {
     let now = clock.now
     var next = Date(timeIntervalSince1970: (span(of: now) + 1) * (schedule.every / .seconds(1)))
     for sink in sinks {
-      let column = AlertNotice.column(sink.name, .queued)
-      let first = Query<AlertNotice>().where(#Predicate { $0.sinkAndState == column }).sorted(by: \.due).limit(1)
-      if let notice = try await queue.notices.fetch(first).first { next = min(next, notice.due) }
+      if let notice = try await queue.notices.first(.queued(for: sink.name).sorted(by: \.due)) { next = min(next, notice.due) }
     }
     return max(.seconds(next.timeIntervalSince(now)), .seconds(1))
   }
 
   private func waiting() async throws -> Int {
     var count = 0
-    for sink in sinks {
-      let column = AlertNotice.column(sink.name, .queued)
-      count += try await queue.notices.count(Query().where(#Predicate { $0.sinkAndState == column }))
-    }
+    for sink in sinks { count += try await queue.notices.count(.queued(for: sink.name)) }
     return count
   }
 

@@ -35,7 +35,7 @@ public struct AlertQueue: Sendable {
   func begin(_ cluster: SpotCluster, at now: Date) async throws -> Date {
     let day = CallLedger.day(now)
     return try await store.transaction { [checks, ledger] transaction in
-      var check = try transaction.find(by: cluster.id, in: checks) ?? ClusterCheck(cluster.id)
+      var check = try transaction.find(by: cluster.id, in: checks) ?? ClusterCheck(id: cluster.id)
       let before = check.askedAt
       check.watchers = cluster.watchers.count
       check.calls += 1
@@ -81,7 +81,7 @@ public struct AlertQueue: Sendable {
       cluster.watchers.map { AlertNotice(alert, revision, for: $0, checkedAt: now) }
     }
     return try await store.transaction { [checks, notices, alerts] transaction in
-      var check = try transaction.find(by: cluster.id, in: checks) ?? ClusterCheck(cluster.id)
+      var check = try transaction.find(by: cluster.id, in: checks) ?? ClusterCheck(id: cluster.id)
       check.isOpen = false
       check.checkedAt = now
       check.alerts = alerts
@@ -107,8 +107,7 @@ public struct AlertQueue: Sendable {
 
   /// Takes notices of a sink that are due, and notes that they are about to be handed over; durable before they are.
   func claim(_ sink: String, limit: Int, at now: Date) async throws -> [AlertDelivery] {
-    let column = AlertNotice.column(sink, .queued)
-    let query = Query<AlertNotice>().where(#Predicate { $0.sinkAndState == column && $0.due <= now }).sorted(by: \.due).limit(limit)
+    let query = Query.queued(for: sink).where(#Predicate { $0.due <= now }).sorted(by: \.due).limit(limit)
     let ids = try await notices.fetch(query).map(\.id)
     guard !ids.isEmpty else { return [] }
     return try await store.transaction { [notices] transaction in

@@ -47,8 +47,8 @@ final class AlertScript: AlertSource {
         let issued = begin + Double(revision) * 1800
         return WeatherAlert(
           id: "exercise-\(seed)-\(number)", summary: "Exercise: \(kind)\(revision == 0 ? "" : ", update \(revision)")", areaName: spot.name,
-          source: "weather-spots, made up", severity: severity, urgency: nil, certainty: nil, issued: issued, effective: issued,
-          expires: begin + lasting + Double(revision) * 1800, onset: nil, end: nil, details: nil)
+          source: "weather-spots, made up", severity: severity, issued: issued, effective: issued,
+          expires: begin + lasting + Double(revision) * 1800)
       }
       return Made(center: spot.coordinate, kilometers: 10 + random.unit() * 40, revisions: revisions)
     }

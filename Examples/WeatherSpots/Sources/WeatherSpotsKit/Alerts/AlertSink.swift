@@ -50,33 +50,27 @@ public struct SinkError: Error, Hashable, CustomStringConvertible {
 }
 
 /// The form in which a notice is written: one JSON object, keys in order, instants in ISO 8601.
-struct NoticeBody: Encodable {
-  let key: String
+private struct NoticeBody: Encodable {
+  let key: NoticeKey
   let place: String
   let watcher: String
-  let revision: String
+  let revision: AlertRevision
   let checkedAt: Date
   /// Left out where a repeat cannot be.
   let mayBeRepeat: Bool?
   let alert: WeatherAlert
+}
 
-  init(_ delivery: AlertDelivery, marksRepeats: Bool) {
-    key = delivery.key.rawValue
-    place = delivery.place
-    watcher = delivery.watcher
-    revision = delivery.revision.rawValue
-    checkedAt = delivery.checkedAt
-    mayBeRepeat = marksRepeats ? delivery.mayBeRepeat : nil
-    alert = delivery.alert
-  }
-
-  var json: Data {
-    get throws(SinkError) {
-      let encoder = JSONEncoder()
-      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-      encoder.keyEncodingStrategy = .convertToSnakeCase
-      encoder.dateEncodingStrategy = .iso8601
-      do { return try encoder.encode(self) } catch { throw SinkError("the notice cannot be written as JSON", tookNothing: true) }
-    }
+extension AlertDelivery {
+  /// Returns the notice as it is written, with the mark of a possible repeat where there can be one.
+  func json(marksRepeats: Bool) throws(SinkError) -> Data {
+    let body = NoticeBody(
+      key: key, place: place, watcher: watcher, revision: revision, checkedAt: checkedAt, mayBeRepeat: marksRepeats ? mayBeRepeat : nil,
+      alert: alert)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    encoder.dateEncodingStrategy = .iso8601
+    do { return try encoder.encode(body) } catch { throw SinkError("the notice cannot be written as JSON", tookNothing: true) }
   }
 }

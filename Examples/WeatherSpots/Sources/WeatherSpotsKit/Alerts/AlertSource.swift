@@ -40,7 +40,7 @@ public struct ProviderAlerts: AlertSource {
     let request = ProviderRequest(place, from: LocalDay(containing: clock.now, in: place.zone), days: 1, [.alerts])
     let provider = provider
     return try await limits.of(service).run(weight: provider.weight(of: request)) {
-      switch await provider.fetch(request).alerts {
+      switch await provider.loggedFetch([request]).first?.alerts {
       case .data(let answer, _): return .alerts(answer.alerts)
       case .noCoverage, .failure(.unsupported), .failure(.noCoverage): return .notOffered
       case .failure(.network(.cancelled)): throw CancellationError()

@@ -6,33 +6,23 @@ public struct ClusterCheck: Codable, Identifiable, Sendable {
   /// The cell and the country.
   public let id: SpotCluster.ID
   /// The number of watchers at the last call.
-  public internal(set) var watchers: Int
+  public internal(set) var watchers = 0
   /// The number of calls so far, failures included.
-  public internal(set) var calls: Int
+  public internal(set) var calls = 0
   /// The time of the last call.
-  public internal(set) var askedAt: Date
+  public internal(set) var askedAt = Date.distantPast
   /// Whether that question has no answer yet: it is under way, or the process that asked it was killed.
-  public internal(set) var isOpen: Bool
+  public internal(set) var isOpen = false
   /// The time of the last answer; `nil` before the first.
   public internal(set) var checkedAt: Date?
   /// The warnings of that answer.
   ///
   /// Not in force now if it is old: see ``isCurrent(at:)``.
-  public internal(set) var alerts: [WeatherAlert]
+  public internal(set) var alerts: [WeatherAlert] = []
   /// The reason why the last call failed, on one line.
   public internal(set) var problem: String?
   /// Whether the provider has no warnings here at all.
-  public internal(set) var isOffered: Bool
-
-  init(_ id: SpotCluster.ID) {
-    self.id = id
-    watchers = 0
-    calls = 0
-    askedAt = .distantPast
-    isOpen = false
-    alerts = []
-    isOffered = true
-  }
+  public internal(set) var isOffered = true
 
   /// The time for which an answer may be shown as current.
   public static let lifetime: TimeInterval = 300

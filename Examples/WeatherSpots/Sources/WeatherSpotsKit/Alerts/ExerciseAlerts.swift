@@ -18,9 +18,9 @@ public struct ExerciseAlerts: AlertSource {
     let isRevised = now >= start + 43_200
     return .alerts([
       WeatherAlert(
-        id: "exercise-\(day)-\(cluster.id.cell)", summary: "Exercise: wind\(isRevised ? ", update 1" : "")", areaName: nil,
-        source: "weather-spots, made up", severity: "moderate", urgency: nil, certainty: nil, issued: isRevised ? start + 43_200 : start,
-        effective: start, expires: end, onset: nil, end: nil, details: nil)
+        id: "exercise-\(day)-\(cluster.id.cell)", summary: "Exercise: wind\(isRevised ? ", update 1" : "")",
+        source: "weather-spots, made up", severity: "moderate", issued: isRevised ? start + 43_200 : start,
+        effective: start, expires: end)
     ])
   }
 }

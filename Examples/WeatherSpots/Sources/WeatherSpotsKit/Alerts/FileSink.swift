@@ -1,5 +1,6 @@
 import Dispatch
 public import Foundation
+import Larder
 import Synchronization
 
 /// A file of notices, one JSON object on each line, appended durably: the program may be killed at any moment, and each is there once.
@@ -51,7 +52,7 @@ public final class FileSink: AlertSink {
       let written = doubtful.isEmpty ? [] : try keys(in: handle, among: doubtful)
       doubtful.subtract(written)
       for notice in notices where !written.contains(notice.key.rawValue) {
-        lines += try NoticeBody(notice, marksRepeats: false).json + Data("\n".utf8)
+        lines += try notice.json(marksRepeats: false) + Data("\n".utf8)
       }
       if !lines.isEmpty {
         try handle.seekToEnd()
@@ -71,16 +72,10 @@ public final class FileSink: AlertSink {
       guard FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]) else {
         throw SinkError("\(file.lastPathComponent) cannot be made", tookNothing: true)
       }
-      try synchronizeDirectory()
+      // So that the new file's name survives a power cut.
+      try POSIXFileSystem().syncDirectory(file.deletingLastPathComponent().path)
     }
     return try FileHandle(forUpdating: file)
-  }
-
-  /// Makes the new file's name survive a power cut.
-  private func synchronizeDirectory() throws {
-    let directory = try FileHandle(forReadingFrom: file.deletingLastPathComponent())
-    try directory.synchronize()
-    try directory.close()
   }
 
   private func cutTail(_ handle: FileHandle) throws {

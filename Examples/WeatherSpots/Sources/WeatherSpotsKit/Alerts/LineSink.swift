@@ -24,7 +24,7 @@ public struct LineSink: AlertSink {
   /// Writes a line for each notice.
   public func deliver(_ notices: [AlertDelivery]) async throws(SinkError) {
     for notice in notices {
-      let line = isJSON ? try NoticeBody(notice, marksRepeats: true).json : Data(Self.text(notice).utf8)
+      let line = isJSON ? try notice.json(marksRepeats: true) : Data(Self.text(notice).utf8)
       do { try write(line + Data("\n".utf8)) } catch { throw SinkError("standard output cannot be written") }
     }
   }

@@ -52,7 +52,7 @@ public struct SpotCluster: Sendable {
   public let watchers: [Watcher]
 
   /// The point that the provider is asked about.
-  public var center: Coordinate { Coordinate(of: id.cell) }
+  public var center: Coordinate { id.cell.center }
 
   /// Sorts watchers into clusters, the largest first.
   ///
@@ -69,7 +69,7 @@ public struct SpotCluster: Sendable {
     var clusters: [SpotCluster] = []
     for (id, _, _) in order {
       guard var members = byCell.removeValue(forKey: id)?.values.flatMap(\.self), !members.isEmpty else { continue }
-      let center = Coordinate(of: id.cell)
+      let center = id.cell.center
       for cell in id.cell.neighbors {
         let neighbor = ID(cell: cell, country: id.country)
         guard let points = byCell[neighbor] else { continue }
@@ -93,13 +93,5 @@ public struct SpotCluster: Sendable {
 
 extension SpotCluster.ID {
   /// The point that the provider is asked about.
-  public var center: Coordinate { Coordinate(of: cell) }
-}
-
-extension Coordinate {
-  /// Makes the point at the centre of a cell.
-  init(of cell: Geohash) {
-    let center = cell.center
-    self.init(stored: center.latitude, center.longitude)
-  }
+  public var center: Coordinate { cell.center }
 }

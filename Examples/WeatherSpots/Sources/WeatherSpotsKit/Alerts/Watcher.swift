@@ -2,10 +2,8 @@
 public struct Watcher: Hashable, Identifiable, Sendable {
   /// The id, the same in every run: together with a warning and its revision it identifies one notice.
   public let id: String
-  /// Degrees north.
-  public let latitude: Double
-  /// Degrees east.
-  public let longitude: Double
+  /// The watched point.
+  public let coordinate: Coordinate
   /// The ISO 3166 code of the country, or nothing; warnings are a country's.
   public let country: String
   /// The IANA name of the zone.
@@ -19,8 +17,7 @@ public struct Watcher: Hashable, Identifiable, Sendable {
   public init(id: String, place: String, at coordinate: Coordinate, timezone: String, country: String = "", sink: String) {
     self.id = id
     self.place = place
-    latitude = coordinate.latitude
-    longitude = coordinate.longitude
+    self.coordinate = coordinate
     self.timezone = timezone
     self.country = country
     self.sink = sink
@@ -30,15 +27,5 @@ public struct Watcher: Hashable, Identifiable, Sendable {
   public init(_ spot: Spot, sink: String) {
     self.init(
       id: "\(sink) \(spot.id)", place: spot.name, at: spot.coordinate, timezone: spot.timezone, country: spot.country, sink: sink)
-  }
-
-  var coordinate: Coordinate { Coordinate(stored: latitude, longitude) }
-}
-
-extension Coordinate {
-  /// Makes a point of values that were checked before they were stored.
-  init(stored latitude: Double, _ longitude: Double) {
-    self.latitude = latitude
-    self.longitude = longitude
   }
 }

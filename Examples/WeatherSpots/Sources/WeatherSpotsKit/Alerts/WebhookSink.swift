@@ -52,7 +52,7 @@ public final class WebhookSink: AlertSink {
   /// Posts each notice.
   public func deliver(_ notices: [AlertDelivery]) async throws(SinkError) {
     for notice in notices {
-      let body = try NoticeBody(notice, marksRepeats: true).json
+      let body = try notice.json(marksRepeats: true)
       var attempt = 1
       while true {
         do throws(Refusal) {

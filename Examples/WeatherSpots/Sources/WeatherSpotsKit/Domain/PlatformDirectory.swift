@@ -2,8 +2,6 @@ public import Foundation
 
 /// The directories that the platform has for the files of a program: those of the XDG Base Directory Specification on Linux.
 public enum PlatformDirectory: Sendable {
-  /// Files of the user: `$XDG_DATA_HOME` or `~/.local/share`; Application Support on Apple platforms.
-  case data
   /// Settings: `$XDG_CONFIG_HOME` or `~/.config`, on every platform.
   case configuration
   /// Files that can be fetched again: `$XDG_CACHE_HOME` or `~/.cache`; Caches on Apple platforms.
@@ -14,10 +12,8 @@ public enum PlatformDirectory: Sendable {
     switch self {
     case .configuration: return Self.xdg("XDG_CONFIG_HOME", else: ".config")
     #if canImport(Darwin)
-      case .data: return .applicationSupportDirectory
       case .cache: return .cachesDirectory
     #else
-      case .data: return Self.xdg("XDG_DATA_HOME", else: ".local/share")
       case .cache: return Self.xdg("XDG_CACHE_HOME", else: ".cache")
     #endif
     }

@@ -7,7 +7,7 @@ import Synchronization
 
 /// A request under way, and as much of its answer as is wanted.
 final class Exchange: Sendable {
-  let answer = FirstAnswer()
+  let answer = FirstAnswer<Result<TransportResponse, TransportError>>()
   private let host: String
   private let redirections: Int
   private let bodyLimit: @Sendable (Int) -> Int?
@@ -114,9 +114,7 @@ final class Exchanges: NSObject, URLSessionDataDelegate, Sendable {
 }
 
 /// The first of several answers that race for one waiter; later ones are dropped.
-final class FirstAnswer: Sendable {
-  typealias Value = Result<TransportResponse, TransportError>
-
+final class FirstAnswer<Value: Sendable>: Sendable {
   private enum State {
     case open
     case waiting(CheckedContinuation<Value, Never>)

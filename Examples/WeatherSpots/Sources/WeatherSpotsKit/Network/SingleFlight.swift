@@ -6,28 +6,21 @@ import Synchronization
 final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct Flight {
     let key: Key
-    var waiters: [Int: CheckedContinuation<Value?, Never>]
-    var task: Task<Void, Never>?
+    let task: Task<Void, Never>
+    var waiters: [ObjectIdentifier: FirstAnswer<Value?>]
   }
 
   private struct State {
-    var numbers = 0
+    var last = 0
     /// The flight that a new caller of a key joins.
     var current: [Key: Int] = [:]
     var flights: [Int: Flight] = [:]
-    var flightOfWaiter: [Int: Int] = [:]
-
-    mutating func number() -> Int {
-      numbers += 1
-      return numbers
-    }
 
     /// Takes a flight out; a later one of its key stays.
-    mutating func remove(_ flight: Int) -> Flight? {
-      guard let removed = flights.removeValue(forKey: flight) else { return nil }
-      if current[removed.key] == flight { current[removed.key] = nil }
-      for waiter in removed.waiters.keys { flightOfWaiter[waiter] = nil }
-      return removed
+    mutating func remove(_ id: Int) -> Flight? {
+      guard let flight = flights.removeValue(forKey: id) else { return nil }
+      if current[flight.key] == id { current[flight.key] = nil }
+      return flight
     }
   }
 
@@ -35,15 +28,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Joins the work for a key or begins it; `nil` when the caller was cancelled before it was done.
   func value(for key: Key, _ work: @escaping @Sendable () async -> Value) async -> Value? {
-    let waiter = state.withLock { $0.number() }
+    let waiter = FirstAnswer<Value?>()
+    let flight = join(key, waiter, work)
     return await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        if let flight = join(key, waiter, continuation) { begin(flight, work) }
-        // Cancelled before it joined: the handler has found no waiter to resume.
-        if Task.isCancelled { leave(waiter) }
-      }
+      await waiter.result()
     } onCancel: {
-      leave(waiter)
+      leave(flight, waiter)
     }
   }
 
@@ -51,49 +41,35 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func forgetAll() { state.withLock { $0.current = [:] } }
 
   /// The number of waiting callers.
-  var waiterCount: Int { state.withLock { $0.flightOfWaiter.count } }
+  var waiterCount: Int { state.withLock { $0.flights.values.reduce(0) { $0 + $1.waiters.count } } }
 
-  /// Returns the number of a flight that has to be begun.
-  private func join(_ key: Key, _ waiter: Int, _ continuation: CheckedContinuation<Value?, Never>) -> Int? {
+  private func join(_ key: Key, _ waiter: FirstAnswer<Value?>, _ work: @escaping @Sendable () async -> Value) -> Int {
     state.withLock { state in
       if let flight = state.current[key] {
-        state.flights[flight]?.waiters[waiter] = continuation
-        state.flightOfWaiter[waiter] = flight
-        return nil
+        state.flights[flight]?.waiters[ObjectIdentifier(waiter)] = waiter
+        return flight
       }
-      let flight = state.number()
+      state.last += 1
+      let flight = state.last
       state.current[key] = flight
-      state.flights[flight] = Flight(key: key, waiters: [waiter: continuation])
-      state.flightOfWaiter[waiter] = flight
+      // The lock is held until the flight is noted: its end waits for that.
+      let task = Task { end(flight, await work()) }
+      state.flights[flight] = Flight(key: key, task: task, waiters: [ObjectIdentifier(waiter): waiter])
       return flight
     }
   }
 
-  private func begin(_ flight: Int, _ work: @escaping @Sendable () async -> Value) {
-    let task = Task { end(flight, await work()) }
-    let isAbandoned = state.withLock { state in
-      state.flights[flight]?.task = task
-      return state.flights[flight] == nil
-    }
-    // Done already, which makes this harmless, or left by the only one who wanted it.
-    if isAbandoned { task.cancel() }
-  }
-
   private func end(_ flight: Int, _ value: Value) {
-    let waiters = state.withLock { state in
-      state.remove(flight).map { Array($0.waiters.values) } ?? []
-    }
-    for waiter in waiters { waiter.resume(returning: value) }
+    guard let flight = state.withLock({ $0.remove(flight) }) else { return }
+    for waiter in flight.waiters.values { waiter.give(value) }
   }
 
-  private func leave(_ waiter: Int) {
-    let (continuation, task) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, Task<Void, Never>?) in
-      guard let flight = state.flightOfWaiter.removeValue(forKey: waiter) else { return (nil, nil) }
-      let continuation = state.flights[flight]?.waiters.removeValue(forKey: waiter)
-      let isLast = state.flights[flight]?.waiters.isEmpty ?? false
-      return (continuation, isLast ? state.remove(flight)?.task : nil)
+  private func leave(_ flight: Int, _ waiter: FirstAnswer<Value?>) {
+    let abandoned: Flight? = state.withLock { state in
+      state.flights[flight]?.waiters[ObjectIdentifier(waiter)] = nil
+      return state.flights[flight]?.waiters.isEmpty == true ? state.remove(flight) : nil
     }
-    task?.cancel()
-    continuation?.resume(returning: nil)
+    abandoned?.task.cancel()
+    waiter.give(nil)
   }
 }

@@ -65,12 +65,7 @@ public struct CacheHistory: Sendable {
 
 extension WeatherService {
   /// The statistics of the caches since this value was made, by kind.
-  public var counts: [String: CacheStatistics] {
-    [
-      "current": caches.current.statistics, "hourly": caches.hourly.statistics, "daily": caches.daily.statistics,
-      "marine": caches.marine.statistics, "alerts": caches.alerts.statistics,
-    ]
-  }
+  public var counts: [String: CacheStatistics] { caches.statistics }
 
   /// Adds the statistics of the caches to the history of their store, once, at the end of a run.
   ///
@@ -80,9 +75,7 @@ extension WeatherService {
 
 extension Geocoding {
   /// The statistics of the caches since this value was made, by kind.
-  public var counts: [String: CacheStatistics] {
-    ["places": places.statistics, "zones": zones.statistics]
-  }
+  public var counts: [String: CacheStatistics] { ["places": places.statistics, "zones": zones.statistics] }
 
   /// Adds the statistics of the caches to the history of their store, as ``WeatherService/keepCounts(in:)`` does.
   public func keepCounts(in storage: SpotStore) async { await CacheHistory.keep(counts, in: storage, at: clock.now) }

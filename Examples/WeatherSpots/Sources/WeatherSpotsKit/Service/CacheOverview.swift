@@ -2,11 +2,11 @@ public import Foundation
 public import Larder
 
 /// The contents of a store's caches: number, size and age of the entries of each kind.
-public struct CacheOverview: Codable, Hashable, Sendable {
+public struct CacheOverview: Sendable {
   /// One kind of data.
-  public struct Kind: Codable, Hashable, Sendable {
+  public struct Kind: Encodable, Sendable {
     /// Its name, as `--kind` takes it.
-    public let name: String
+    public let kind: String
     /// The number of entries.
     public var entries = 0
     /// The number of fresh entries, which answer without a request.
@@ -21,12 +21,12 @@ public struct CacheOverview: Codable, Hashable, Sendable {
     public var unreadable = 0
     /// The size of all values as JSON.
     public var bytes = 0
-    /// The time at which the oldest entry was fetched.
-    public var oldest: Date?
-    /// The time at which the newest entry was fetched.
-    public var newest: Date?
+    /// The age of the newest entry.
+    @NullEncoded public var newestAgeSeconds: Int?
+    /// The age of the oldest entry.
+    @NullEncoded public var oldestAgeSeconds: Int?
 
-    init(_ name: String) { self.name = name }
+    init(_ kind: String) { self.kind = kind }
   }
 
   /// The kinds, those without entries too.
@@ -101,8 +101,9 @@ extension CacheOverview.Kind {
     entries += 1
     bytes += entry.byteCount
     if entry.value == nil { absent += 1 }
-    oldest = min(oldest ?? entry.fetchedAt, entry.fetchedAt)
-    newest = max(newest ?? entry.fetchedAt, entry.fetchedAt)
+    let age = Int(now.timeIntervalSince(entry.fetchedAt).rounded())
+    newestAgeSeconds = min(newestAgeSeconds ?? age, age)
+    oldestAgeSeconds = max(oldestAgeSeconds ?? age, age)
     if entry.usableUntil <= now {
       expired += 1
     } else if entry.freshUntil <= now || entry.fetchedAt > now {

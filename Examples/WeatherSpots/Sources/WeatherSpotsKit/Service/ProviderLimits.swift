@@ -48,8 +48,7 @@ public final class ProviderLimits: Sendable {
   /// Returns the limits of one service.
   public func of(_ service: String) -> HostLimits {
     let breaker = breakers.withLock { breakers in
-      if let breaker = breakers[service] { return breaker }
-      let breaker = CircuitBreaker(clock: clock)
+      let breaker = breakers[service] ?? CircuitBreaker(clock: clock)
       breakers[service] = breaker
       return breaker
     }

@@ -21,7 +21,7 @@ struct ServiceSource: BatchRemoteSource {
     _ requests: [FetchRequest<ProviderRequest>]
   ) async throws -> [ProviderRequest: Result<Fetched<ProviderAnswer>, any Error>] {
     let keys = requests.map(\.key)
-    let answers = await provider.fetch(keys)
+    let answers = await provider.loggedFetch(keys)
     guard answers.count == keys.count else { throw ProviderError.malformed("\(answers.count) places instead of \(keys.count)") }
     let failures = answers.map(\.failureOfAll)
     // The same failure of all places is one of the request, which may be divided; others are of their places.
@@ -35,7 +35,7 @@ struct ServiceSource: BatchRemoteSource {
 
 extension ProviderError {
   /// The error as Larder knows it: a cancellation is no failure of the host.
-  fileprivate var asCancellation: any Error { if case .network(.cancelled) = self { CancellationError() } else { self } }
+  var asCancellation: any Error { if case .network(.cancelled) = self { CancellationError() } else { self } }
 }
 
 /// The services of a provider within their limits, each a ``ServiceSource`` that gathers the places that wait.

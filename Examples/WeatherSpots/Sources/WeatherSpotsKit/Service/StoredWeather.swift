@@ -87,23 +87,17 @@ public struct StoredProvider: Sendable {
   /// The kinds of data that it has, at least somewhere.
   let offered: Set<WeatherDataset>
 
-  /// Says of a provider what reading its stored data takes.
-  public init(name: String, needsCountry: Bool, attribution: [String], offered: Set<WeatherDataset> = Set(WeatherDataset.allCases)) {
-    self.offered = offered
-    self.name = name
-    self.needsCountry = needsCountry
-    self.attribution = attribution
-  }
-
   /// All providers of the program.
   public static let all = [
     StoredProvider(OpenMeteoProvider()),
     StoredProvider(
       name: "weatherkit", needsCountry: true, attribution: WeatherKitProvider.credit,
       offered: [.current, .hourly, .daily, .alerts]),
-    StoredProvider(RecordedProvider()),
+    StoredProvider(OpenMeteoProvider.recorded()),
   ]
+}
 
+extension StoredProvider {
   private init(_ provider: some ForecastProvider) {
     self.init(
       name: provider.name, needsCountry: provider.needsCountry, attribution: provider.attribution,

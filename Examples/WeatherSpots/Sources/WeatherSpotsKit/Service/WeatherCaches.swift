@@ -36,25 +36,32 @@ struct WeatherCaches: Sendable {
     _ store: Store, capacity: Int, retry: RetryPolicy, clock: any WallClock,
     fetch: @escaping @Sendable (ProviderRequest, WeatherDataset) async throws -> ProviderAnswer
   ) async throws(RepositoryError) {
-    let eviction = EvictionPolicy(countLimit: capacity)
-    @Sendable func today(_ place: ForecastPlace) -> LocalDay { LocalDay(containing: clock.now, in: place.zone) }
-    current = CachedRepository(
-      storage: try await store.repository(RepositorySchema("weather-current")), freshness: Freshness.current, eviction: eviction,
-      retry: retry, clock: clock,
-      source: DatasetSource(fetch, .current, { $0.current }) { ProviderRequest($0, from: today($0), days: 1, [.current]) })
-    alerts = CachedRepository(
-      storage: try await store.repository(RepositorySchema("weather-alerts")), freshness: Freshness.alerts, eviction: eviction,
-      retry: retry, clock: clock,
-      source: DatasetSource(fetch, .alerts, { $0.alerts }) { ProviderRequest($0, from: today($0), days: 1, [.alerts]) })
-    hourly = CachedRepository(
-      storage: try await store.repository(RepositorySchema("weather-hourly")), freshness: Freshness.hourly, eviction: eviction,
-      retry: retry, clock: clock, source: DatasetSource(fetch, .hourly, { $0.hourly }) { $0.request([.hourly]) })
-    daily = CachedRepository(
-      storage: try await store.repository(RepositorySchema("weather-daily")), freshness: Freshness.daily, eviction: eviction,
-      retry: retry, clock: clock, source: DatasetSource(fetch, .daily, { $0.daily }) { $0.request([.daily]) })
-    marine = CachedRepository(
-      storage: try await store.repository(RepositorySchema("weather-marine")), freshness: Freshness.marine, eviction: eviction,
-      retry: retry, clock: clock, source: DatasetSource(fetch, .marine, { $0.marine }) { $0.request([.marine]) })
+    @Sendable func today(_ place: ForecastPlace, _ dataset: WeatherDataset) -> ProviderRequest {
+      ProviderRequest(place, from: LocalDay(containing: clock.now, in: place.zone), days: 1, [dataset])
+    }
+    @Sendable func days(_ period: ForecastPeriod, _ dataset: WeatherDataset) -> ProviderRequest { period.request([dataset]) }
+    func open<Key, Value>(
+      _ dataset: WeatherDataset, _ freshness: FreshnessPolicy, _ request: @escaping @Sendable (Key, WeatherDataset) -> ProviderRequest,
+      _ part: @escaping @Sendable (ProviderAnswer) -> ProviderAnswer.Part<Value>?
+    ) async throws(RepositoryError) -> CachedRepository<Key, Value> {
+      CachedRepository(
+        storage: try await store.repository(RepositorySchema("weather-\(dataset.rawValue)")), freshness: freshness,
+        eviction: EvictionPolicy(countLimit: capacity), retry: retry, clock: clock,
+        source: DatasetSource(dataset: dataset, fetch: fetch, part: part) { request($0, dataset) })
+    }
+    current = try await open(.current, Freshness.current, today) { $0.current }
+    alerts = try await open(.alerts, Freshness.alerts, today) { $0.alerts }
+    hourly = try await open(.hourly, Freshness.hourly, days) { $0.hourly }
+    daily = try await open(.daily, Freshness.daily, days) { $0.daily }
+    marine = try await open(.marine, Freshness.marine, days) { $0.marine }
+  }
+
+  /// The statistics since the caches were opened, by kind.
+  var statistics: [String: CacheStatistics] {
+    [
+      "current": current.statistics, "hourly": hourly.statistics, "daily": daily.statistics, "marine": marine.statistics,
+      "alerts": alerts.statistics,
+    ]
   }
 }
 
@@ -64,21 +71,10 @@ extension ForecastPeriod {
 
 /// One kind of data of a provider, as a cache asks for it.
 private struct DatasetSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
-  private let fetch: @Sendable (ProviderRequest, WeatherDataset) async throws -> ProviderAnswer
-  private let dataset: WeatherDataset
-  private let part: @Sendable (ProviderAnswer) -> ProviderAnswer.Part<Value>?
-  private let request: @Sendable (Key) -> ProviderRequest
-
-  init(
-    _ fetch: @escaping @Sendable (ProviderRequest, WeatherDataset) async throws -> ProviderAnswer, _ dataset: WeatherDataset,
-    _ part: @escaping @Sendable (ProviderAnswer) -> ProviderAnswer.Part<Value>?,
-    request: @escaping @Sendable (Key) -> ProviderRequest
-  ) {
-    self.fetch = fetch
-    self.dataset = dataset
-    self.part = part
-    self.request = request
-  }
+  let dataset: WeatherDataset
+  let fetch: @Sendable (ProviderRequest, WeatherDataset) async throws -> ProviderAnswer
+  let part: @Sendable (ProviderAnswer) -> ProviderAnswer.Part<Value>?
+  let request: @Sendable (Key) -> ProviderRequest
 
   func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
     do {

@@ -48,23 +48,27 @@ extension WeatherService {
 
   /// Reads the hours.
   func readHourly(_ question: Question) async throws -> WeatherReading<HourlyForecast> {
-    func has(_ value: HourlyForecast) -> Bool { value.hours.contains { question.isFirstDay($0.instant) } }
-    if let reading = try await storedAtOnce(caches.hourly, question, has: has) { return reading }
-    return try await orStored(try await read(.hourly, caches.hourly, question.days, question), caches.hourly, question, has: has)
+    try await read(.hourly, caches.hourly, question) { $0.hours.contains { question.isFirstDay($0.instant) } }
   }
 
   /// Reads the days.
   func readDaily(_ question: Question) async throws -> WeatherReading<DailyForecast> {
-    func has(_ value: DailyForecast) -> Bool { value.days.contains { $0.day == question.day } }
-    if let reading = try await storedAtOnce(caches.daily, question, has: has) { return reading }
-    return try await orStored(try await read(.daily, caches.daily, question.days, question), caches.daily, question, has: has)
+    try await read(.daily, caches.daily, question) { $0.days.contains { $0.day == question.day } }
   }
 
   /// Reads the sea.
   func readMarine(_ question: Question) async throws -> WeatherReading<MarineForecast> {
-    func has(_ value: MarineForecast) -> Bool { value.hours.contains { question.isFirstDay($0.instant) } }
-    if let reading = try await storedAtOnce(caches.marine, question, has: has) { return reading }
-    return try await orStored(try await readNewMarine(question), caches.marine, question, has: has)
+    try await read(.marine, caches.marine, question) { $0.hours.contains { question.isFirstDay($0.instant) } }
+  }
+
+  /// Reads a kind of data that belongs to days.
+  ///
+  /// - Parameter has: Whether an answer has rows of the asked day.
+  private func read<Value>(
+    _ dataset: WeatherDataset, _ cache: CachedRepository<ForecastPeriod, Value>, _ question: Question, has: (Value) -> Bool
+  ) async throws -> WeatherReading<Value> {
+    if let reading = try await storedAtOnce(cache, question, has: has) { return reading }
+    return try await orStored(try await readNew(dataset, cache, question), cache, question, has: has)
   }
 }
 

@@ -22,10 +22,8 @@ extension WeatherService {
 
   /// The reason why something could not be stored, in a few words; `nil` when nothing has failed.
   public var storageProblem: String? {
-    let codes = [
-      caches.hourly.statistics.lastStorageError, caches.daily.statistics.lastStorageError, caches.current.statistics.lastStorageError,
-      caches.marine.statistics.lastStorageError, caches.alerts.statistics.lastStorageError,
-    ].compactMap { $0 }
+    let statistics = caches.statistics
+    let codes = ["hourly", "daily", "current", "marine", "alerts"].compactMap { statistics[$0]?.lastStorageError }
     // After a failed write a store refuses all others: the first reason is the one to tell.
     guard let code = codes.first(where: { $0 != .poisoned }) ?? codes.first else { return nil }
     return switch code {

@@ -96,7 +96,7 @@ public struct WeatherService: Sendable {
       } onCancel: {
         for task in repeat each tasks { task.cancel() }
       }
-      if policy == .staleWhileRevalidate, await stillNeedsFetch(datasets, question) {
+      if policy == .staleWhileRevalidate, await !fetched(datasets.intersection(question.offered), question).isEmpty {
         // What is stale is being fetched now: the announcement holds until that is done.
         let refreshing = question.refreshing
         var refreshes: [Task<Void, any Error>] = []
@@ -187,22 +187,11 @@ public struct WeatherService: Sendable {
 extension WeatherService {
   /// Tells the combiner what will be fetched: what is asked for and not fresh, by service.
   private func announce(_ datasets: Set<WeatherDataset>, _ question: Question) async -> [RequestCombiner.Group] {
-    guard question.policy != .cacheOnly else { return [] }
-    var byService: [String: Set<WeatherDataset>] = [:]
-    for dataset in datasets.intersection(question.offered) {
-      if let service = provider.service(of: dataset), await needsFetch(dataset, question) {
-        byService[service, default: []].insert(dataset)
-      }
-    }
     var groups: [RequestCombiner.Group] = []
-    for datasets in byService.values where datasets.count > 1 { groups.append(await combiner.join(question.days.request(datasets))) }
+    for datasets in await fetched(datasets.intersection(question.offered), question).values where datasets.count > 1 {
+      groups.append(await combiner.join(question.days.request(datasets)))
+    }
     return groups
-  }
-
-  /// Returns whether something that is asked for is shown though it is not fresh, or was not got.
-  private func stillNeedsFetch(_ datasets: Set<WeatherDataset>, _ question: Question) async -> Bool {
-    for dataset in datasets.intersection(question.offered) where await needsFetch(dataset, question) { return true }
-    return false
   }
 
   private func leave(_ groups: [RequestCombiner.Group]) async {
@@ -232,6 +221,10 @@ extension WeatherService {
     let question = Question(
       coordinate: spot.coordinate, place: place(spot), day: day, count: 1, policy: policy, offered: datasets,
       availabilityProblem: nil)
+    return await fetched(datasets, question)
+  }
+
+  private func fetched(_ datasets: Set<WeatherDataset>, _ question: Question) async -> [String: Set<WeatherDataset>] {
     var byService: [String: Set<WeatherDataset>] = [:]
     for dataset in datasets {
       if let service = provider.service(of: dataset), await needsFetch(dataset, question) {
@@ -267,11 +260,15 @@ extension WeatherService {
     }
   }
 
-  /// Reads the sea; a failure with nothing to show in its place is remembered for some minutes, so that it is not asked for each time.
-  func readNewMarine(_ question: Question) async throws -> WeatherReading<MarineForecast> {
+  /// Reads a kind of data of days; a failure of the sea with nothing to show in its place is remembered for some minutes, so that it is not
+  /// asked for each time.
+  func readNew<Value>(
+    _ dataset: WeatherDataset, _ cache: CachedRepository<ForecastPeriod, Value>, _ question: Question
+  ) async throws -> WeatherReading<Value> {
+    guard dataset == .marine else { return try await read(dataset, cache, question.days, question) }
     let isExplicit = question.policy != .cacheFirst && question.policy != .staleWhileRevalidate
     if !isExplicit, let problem = await recentFailures.problem(question.days, at: clock.now) { return .unavailable(problem) }
-    let reading = try await read(.marine, caches.marine, question.days, question)
+    let reading = try await read(dataset, cache, question.days, question)
     switch reading {
     case .unavailable(let problem) where question.policy != .cacheOnly && problem.isTransient:
       await recentFailures.note(problem, question.days, at: clock.now)
@@ -295,6 +292,6 @@ private struct AvailabilitySource: RemoteSource {
   let limits: ProviderLimits
 
   func fetch(_ place: ForecastPlace, validator: String?) async throws -> Fetched<Set<WeatherDataset>> {
-    .value(try await limits.of("availability").run { try await provider.availability(at: place) })
+    .value(try await limits.of("availability").run { try await provider.loggedAvailability(at: place) })
   }
 }

@@ -1,6 +1,7 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
-import WeatherSpotsKit
+import Larder
+public import WeatherSpotsKit
 
 // The values of options and arguments that several commands read.
 
@@ -25,3 +26,16 @@ func instantArgument(_ text: String) throws -> Date {
     throw ValidationError("Expected an instant yyyy-MM-ddTHH:mm:ssZ, such as 2026-11-21T09:30:00Z.")
   }
 }
+
+/// The option that says which time it is.
+struct TimeOption: ParsableArguments {
+  @Option(help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
+  var now: Date?
+
+  /// The time that everything goes by.
+  var clock: any WallClock { now.map { now in DateClock { now } } ?? SystemClock() }
+}
+
+extension SpotOrder: ExpressibleByArgument {}
+
+extension UnitSystem: ExpressibleByArgument {}

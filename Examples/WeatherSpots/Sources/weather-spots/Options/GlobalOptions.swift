@@ -75,7 +75,7 @@ struct GlobalOptions: ParsableArguments {
   }
 
   /// The file of the store when neither an option nor a setting names one.
-  static var standardStore: URL { PlatformDirectory.data.url.appending(path: "weather-spots/spots.sqlite") }
+  static var standardStore: URL { DataDirectory.url(for: "weather-spots").appending(path: "spots.sqlite") }
 }
 
 extension SpotStore {

@@ -4,13 +4,8 @@ import WeatherSpotsKit
 
 /// A place on the command line: the name or id of a spot, or a point.
 struct LocationArgument {
-  private let text: String
-  private let zone: String?
-
-  init(_ text: String, zone: String?) {
-    self.text = text
-    self.zone = zone
-  }
+  let text: String
+  let zone: String?
 
   /// Returns whether a text is meant as a point and not as a name.
   static func isPoint(_ text: String) -> Bool {

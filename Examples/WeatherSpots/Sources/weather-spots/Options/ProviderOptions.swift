@@ -27,10 +27,7 @@ struct ProviderOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The time limit of an answer.", valueName: "seconds"))
   var timeout = Settings.timeout
 
-  @Option(
-    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"),
-    transform: instantArgument)
-  var now: Date?
+  @OptionGroup var time: TimeOption
 
   enum ProviderName: String, ExpressibleByArgument, CaseIterable {
     case openMeteo = "open-meteo"
@@ -53,7 +50,7 @@ struct ProviderOptions: ParsableArguments {
   }
 
   /// The time that everything goes by.
-  var clock: any WallClock { now.map(StandingClock.init) ?? SystemClock() }
+  var clock: any WallClock { time.clock }
 
   var fetchPolicy: FetchPolicy { fetchPolicy(waiting: .seconds(timeout + 5)) }
 
@@ -121,20 +118,14 @@ struct ProviderOptions: ParsableArguments {
   /// Returns who is asked.
   ///
   /// - Parameter hosts: What is known of the hosts; `nil` only to find out whether a provider can be made.
-  func makeProvider(_ hosts: HostStates?) throws -> any ForecastProvider { LoggedProvider(try unloggedProvider(hosts)) }
-
-  private func unloggedProvider(_ hosts: HostStates?) throws -> any ForecastProvider {
+  func makeProvider(_ hosts: HostStates?) throws -> any ForecastProvider {
     switch provider {
-    case .openMeteo: try openMeteo(hosts)
+    case .openMeteo: OpenMeteoProvider(servers: try servers(), timeout: limit, hosts: hosts, now: instant)
     case .weatherKit:
       WeatherKitProvider(
         key: try weatherKitKey(), server: try base() ?? WeatherKitProvider.server, timeout: limit, hosts: hosts, now: instant)
-    case .recorded: RecordedProvider(now: instant)
+    case .recorded: OpenMeteoProvider.recorded(now: instant)
     }
-  }
-
-  private func openMeteo(_ hosts: HostStates?) throws -> OpenMeteoProvider {
-    OpenMeteoProvider(servers: try servers(), timeout: limit, hosts: hosts, now: instant)
   }
 
   private func servers() throws -> OpenMeteoServers {
@@ -162,14 +153,4 @@ struct ProviderOptions: ParsableArguments {
     }
     return url
   }
-}
-
-/// A wall clock that stands at one instant, while what runs goes on.
-struct StandingClock: WallClock {
-  let now: Date
-  private let system = SystemClock()
-
-  init(_ now: Date) { self.now = now }
-  var uptime: Duration { system.uptime }
-  func sleep(for duration: Duration) async throws { try await system.sleep(for: duration) }
 }

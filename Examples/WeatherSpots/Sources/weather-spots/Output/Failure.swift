@@ -70,14 +70,22 @@ struct Failure: Error {
   }
 }
 
-/// Runs a command; a failure is written to standard error on one line and becomes the exit code.
-func reportingFailures(_ body: () async throws -> Void) async throws {
-  do {
-    _ = try Settings.load()
-    try await body()
-  } catch let code as ExitCode { throw code } catch {
-    let failure = Failure(error)
-    note(failure.message)
-    throw ExitCode(failure.outcome.rawValue)
+/// A command whose failure is written to standard error on one line and becomes the exit code.
+protocol ReportingCommand: AsyncParsableCommand {
+  /// Does the command's work.
+  func execute() async throws
+}
+
+extension ReportingCommand {
+  /// Checks the settings, and does the command's work.
+  func run() async throws {
+    do {
+      _ = try Settings.load()
+      try await execute()
+    } catch let code as ExitCode { throw code } catch {
+      let failure = Failure(error)
+      note(failure.message)
+      throw ExitCode(failure.outcome.rawValue)
+    }
   }
 }

@@ -10,10 +10,15 @@ enum Output {
   /// Returns how wide a line may be: as `COLUMNS` says, or else the terminal that a file descriptor is; `nil` where there is no end to
   /// it, as in a pipe.
   static func columns(_ descriptor: Int32 = STDOUT_FILENO) -> Int? {
-    var size = winsize()
     let asked = ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }.flatMap { (1...10_000).contains($0) ? $0 : nil }
-    let isMeasured = isatty(descriptor) == 1 && ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
-    return (asked ?? (isMeasured ? Int(size.ws_col) : nil)).map { max(20, $0) }
+    let measured = isatty(descriptor) == 1 ? size(descriptor)?.ws_col : nil
+    return (asked ?? measured.map(Int.init).flatMap { $0 > 0 ? $0 : nil }).map { max(20, $0) }
+  }
+
+  /// Returns the size of the terminal that a file descriptor is; `nil` if it is none.
+  static func size(_ descriptor: Int32) -> winsize? {
+    var size = winsize()
+    return ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 ? size : nil
   }
 
   /// Lines as they may be written, each cut to the width of what shows them, where that has one.

@@ -68,7 +68,9 @@ import Testing
       let shuffled = watchers.map { (random.next(), $0) }.sorted { $0.0 < $1.0 }.map(\.1)
       #expect(shape(SpotCluster.clusters(of: shuffled)) == expected, "LARDER_SEED=\(seed)")
     }
-    let doubled = try watchers + watchers.prefix(200).map { try watcher("\($0.id)+", $0.latitude, $0.longitude, country: $0.country) }
+    let doubled =
+      try watchers
+      + watchers.prefix(200).map { try watcher("\($0.id)+", $0.coordinate.latitude, $0.coordinate.longitude, country: $0.country) }
     #expect(Set(SpotCluster.clusters(of: doubled).map(\.id)) == Set(SpotCluster.clusters(of: watchers).map(\.id)), "LARDER_SEED=\(seed)")
   }
 }

@@ -92,11 +92,10 @@ import Testing
 
   @Test func theRowForMachinesHasTheTablesColumnsAndNullForWhatDoesNotHappen() throws {
     let header = try #require(try Fixture.text("astronomy-oracle.csv").split(separator: "\n").first)
-    #expect(AstronomyRow.Column.allCases.map(\.rawValue) == header.split(separator: ",").map(String.init))
     let row = try #require(try rows("astronomy-oracle.csv").first { $0["sun_state"] == "always_up" })
     let object = try JSONSerialization.jsonObject(with: JSONEncoder().encode(AstronomyRow(row.astronomy())))
     let values = try #require(object as? [String: Any])
-    #expect(Set(values.keys) == Set(AstronomyRow.Column.allCases.map(\.rawValue)))
+    #expect(Set(values.keys) == Set(header.split(separator: ",").map(String.init)))
     for key in ["sunrise", "sunset", "sunrise_2", "civil_dusk", "moonset", "place", "sun_sensitivity_s_per_0.01deg"] {
       #expect(values[key] is NSNull, "\(key)")
     }

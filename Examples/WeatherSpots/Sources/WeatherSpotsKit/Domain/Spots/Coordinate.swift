@@ -1,4 +1,4 @@
-import Foundation
+import Larder
 
 /// A point on the globe.
 public struct Coordinate: Hashable, Sendable {
@@ -16,22 +16,18 @@ public struct Coordinate: Hashable, Sendable {
 
   /// Returns the great-circle distance on a sphere of 6371.0088 km, in kilometres; within 0.6 % of the true one.
   public func kilometers(to other: Coordinate) -> Double {
-    let radians = Double.pi / 180
-    let latitudes = sin((other.latitude - latitude) * radians / 2)
-    let longitudes = sin((other.longitude - longitude) * radians / 2)
-    let haversine = latitudes * latitudes + cos(latitude * radians) * cos(other.latitude * radians) * longitudes * longitudes
-    return 2 * 6371.0088 * asin(min(1, haversine.squareRoot()))
+    let distance = Distance.between((latitude: latitude, longitude: longitude), (latitude: other.latitude, longitude: other.longitude))
+    return (distance?.meters ?? .nan) / 1000
+  }
+
+  /// Makes a point of values that were checked before they were stored.
+  init(stored latitude: Double, _ longitude: Double) {
+    self.latitude = latitude
+    self.longitude = longitude
   }
 }
 
 extension Spot {
   /// The position of the spot.
-  public var coordinate: Coordinate { Coordinate(validated: self) }
-}
-
-extension Coordinate {
-  fileprivate init(validated spot: Spot) {
-    latitude = spot.latitude
-    longitude = spot.longitude
-  }
+  public var coordinate: Coordinate { Coordinate(stored: latitude, longitude) }
 }

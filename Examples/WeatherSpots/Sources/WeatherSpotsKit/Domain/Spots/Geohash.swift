@@ -7,11 +7,14 @@ import Foundation
 ///
 /// Five characters are a cell of 4.9 by 4.9 km at the equator, six of 0.6 by 1.2 km; toward the poles cells become narrower. Two points can
 /// be near and share nothing, at the equator or the date line: ask ``neighbors`` too.
-public struct Geohash: Hashable, Sendable, CustomStringConvertible {
+public struct Geohash: Hashable, Sendable, TextCodable {
   /// The characters, five bits each.
   static let alphabet = Array("0123456789bcdefghjkmnpqrstuvwxyz")
   /// The precisions there are.
   public static let precisions = 1...12
+
+  /// Its characters.
+  public static let expectedText = "a geohash"
 
   /// The number of characters.
   public let precision: Int
@@ -77,12 +80,11 @@ public struct Geohash: Hashable, Sendable, CustomStringConvertible {
     return (south...south + height, west...west + width)
   }
 
-  /// The middle of the cell, in degrees.
-  public var center: (latitude: Double, longitude: Double) {
+  /// The middle of the cell.
+  public var center: Coordinate {
     let box = box
-    return (
-      (box.latitudes.lowerBound + box.latitudes.upperBound) / 2, (box.longitudes.lowerBound + box.longitudes.upperBound) / 2
-    )
+    return Coordinate(
+      stored: (box.latitudes.lowerBound + box.latitudes.upperBound) / 2, (box.longitudes.lowerBound + box.longitudes.upperBound) / 2)
   }
 
   /// Returns the cell some steps away; `nil` beyond a pole.
@@ -110,22 +112,5 @@ public struct Geohash: Hashable, Sendable, CustomStringConvertible {
       if value >= middle { (low, index) = (middle, index << 1 | 1) } else { (high, index) = (middle, index << 1) }
     }
     return index
-  }
-}
-
-extension Geohash: Codable {
-  /// Reads the characters.
-  public init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    guard let geohash = Geohash(try container.decode(String.self)) else {
-      throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a geohash")
-    }
-    self = geohash
-  }
-
-  /// Writes the characters.
-  public func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    try container.encode(description)
   }
 }

@@ -5,7 +5,7 @@ public import Foundation
 /// A calendar day without a zone, written yyyy-MM-dd.
 ///
 /// Made of Gregorian calendar components, never of a formatter: on a device with a Buddhist calendar a formatter would say 2569.
-public struct LocalDay: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+public struct LocalDay: Hashable, Comparable, Sendable, TextCodable {
   private let year: Int
   private let month: Int
   private let day: Int
@@ -61,20 +61,8 @@ public struct LocalDay: Hashable, Comparable, Sendable, Codable, CustomStringCon
     (left.year, left.month, left.day) < (right.year, right.month, right.day)
   }
 
-  /// Reads yyyy-MM-dd.
-  public init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    guard let day = LocalDay(try container.decode(String.self)) else {
-      throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a day yyyy-MM-dd")
-    }
-    self = day
-  }
-
-  /// Writes yyyy-MM-dd.
-  public func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    try container.encode(description)
-  }
+  /// The form yyyy-MM-dd.
+  public static let expectedText = "a day yyyy-MM-dd"
 }
 
 extension Calendar {

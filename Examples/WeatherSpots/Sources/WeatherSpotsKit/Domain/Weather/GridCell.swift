@@ -10,16 +10,6 @@ public struct GridCell: Hashable, Codable, Sendable {
   /// The cell in the row, eastwards from 180 degrees.
   public let column: Int
 
-  /// Makes the cell around a point.
-  public init(_ coordinate: Coordinate) {
-    // Rounded down, never toward zero, which would double the cells at the equator and at Greenwich. The small term keeps 48.39, which
-    // is not exact in binary, in the cell that begins with it.
-    row = min(17_999, Int(((coordinate.latitude + 90) * 100 + 1e-7).rounded(.down)))
-    let longitude = coordinate.longitude == 180 ? -180 : coordinate.longitude
-    let count = Self.columns(inRow: row)
-    column = min(count - 1, Int(((longitude + 180) / 360 * Double(count) + 1e-7).rounded(.down)))
-  }
-
   /// The point that the weather is requested for, the same for every point of the cell.
   public var center: (latitude: Double, longitude: Double) {
     (Self.latitude(ofRow: row), (Double(column) + 0.5) / Double(Self.columns(inRow: row)) * 360 - 180)
@@ -29,5 +19,17 @@ public struct GridCell: Hashable, Codable, Sendable {
 
   private static func columns(inRow row: Int) -> Int {
     row == 0 || row == 17_999 ? 1 : max(1, Int(36_000 * cos(latitude(ofRow: row) * .pi / 180)))
+  }
+}
+
+extension GridCell {
+  /// Makes the cell around a point.
+  public init(_ coordinate: Coordinate) {
+    // Rounded down, never toward zero, which would double the cells at the equator and at Greenwich. The small term keeps 48.39, which
+    // is not exact in binary, in the cell that begins with it.
+    row = min(17_999, Int(((coordinate.latitude + 90) * 100 + 1e-7).rounded(.down)))
+    let longitude = coordinate.longitude == 180 ? -180 : coordinate.longitude
+    let count = Self.columns(inRow: row)
+    column = min(count - 1, Int(((longitude + 180) / 360 * Double(count) + 1e-7).rounded(.down)))
   }
 }

@@ -3,6 +3,8 @@
 // Invariant: no line is wider than the style's width, unless a single word (a link) is; without color there is no escape sequence, and
 // a plain card is ASCII but for names. Called by the forecast and astronomy commands.
 
+import Foundation
+
 /// The style of drawn text: the terminal and the units.
 public struct CardStyle: Hashable, Sendable {
   /// The number of columns of a line, at least 20.
@@ -42,6 +44,14 @@ public struct CardStyle: Hashable, Sendable {
   /// Returns a value with its unit, such as 21.5 °C, or 21.5 C in plain text.
   func text(_ number: String, _ symbol: String) -> String {
     "\(number) \(isPlain ? symbol.replacing("°", with: "") : symbol)"
+  }
+
+  /// Returns a range of temperatures, such as 2.7 to 17.6 °C.
+  func temperatures(_ celsius: ClosedRange<Double>) -> String {
+    let numbers = [celsius.lowerBound, celsius.upperBound].map {
+      units.number(Measurement(value: $0, unit: UnitTemperature.celsius), as: .temperature)
+    }
+    return text(numbers.joined(separator: " to "), units.symbol(of: Quantity<UnitTemperature>.temperature))
   }
 
   /// The columns of a card's labels.

@@ -63,7 +63,7 @@ extension String {
   }
 
   /// Returns the line, cut so that it and a mark for what is missing take at most some columns; colors take none.
-  package func fitted(toColumns width: Int, mark: String) -> String {
+  package func fitted(toColumns width: Int, mark: String = "…") -> String {
     var (text, used, isCut, isColored) = ("", 0, false, false)
     var rest = self[...]
     let plain = replacing(/\u{1B}\[[0-9;]*m/, with: "")
@@ -136,18 +136,6 @@ extension StringProtocol {
 
   /// Returns the text, with spaces after it up to some columns.
   package func padded(toColumns width: Int) -> String { self + String(repeating: " ", count: Swift.max(0, width - columns)) }
-
-  /// Returns the text, cut so that it and a mark for what is missing take at most some columns.
-  func truncated(toColumns width: Int, mark: String = "…") -> String {
-    guard columns > width else { return String(self) }
-    var (text, used) = ("", mark.columns)
-    for character in self {
-      guard used + character.columns <= width else { break }
-      text.append(character)
-      used += character.columns
-    }
-    return text + mark
-  }
 
   /// Returns the text on lines of at most some columns, broken at spaces; a word that is longer stands alone and whole.
   func wrapped(toColumns width: Int) -> [String] {

@@ -1,67 +1,45 @@
 import Foundation
-import Larder
+public import Larder
 
-extension ForecastReport.Hour {
-  init(_ hour: WeatherHour, _ zone: TimeZone) {
-    instant = hour.instant.formatted(.iso8601)
-    day = LocalDay(containing: hour.instant, in: zone).description
-    time = TimeLabel.clock(hour.instant, in: zone)
-    temperatureC = hour.temperatureCelsius
-    apparentC = hour.apparentCelsius
-    precipitationMm = hour.precipitationMillimeters
-    precipitationPercent = hour.precipitationPercent
-    humidityPercent = hour.humidityPercent
-    cloudPercent = hour.cloudPercent
-    pressureHpa = hour.pressureHectopascals
-    uvIndex = hour.uvIndex
-    weather = hour.words
-    weatherCode = hour.code?.rawValue
-    windKmh = hour.windKilometersPerHour
-    gustKmh = hour.gustKilometersPerHour
-    windFromDegrees = hour.windDegrees
-    waveM = hour.sea?.waveMeters
-    waveFromDegrees = hour.sea?.waveDegrees
-    wavePeriodS = hour.sea?.wavePeriodSeconds
-    swellM = hour.sea?.swellMeters
-    swellFromDegrees = hour.sea?.swellDegrees
-    swellPeriodS = hour.sea?.swellPeriodSeconds
-    surfaceC = hour.sea?.surfaceCelsius
+extension ForecastReport {
+  /// Returns one row.
+  static func hour(_ hour: WeatherHour, _ zone: TimeZone) -> JSONRow {
+    [
+      "instant": hour.instant.formatted(.iso8601), "day": LocalDay(containing: hour.instant, in: zone).description,
+      "time": TimeLabel.clock(hour.instant, in: zone), "temperatureC": hour.temperatureCelsius, "apparentC": hour.apparentCelsius,
+      "precipitationMm": hour.precipitationMillimeters, "precipitationPercent": hour.precipitationPercent,
+      "humidityPercent": hour.humidityPercent, "cloudPercent": hour.cloudPercent, "pressureHpa": hour.pressureHectopascals,
+      "uvIndex": hour.uvIndex, "weather": hour.words, "weatherCode": hour.code?.rawValue, "windKmh": hour.windKilometersPerHour,
+      "gustKmh": hour.gustKilometersPerHour, "windFromDegrees": hour.windDegrees, "waveM": hour.sea?.waveMeters,
+      "waveFromDegrees": hour.sea?.waveDegrees, "wavePeriodS": hour.sea?.wavePeriodSeconds, "swellM": hour.sea?.swellMeters,
+      "swellFromDegrees": hour.sea?.swellDegrees, "swellPeriodS": hour.sea?.swellPeriodSeconds, "surfaceC": hour.sea?.surfaceCelsius,
+    ]
   }
-}
 
-extension ForecastReport.Now {
-  init(_ reading: WeatherReading<CurrentWeather>, _ zone: TimeZone) {
-    let words = reading.words
-    state = words.state
-    reason = words.reason
-    hour = reading.value.map { ForecastReport.Hour($0.conditions, zone) }
-    ageSeconds = reading.ageSeconds
-    stale = reading.isStale
+  /// Returns the conditions of the moment and their own age; the state is "available", "no coverage" or "unavailable".
+  static func now(_ reading: WeatherReading<CurrentWeather>, _ zone: TimeZone) -> JSONRow {
+    [
+      "state": reading.words.state, "reason": reading.words.reason, "hour": reading.value.map { hour($0.conditions, zone) },
+      "ageSeconds": reading.cached?.ageSeconds, "stale": reading.cached?.isOld,
+    ]
   }
-}
 
-extension ForecastReport.Sea {
-  init(_ reading: WeatherReading<MarineForecast>, _ hour: SeaHour?) {
-    let words = reading.words
-    state = words.state
-    reason = words.reason
-    waveM = hour?.waveMeters
-    waveFromDegrees = hour?.waveDegrees
-    wavePeriodS = hour?.wavePeriodSeconds
-    surfaceC = hour?.surfaceCelsius
-    ageSeconds = reading.ageSeconds
-    stale = reading.isStale
+  /// Returns the sea at noon, or why there is none; the state is "available", "no coverage", "unavailable" or "unsupported".
+  static func sea(_ reading: WeatherReading<MarineForecast>, _ hour: SeaHour?) -> JSONRow {
+    [
+      "state": reading.words.state, "reason": reading.words.reason, "waveM": hour?.waveMeters, "waveFromDegrees": hour?.waveDegrees,
+      "wavePeriodS": hour?.wavePeriodSeconds, "surfaceC": hour?.surfaceCelsius, "ageSeconds": reading.cached?.ageSeconds,
+      "stale": reading.cached?.isOld,
+    ]
   }
-}
 
-extension ForecastReport.Alerts {
-  init(_ reading: WeatherReading<WeatherAlerts>, _ known: LastKnownAlerts?) {
-    alerts = (reading.value?.alerts ?? []).map(AlertReport.init)
-    let words = reading.words
-    state = words.state
-    reason = words.reason
-    lastKnownAlerts = known?.alerts.map(AlertReport.init)
-    lastKnownAgeSeconds = known?.ageSeconds
+  /// Returns the warnings in force, or that they are not known, and then those of the last answer; the state is "available", "unavailable"
+  /// or "unsupported".
+  static func alerts(_ reading: WeatherReading<WeatherAlerts>, _ known: LastKnownAlerts?) -> JSONRow {
+    [
+      "state": reading.words.state, "reason": reading.words.reason, "alerts": (reading.value?.alerts ?? []).map(AlertReport.init),
+      "lastKnownAlerts": known?.alerts.map(AlertReport.init), "lastKnownAgeSeconds": known?.ageSeconds,
+    ]
   }
 }
 
@@ -98,8 +76,15 @@ extension WeatherReading {
     case .unavailable(let problem): ("unavailable", problem.description)
     }
   }
+}
 
-  var ageSeconds: Int? { cached.map { Int(($0.age / .seconds(1)).rounded()) } }
+extension Cached {
+  /// The age, in whole seconds.
+  public var ageSeconds: Int { Int((age / .seconds(1)).rounded()) }
 
-  var isStale: Bool? { cached.map { $0.state != .fresh || $0.refreshError != nil } }
+  /// Whether this is only the last known value: old, or a newer one was asked for and not got.
+  public var isOld: Bool { state != .fresh || refreshError != nil }
+
+  /// The origin: "network", "memory" or "disk".
+  var originWord: String { origin == .remote ? "network" : origin.rawValue }
 }

@@ -36,7 +36,7 @@ extension SpotWeather {
     let summary = DaySummary(hours, of: day, in: spot.zone)
     let waves = summary?.noon.sea?.waveHeight.map { "waves \(style.units.text($0, as: .waveHeight))" }
     let parts = [summary.flatMap(words.range), summary?.noon.words, summary.map(\.noon).flatMap(words.wind), waves].compactMap { $0 }
-    let name = spot.name.printable.truncated(toColumns: nameColumns, mark: style.isPlain ? "..." : "…").padded(toColumns: nameColumns)
+    let name = spot.name.printable.fitted(toColumns: nameColumns, mark: style.isPlain ? "..." : "…").padded(toColumns: nameColumns)
     return "\(name)  \((parts + (age?.parts ?? [])).joined(separator: ", "))"
   }
 
@@ -79,8 +79,8 @@ extension SpotWeather {
   private var age: DataAge? {
     guard let hourly = hourly.cached else { return nil }
     return DataAge(
-      seconds: Int((hourly.age / .seconds(1)).rounded()), origin: hourly.origin == .remote ? "network" : hourly.origin.rawValue,
-      isStale: isStale, isRecorded: hourly.value.provenance.isRecorded, problem: self.hourly.problem?.summary)
+      seconds: hourly.ageSeconds, origin: hourly.originWord, isStale: isStale, isRecorded: hourly.value.provenance.isRecorded,
+      problem: self.hourly.problem?.summary)
   }
 
   private func text(_ detail: Detail, _ interval: DateInterval, _ style: CardStyle) -> String {
@@ -92,7 +92,7 @@ extension SpotWeather {
       return rows.map { row in
         let time = count > 1 ? TimeLabel.dayAndClock(row.instant, in: spot.zone) : TimeLabel.clock(row.instant, in: spot.zone)
         let parts = detail == .hours ? words.parts(row) : row.sea.map(words.parts) ?? ["no data"]
-        return "  \(time)  \(parts.joined(separator: ", "))".truncated(toColumns: style.width, mark: style.isPlain ? "..." : "…") + "\n"
+        return "  \(time)  \(parts.joined(separator: ", "))".fitted(toColumns: style.width, mark: style.isPlain ? "..." : "…") + "\n"
       }.joined()
     }
   }

@@ -33,10 +33,7 @@ public struct SpotWeather: Sendable {
   public var hours: [WeatherHour] { hourly.value?.merged(with: marine.value) ?? [] }
 
   /// Whether the forecast is only the last known one: old, or newer data were asked for and not got.
-  public var isStale: Bool {
-    guard let hourly = hourly.cached else { return false }
-    return hourly.state != .fresh || hourly.refreshError != nil
-  }
+  public var isStale: Bool { hourly.cached?.isOld ?? false }
 }
 
 extension WeatherService {

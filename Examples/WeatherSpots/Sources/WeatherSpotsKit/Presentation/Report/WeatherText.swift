@@ -52,7 +52,7 @@ struct WeatherText: Sendable {
   func parts<Value>(_ reading: WeatherReading<Value>, _ words: (Value) -> [String]) -> [String] {
     switch reading {
     case .available(let cached):
-      words(cached.value) + (reading.isStale == true ? ["STALE: \(ForecastReport.words(forAge: reading.ageSeconds ?? 0))"] : [])
+      words(cached.value) + (cached.isOld ? ["STALE: \(ForecastReport.words(forAge: cached.ageSeconds))"] : [])
     case .noCoverage: ["no data here"]
     case .unsupported: ["not offered by this provider"]
     case .unavailable(let problem): ["unavailable: \(problem)"]
@@ -65,20 +65,13 @@ struct WeatherText: Sendable {
     let wind = day.windMaxKmh.map { "wind up to \(text(Measurement(value: $0, unit: UnitSpeed.kilometersPerHour), .windSpeed))" }
     let waves = day.waveMaxM.map { "waves up to \(text(Measurement(value: $0, unit: UnitLength.meters), .waveHeight))" }
     var range: String?
-    if let low = day.temperatureMinC, let high = day.temperatureMaxC { range = self.range(low...max(low, high)) }
+    if let low = day.temperatureMinC, let high = day.temperatureMaxC { range = style.temperatures(low...max(low, high)) }
     let parts = [range, day.weather, rain, wind, waves].compactMap { $0 }
     return .init(date.shortName, parts.isEmpty ? ["no data"] : parts)
   }
 
   /// Returns the temperatures of a day.
-  func range(_ summary: DaySummary) -> String? { summary.temperatureCelsius.map(range) }
-
-  private func range(_ celsius: ClosedRange<Double>) -> String {
-    let numbers = [celsius.lowerBound, celsius.upperBound].map {
-      style.units.number(Measurement(value: $0, unit: UnitTemperature.celsius), as: .temperature)
-    }
-    return style.text(numbers.joined(separator: " to "), style.units.symbol(of: Quantity<UnitTemperature>.temperature))
-  }
+  func range(_ summary: DaySummary) -> String? { summary.temperatureCelsius.map(style.temperatures) }
 
   /// Returns the wind and where it comes from.
   func wind(_ hour: WeatherHour) -> String? { hour.wind.map { text($0, .windSpeed) + from(hour.windDegrees) } }

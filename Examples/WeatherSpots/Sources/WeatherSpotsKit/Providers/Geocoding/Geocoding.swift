@@ -59,25 +59,15 @@ public struct Geocoding: Sendable {
 
   /// A cell, and which server is asked when it is not Open-Meteo's.
   struct ZoneKey: Hashable, Codable, Sendable {
-    let cell: GridCell
+    private let row: Int
+    private let column: Int
     let server: String?
 
-    private enum CodingKeys: CodingKey { case row, column, server }
+    var cell: GridCell { GridCell(row: row, column: column) }
 
     init(_ cell: GridCell, server: String?) {
-      self.cell = cell
+      (row, column) = (cell.row, cell.column)
       self.server = server
-    }
-
-    init(from decoder: any Decoder) throws {
-      cell = try GridCell(from: decoder)
-      server = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent(String.self, forKey: .server)
-    }
-
-    func encode(to encoder: any Encoder) throws {
-      try cell.encode(to: encoder)
-      var container = encoder.container(keyedBy: CodingKeys.self)
-      try container.encodeIfPresent(server, forKey: .server)
     }
   }
 
@@ -91,17 +81,16 @@ public struct Geocoding: Sendable {
   ) async throws(RepositoryError) {
     self.clock = clock
     origin = servers.origin
-    let source = GeocodingSource(servers: servers, transport: transport, timeout: timeout, clock: clock, hosts: hosts)
+    let client = OpenMeteoClient(servers: servers, transport: transport, timeout: timeout, hosts: hosts) { clock.now }
     places = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("geocoding")),
       freshness: FreshnessPolicy(fresh: .hours(30 * 24), usable: .hours(365 * 24), negative: .hours(24)),
       eviction: EvictionPolicy(countLimit: 1000), retry: retry, clock: clock,
-      source: source.limited(by: limits.of("geocoding")))
-    let zoneSource = ZoneSource(servers: servers, transport: transport, timeout: timeout, hosts: hosts)
+      source: GeocodingSource(client: client).limited(by: limits.of("geocoding")))
     zones = CachedRepository(
       storage: try await storage.store.repository(RepositorySchema("timezones")),
       freshness: FreshnessPolicy(fresh: .hours(365 * 24), usable: .hours(10 * 365 * 24)), eviction: EvictionPolicy(countLimit: 1000),
-      retry: retry, clock: clock, source: zoneSource.limited(by: limits.of("forecast")))
+      retry: retry, clock: clock, source: ZoneSource(client: client).limited(by: limits.of("forecast")))
   }
 
   /// Returns the places that a name finds, the most likely first; fresh for thirty days.

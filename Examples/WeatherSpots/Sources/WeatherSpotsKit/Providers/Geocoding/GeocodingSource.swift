@@ -3,20 +3,15 @@ import Larder
 
 /// The geocoding service.
 struct GeocodingSource: RemoteSource {
-  let servers: OpenMeteoServers
-  let transport: any Transport
-  let timeout: Duration
-  let clock: any WallClock
-  let hosts: HostStates?
+  let client: OpenMeteoClient
 
   func fetch(_ question: Geocoding.Question, validator: String?) async throws -> Fetched<[FoundPlace]> {
     var items = [("name", question.name), ("count", "\(question.count)"), ("language", question.language), ("format", "json")]
     if !question.country.isEmpty { items.append(("countryCode", question.country)) }
-    let url = servers.url(servers.geocoding, "/v1/search", items)
-    let places = try await hosts.get(url, transport, timeout: timeout) {
-      (response: TransportResponse) throws(ProviderError) -> [FoundPlace] in
-      do throws(ProviderError) { return try Self.places(response) } catch { throw error.waitingUntilWindowEnds(at: clock.now) }
-    }
+    let places: [FoundPlace]
+    do throws(ProviderError) {
+      places = try await client.get(client.servers.url(client.servers.geocoding, "/v1/search", items), Self.places)
+    } catch { throw error.asCancellation }
     return places.isEmpty ? .absent(reason: "no such place") : .value(places)
   }
 
@@ -68,44 +63,19 @@ struct GeocodingSource: RemoteSource {
 
 /// The zone of a point, which the weather service names when it is asked for its own choice.
 struct ZoneSource: RemoteSource {
-  let servers: OpenMeteoServers
-  let transport: any Transport
-  let timeout: Duration
-  let hosts: HostStates?
+  let client: OpenMeteoClient
 
   func fetch(_ key: Geocoding.ZoneKey, validator: String?) async throws -> Fetched<String> {
     let cell = key.cell
     let items = [
       ("latitude", cell.center.latitude.text(decimals: 5)), ("longitude", cell.center.longitude.text(decimals: 5)), ("timezone", "auto"),
     ]
-    let url = servers.url(servers.forecast, "/v1/forecast", items)
-    let answer = try await hosts.get(url, transport, timeout: timeout) {
-      (response: TransportResponse) throws(ProviderError) -> OpenMeteoResponse in try OpenMeteoResponse(response)
-    }
+    let answer: OpenMeteoResponse
+    do throws(ProviderError) {
+      answer = try await client.get(client.servers.url(client.servers.forecast, "/v1/forecast", items), OpenMeteoResponse.init)
+    } catch { throw error.asCancellation }
     var names = ZoneNames()
     guard let name = answer.timezone, names.contains(name) else { throw ProviderError.malformed("no zone that is known here") }
     return .value(name)
-  }
-}
-
-extension HostStates? {
-  /// Sends one GET, if its host may be asked, and reads the answer; a failure is an error of a provider.
-  fileprivate func get<Answer>(
-    _ url: URL, _ transport: any Transport, timeout: Duration, _ read: (TransportResponse) throws(ProviderError) -> Answer
-  ) async throws -> Answer {
-    func ask() async throws(ProviderError) -> Answer {
-      let response: TransportResponse
-      do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch {
-        throw .network(error)
-      }
-      return try read(response)
-    }
-    do throws(ProviderError) {
-      guard let self else { return try await ask() }
-      return try await self.run(url) { () async throws(ProviderError) in try await ask() }
-    } catch {
-      if error == .network(.cancelled) { throw CancellationError() }
-      throw error
-    }
   }
 }

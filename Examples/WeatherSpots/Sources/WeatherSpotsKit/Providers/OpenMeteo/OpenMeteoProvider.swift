@@ -9,41 +9,12 @@ public struct OpenMeteoProvider: ForecastProvider {
   public let name: String
   /// The name that its data are kept under, with the server where that is not Open-Meteo's own.
   public let storageName: String
-  private let servers: OpenMeteoServers
-  private let transport: any Transport
-  private let timeout: Duration
-  private let now: @Sendable () -> Date
-  private let hosts: HostStates?
-
-  /// Makes a provider; each request gets the time limit.
-  ///
-  /// - Parameters:
-  ///   - servers: Who is asked.
-  ///   - transport: How.
-  ///   - timeout: How long each answer may take.
-  ///   - hosts: What is known of the hosts, shared by everything that asks them; without it every request is made.
-  ///   - now: The time.
-  public init(
-    servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(), timeout: Duration = .seconds(10),
-    hosts: HostStates? = nil, now: @escaping @Sendable () -> Date = { Date() }
-  ) {
-    let storageName = servers.origin.map { "open-meteo at \($0)" }
-    self.init(
-      name: "open-meteo", storageName: storageName, servers: servers, transport: transport, timeout: timeout, hosts: hosts, now: now)
-  }
-
-  init(
-    name: String, storageName: String? = nil, servers: OpenMeteoServers, transport: any Transport, timeout: Duration = .seconds(10),
-    hosts: HostStates? = nil, now: @escaping @Sendable () -> Date
-  ) {
-    self.name = name
-    self.storageName = storageName ?? name
-    self.hosts = hosts
-    self.servers = servers
-    self.transport = transport
-    self.timeout = timeout
-    self.now = now
-  }
+  let client: OpenMeteoClient
+  // With its type: without it, Swift 6.3.1 takes the protocol's default for the requirement, and every place is asked alone.
+  /// The number of places of one request.
+  public var placesPerRequest: Int = Self.placesPerRequest
+  /// Whether requests count against a quota.
+  var isCounted = true
 
   /// The credit that Open-Meteo asks for.
   public var attribution: [String] { ["Weather data by Open-Meteo.com (https://open-meteo.com/), CC BY 4.0"] }
@@ -67,14 +38,13 @@ public struct OpenMeteoProvider: ForecastProvider {
 
   /// Open-Meteo counts a call for each place, ten variables and two weeks.
   public func weight(of request: ProviderRequest) -> Double {
+    guard isCounted else { return 0 }
     let forecast = forecastQuery([request]).map(\.weight) ?? 0
     return forecast + (request.datasets.contains(.marine) ? marineQuery([request]).weight : 0)
   }
 
   /// The number of places of one request: the service takes a thousand; with 25, the URL has some 2 kB and the answer some 700.
   public static let placesPerRequest = 25
-  /// Twenty-five.
-  public var placesPerRequest: Int { Self.placesPerRequest }
 
   /// Asks for the kinds of data of one place.
   public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
@@ -159,20 +129,12 @@ public struct OpenMeteoProvider: ForecastProvider {
   }
 
   private func get(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
-    guard let hosts else { return try await ask(url, count: count) }
-    return try await hosts.run(url) { () async throws(ProviderError) in try await ask(url, count: count) }
-  }
-
-  private func ask(_ url: URL, count: Int) async throws(ProviderError) -> ([OpenMeteoResponse], Provenance) {
-    let response: TransportResponse
-    do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch {
-      throw .network(error)
+    try await client.get(url) { (response: TransportResponse) throws(ProviderError) -> ([OpenMeteoResponse], Provenance) in
+      let places = try OpenMeteoResponse.places(response)
+      guard places.count == count else { throw .wrongCount(places.count, insteadOf: count) }
+      guard places.contains(where: \.hasSections) else { throw .withoutSections }
+      return (places, Provenance(provider: name, server: url.host() ?? "the server", isRecorded: response.isRecorded))
     }
-    let places: [OpenMeteoResponse]
-    do throws(ProviderError) { places = try OpenMeteoResponse.places(response) } catch { throw error.waitingUntilWindowEnds(at: now()) }
-    guard places.count == count else { throw .wrongCount(places.count, insteadOf: count) }
-    guard places.contains(where: \.hasSections) else { throw .withoutSections }
-    return (places, Provenance(provider: name, server: url.host() ?? "the server", isRecorded: response.isRecorded))
   }
 
   private func forecastQuery(_ requests: [ProviderRequest]) -> OpenMeteoQuery? {
@@ -183,16 +145,35 @@ public struct OpenMeteoProvider: ForecastProvider {
     ].filter { datasets.contains($0.0) }.map { ($0.0.rawValue, $0.1) }
     guard !sections.isEmpty else { return nil }
     return OpenMeteoQuery(
-      servers, servers.forecast, "/v1/forecast", requests, sections: sections, today: today, metric: ["celsius", "kmh", "mm"])
+      client.servers, client.servers.forecast, "/v1/forecast", requests, sections: sections, today: today, metric: ["celsius", "kmh", "mm"])
   }
 
   private func marineQuery(_ requests: [ProviderRequest]) -> OpenMeteoQuery {
     OpenMeteoQuery(
-      servers, servers.marine, "/v1/marine", requests, sections: [("hourly", SeaHour.variables.map(\.name))], today: today,
+      client.servers, client.servers.marine, "/v1/marine", requests, sections: [("hourly", SeaHour.variables.map(\.name))], today: today,
       metric: ["metric"])
   }
 
-  private var today: LocalDay { LocalDay(containing: now(), in: .gmt) }
+  private var today: LocalDay { LocalDay(containing: client.now(), in: .gmt) }
+}
+
+extension OpenMeteoProvider {
+  /// Makes a provider; each request gets the time limit.
+  ///
+  /// - Parameters:
+  ///   - servers: Who is asked.
+  ///   - transport: How.
+  ///   - timeout: How long each answer may take.
+  ///   - hosts: What is known of the hosts, shared by everything that asks them; without it every request is made.
+  ///   - now: The time.
+  public init(
+    servers: OpenMeteoServers = .openMeteo, transport: any Transport = URLSessionTransport(), timeout: Duration = .seconds(10),
+    hosts: HostStates? = nil, now: @escaping @Sendable () -> Date = { Date() }
+  ) {
+    self.init(
+      name: "open-meteo", storageName: servers.origin.map { "open-meteo at \($0)" } ?? "open-meteo",
+      client: OpenMeteoClient(servers: servers, transport: transport, timeout: timeout, hosts: hosts, now: now))
+  }
 }
 
 extension ProviderError {

@@ -23,10 +23,10 @@ public struct OpenMeteoServers: Sendable {
     self.apiKey = apiKey
   }
 
-  private init(forecast: String, marine: String, geocoding: String, apiKey: String? = nil) {
-    self.forecast = URL(string: forecast) ?? URL(filePath: "/")
-    self.marine = URL(string: marine) ?? URL(filePath: "/")
-    self.geocoding = URL(string: geocoding) ?? URL(filePath: "/")
+  /// Open-Meteo's own; the names of those for customers begin with a word of their own.
+  private init(prefix: String, apiKey: String? = nil) {
+    func url(_ name: String) -> URL { URL(string: "https://\(prefix)\(name).open-meteo.com") ?? URL(filePath: "/") }
+    (forecast, marine, geocoding) = (url("api"), url("marine-api"), url("geocoding-api"))
     origin = nil
     self.apiKey = apiKey
   }
@@ -38,9 +38,7 @@ public struct OpenMeteoServers: Sendable {
     if let base {
       self.init(base, apiKey: apiKey)
     } else {
-      self.init(
-        forecast: "https://customer-api.open-meteo.com", marine: "https://customer-marine-api.open-meteo.com",
-        geocoding: "https://customer-geocoding-api.open-meteo.com", apiKey: apiKey)
+      self.init(prefix: "customer-", apiKey: apiKey)
     }
   }
 
@@ -66,6 +64,5 @@ public struct OpenMeteoServers: Sendable {
   }
 
   /// The free servers of Open-Meteo, for non-commercial use.
-  public static let openMeteo = OpenMeteoServers(
-    forecast: "https://api.open-meteo.com", marine: "https://marine-api.open-meteo.com", geocoding: "https://geocoding-api.open-meteo.com")
+  public static let openMeteo = OpenMeteoServers(prefix: "")
 }

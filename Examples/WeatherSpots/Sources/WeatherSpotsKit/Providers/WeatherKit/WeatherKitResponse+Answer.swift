@@ -5,7 +5,9 @@ extension WeatherKitResponse {
   func answer(to asked: Set<WeatherDataset>, in zone: TimeZone, _ provenance: Provenance) -> ProviderAnswer {
     var answer = ProviderAnswer()
     if asked.contains(.current) {
-      answer.current = part(currentWeather, \.metadata) { CurrentWeather(conditions: $0.conditions, provenance: provenance) }
+      answer.current = part(currentWeather, \.metadata) {
+        CurrentWeather(conditions: $0.conditions.row(at: $0.asOf), provenance: provenance)
+      }
     }
     if asked.contains(.hourly) {
       answer.hourly = part(forecastHourly, \.metadata) {
@@ -45,37 +47,20 @@ extension WeatherKitResponse {
   private static func hours(_ wire: [Hour]) -> [WeatherHour] {
     let amounts = Dictionary(wire.map { ($0.forecastStart + 3600, $0.precipitationAmount) }, uniquingKeysWith: { first, _ in first })
     return wire.map { hour in
-      var row = hour.conditions
+      var row = hour.conditions.row(at: hour.forecastStart)
+      row.precipitationPercent = hour.precipitationChance.map(percent)
       row.precipitationMillimeters = amounts[hour.forecastStart].flatMap { $0 }
       return row
     }.sorted { $0.instant < $1.instant }
   }
 }
 
-extension WeatherKitResponse.Current {
-  fileprivate var conditions: WeatherHour {
-    var row = WeatherHour(instant: asOf)
+extension WeatherKitResponse.Conditions {
+  fileprivate func row(at instant: Date) -> WeatherHour {
+    var row = WeatherHour(instant: instant)
     row.condition = conditionCode.map(conditionWords)
     row.temperatureCelsius = temperature
     row.apparentCelsius = temperatureApparent
-    row.humidityPercent = humidity.map(percent)
-    row.cloudPercent = cloudCover.map(percent)
-    row.pressureHectopascals = pressure
-    row.windKilometersPerHour = windSpeed
-    row.gustKilometersPerHour = windGust
-    row.windDegrees = windDirection
-    row.uvIndex = uvIndex
-    return row
-  }
-}
-
-extension WeatherKitResponse.Hour {
-  fileprivate var conditions: WeatherHour {
-    var row = WeatherHour(instant: forecastStart)
-    row.condition = conditionCode.map(conditionWords)
-    row.temperatureCelsius = temperature
-    row.apparentCelsius = temperatureApparent
-    row.precipitationPercent = precipitationChance.map(percent)
     row.humidityPercent = humidity.map(percent)
     row.cloudPercent = cloudCover.map(percent)
     row.pressureHectopascals = pressure

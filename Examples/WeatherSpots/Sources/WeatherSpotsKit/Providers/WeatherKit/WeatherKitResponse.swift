@@ -56,16 +56,16 @@ struct WeatherKitResponse: Decodable {
   struct Current: Decodable {
     let metadata: Metadata
     let asOf: Date
-    let conditionCode: String?
-    let temperature: Double?
-    let temperatureApparent: Double?
-    let humidity: Double?
-    let cloudCover: Double?
-    let pressure: Double?
-    let windSpeed: Double?
-    let windGust: Double?
-    let windDirection: Double?
-    let uvIndex: Double?
+    let conditions: Conditions
+
+    private enum CodingKeys: CodingKey { case metadata, asOf }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      metadata = try container.decode(Metadata.self, forKey: .metadata)
+      asOf = try container.decode(Date.self, forKey: .asOf)
+      conditions = try Conditions(from: decoder)
+    }
   }
 
   struct Hourly: Decodable {
@@ -75,13 +75,28 @@ struct WeatherKitResponse: Decodable {
 
   struct Hour: Decodable {
     let forecastStart: Date
+    let precipitationAmount: Double?
+    let precipitationChance: Double?
+    let conditions: Conditions
+
+    private enum CodingKeys: CodingKey { case forecastStart, precipitationAmount, precipitationChance }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      forecastStart = try container.decode(Date.self, forKey: .forecastStart)
+      precipitationAmount = try container.decodeIfPresent(Double.self, forKey: .precipitationAmount)
+      precipitationChance = try container.decodeIfPresent(Double.self, forKey: .precipitationChance)
+      conditions = try Conditions(from: decoder)
+    }
+  }
+
+  /// The weather of the moment or of an hour, in whose objects these fields are.
+  struct Conditions: Decodable {
     let conditionCode: String?
     let temperature: Double?
     let temperatureApparent: Double?
     let humidity: Double?
     let cloudCover: Double?
-    let precipitationAmount: Double?
-    let precipitationChance: Double?
     let pressure: Double?
     let windSpeed: Double?
     let windGust: Double?

@@ -107,14 +107,3 @@ actor WeatherKitTokens {
     return signed
   }
 }
-
-/// A clock made of a date.
-private struct DateClock: WallClock {
-  private let date: @Sendable () -> Date
-  private let system = SystemClock()
-
-  init(_ date: @escaping @Sendable () -> Date) { self.date = date }
-  var now: Date { date() }
-  var uptime: Duration { system.uptime }
-  func sleep(for duration: Duration) async throws { try await system.sleep(for: duration) }
-}

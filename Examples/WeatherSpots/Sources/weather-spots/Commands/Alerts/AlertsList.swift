@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct AlertsList: AsyncParsableCommand {
+struct AlertsList: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
     abstract: "Lists the warnings that `alerts watch` has found, and the notices that wait for delivery.",
@@ -12,19 +12,15 @@ struct AlertsList: AsyncParsableCommand {
       known, and the exit code is 4.
       """)
 
-  @Option(
-    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
-  var now: Date?
+  @OptionGroup var time: TimeOption
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let now = now ?? Date()
-      let lists = try await globals.withStore { storage in try await Self.lists(storage, at: now) }
-      if globals.json { try writeJSON(lists) } else { try writeText(lists.text) }
-      if lists.clusters.contains(where: { !$0.current && !$0.alerts.isEmpty }) { throw ExitCode(Outcome.stale.rawValue) }
-    }
+  func execute() async throws {
+    let now = time.clock.now
+    let lists = try await globals.withStore { storage in try await Self.lists(storage, at: now) }
+    if globals.json { try writeJSON(lists) } else { try writeText(lists.text) }
+    if lists.clusters.contains(where: { !$0.current && !$0.alerts.isEmpty }) { throw ExitCode(Outcome.stale.rawValue) }
   }
 
   private static func lists(_ storage: SpotStore, at now: Date) async throws -> Lists {

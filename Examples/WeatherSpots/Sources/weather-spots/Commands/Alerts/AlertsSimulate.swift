@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct AlertsSimulate: AsyncParsableCommand {
+struct AlertsSimulate: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulate",
     abstract: "Runs the pipeline of warnings with many watchers, and counts the calls that clusters save.",
@@ -33,31 +33,21 @@ struct AlertsSimulate: AsyncParsableCommand {
     guard (1...1440).contains(every) else { throw ValidationError("--every takes 1 to 1440 minutes.") }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      var bar = ProgressBar("Simulating")
-      let clock = ContinuousClock()
-      let start = clock.now
-      let simulation = AlertSimulation(watchers: watchers, seed: seed, duration: .hours(hours), every: .seconds(every * 60))
-      let result = try await simulation.run(around: ShippedSpots.spots) { bar.show($0) }
-      bar.finish()
-      note("took \(Int(start.duration(to: clock.now) / .seconds(1))) s")
-      if globals.json { try writeJSON(Output(seed: seed, savedPercent: result.savedPercent, result)) } else { try writeText(text(result)) }
-      if result.repeatedNotices > 0 || result.notices + result.lapsedNotices != result.expectedNotices {
-        throw ExitCode(Outcome.other.rawValue)
-      }
+  func execute() async throws {
+    var bar = ProgressBar("Simulating")
+    let clock = ContinuousClock()
+    let start = clock.now
+    let simulation = AlertSimulation(watchers: watchers, seed: seed, duration: .hours(hours), every: .seconds(every * 60))
+    let result = try await simulation.run(around: ShippedSpots.spots) { bar.show($0) }
+    bar.finish()
+    note("took \(Int(start.duration(to: clock.now) / .seconds(1))) s")
+    if globals.json {
+      try writeJSON(["seed": seed, "savedPercent": result.savedPercent, "result": result] as JSONRow)
+    } else {
+      try writeText(text(result))
     }
-  }
-
-  private struct Output: Encodable {
-    let seed: UInt64
-    let savedPercent: Double
-    let result: AlertSimulation.Result
-
-    init(seed: UInt64, savedPercent: Double, _ result: AlertSimulation.Result) {
-      self.seed = seed
-      self.savedPercent = savedPercent
-      self.result = result
+    if result.repeatedNotices > 0 || result.notices + result.lapsedNotices != result.expectedNotices {
+      throw ExitCode(Outcome.other.rawValue)
     }
   }
 

@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct AlertsWatch: AsyncParsableCommand {
+struct AlertsWatch: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch",
     abstract: "Fetches warnings on a schedule, and reports each revision of each once.",
@@ -48,27 +48,25 @@ struct AlertsWatch: AsyncParsableCommand {
     _ = try webhookURL()
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let ending = once ? nil : TerminationSignals()
-      let store = try globals.file(creating: false)
-      // A mistake is told before the store is opened.
-      _ = try source(nil)
-      let lock = try AlertLock(beside: store)
-      defer { lock.release() }
-      try await globals.withStore { storage in
-        let pipeline = AlertPipeline(
-          try await watchers(storage), queue: try await AlertQueue(storage.store),
-          source: try source(try await HostStates(storage, clock: options.clock)), sinks: try sinks(),
-          schedule: .init(every: .seconds(every * 60), callsPerDay: callsPerDay), clock: options.clock)
-        guard let ending else { return try tell(try await pipeline.round(), isLast: true) }
-        let places = pipeline.clusters.reduce(0) { $0 + $1.watchers.count }
-        note("watching \(counted(places, "place")) in \(counted(pipeline.clusters.count, "cluster")); Ctrl-C ends it")
-        try await ending.run {
-          while true {
-            try tell(try await pipeline.round(), isLast: false)
-            try await options.clock.sleep(for: try await pipeline.timeUntilNextRound())
-          }
+  func execute() async throws {
+    let ending = once ? nil : TerminationSignals()
+    let store = try globals.file(creating: false)
+    // A mistake is told before the store is opened.
+    _ = try source(nil)
+    let lock = try AlertLock(beside: store)
+    defer { lock.release() }
+    try await globals.withStore { storage in
+      let pipeline = AlertPipeline(
+        try await watchers(storage), queue: try await AlertQueue(storage.store),
+        source: try source(try await HostStates(storage, clock: options.clock)), sinks: try sinks(),
+        schedule: .init(every: .seconds(every * 60), callsPerDay: callsPerDay), clock: options.clock)
+      guard let ending else { return try tell(try await pipeline.round(), isLast: true) }
+      let places = pipeline.clusters.reduce(0) { $0 + $1.watchers.count }
+      note("watching \(counted(places, "place")) in \(counted(pipeline.clusters.count, "cluster")); Ctrl-C ends it")
+      try await ending.run {
+        while true {
+          try tell(try await pipeline.round(), isLast: false)
+          try await options.clock.sleep(for: try await pipeline.timeUntilNextRound())
         }
       }
     }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import WeatherSpotsKit
 
-struct AstronomyCommand: AsyncParsableCommand {
+struct AstronomyCommand: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "astronomy",
     abstract: "Shows when Sun and Moon rise and set at a point.",
@@ -25,11 +25,9 @@ struct AstronomyCommand: AsyncParsableCommand {
   @OptionGroup var textOptions: TextOptions
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let astronomy = Astronomy(at: place, on: date ?? LocalDay(containing: Date(), in: zone), in: zone)
-      if globals.json { try writeJSON(AstronomyRow(astronomy)) } else { try writeText(astronomy.text(textOptions.style())) }
-    }
+  func execute() async throws {
+    let astronomy = Astronomy(at: place, on: date ?? LocalDay(containing: Date(), in: zone), in: zone)
+    if globals.json { try writeJSON(AstronomyRow(astronomy)) } else { try writeText(astronomy.text(textOptions.style())) }
   }
 
   private static func zone(_ name: String) throws -> TimeZone {

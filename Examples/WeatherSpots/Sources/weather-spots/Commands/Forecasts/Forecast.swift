@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Forecast: AsyncParsableCommand {
+struct Forecast: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows the forecast of a spot, of a point, or of all spots.",
     discussion: """
@@ -80,20 +80,18 @@ struct Forecast: AsyncParsableCommand {
     if let name, LocationArgument.isPoint(name) { _ = try point(name) }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let isPoint = name.map(LocationArgument.isPoint) ?? false
-      try await globals.withStore(creating: isPoint) { storage in
-        let retry = all ? RetryPolicy(attempts: 2, cap: .seconds(5)) : .never
-        try await options.withWeather(storage, retry: retry, gathers: all) { weather in
-          if let name {
-            try await show(try await LocationArgument(name, zone: zone).spot(storage, options), weather)
-          } else {
-            try await ForecastOfAll(
-              weather: weather, day: day, policy: options.fetchPolicyForMany, json: globals.json, style: textOptions.style(units: units),
-              limit: limit, isDryRun: dryRun
-            ).run(storage)
-          }
+  func execute() async throws {
+    let isPoint = name.map(LocationArgument.isPoint) ?? false
+    try await globals.withStore(creating: isPoint) { storage in
+      let retry = all ? RetryPolicy(attempts: 2, cap: .seconds(5)) : .never
+      try await options.withWeather(storage, retry: retry, gathers: all) { weather in
+        if let name {
+          try await show(try await LocationArgument(text: name, zone: zone).spot(storage, options), weather)
+        } else {
+          try await ForecastOfAll(
+            weather: weather, day: day, policy: options.fetchPolicyForMany, json: globals.json, style: textOptions.style(units: units),
+            limit: limit, isDryRun: dryRun
+          ).run(storage)
         }
       }
     }

@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Watch: AsyncParsableCommand {
+struct Watch: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows a list that changes when another terminal changes the spots.",
     discussion: """
@@ -19,24 +19,23 @@ struct Watch: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let file = try globals.file(creating: false)
-      guard SpotStore.isShared(file) else {
-        throw Failure(.usage, "`watch` needs a .sqlite store: a JSON store has one user at a time and cannot change meanwhile")
-      }
-      // Before the first line is written: a reader of that line may end the program.
-      let ending = TerminationSignals()
-      try await globals.withStore { storage in
-        let isTerminal = isatty(STDOUT_FILENO) == 1 && !globals.json
-        try await ending.run { try await isTerminal ? draw(storage) : follow(storage) }
-      }
+  func execute() async throws {
+    let file = try globals.file(creating: false)
+    guard SpotStore.isShared(file) else {
+      throw Failure(.usage, "`watch` needs a .sqlite store: a JSON store has one user at a time and cannot change meanwhile")
+    }
+    // Before the first line is written: a reader of that line may end the program.
+    let ending = TerminationSignals()
+    try await globals.withStore { storage in
+      let isTerminal = isatty(STDOUT_FILENO) == 1 && !globals.json
+      try await ending.run { try await isTerminal ? draw(storage) : follow(storage) }
     }
   }
 
   /// Draws the list each time it differs.
   private func draw(_ storage: SpotStore) async throws {
-    let rows = max(Terminal.rows - 3, 1)
+    let height = Output.size(STDOUT_FILENO).map { Int($0.ws_row) } ?? 0
+    let rows = max((height > 0 ? height : 24) - 3, 1)
     for try await spots in storage.spots.results(of: .spots(filters.filter, by: sort).limit(rows)) {
       let count = try await storage.spots.count(.spots(filters.filter))
       let more = count > spots.count ? ", the first \(spots.count) are shown" : ""
@@ -77,13 +76,5 @@ struct Watch: AsyncParsableCommand {
       let sign = change == "added" ? "+" : change == "removed" ? "-" : "~"
       return "\(sign) \(SpotTable(rows: [SpotRow(spot)]))"
     }
-  }
-}
-
-/// The size of the terminal.
-private enum Terminal {
-  static var rows: Int {
-    var size = winsize()
-    return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_row > 0 ? Int(size.ws_row) : 24
   }
 }

@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Widget: AsyncParsableCommand {
+struct Widget: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows the forecast that another process has fetched, with its age.",
     discussion: """
@@ -14,33 +14,29 @@ struct Widget: AsyncParsableCommand {
   @Argument(help: "The name or the id.")
   var name: String
 
-  @Option(
-    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
-  var now: Date?
+  @OptionGroup var time: TimeOption
 
   @OptionGroup var textOptions: TextOptions
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let file = try globals.file(creating: false)
-      guard SpotStore.isShared(file) else {
-        throw Failure(.usage, "`widget` needs a .sqlite store: a JSON store has one user at a time")
-      }
-      let storage = try await SpotStore(readingBeside: file)
-      do {
-        try await show(storage)
-      } catch {
-        try await storage.store.close()
-        throw error
-      }
-      try await storage.store.close()
+  func execute() async throws {
+    let file = try globals.file(creating: false)
+    guard SpotStore.isShared(file) else {
+      throw Failure(.usage, "`widget` needs a .sqlite store: a JSON store has one user at a time")
     }
+    let storage = try await SpotStore(readingBeside: file)
+    do {
+      try await show(storage)
+    } catch {
+      try await storage.store.close()
+      throw error
+    }
+    try await storage.store.close()
   }
 
   private func show(_ storage: SpotStore) async throws {
     let spot = try await storage.spot(named: name)
-    let stored = try await StoredWeather(storage, clock: now.map(StandingClock.init) ?? SystemClock())
+    let stored = try await StoredWeather(storage, clock: time.clock)
     guard let weather = try await stored.forecast(for: spot, of: StoredProvider.all), let report = ForecastReport(weather) else {
       throw Failure(.noForecast, "no forecast of this spot is stored for today; `weather-spots forecast` fetches one")
     }

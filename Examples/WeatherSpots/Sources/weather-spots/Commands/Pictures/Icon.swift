@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Icon: AsyncParsableCommand {
+struct Icon: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Fetches the icon of the weather at a spot now, and keeps it.",
     discussion: """
@@ -34,18 +34,16 @@ struct Icon: AsyncParsableCommand {
     if LocationArgument.isPoint(name) { _ = try point(name) }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let template = try Self.template()
-      let shown = try await globals.withStore(creating: LocationArgument.isPoint(name)) { storage in
-        let spot = try await LocationArgument(name, zone: zone).spot(storage, options)
-        let weather = try await options.withWeather(storage) { weather in try await self.weather(of: spot, weather) }
-        guard let icon = WeatherIcon(weather.code, at: spot.coordinate, options.clock.now, in: spot.zone), let url = template.url(of: icon)
-        else { throw Failure(.noForecast, "no icon: there is none for weather code \(weather.code.rawValue)") }
-        return Shown(spot: spot, icon: icon, weather: weather, image: try await image(url))
-      }
-      try write(shown)
+  func execute() async throws {
+    let template = try Self.template()
+    let shown = try await globals.withStore(creating: LocationArgument.isPoint(name)) { storage in
+      let spot = try await LocationArgument(text: name, zone: zone).spot(storage, options)
+      let weather = try await options.withWeather(storage) { weather in try await self.weather(of: spot, weather) }
+      guard let icon = WeatherIcon(weather.code, at: spot.coordinate, options.clock.now, in: spot.zone), let url = template.url(of: icon)
+      else { throw Failure(.noForecast, "no icon: there is none for weather code \(weather.code.rawValue)") }
+      return Shown(spot: spot, icon: icon, weather: weather, image: try await image(url))
     }
+    try write(shown)
   }
 
   private static func template() throws -> IconTemplate {
@@ -79,7 +77,12 @@ struct Icon: AsyncParsableCommand {
     if let output { try Export.write(image.data, to: output) }
     if let problem = weather.problem { note(problem.description) }
     if globals.json {
-      try writeJSON(Report(shown))
+      let row: JSONRow = [
+        "spot": shown.spot.id, "icon": shown.icon.name, "weatherCode": weather.code.rawValue, "ageSeconds": weather.ageSeconds,
+        "stale": weather.isStale, "url": image.url, "format": image.format, "bytes": image.data.count, "origin": image.origin,
+        "kept": image.storageError == nil,
+      ]
+      try writeJSON(row)
     } else {
       let age = weather.isStale ? ", weather \(ageText(seconds: weather.ageSeconds)) old" : ""
       let name = shown.spot.name
@@ -103,8 +106,7 @@ struct Icon: AsyncParsableCommand {
     init<Value>(_ code: WeatherCode, _ cached: Cached<Value>, _ problem: WeatherProblem?) {
       self.code = code
       self.problem = problem
-      ageSeconds = Int((cached.age / .seconds(1)).rounded())
-      isStale = cached.state != .fresh || cached.refreshError != nil
+      (ageSeconds, isStale) = (cached.ageSeconds, cached.isOld)
     }
   }
 
@@ -113,27 +115,5 @@ struct Icon: AsyncParsableCommand {
     let icon: WeatherIcon
     let weather: Weather
     let image: LoadedImage
-  }
-
-  private struct Report: Encodable {
-    let spot: String
-    let icon: String
-    let weatherCode: Int
-    let ageSeconds: Int
-    let stale: Bool
-    let url: URL
-    let format: ImageFormat
-    let bytes: Int
-    let origin: LoadedImage.Origin
-    let kept: Bool
-
-    init(_ shown: Shown) {
-      spot = shown.spot.id
-      icon = shown.icon.name
-      (weatherCode, ageSeconds, stale) = (shown.weather.code.rawValue, shown.weather.ageSeconds, shown.weather.isStale)
-      let image = shown.image
-      (url, format, bytes, origin) = (image.url, image.format, image.data.count, image.origin)
-      kept = image.storageError == nil
-    }
   }
 }

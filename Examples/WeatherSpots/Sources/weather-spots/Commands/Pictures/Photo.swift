@@ -4,7 +4,7 @@ import Larder
 import LarderBlobs
 import WeatherSpotsKit
 
-struct Photo: AsyncParsableCommand {
+struct Photo: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Fetches a photo of a spot and keeps it.",
     discussion: """
@@ -31,48 +31,35 @@ struct Photo: AsyncParsableCommand {
     guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let (spot, image) = try await globals.withStore { storage in
-        let spot = try await storage.spot(named: name)
-        let image = try await globals.withImages(timeout: .milliseconds(Int(timeout * 1000))) { images in try await images.image(from: url)
-        }
-        // What cannot be kept is not listed.
-        if image.storageError == nil { try await storage.add(image, to: spot, at: Date()) }
-        return (spot, image)
+  func execute() async throws {
+    let (spot, image) = try await globals.withStore { storage in
+      let spot = try await storage.spot(named: name)
+      let image = try await globals.withImages(timeout: .milliseconds(Int(timeout * 1000))) { images in try await images.image(from: url)
       }
-      if let output { try Export.write(image.data, to: output) }
-      if globals.json {
-        try writeJSON(Report(spot, image))
-      } else {
-        try writeText("\(spot.name): \(image.format.name), \(image.data.count) bytes, from \(image.origin.words).\n")
-      }
-      if let error = image.storageError {
-        let failure = Failure(error)
-        note("the photo is not kept: \(failure.message)")
-        throw ExitCode(failure.outcome.rawValue)
-      }
+      // What cannot be kept is not listed.
+      if image.storageError == nil { try await storage.add(image, to: spot, at: Date()) }
+      return (spot, image)
+    }
+    if let output { try Export.write(image.data, to: output) }
+    if globals.json {
+      let row: JSONRow = [
+        "spot": spot.id, "url": image.url, "format": image.format, "bytes": image.data.count, "origin": image.origin,
+        "kept": image.storageError == nil,
+      ]
+      try writeJSON(row)
+    } else {
+      try writeText("\(spot.name): \(image.format.name), \(image.data.count) bytes, from \(image.origin.words).\n")
+    }
+    if let error = image.storageError {
+      let failure = Failure(error)
+      note("the photo is not kept: \(failure.message)")
+      throw ExitCode(failure.outcome.rawValue)
     }
   }
 
   private static func url(_ text: String) throws -> URL {
     guard let url = URL(string: text), ImageFetcher.key(of: url) != nil else { throw ValidationError("\(ImageError.invalidURL)") }
     return url
-  }
-
-  private struct Report: Encodable {
-    let spot: String
-    let url: URL
-    let format: ImageFormat
-    let bytes: Int
-    let origin: LoadedImage.Origin
-    let kept: Bool
-
-    init(_ spot: Spot, _ image: LoadedImage) {
-      self.spot = spot.id
-      (url, format, bytes, origin) = (image.url, image.format, image.data.count, image.origin)
-      kept = image.storageError == nil
-    }
   }
 }
 

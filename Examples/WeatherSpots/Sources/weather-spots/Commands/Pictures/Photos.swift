@@ -4,7 +4,7 @@ import Larder
 import LarderBlobs
 import WeatherSpotsKit
 
-struct Photos: AsyncParsableCommand {
+struct Photos: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the photos of all spots, or removes them.",
     discussion: """
@@ -19,15 +19,13 @@ struct Photos: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      if action == .clear {
-        let count = try await globals.withStore { storage in try await self.clear(storage) }
-        if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) photos.\n") }
-      } else {
-        let rows = try await globals.withStore { storage in try await self.rows(storage) }
-        if globals.json { try writeJSON(rows) } else { try writeText(Self.text(rows)) }
-      }
+  func execute() async throws {
+    if action == .clear {
+      let count = try await globals.withStore { storage in try await self.clear(storage) }
+      if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) photos.\n") }
+    } else {
+      let rows = try await globals.withStore { storage in try await self.rows(storage) }
+      if globals.json { try writeJSON(rows.map(\.json)) } else { try writeText(Self.text(rows)) }
     }
   }
 
@@ -46,7 +44,9 @@ struct Photos: AsyncParsableCommand {
     var rows: [Row] = []
     for album in albums {
       let name = try await storage.spots.find(by: album.id)?.name ?? album.id
-      rows += album.photos.map { Row(album.id, name, $0, kept) }
+      rows += album.photos.map { photo in
+        Row(spot: album.id, name: name, photo: photo, isKept: ImageFetcher.key(of: photo.url).map(kept.contains) ?? false)
+      }
     }
     return rows
   }
@@ -55,26 +55,24 @@ struct Photos: AsyncParsableCommand {
     guard !rows.isEmpty else { return "No photos.\n" }
     let width = min(40, rows.map(\.name.count).max() ?? 0)
     return rows.map { row in
-      let state = row.kept ? "\(row.format.name), \(row.bytes) bytes" : "not kept"
-      return "\(row.name.padding(toLength: max(width, row.name.count), withPad: " ", startingAt: 0))  \(state)  \(row.url.absoluteString)\n"
+      let state = row.isKept ? "\(row.photo.format.name), \(row.photo.bytes) bytes" : "not kept"
+      return
+        "\(row.name.padding(toLength: max(width, row.name.count), withPad: " ", startingAt: 0))  \(state)  \(row.photo.url.absoluteString)\n"
     }.joined()
   }
 
   /// One photo.
-  private struct Row: Encodable {
+  private struct Row {
     let spot: String
     let name: String
-    let url: URL
-    let format: ImageFormat
-    let bytes: Int
-    let addedAt: String
-    let kept: Bool
+    let photo: SpotAlbum.Photo
+    let isKept: Bool
 
-    init(_ spot: String, _ name: String, _ photo: SpotAlbum.Photo, _ kept: Set<String>) {
-      (self.spot, self.name) = (spot, name)
-      (url, format, bytes) = (photo.url, photo.format, photo.bytes)
-      addedAt = photo.addedAt.formatted(.iso8601)
-      self.kept = ImageFetcher.key(of: photo.url).map(kept.contains) ?? false
+    var json: JSONRow {
+      [
+        "spot": spot, "name": name, "url": photo.url, "format": photo.format, "bytes": photo.bytes,
+        "addedAt": photo.addedAt.formatted(.iso8601), "kept": isKept,
+      ]
     }
   }
 }

@@ -15,27 +15,25 @@ struct Config: AsyncParsableCommand {
     subcommands: [ConfigShow.self, ConfigSet.self, ConfigUnset.self], defaultSubcommand: ConfigShow.self)
 }
 
-struct ConfigShow: AsyncParsableCommand {
+struct ConfigShow: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Shows every setting and its source.",
     discussion: "The source is an option, a variable of the environment, a line of the configuration file, or \"default\".")
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let settings = try Settings.load()
-      let rows = Settings.Key.allCases.map { key in
-        if key == .store, let store = globals.store { return Row(key, .init(value: store, source: "--store")) }
-        return Row(key, settings[key])
-      }
-      guard !globals.json else { return try writeJSON(rows) }
-      let width = rows.map { ($0.value ?? "-").count }.max() ?? 0
-      for row in rows {
-        try writeText(
-          "\(row.key.padding(toLength: max(12, row.key.count + 2), withPad: " ", startingAt: 0))"
-            + "\((row.value ?? "-").padding(toLength: width, withPad: " ", startingAt: 0))  \(row.source)\n")
-      }
+  func execute() async throws {
+    let settings = try Settings.load()
+    let rows = Settings.Key.allCases.map { key in
+      if key == .store, let store = globals.store { return Row(key, .init(value: store, source: "--store")) }
+      return Row(key, settings[key])
+    }
+    guard !globals.json else { return try writeJSON(rows) }
+    let width = rows.map { ($0.value ?? "-").count }.max() ?? 0
+    for row in rows {
+      try writeText(
+        "\(row.key.padding(toLength: max(12, row.key.count + 2), withPad: " ", startingAt: 0))"
+          + "\((row.value ?? "-").padding(toLength: width, withPad: " ", startingAt: 0))  \(row.source)\n")
     }
   }
 
@@ -63,7 +61,7 @@ struct ConfigShow: AsyncParsableCommand {
   }
 }
 
-struct ConfigSet: AsyncParsableCommand {
+struct ConfigSet: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "set", abstract: "Sets a value in the configuration file.",
     discussion:
@@ -77,18 +75,16 @@ struct ConfigSet: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let value = value.trimmingCharacters(in: .whitespaces)
-      if let problem = key.problem(value) { throw Failure(.usage, problem) }
-      guard !value.contains(where: \.isNewline) else { throw Failure(.usage, "expected a value of one line") }
-      let isPath = key == .store || key == .keyFile
-      try ConfigFile.read().writing(key, isPath ? URL(filePath: value).absoluteURL.path : value)
-    }
+  func execute() async throws {
+    let value = value.trimmingCharacters(in: .whitespaces)
+    if let problem = key.problem(value) { throw Failure(.usage, problem) }
+    guard !value.contains(where: \.isNewline) else { throw Failure(.usage, "expected a value of one line") }
+    let isPath = key == .store || key == .keyFile
+    try ConfigFile.read().writing(key, isPath ? URL(filePath: value).absoluteURL.path : value)
   }
 }
 
-struct ConfigUnset: AsyncParsableCommand {
+struct ConfigUnset: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "unset", abstract: "Removes a value from the configuration file.",
     discussion: "Removing a key that is not set is no failure. The environment does not change.")
@@ -98,8 +94,8 @@ struct ConfigUnset: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures { try ConfigFile.read().writing(key, nil) }
+  func execute() async throws {
+    try ConfigFile.read().writing(key, nil)
   }
 }
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-struct Man: AsyncParsableCommand {
+struct Man: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Writes the manual page weather-spots(1).",
     discussion: """
@@ -10,12 +10,10 @@ struct Man: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let help = try JSONDecoder().decode(ManualPage.Dump.self, from: Data(WeatherSpots._dumpHelp().utf8))
-      let page = ManualPage(help.command, version: WeatherSpots.configuration.version)
-      if globals.json { try writeJSON(["page": page.text]) } else { try writeText(page.text) }
-    }
+  func execute() async throws {
+    let help = try JSONDecoder().decode(ManualPage.Dump.self, from: Data(WeatherSpots._dumpHelp().utf8))
+    let page = ManualPage(help.command, version: WeatherSpots.configuration.version)
+    if globals.json { try writeJSON(["page": page.text]) } else { try writeText(page.text) }
   }
 }
 

@@ -18,21 +18,10 @@ struct Settings {
     case teamID = "team-id"
     case serviceID = "service-id"
 
-    /// The variable of the environment.
+    /// The variable of the environment: such as `WEATHER_SPOTS_ICON_URL`, and for WeatherKit's own keys such as `WEATHERKIT_KEY_FILE`.
     var variable: String {
-      switch self {
-      case .provider: "WEATHER_SPOTS_PROVIDER"
-      case .units: "WEATHER_SPOTS_UNITS"
-      case .store: "WEATHER_SPOTS_STORE"
-      case .api: "WEATHER_SPOTS_API"
-      case .timeout: "WEATHER_SPOTS_TIMEOUT"
-      case .iconURL: "WEATHER_SPOTS_ICON_URL"
-      case .openMeteoKey: "WEATHER_SPOTS_OPEN_METEO_KEY"
-      case .keyFile: "WEATHERKIT_KEY_FILE"
-      case .keyID: "WEATHERKIT_KEY_ID"
-      case .teamID: "WEATHERKIT_TEAM_ID"
-      case .serviceID: "WEATHERKIT_SERVICE_ID"
-      }
+      let isOfWeatherKit = [Key.keyFile, .keyID, .teamID, .serviceID].contains(self)
+      return (isOfWeatherKit ? "WEATHERKIT_" : "WEATHER_SPOTS_") + rawValue.uppercased().replacing("-", with: "_")
     }
 
     /// Returns a message about an invalid value; `nil` for a valid one.
@@ -160,16 +149,11 @@ struct ConfigFile {
       text.append("\(key.rawValue) = \(value)")
     }
     let bytes = Data(text.map { $0 + "\n" }.joined().utf8)
-    let files = POSIXFileSystem()
-    let (directory, draft) = (url.deletingLastPathComponent().path, url.path + "-draft")
+    let (files, directory) = (POSIXFileSystem(), url.deletingLastPathComponent().path)
     do {
       try files.createDirectory(directory)
-      try files.remove(draft)
-      let file = try files.create(draft)
-      try bytes.withUnsafeBytes { bytes in try file.write(bytes, at: 0) }
-      try file.sync()
-      try file.close()
-      try files.rename(draft, to: url.path)
+      // It may have a key.
+      try Export.write(bytes, to: url.path, permissions: 0o600)
       try files.syncDirectory(directory)
     } catch {
       throw Failure(.noOutput, "\(url.path) cannot be written")

@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Add: AsyncParsableCommand {
+struct Add: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Adds one spot.",
     discussion:
@@ -41,12 +41,10 @@ struct Add: AsyncParsableCommand {
 
   func validate() throws { _ = try spot() }
 
-  func run() async throws {
-    try await reportingFailures {
-      let spot = try spot()
-      try await globals.withStore(creating: true) { storage in _ = try await storage.spots.save(spot) }
-      if globals.json { try writeJSON(spot) } else { try writeText("Added \(spot.id).\n") }
-    }
+  func execute() async throws {
+    let spot = try spot()
+    try await globals.withStore(creating: true) { storage in _ = try await storage.spots.save(spot) }
+    if globals.json { try writeJSON(spot) } else { try writeText("Added \(spot.id).\n") }
   }
 
   private static func number(_ text: String) throws -> Double {

@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Geocode: AsyncParsableCommand {
+struct Geocode: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Finds places by the beginning of their name.",
     discussion: """
@@ -39,38 +39,36 @@ struct Geocode: AsyncParsableCommand {
     }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let (found, spot) = try await globals.withStore(creating: true) { storage in
-        let question = Geocoding.Question(name, count: count, language: language.lowercased(), country: country)
-        let found: Cached<[FoundPlace]>
-        do {
-          found = try await options.withGeocoding(storage) { geocoding in
-            try await geocoding.places(question, policy: options.fetchPolicy)
-          }
-        } catch {
-          if error is RepositoryError { throw error }
-          throw Failure(lacking: "places", WeatherProblem(error), nothing: "none are stored")
+  func execute() async throws {
+    let (found, spot) = try await globals.withStore(creating: true) { storage in
+      let question = Geocoding.Question(name, count: count, language: language.lowercased(), country: country)
+      let found: Cached<[FoundPlace]>
+      do {
+        found = try await options.withGeocoding(storage) { geocoding in
+          try await geocoding.places(question, policy: options.fetchPolicy)
         }
-        guard add, let place = found.value.first else { return (found, Spot?.none) }
-        let spot = try Self.spot(place)
-        _ = try await storage.spots.save(spot)
-        return (found, spot)
+      } catch {
+        if error is RepositoryError { throw error }
+        throw Failure(lacking: "places", WeatherProblem(error), nothing: "none are stored")
       }
-      if let error = found.refreshError { note("\(WeatherProblem(error)); showing the places found earlier") }
-      if let spot {
-        if globals.json { try writeJSON(spot) } else { try writeText("Added \(spot.id).\n") }
-        if found.value.count > 1 {
-          note("\(counted(found.value.count - 1, "other place")) match too; run without --add to list them")
-        }
-      } else if globals.json {
-        try writeJSON(found.value.map(Row.init))
-      } else {
-        try writeTable(Self.text(found.value))
-      }
-      guard !found.value.isEmpty else { throw ExitCode(Outcome.notFound.rawValue) }
-      if found.refreshError != nil { throw ExitCode(Outcome.stale.rawValue) }
+      guard add, let place = found.value.first else { return (found, Spot?.none) }
+      let spot = try Self.spot(place)
+      _ = try await storage.spots.save(spot)
+      return (found, spot)
     }
+    if let error = found.refreshError { note("\(WeatherProblem(error)); showing the places found earlier") }
+    if let spot {
+      if globals.json { try writeJSON(spot) } else { try writeText("Added \(spot.id).\n") }
+      if found.value.count > 1 {
+        note("\(counted(found.value.count - 1, "other place")) match too; run without --add to list them")
+      }
+    } else if globals.json {
+      try writeJSON(found.value.map(EveryKey.init))
+    } else {
+      try writeTable(Self.text(found.value))
+    }
+    guard !found.value.isEmpty else { throw ExitCode(Outcome.notFound.rawValue) }
+    if found.refreshError != nil { throw ExitCode(Outcome.stale.rawValue) }
   }
 
   private static func spot(_ place: FoundPlace) throws -> Spot {
@@ -79,29 +77,6 @@ struct Geocode: AsyncParsableCommand {
         name: place.name.withoutControls, latitude: place.latitude, longitude: place.longitude, timezone: place.timezone,
         country: place.countryCode ?? "", source: "GeoNames:\(place.geonameID)")
     } catch { throw Failure(.other, "the place found is not a valid spot: \(error)") }
-  }
-
-  /// A place, always with the same keys.
-  private struct Row: Encodable {
-    let name: String
-    let latitude: Double
-    let longitude: Double
-    @NullEncoded var elevationMeters: Double?
-    let timezone: String
-    @NullEncoded var country: String?
-    @NullEncoded var countryCode: String?
-    @NullEncoded var region: String?
-    @NullEncoded var population: Int?
-    let geonameID: Int
-
-    init(_ place: FoundPlace) {
-      (name, latitude, longitude, timezone, geonameID) = (place.name, place.latitude, place.longitude, place.timezone, place.geonameID)
-      elevationMeters = place.elevationMeters
-      country = place.country
-      countryCode = place.countryCode
-      region = place.region
-      population = place.population
-    }
   }
 
   private static func text(_ places: [FoundPlace]) -> String {

@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-struct Import: AsyncParsableCommand {
+struct Import: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Imports spots from a CSV file.",
     discussion: """
@@ -29,22 +29,20 @@ struct Import: AsyncParsableCommand {
     guard batch.map({ $0 > 0 }) ?? true else { throw ValidationError("--batch takes a number from 1.") }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let csv = try read()
-      report(csv.problems)
-      guard csv.problems.isEmpty || skipInvalid else {
-        if globals.json { try writeJSON(Summary(imported: 0, new: 0, skipped: 0, problems: csv.problems)) }
-        throw Failure(
-          .badRows, "nothing was imported: \(csv.problems.count) of \(csv.rowCount) rows are bad (--skip-invalid imports the rest)")
-      }
-      let new = try await globals.withStore(creating: true) { storage in
-        let before = try await storage.spots.count()
-        try await save(csv.spots, in: storage.spots)
-        return try await storage.spots.count() - before
-      }
-      try write(Summary(imported: csv.spots.count, new: new, skipped: csv.problems.count, problems: csv.problems))
+  func execute() async throws {
+    let csv = try read()
+    report(csv.problems)
+    guard csv.problems.isEmpty || skipInvalid else {
+      if globals.json { try writeJSON(Summary(imported: 0, new: 0, skipped: 0, problems: csv.problems)) }
+      throw Failure(
+        .badRows, "nothing was imported: \(csv.problems.count) of \(csv.rowCount) rows are bad (--skip-invalid imports the rest)")
     }
+    let new = try await globals.withStore(creating: true) { storage in
+      let before = try await storage.spots.count()
+      try await save(csv.spots, in: storage.spots)
+      return try await storage.spots.count() - before
+    }
+    try write(Summary(imported: csv.spots.count, new: new, skipped: csv.problems.count, problems: csv.problems))
   }
 
   private func save(_ spots: [Spot], in repository: LocalRepository<Spot>) async throws {
@@ -58,13 +56,9 @@ struct Import: AsyncParsableCommand {
       let end = min(start + batch, spots.count)
       try await repository.save(contentsOf: spots[start..<end])
       bar.finish()
-      try acknowledge(end, of: spots.count)
+      if globals.json { try writeJSON(["acknowledged": end]) } else { try writeText("Stored \(end) of \(spots.count) spots.\n") }
       bar.show(Double(end) / Double(spots.count))
     }
-  }
-
-  private func acknowledge(_ count: Int, of total: Int) throws {
-    if globals.json { try writeJSON(["acknowledged": count]) } else { try writeText("Stored \(count) of \(total) spots.\n") }
   }
 
   private func read() throws -> SpotsCSV {

@@ -2,7 +2,7 @@ import ArgumentParser
 import Larder
 import WeatherSpotsKit
 
-struct List: AsyncParsableCommand {
+struct List: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the spots in an order, all or page by page.",
     discussion: """
@@ -34,17 +34,15 @@ struct List: AsyncParsableCommand {
     guard near == nil || sort == nil else { throw ValidationError("--near sorts by distance; remove --sort.") }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let cursor = try page.map(Self.cursor)
-      let query = near.map { Query.spots(near: $0, filters.filter) } ?? .spots(filters.filter, by: sort ?? .name)
-      try await globals.withStore { storage in
-        if explaining.explain { return try globals.write(storage.spots.explain(limit.map(query.limit) ?? query)) }
-        guard limit != nil || cursor != nil else { return try write(try await storage.allSpots(query)) }
-        let page = try await Self.page(query, after: cursor, limit: limit ?? 20, of: storage)
-        try write(page.items)
-        if let next = page.next { note("there are more: --page \(try next.token)") }
-      }
+  func execute() async throws {
+    let cursor = try page.map(Self.cursor)
+    let query = near.map { Query.spots(near: $0, filters.filter) } ?? .spots(filters.filter, by: sort ?? .name)
+    try await globals.withStore { storage in
+      if explaining.explain { return try globals.write(storage.spots.explain(limit.map(query.limit) ?? query)) }
+      guard limit != nil || cursor != nil else { return try write(try await storage.allSpots(query)) }
+      let page = try await Self.page(query, after: cursor, limit: limit ?? 20, of: storage)
+      try write(page.items)
+      if let next = page.next { note("there are more: --page \(try next.token)") }
     }
   }
 

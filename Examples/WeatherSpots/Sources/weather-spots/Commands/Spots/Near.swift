@@ -2,7 +2,7 @@ import ArgumentParser
 import Larder
 import WeatherSpotsKit
 
-struct Near: AsyncParsableCommand {
+struct Near: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the spots around a point, the nearest first.",
     discussion: "Distances are great-circle distances in kilometres. Example: weather-spots near -33.9,18.4 --within 100 --kind coast")
@@ -25,16 +25,14 @@ struct Near: AsyncParsableCommand {
     guard within.map({ $0 >= 0 && $0.isFinite }) ?? true else { throw ValidationError("--within takes a number of kilometres from 0.") }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let query = Query.spots(near: place, within: within.map(Distance.kilometers), filters.filter).limit(limit)
-      try await globals.withStore { storage in
-        if explaining.explain { return try globals.write(storage.spots.explain(query)) }
-        let rows = try await storage.spots.matches(query).map { match in
-          SpotRow(match.item, kilometers: match.distance.map { $0.meters / 1000 })
-        }
-        if globals.json { try writeJSON(rows) } else { try writeTable(SpotTable(rows: rows).description) }
+  func execute() async throws {
+    let query = Query.spots(near: place, within: within.map(Distance.kilometers), filters.filter).limit(limit)
+    try await globals.withStore { storage in
+      if explaining.explain { return try globals.write(storage.spots.explain(query)) }
+      let rows = try await storage.spots.matches(query).map { match in
+        SpotRow(match.item, kilometers: match.distance.map { $0.meters / 1000 })
       }
+      if globals.json { try writeJSON(rows) } else { try writeTable(SpotTable(rows: rows).description) }
     }
   }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Larder
 import WeatherSpotsKit
 
-struct Remove: AsyncParsableCommand {
+struct Remove: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Removes a spot, and its photos from the list.",
     discussion: "A name that several spots have is refused, and their ids are listed (exit code 3).")
@@ -12,14 +12,12 @@ struct Remove: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let spot = try await globals.withStore { storage in
-        let spot = try await storage.spot(named: name)
-        try await storage.remove(spot)
-        return spot
-      }
-      if globals.json { try writeJSON(["removed": spot.id]) } else { try writeText("Removed \(spot.id).\n") }
+  func execute() async throws {
+    let spot = try await globals.withStore { storage in
+      let spot = try await storage.spot(named: name)
+      try await storage.remove(spot)
+      return spot
     }
+    if globals.json { try writeJSON(["removed": spot.id]) } else { try writeText("Removed \(spot.id).\n") }
   }
 }

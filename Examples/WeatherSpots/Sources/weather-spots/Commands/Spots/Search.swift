@@ -2,7 +2,7 @@ import ArgumentParser
 import Larder
 import WeatherSpotsKit
 
-struct Search: AsyncParsableCommand {
+struct Search: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Finds spots by words of their names, notes and kinds, the best match first.",
     discussion: """
@@ -24,17 +24,15 @@ struct Search: AsyncParsableCommand {
     guard limit > 0 else { throw ValidationError("--limit takes a number from 1.") }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let query = Query.spots(matching: words.joined(separator: " "), filters.filter).limit(limit)
-      try await globals.withStore { storage in
-        if explaining.explain { return try globals.write(storage.spots.explain(query)) }
-        let rows = try await storage.spots.matches(query).map { SpotRow($0.item, extract: $0.extract) }
-        if globals.json {
-          try writeJSON(rows)
-        } else {
-          try writeTable(SpotTable(rows: rows, style: .ofStandardOutput).description)
-        }
+  func execute() async throws {
+    let query = Query.spots(matching: words.joined(separator: " "), filters.filter).limit(limit)
+    try await globals.withStore { storage in
+      if explaining.explain { return try globals.write(storage.spots.explain(query)) }
+      let rows = try await storage.spots.matches(query).map { SpotRow($0.item, extract: $0.extract) }
+      if globals.json {
+        try writeJSON(rows)
+      } else {
+        try writeTable(SpotTable(rows: rows, style: .ofStandardOutput).description)
       }
     }
   }

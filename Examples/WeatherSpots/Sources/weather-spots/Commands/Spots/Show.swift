@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import WeatherSpotsKit
 
-struct Show: AsyncParsableCommand {
+struct Show: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows a spot.",
     discussion: """
@@ -15,17 +15,15 @@ struct Show: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let spot = try await globals.withStore { storage in try await storage.spot(named: name) }
-      guard !globals.json else { return try writeJSON(spot) }
-      let lines = [
-        ("id", spot.id), ("latitude", String(spot.latitude)), ("longitude", String(spot.longitude)), ("timezone", spot.timezone),
-        ("country", spot.country), ("kind", spot.kind), ("source", spot.source),
-        ("rating", spot.rating == 0 ? "" : "\(spot.rating) of 5"), ("notes", spot.notes),
-      ]
-      let text = lines.filter { !$0.1.isEmpty }.map { "  \($0.0.padding(toLength: 10, withPad: " ", startingAt: 0))\($0.1)\n" }.joined()
-      try writeText("\(spot.name)\n\(text)")
-    }
+  func execute() async throws {
+    let spot = try await globals.withStore { storage in try await storage.spot(named: name) }
+    guard !globals.json else { return try writeJSON(spot) }
+    let lines = [
+      ("id", spot.id), ("latitude", String(spot.latitude)), ("longitude", String(spot.longitude)), ("timezone", spot.timezone),
+      ("country", spot.country), ("kind", spot.kind), ("source", spot.source),
+      ("rating", spot.rating == 0 ? "" : "\(spot.rating) of 5"), ("notes", spot.notes),
+    ]
+    let text = lines.filter { !$0.1.isEmpty }.map { "  \($0.0.padding(toLength: 10, withPad: " ", startingAt: 0))\($0.1)\n" }.joined()
+    try writeText("\(spot.name)\n\(text)")
   }
 }

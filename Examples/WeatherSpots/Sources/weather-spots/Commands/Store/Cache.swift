@@ -12,7 +12,7 @@ struct Cache: AsyncParsableCommand {
     subcommands: [CacheStatus.self, CacheClear.self, CacheStats.self], defaultSubcommand: CacheStatus.self)
 }
 
-struct CacheStatus: AsyncParsableCommand {
+struct CacheStatus: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Shows the number and age of the cached entries of each kind.",
     discussion: """
@@ -20,61 +20,31 @@ struct CacheStatus: AsyncParsableCommand {
       space is needed. Bytes are those of the values as JSON.
       """)
 
-  @Option(
-    help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
-  var now: Date?
+  @OptionGroup var time: TimeOption
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let now = now ?? Date()
-      let overview = try await globals.withStore { storage in try await CacheOverview(storage, at: now) }
-      if globals.json { try writeJSON(overview.kinds.map { Row($0, now) }) } else { try writeTable(Self.text(overview, now)) }
-    }
+  func execute() async throws {
+    let now = time.clock.now
+    let overview = try await globals.withStore { storage in try await CacheOverview(storage, at: now) }
+    if globals.json { try writeJSON(overview.kinds) } else { try writeTable(Self.text(overview)) }
   }
 
-  private struct Row: Encodable {
-    let kind: String
-    let entries: Int
-    let fresh: Int
-    let stale: Int
-    let expired: Int
-    let absent: Int
-    let unreadable: Int
-    let bytes: Int
-    @NullEncoded var newestAgeSeconds: Int?
-    @NullEncoded var oldestAgeSeconds: Int?
-
-    init(_ kind: CacheOverview.Kind, _ now: Date) {
-      self.kind = kind.name
-      entries = kind.entries
-      fresh = kind.fresh
-      stale = kind.stale
-      expired = kind.expired
-      absent = kind.absent
-      unreadable = kind.unreadable
-      bytes = kind.bytes
-      newestAgeSeconds = kind.newest.map { Int(now.timeIntervalSince($0).rounded()) }
-      oldestAgeSeconds = kind.oldest.map { Int(now.timeIntervalSince($0).rounded()) }
-    }
-  }
-
-  private static func text(_ overview: CacheOverview, _ now: Date) -> String {
+  private static func text(_ overview: CacheOverview) -> String {
     var text = table(["kind", "entries", "fresh", "stale", "expired", "bytes", "newest", "oldest"])
     for kind in overview.kinds {
-      func age(_ date: Date?) -> String { date.map { ageText(seconds: Int(now.timeIntervalSince($0).rounded())) } ?? "-" }
+      func age(_ seconds: Int?) -> String { seconds.map(ageText) ?? "-" }
       text += table([
-        kind.name, "\(kind.entries)", "\(kind.fresh)", "\(kind.stale)", "\(kind.expired)", "\(kind.bytes)", age(kind.newest),
-        age(kind.oldest),
+        kind.kind, "\(kind.entries)", "\(kind.fresh)", "\(kind.stale)", "\(kind.expired)", "\(kind.bytes)", age(kind.newestAgeSeconds),
+        age(kind.oldestAgeSeconds),
       ])
-      if kind.unreadable > 0 { text += "  \(kind.unreadable) entries of \(kind.name) cannot be read; they are fetched again\n" }
+      if kind.unreadable > 0 { text += "  \(kind.unreadable) entries of \(kind.kind) cannot be read; they are fetched again\n" }
     }
     return text
   }
 }
 
-struct CacheClear: AsyncParsableCommand {
+struct CacheClear: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "clear", abstract: "Removes cached data, of all or some kinds.",
     discussion: "Spots, queued notices and the statistics stay. Without a network there is then no forecast to show.")
@@ -90,16 +60,14 @@ struct CacheClear: AsyncParsableCommand {
     }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let kinds = Set(kind.isEmpty ? CacheOverview.names : kind)
-      let count = try await globals.withStore { storage in try await CacheOverview.clear(kinds, of: storage) }
-      if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) entries.\n") }
-    }
+  func execute() async throws {
+    let kinds = Set(kind.isEmpty ? CacheOverview.names : kind)
+    let count = try await globals.withStore { storage in try await CacheOverview.clear(kinds, of: storage) }
+    if globals.json { try writeJSON(["removed": count]) } else { try writeText("Removed \(count) entries.\n") }
   }
 }
 
-struct CacheStats: AsyncParsableCommand {
+struct CacheStats: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats", abstract: "Shows the statistics of the caches over all runs.",
     discussion: """
@@ -121,29 +89,23 @@ struct CacheStats: AsyncParsableCommand {
     }
   }
 
-  func run() async throws {
-    try await reportingFailures {
-      let counts = try await globals.withStore { storage in
-        let history = try await CacheHistory(storage)
-        if reset { try await history.clear() }
-        let today = LocalDay(containing: Date(), in: .gmt)
-        return try await history.counts(since: days.map { today.advanced(by: 1 - $0) })
-      }
-      if globals.json { try writeJSON(counts.mapValues(Row.init)) } else { try writeTable(Self.text(counts)) }
+  func execute() async throws {
+    let counts = try await globals.withStore { storage in
+      let history = try await CacheHistory(storage)
+      if reset { try await history.clear() }
+      let today = LocalDay(containing: Date(), in: .gmt)
+      return try await history.counts(since: days.map { today.advanced(by: 1 - $0) })
     }
+    if globals.json { try writeJSON(counts.mapValues(Self.row)) } else { try writeTable(Self.text(counts)) }
   }
 
-  /// The statistics of one kind, always with the same keys.
-  private struct Row: Encodable {
-    let hits, misses, staleServes, negativeHits, fetches, fetchErrors, storageErrors: Int
-    let evictions: [String: Int]
-
-    init(_ statistics: CacheStatistics) {
-      (hits, misses, staleServes) = (statistics.hits, statistics.misses, statistics.staleServes)
-      (negativeHits, fetches) = (statistics.negativeHits, statistics.fetches)
-      (fetchErrors, storageErrors) = (statistics.fetchErrors, statistics.storageErrors)
-      evictions = Dictionary(statistics.evictions.filter { $0.value > 0 }.map { ($0.key.rawValue, $0.value) }) { first, _ in first }
-    }
+  /// Returns the statistics of one kind, always with the same keys.
+  private static func row(_ counts: CacheStatistics) -> JSONRow {
+    [
+      "hits": counts.hits, "misses": counts.misses, "staleServes": counts.staleServes, "negativeHits": counts.negativeHits,
+      "fetches": counts.fetches, "fetchErrors": counts.fetchErrors, "storageErrors": counts.storageErrors,
+      "evictions": Dictionary(counts.evictions.filter { $0.value > 0 }.map { ($0.key.rawValue, $0.value) }) { first, _ in first },
+    ]
   }
 
   private static func text(_ counts: [String: CacheStatistics]) -> String {

@@ -4,7 +4,7 @@ import Larder
 import Synchronization
 import WeatherSpotsKit
 
-struct Migrate: AsyncParsableCommand {
+struct Migrate: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Rewrites the spots of an older version of this program.",
     discussion: """
@@ -18,14 +18,13 @@ struct Migrate: AsyncParsableCommand {
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures { try await dryRun ? tryOut() : migrate() }
+  func execute() async throws {
+    try await dryRun ? tryOut() : migrate()
   }
 
   private func tryOut() async throws {
     let report = try await SpotStore.dryRun(file: try globals.file(creating: false))
-    let summary = Trial(report)
-    if globals.json { try writeJSON(summary) } else { try writeText(summary.text) }
+    if globals.json { try writeJSON(Self.row(report)) } else { try writeText(Self.text(report)) }
     try end(report.failures, report.failureCount)
   }
 
@@ -47,30 +46,18 @@ struct Migrate: AsyncParsableCommand {
     if count > 0 { throw ExitCode(Outcome.storeRefused.rawValue) }
   }
 
-  private struct Trial: Encodable {
-    let version: Int
-    let found: [Found]
-    let milliseconds: Int
+  private static func row(_ report: DryRunReport) -> JSONRow {
+    let found: [JSONRow] = report.versions.map { ["version": $0.version, "spots": $0.count, "failures": $0.failureCount] }
+    return ["version": report.schemaVersion, "found": found, "milliseconds": Int(report.duration / .milliseconds(1))]
+  }
 
-    struct Found: Encodable {
-      let version: Int
-      let spots: Int
-      let failures: Int
+  private static func text(_ report: DryRunReport) -> String {
+    let lines = report.versions.map { part in
+      let what = part.version == report.schemaVersion ? "stay as they are" : "would be rewritten as version \(report.schemaVersion)"
+      return "Version \(part.version): \(part.count) spots \(what)\(part.failureCount == 0 ? "" : ", \(part.failureCount) cannot be")\n"
     }
-
-    init(_ report: DryRunReport) {
-      version = report.schemaVersion
-      found = report.versions.map { Found(version: $0.version, spots: $0.count, failures: $0.failureCount) }
-      milliseconds = Int(report.duration / .milliseconds(1))
-    }
-
-    var text: String {
-      let lines = found.map { part in
-        let what = part.version == version ? "stay as they are" : "would be rewritten as version \(version)"
-        return "Version \(part.version): \(part.spots) spots \(what)\(part.failures == 0 ? "" : ", \(part.failures) cannot be")\n"
-      }
-      return (lines.isEmpty ? "No spots.\n" : lines.joined()) + "Tried in \(milliseconds) ms; nothing was changed.\n"
-    }
+    let milliseconds = Int(report.duration / .milliseconds(1))
+    return (lines.isEmpty ? "No spots.\n" : lines.joined()) + "Tried in \(milliseconds) ms; nothing was changed.\n"
   }
 
   private struct Summary: Encodable {

@@ -2,37 +2,25 @@ import ArgumentParser
 import Larder
 import WeatherSpotsKit
 
-struct Verify: AsyncParsableCommand {
+struct Verify: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Reads the whole store back and checks every record.",
     discussion: "Changes nothing. The exit code is 0 for a sound store and 76 otherwise.")
 
   @OptionGroup var globals: GlobalOptions
 
-  func run() async throws {
-    try await reportingFailures {
-      let report = try await globals.withStore { storage in await storage.store.verify() }
-      if globals.json {
-        try writeJSON(Summary(report))
-      } else {
-        try writeText("\(report.isSound ? "Sound" : "Damaged"): \(report.recordCount) records read back, newest commit \(report.commit).\n")
-      }
-      for problem in report.problems.prefix(20) { note(Failure(problem).message) }
-      if !report.isSound { throw ExitCode(Outcome.storeRefused.rawValue) }
+  func execute() async throws {
+    let report = try await globals.withStore { storage in await storage.store.verify() }
+    if globals.json {
+      let row: JSONRow = [
+        "sound": report.isSound, "records": report.recordCount, "commit": report.commit.number,
+        "problems": report.problems.map(\.description),
+      ]
+      try writeJSON(row)
+    } else {
+      try writeText("\(report.isSound ? "Sound" : "Damaged"): \(report.recordCount) records read back, newest commit \(report.commit).\n")
     }
-  }
-
-  private struct Summary: Encodable {
-    let sound: Bool
-    let records: Int
-    let commit: UInt64
-    let problems: [String]
-
-    init(_ report: VerifyReport) {
-      sound = report.isSound
-      records = report.recordCount
-      commit = report.commit.number
-      problems = report.problems.map(\.description)
-    }
+    for problem in report.problems.prefix(20) { note(Failure(problem).message) }
+    if !report.isSound { throw ExitCode(Outcome.storeRefused.rawValue) }
   }
 }

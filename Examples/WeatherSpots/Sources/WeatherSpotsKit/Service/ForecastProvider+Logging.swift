@@ -1,32 +1,14 @@
 import Foundation
 import Logging
 
-/// A provider whose requests are logged: what kind of data, how long it took and how it ended, and nothing of where or who.
-public struct LoggedProvider: ForecastProvider {
-  private let provider: any ForecastProvider
-  private let logger = Logger(label: "provider")
+// What is logged of a request: the kind of data, the duration and the outcome, and nothing of the place or the key.
 
-  /// Makes a provider of another one.
-  public init(_ provider: any ForecastProvider) { self.provider = provider }
-
-  /// As the other's.
-  public var name: String { provider.name }
-  /// As the other's.
-  public var storageName: String { provider.storageName }
-  /// As the other's.
-  public var attribution: [String] { provider.attribution }
-  /// As the other's.
-  public var needsCountry: Bool { provider.needsCountry }
-  /// As the other's.
-  public func service(of dataset: WeatherDataset) -> String? { provider.service(of: dataset) }
-  /// As the other's.
-  public func weight(of request: ProviderRequest) -> Double { provider.weight(of: request) }
-
-  /// Asks for the kinds of data, and logs the request.
-  public func availability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
+extension ForecastProvider {
+  /// Asks for the kinds of data of a place, and logs the request.
+  func loggedAvailability(at place: ForecastPlace) async throws(ProviderError) -> Set<WeatherDataset> {
     let start = ContinuousClock.now
     do throws(ProviderError) {
-      let found = try await provider.availability(at: place)
+      let found = try await availability(at: place)
       log("availability", start, "\(found.count) kinds")
       return found
     } catch {
@@ -35,18 +17,10 @@ public struct LoggedProvider: ForecastProvider {
     }
   }
 
-  /// As the other's.
-  public var placesPerRequest: Int { provider.placesPerRequest }
-
-  /// Fetches one place, and logs the request.
-  public func fetch(_ request: ProviderRequest) async -> ProviderAnswer {
-    await fetch([request]).first ?? ProviderAnswer(failure: .malformed("no place"), of: request.datasets)
-  }
-
   /// Fetches several places, and logs the request.
-  public func fetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
+  func loggedFetch(_ requests: [ProviderRequest]) async -> [ProviderAnswer] {
     let start = ContinuousClock.now
-    let answers = await provider.fetch(requests)
+    let answers = await fetch(requests)
     let kinds = WeatherDataset.allCases.filter(requests.first?.datasets.contains ?? { _ in false }).map(\.rawValue).joined(separator: "+")
     let failures = answers.compactMap { $0.failureOfAll?.kind }
     let outcome = failures.count == answers.count ? failures.first ?? "answered" : "answered, \(failures.count) places failed"
@@ -56,10 +30,10 @@ public struct LoggedProvider: ForecastProvider {
 
   private func log(_ kinds: String, _ start: ContinuousClock.Instant, _ outcome: String, places: Int = 1) {
     let milliseconds = Int(start.duration(to: .now) / .milliseconds(1))
-    logger.debug(
+    Logger(label: "provider").debug(
       "request",
       metadata: [
-        "provider": "\(provider.name)", "kinds": "\(kinds)", "places": "\(places)", "outcome": "\(outcome)", "ms": "\(milliseconds)",
+        "provider": "\(name)", "kinds": "\(kinds)", "places": "\(places)", "outcome": "\(outcome)", "ms": "\(milliseconds)",
       ])
   }
 }

@@ -1,0 +1,29 @@
+import Foundation
+
+/// The way to the servers of Open-Meteo: a GET, if its host may be asked, and the reading of what it answers.
+struct OpenMeteoClient: Sendable {
+  let servers: OpenMeteoServers
+  let transport: any Transport
+  let timeout: Duration
+  /// The known state of the hosts; without it every request is made.
+  let hosts: HostStates?
+  let now: @Sendable () -> Date
+
+  /// Sends one GET and reads the answer; a limit of requests whose window is known says how long to wait.
+  func get<Answer>(
+    _ url: URL, _ read: (TransportResponse) throws(ProviderError) -> Answer
+  ) async throws(ProviderError) -> Answer {
+    guard let hosts else { return try await ask(url, read) }
+    return try await hosts.run(url) { () async throws(ProviderError) in try await ask(url, read) }
+  }
+
+  private func ask<Answer>(
+    _ url: URL, _ read: (TransportResponse) throws(ProviderError) -> Answer
+  ) async throws(ProviderError) -> Answer {
+    let response: TransportResponse
+    do throws(TransportError) { response = try await transport.get(TransportRequest(url, timeout: timeout)) } catch {
+      throw .network(error)
+    }
+    do throws(ProviderError) { return try read(response) } catch { throw error.waitingUntilWindowEnds(at: now()) }
+  }
+}
