@@ -193,7 +193,8 @@ import Testing
     let shelf = try Shelf<Register>(backend)
     let raw = try shelf.place.makeBackend()
     _ = try raw.openAndRecover(.init()) { _ in }
-    let batches = Torture.count(2, full: 6)
+    // SQLite takes at most 250,000 values in a statement on Debian.
+    let batches = backend == .sqlite ? 6 : Torture.count(2, full: 6)
     for batch in 0..<batches {
       let revision = UInt64(batch) + 1
       let records = (batch * 50_000..<(batch + 1) * 50_000).map { id in
@@ -207,7 +208,7 @@ import Testing
     let items = try await shelf.open()
     #expect(items.openReport.recordCount == batches * 50_000)
     #expect(items.snapshot.count == batches * 50_000)
-    for id in [0, 32_766, 65_536, batches * 50_000 - 1] { #expect(try await items.find(by: id)?.id == id) }
+    for id in [0, 32_766, batches * 50_000 * 5 / 6, batches * 50_000 - 1] { #expect(try await items.find(by: id)?.id == id) }
     try await items.close()
   }
 

@@ -123,7 +123,9 @@ public final class InMemoryBackend: StorageBackend {
   /// - Throws: `.closed`.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     try checkOpen()
-    return state.withLock { $0 }.read(visit)
+    var report = state.withLock { $0 }.read(visit)
+    report.isNew = false
+    return report
   }
 
   /// Ends the use of the store, and leaves the contents as they are.

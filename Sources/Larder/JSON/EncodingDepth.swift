@@ -10,7 +10,7 @@ enum EncodingDepth {
   /// Levels that leave no bracket in the text (an optional, a raw value) count too; what is near the limit is left to ``JSONSyntax`` to
   /// judge.
   ///
-  /// Cost: what the value's own `encode(to:)` costs, and some nanoseconds for each property.
+  /// Cost: what the value's own `encode(to:)` costs, and some hundred nanoseconds for each property.
   static func isUnsafe(_ value: some Encodable, limit: Int) -> Bool {
     let tally = Tally(limit: 2 * limit + 64)
     // Any other failure will be the real encoder's too, which has the better words for it.

@@ -59,7 +59,7 @@ struct JSONFileContents {
   let tombstones: [RecordAddress: UInt64]
 
   /// Reads both, and hands over each record and tombstone as it is at the newest commit.
-  /// - Throws: as ``MainFileReader/read(_:)`` and ``JSONFileReplay``.
+  /// - Throws: as ``MainFileReader/read(_:begin:)`` and ``JSONFileReplay``.
   init(
     _ mainFile: Data, _ journal: Data?, _ paths: JSONFilePaths, _ recovery: StoreOptions.Recovery, _ visit: (StoredRecord) -> Void
   ) throws(RepositoryError) {

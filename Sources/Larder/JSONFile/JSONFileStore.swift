@@ -52,16 +52,16 @@ final class JSONFileStore {
   // A store that is dropped without being closed is left as by a crash, but no thread works on its files and no lock is held any more.
   deinit { release() }
 
-  func commit(_ batch: WriteBatch) throws(RepositoryError) {
+  /// Commits a batch; where it has no room, once more with the space that was given back for it.
+  func commit(_ batch: WriteBatch, isRetry: Bool = false) throws(RepositoryError) {
     try checkUse(of: batch)
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
       if batch.durability == .durable { try syncJournalName() }
       try journal?.append(batch)
     } catch {
-      guard error.code == .full, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw noted(error) }
-      // This ends: nothing is given back twice at one end of the journal.
-      return try commit(batch)
+      guard error.code == .full, !isRetry, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw noted(error) }
+      return try commit(batch, isRetry: true)
     }
     note(batch)
   }
@@ -88,7 +88,7 @@ final class JSONFileStore {
     try checkFiles()
     do throws(RepositoryError) {
       try syncJournalName()
-      try journal?.sync()
+      if let journal, journal.durableThrough < journal.lastCommit { try self.journal?.sync() }
     } catch {
       throw noted(error)
     }

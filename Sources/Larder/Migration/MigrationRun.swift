@@ -52,9 +52,10 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   /// Gets ready to be started again if there are older records that it has not seen: in a shared store an older program
   /// may have saved some.
   func lookAgain() {
-    guard let core, !untried(in: core.state.collections[collection].records).isEmpty else { return }
+    // Only a run that is over is asked: one that goes on still has older records before it, and would begin once more when it has ended.
+    guard let core, progress.isOver, !untried(in: core.state.collections[collection].records).isEmpty else { return }
     state.withLock { state in
-      guard state.progress.phase == .notNeeded || state.progress.phase == .finished else { return }
+      guard state.progress.isOver else { return }
       state.progress.phase = .waiting
     }
   }
@@ -134,4 +135,9 @@ extension StoreCore {
 struct MigrationKey: Hashable, Sendable {
   let collection: Int
   let version: Int
+}
+
+extension MigrationProgress {
+  /// Whether nothing is left to do, as far as is known.
+  fileprivate var isOver: Bool { phase == .notNeeded || phase == .finished }
 }

@@ -42,8 +42,7 @@ internal import Synchronization
 public final class ManualClock: WallClock {
   private struct Sleeper: Sendable {
     let until: Duration
-    /// Whether the time has passed, rather than that the task was cancelled.
-    let isOver = OneShot<Bool>()
+    let continuation: CheckedContinuation<Bool, Never>
   }
 
   private struct State: Sendable {
@@ -51,11 +50,10 @@ public final class ManualClock: WallClock {
     var uptime = Duration.zero
     var sleepers: [UInt64: Sleeper] = [:]
     var last: UInt64 = 0
+    var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
   }
 
   private let state: Mutex<State>
-  /// Raised for each task that begins to sleep.
-  private let arrivals = Signal()
 
   /// Makes a clock that shows 1 January 2026, 00:00 UTC, unless told otherwise.
   public init(now: Date = Date(timeIntervalSince1970: 1_767_225_600)) { state = Mutex(State(now: now)) }
@@ -75,9 +73,9 @@ public final class ManualClock: WallClock {
       let uptime = state.uptime
       let due = state.sleepers.filter { $0.value.until <= uptime }
       for id in due.keys { state.sleepers[id] = nil }
-      return due.sorted { ($0.value.until, $0.key) < ($1.value.until, $1.key) }.map(\.value)
+      return due.sorted { ($0.value.until, $0.key) < ($1.value.until, $1.key) }.map(\.value.continuation)
     }
-    for sleeper in woken { sleeper.isOver.resolve(true) }
+    for continuation in woken { continuation.resume(returning: true) }
   }
 
   /// Sets the wall clock, as a user or the network does; no time passes.
@@ -90,35 +88,43 @@ public final class ManualClock: WallClock {
   ///
   /// - Throws: `CancellationError`.
   public func sleep(for duration: Duration) async throws {
-    try Task.checkCancellation()
-    guard duration > .zero else { return }
-    let (id, sleeper) = state.withLock { state in
-      let sleeper = Sleeper(until: state.uptime + duration)
+    let id = state.withLock { state in
       state.last += 1
-      state.sleepers[state.last] = sleeper
-      return (state.last, sleeper)
+      return state.last
     }
-    arrivals.raise()
     let isOver = await withTaskCancellationHandler {
-      await sleeper.isOver.value()
+      await withCheckedContinuation { continuation in
+        let answer: (isOver: Bool?, watchers: [CheckedContinuation<Void, Never>]) = state.withLock { state in
+          if Task.isCancelled { return (false, []) }
+          if duration <= .zero { return (true, []) }
+          state.sleepers[id] = Sleeper(until: state.uptime + duration, continuation: continuation)
+          return (nil, Self.takeWatchers(&state))
+        }
+        if let isOver = answer.isOver { continuation.resume(returning: isOver) }
+        for watcher in answer.watchers { watcher.resume() }
+      }
     } onCancel: {
-      state.withLock { $0.sleepers[id] = nil }
-      sleeper.isOver.resolve(false)
+      state.withLock { $0.sleepers.removeValue(forKey: id) }?.continuation.resume(returning: false)
     }
     guard isOver else { throw CancellationError() }
   }
 
-  /// Waits until at least some number of tasks sleep: one, unless given; not longer than until its own task is cancelled.
-  public func waitForSleepers(_ count: Int = 1) async { await arrivals.wait { sleeperCount >= count } }
-}
-
-extension Signal {
-  /// Waits until a condition holds for whose changes the signal is raised, or the task is cancelled.
-  nonisolated(nonsending) func wait(until isMet: () -> Bool) async {
-    while !Task.isCancelled {
-      let moment = moment
-      if isMet() { return }
-      await wait(after: moment)
+  /// Waits until at least some number of tasks sleep: one, unless given.
+  public func waitForSleepers(_ count: Int = 1) async {
+    await withCheckedContinuation { continuation in
+      let isThere = state.withLock { state in
+        if state.sleepers.count >= count { return true }
+        state.watchers.append((count, continuation))
+        return false
+      }
+      if isThere { continuation.resume() }
     }
+  }
+
+  private static func takeWatchers(_ state: inout State) -> [CheckedContinuation<Void, Never>] {
+    let count = state.sleepers.count
+    let ready = state.watchers.filter { $0.count <= count }.map(\.continuation)
+    state.watchers.removeAll { $0.count <= count }
+    return ready
   }
 }

@@ -29,13 +29,26 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
     var mostRunning = 0
     var cancelled = 0
     var isHolding = false
-    /// The calls that are held; each is told whether it may go on, rather than that it was cancelled.
-    var held: [ObjectIdentifier: OneShot<Bool>] = [:]
+    var held: [UInt64: CheckedContinuation<Bool, Never>] = [:]
+    var last: UInt64 = 0
+    var watchers: [(isOver: @Sendable (Counts) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+
+    var counts: Counts { Counts(calls: calls.count, held: held.count, cancelled: cancelled) }
+
+    mutating func takeWatchers() -> [CheckedContinuation<Void, Never>] {
+      let counts = counts
+      defer { watchers.removeAll { $0.isOver(counts) } }
+      return watchers.filter { $0.isOver(counts) }.map(\.continuation)
+    }
+  }
+
+  private struct Counts: Sendable {
+    let calls: Int
+    let held: Int
+    let cancelled: Int
   }
 
   private let state = Mutex(State())
-  /// Raised when a call is begun, held or cancelled.
-  private let changes = Signal()
   private let otherwise: @Sendable (Key, String?) async throws -> Fetched<Value>
 
   /// Makes a source that answers with this whatever is not written down.
@@ -58,7 +71,7 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
       defer { state.held = [:] }
       return state.held.values
     }
-    for call in held { call.resolve(true) }
+    for continuation in held { continuation.resume(returning: true) }
   }
 
   // MARK: What happened
@@ -72,12 +85,23 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
   /// The largest number of calls that ran at the same time.
   public var mostAtOnce: Int { state.withLock { $0.mostRunning } }
 
-  /// Waits until so many calls were begun, or the task is cancelled.
-  public func waitForCalls(_ count: Int) async { await changes.wait { callCount >= count } }
-  /// Waits until so many calls are held, or the task is cancelled.
-  public func waitForHeld(_ count: Int) async { await changes.wait { state.withLock { $0.held.count } >= count } }
-  /// Waits until so many held calls were cancelled, or the task is cancelled.
-  public func waitForCancelled(_ count: Int) async { await changes.wait { cancelledCount >= count } }
+  /// Waits until so many calls were begun.
+  public func waitForCalls(_ count: Int) async { await wait { $0.calls >= count } }
+  /// Waits until so many calls are held.
+  public func waitForHeld(_ count: Int) async { await wait { $0.held >= count } }
+  /// Waits until so many held calls were cancelled.
+  public func waitForCancelled(_ count: Int) async { await wait { $0.cancelled >= count } }
+
+  private func wait(_ isOver: @escaping @Sendable (Counts) -> Bool) async {
+    await withCheckedContinuation { continuation in
+      let isOverNow = state.withLock { state in
+        if isOver(state.counts) { return true }
+        state.watchers.append((isOver, continuation))
+        return false
+      }
+      if isOverNow { continuation.resume() }
+    }
+  }
 
   // MARK: RemoteSource
 
@@ -85,13 +109,15 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
   ///
   /// - Throws: what the script says, and `CancellationError` when it is cancelled while it is held.
   public func fetch(_ key: Key, validator: String?) async throws -> Fetched<Value> {
-    let answer: Answer? = state.withLock { state in
+    let (answer, watchers): (Answer?, [CheckedContinuation<Void, Never>]) = state.withLock { state in
       state.calls.append(Call(key: key, validator: validator))
       state.running += 1
       state.mostRunning = max(state.mostRunning, state.running)
-      return state.script[key]?.isEmpty == false ? state.script[key]?.removeFirst() : nil
+      let answer = state.script[key]?.first
+      if answer != nil { state.script[key]?.removeFirst() }
+      return (answer, state.takeWatchers())
     }
-    changes.raise()
+    for watcher in watchers { watcher.resume() }
     defer { state.withLock { $0.running -= 1 } }
     try await pass()
     guard let answer else { return try await otherwise(key, validator) }
@@ -100,21 +126,32 @@ public final class ScriptedSource<Key: Hashable & Codable & Sendable, Value: Cod
 
   /// Waits while calls are held.
   private func pass() async throws {
-    let call = OneShot<Bool>()
-    let isHeld = state.withLock { state in
-      if state.isHolding { state.held[ObjectIdentifier(call)] = call }
-      return state.isHolding
+    let id = state.withLock { state in
+      state.last += 1
+      return state.last
     }
-    guard isHeld else { return }
-    changes.raise()
     let isFree = await withTaskCancellationHandler {
-      await call.value()
-    } onCancel: {
-      state.withLock { state in
-        if state.held.removeValue(forKey: ObjectIdentifier(call)) != nil { state.cancelled += 1 }
+      await withCheckedContinuation { continuation in
+        let answer: (isFree: Bool?, watchers: [CheckedContinuation<Void, Never>]) = state.withLock { state in
+          guard state.isHolding else { return (true, []) }
+          if Task.isCancelled {
+            state.cancelled += 1
+            return (false, state.takeWatchers())
+          }
+          state.held[id] = continuation
+          return (nil, state.takeWatchers())
+        }
+        if let isFree = answer.isFree { continuation.resume(returning: isFree) }
+        for watcher in answer.watchers { watcher.resume() }
       }
-      call.resolve(false)
-      changes.raise()
+    } onCancel: {
+      let (continuation, watchers) = state.withLock { state -> (CheckedContinuation<Bool, Never>?, [CheckedContinuation<Void, Never>]) in
+        guard let continuation = state.held.removeValue(forKey: id) else { return (nil, []) }
+        state.cancelled += 1
+        return (continuation, state.takeWatchers())
+      }
+      continuation?.resume(returning: false)
+      for watcher in watchers { watcher.resume() }
     }
     guard isFree else { throw CancellationError() }
   }

@@ -104,6 +104,24 @@ struct CachedUpdatesTests {
     #expect(await next?.value == 7)
   }
 
+  @Test func aReaderThatBeganWithAnUnstoredValueIsToldOfTheNext() async throws {
+    let world = try await CacheWorld()
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    _ = try await world.cache.value(for: "a")
+    let updates = CachedReader(world.cache, "a")
+    #expect(await updates.next()?.value == 1)
+    async let next = updates.next()
+    world.disk.fail(.commit, with: RepositoryError(.full))
+    world.source.answer("a", .success(.value(7)))
+    _ = try await world.cache.value(for: "a", policy: .networkOnly)
+    #expect(await next?.value == 7)
+    // The first one that is stored.
+    async let stored = updates.next()
+    world.source.answer("a", .success(.value(8)))
+    _ = try await world.cache.value(for: "a", policy: .networkOnly)
+    #expect(await stored?.value == 8)
+  }
+
   @Test func aCancelledReaderEndsAndIsForgotten() async throws {
     let world = try await CacheWorld()
     _ = try await world.cache.value(for: "a")

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderTesting
+import Synchronization
 import Testing
 
 /// A JSON store that has filled its disk can be cleared, and never loses what it has acknowledged by that.
@@ -156,6 +157,32 @@ struct JSONFileFullDiskTests {
       #expect(try records(files).commit >= commit, "operation \(operation)")
     }
     #expect(hits > 0)
+  }
+
+  /// A file system in which no name becomes durable after `stop`.
+  private final class NamesNotSynced: ForwardingFileSystem {
+    let base: any FileSystem
+    let isStopped = Atomic(false)
+    init(base: any FileSystem) { self.base = base }
+    func syncDirectory(_ path: String) throws(RepositoryError) {
+      if isStopped.load(ordering: .relaxed) { throw RepositoryError(.inputOutput, file: path) }
+      try base.syncDirectory(path)
+    }
+  }
+
+  /// The space is given back for a value once, also where that does not succeed whole and could be tried for ever.
+  @Test func aValueThatHasNoRoomIsRefusedWhereNamesAreNotSyncedEither() throws {
+    let disk = NamesNotSynced(base: SmallDisk(SimulatedFileSystem(), directory: "/data", blocks: 100))
+    let backend = backend(disk)
+    _ = try backend.openAndRecover(StoreOptions()) { _ in }
+    for commit in 1...60 { try backend.commit(batch(UInt64(commit), [(1, value)])) }
+    disk.isStopped.store(true, ordering: .relaxed)
+    let large = batch(61, [(2, String(repeating: "y", count: 300_000))])
+    #expect(throws: RepositoryError(.full)) { try backend.commit(large) }
+    disk.isStopped.store(false, ordering: .relaxed)
+    try backend.commit(batch(61, [(1, "small")]))
+    try backend.close()
+    #expect(try records(disk).commit == 61)
   }
 
   private struct Entry: Codable, Identifiable, Sendable {

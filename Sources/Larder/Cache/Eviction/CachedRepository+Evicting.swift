@@ -49,20 +49,21 @@ extension CachedRepository {
     }
     entries.sort { $0.entry.fetchedAt < $1.entry.fetchedAt }
     let secondReading = entries.last { $0.slot.revision <= start.revision }?.entry.fetchedAt
+    let known = state.withLock { state in entries.map { state.entries[$0.entry.key]?.at($0.slot.revision) } }
+    // Outside the lock, which answers on the main actor take.
+    var index = EvictionIndex<Key>()
+    for ((entry, slot), known) in zip(entries, known) {
+      let expiry =
+        uptime + entry.usableLifetime - (known?.age(at: uptime) ?? entry.age(at: arrivals.present(for: slot.revision, at: uptime)))
+      let isMeasured = known?.isMeasured == true || secondReading.map { entry.usableUntil <= $0 } == true
+      let seen = slot.revision <= start.revision ? start.uptime : uptime
+      let item = EvictionIndex<Key>.Item(
+        byteCount: entry.byteCount, expiry: expiry, provenExpiry: isMeasured ? expiry : max(seen + entry.usableLifetime, expiry),
+        recordKey: slot.key)
+      _ = index.insert(entry.key, item, .none, now: uptime)
+    }
     state.withLock { state in
-      var index = EvictionIndex<Key>()
-      for (entry, slot) in entries {
-        let known = state.entries[entry.key]?.at(slot.revision)
-        let expiry =
-          uptime + entry.usableLifetime - (known?.age(at: uptime) ?? entry.age(at: arrivals.present(for: slot.revision, at: uptime)))
-        let isMeasured = known?.isMeasured == true || secondReading.map { entry.usableUntil <= $0 } == true
-        let seen = slot.revision <= start.revision ? start.uptime : uptime
-        let item = EvictionIndex<Key>.Item(
-          byteCount: entry.byteCount, expiry: expiry, provenExpiry: isMeasured ? expiry : max(seen + entry.usableLifetime, expiry),
-          recordKey: slot.key)
-        _ = index.insert(entry.key, item, .none, now: uptime)
-        if state.entries[entry.key]?.wasAnswered == true { index.touch(entry.key) }
-      }
+      for (entry, _) in entries where state.entries[entry.key]?.wasAnswered == true { index.touch(entry.key) }
       state.evictionIndex = index
     }
   }

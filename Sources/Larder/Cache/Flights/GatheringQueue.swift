@@ -101,11 +101,9 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
   /// Removes a cancelled member, and returns the task of its request if that has no member left.
   mutating func leave(_ id: UInt64) -> Task<Void, Never>? {
     waiting.removeAll { $0.id == id }
-    for (batch, request) in running where request.waiting.contains(id) {
-      running[batch]?.waiting.remove(id)
-      return request.waiting.count == 1 ? request.task : nil
-    }
-    return nil
+    guard let batch = running.first(where: { $0.value.waiting.contains(id) })?.key else { return nil }
+    running[batch]?.waiting.remove(id)
+    return running[batch]?.waiting.isEmpty == true ? running[batch]?.task : nil
   }
 
   /// Ends a request, and returns the members that still wait for it.

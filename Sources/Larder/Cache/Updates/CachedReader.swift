@@ -18,7 +18,7 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
   init(_ cache: CachedRepository<Key, Value>, _ key: Key) {
     self.cache = cache
     self.key = key
-    recordKey = cache.lookup(key).recordKey
+    recordKey = cache.recordKey(of: key)
     cache.announcements.add(signal, recordKey)
   }
 
@@ -56,9 +56,10 @@ final class CachedReader<Key: Hashable & Codable & Sendable, Value: Codable & Se
 
 extension CachedRepository {
   /// Wakes the readers of a key, for what storage does not announce.
-  nonisolated func wakeReaders(of key: Key) {
-    let recordKey: RecordKey?
-    do throws(RepositoryError) { recordKey = try storage.coder.keys.key(for: key) } catch { recordKey = nil }
-    announcements.wake(recordKey)
+  nonisolated func wakeReaders(of key: Key) { announcements.wake(recordKey(of: key)) }
+
+  /// Returns the key of the record that a value is stored in, or would be; `nil` for a key that cannot be a record's.
+  nonisolated func recordKey(of key: Key) -> RecordKey? {
+    do throws(RepositoryError) { return try storage.coder.keys.key(for: key) } catch { return nil }
   }
 }

@@ -108,10 +108,13 @@ struct JournalWriter {
   }
 
   /// Makes everything in the journal durable.
-  /// - Throws: `.outcomeUnknown`.
+  /// - Throws: `.outcomeUnknown`: what was written is there or not, and a second sync would not tell.
   mutating func sync() throws(RepositoryError) {
-    guard durableThrough < lastCommit else { return }
-    try file.syncJournal(name)
+    do throws(RepositoryError) {
+      try file.sync()
+    } catch {
+      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
+    }
     durableThrough = lastCommit
   }
 
@@ -137,8 +140,7 @@ struct JournalWriter {
       do throws(RepositoryError) { try file.cut(to: allocated) } catch {}
       throw error.naming(name)
     }
-    try file.syncJournal(name)
-    durableThrough = lastCommit
+    try sync()
     allocated = target
     hasGrowthFailed = false
   }
@@ -217,17 +219,5 @@ extension Array<UInt8> {
     append(contentsOf: record.collection.utf8)
     record.key.withBytes { append(contentsOf: $0) }
     if let value = record.value { append(contentsOf: value) }
-  }
-}
-
-extension OpenFile {
-  /// Syncs a journal.
-  /// - Throws: `.outcomeUnknown`: what was written is there or not, and a second sync would not tell.
-  func syncJournal(_ name: String) throws(RepositoryError) {
-    do throws(RepositoryError) {
-      try sync()
-    } catch {
-      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
-    }
   }
 }

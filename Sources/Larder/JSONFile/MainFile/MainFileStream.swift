@@ -27,7 +27,7 @@ struct MainFileStream {
   ///
   /// - Parameter visit: Takes each line with the bytes that its text is a range of.
   /// - Returns: The header.
-  /// - Throws: as ``MainFileReader/read(_:)``, and what the closure throws.
+  /// - Throws: as ``MainFileReader/read(_:begin:)``, and what the closure throws.
   func read(_ visit: (MainFileReader.Line, Data) throws(RepositoryError) -> Void) throws(RepositoryError) -> MainFileHeader {
     let grammar = MainFileReader(data: Data(), file: path)
     var seal = SealHash()

@@ -61,7 +61,9 @@ public final class FileSink: AlertSink {
       // Also when nothing is written: what was found may not be on the disk yet.
       try handle.synchronize()
       isSound.withLock { $0 = true }
-    } catch let error as SinkError { throw error } catch {
+    } catch let error as SinkError { throw error } catch let error as RepositoryError {
+      throw SinkError("the directory of \(file.lastPathComponent) cannot be synced: \(error.message)")
+    } catch {
       throw SinkError("\(file.lastPathComponent) cannot be written (\((error as NSError).code))")
     }
   }

@@ -75,7 +75,11 @@ struct GlobalOptions: ParsableArguments {
   }
 
   /// The file of the store when neither an option nor a setting names one.
-  static var standardStore: URL { DataDirectory.url(for: "weather-spots").appending(path: "spots.sqlite") }
+  static var standardStore: URL {
+    // In the same home directory as the settings and the pictures, whatever `$HOME` says.
+    let environment = ProcessInfo.processInfo.environment.merging(["HOME": URL.homeDirectory.path]) { $1 }
+    return DataDirectory.url(for: "weather-spots", environment: environment).appending(path: "spots.sqlite")
+  }
 }
 
 extension SpotStore {
