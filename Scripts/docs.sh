@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the documentation of the products and the guides in .build-docs/site; warnings are errors.
+# Makes the documentation of the products and the guides in .build-docs/site; warnings are errors. Usage: docs.sh [--built], where --built
+# takes the modules that make test has built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,10 +17,10 @@ fi
 work=.build-docs
 rm -rf "$work/archives" "$work/site"
 mkdir -p "$work/archives"
-# The flags and the folder are those of make test, so that what it has built is not built again.
-flags=(--scratch-path .build-test -c "${CONFIGURATION:-debug}" -Xswiftc -warnings-as-errors -Xswiftc -gnone -Xcc -g0 --traits SwiftCrypto)
-swift build "${flags[@]}"
-Scripts/symbols.sh "$(swift build "${flags[@]}" --show-bin-path)" "$work/symbols"
+source Scripts/flags.sh
+flags+=(--traits SwiftCrypto)
+if [ "${1:-}" != --built ]; then swift build "${flags[@]}"; fi
+Scripts/symbols.sh "$scratch/$configuration" "$work/symbols"
 
 # Makes the archive of one product, with the catalog that is given, if one is.
 convert() { # PRODUCT [CATALOG]
@@ -32,9 +33,13 @@ convert() { # PRODUCT [CATALOG]
   "$docc" convert "$@" --additional-symbol-graph-dir "$work/graphs/$product" --output-dir "$work/archives/$product.doccarchive" \
     --fallback-display-name "$product" --fallback-bundle-identifier "larder.$product" --warnings-as-errors
 }
-convert Larder Docs/Larder.docc
-convert LarderBlobs
-convert LarderSQLite
-convert LarderTesting
+conversions=()
+convert Larder Docs/Larder.docc &
+conversions+=($!)
+for product in LarderBlobs LarderSQLite LarderTesting; do
+  convert "$product" &
+  conversions+=($!)
+done
+for conversion in "${conversions[@]}"; do wait "$conversion"; done
 "$docc" merge "$work"/archives/*.doccarchive --synthesized-landing-page-name Larder --output-path "$work/site" >/dev/null
 echo "make docs: $work/site holds the documentation; serve it with any web server"

@@ -2,17 +2,13 @@
 # Builds every package with warnings as errors and runs all tests; ends with one line a step and its time, and the ten slowest tests.
 #
 # All packages share one build folder (.build-test), one configuration and the same flags, so that Larder and its dependencies are compiled
-# once. It is the debug configuration, since optimising takes longer than the tests, and it leaves out what a debugger reads: nobody debugs
-# here, and writing that takes a tenth of the time. CONFIGURATION=release takes the other one, and calls every public entry of the example
-# once as releases run, because what is sound in a debug build may crash in an optimised one. LARDER_TORTURE=1 takes the full counts of
-# random tests, kills and damaged bytes (`make torture`, in both configurations).
+# once. It is the debug configuration, since optimising takes longer than the tests. CONFIGURATION=release takes the other one, and calls
+# every public entry of the example once as releases run, because what is sound in a debug build may crash in an optimised one.
+# LARDER_TORTURE=1 takes the full counts of random tests, kills and damaged bytes (`make torture`, in both configurations).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-configuration=${CONFIGURATION:-debug}
-scratch=$PWD/.build-test
-flags=(--scratch-path "$scratch" -c "$configuration" -Xswiftc -warnings-as-errors -Xswiftc -gnone -Xcc -g0)
-if [ "$configuration" = release ]; then flags+=(-Xswiftc -enable-testing); fi
+source Scripts/flags.sh
 logs=$scratch/logs
 mkdir -p "$logs"
 rm -f "$logs"/*.events
@@ -91,7 +87,7 @@ smoke() { # PACKAGE PRODUCT
 
 step "the library's tests" build_and_test . --traits SwiftCrypto
 step "the public API against Docs/API" Scripts/api.sh
-step "the documentation, without warnings" Scripts/docs.sh
+step "the documentation, without warnings" Scripts/docs.sh --built
 step "the guides' snippets and their tests" build_and_test Docs
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
 if [ "$configuration" = release ]; then

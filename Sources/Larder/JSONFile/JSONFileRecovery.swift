@@ -84,9 +84,9 @@ struct JSONFileRecovery {
     -> JournalWriter
   {
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
-    var bytes = Array(data.prefix(contents.end))
+    var bytes = data.prefix(contents.end)
     let size = (contents.end + JournalFormat.terminatorSize + tuning.journalChunk - 1) / tuning.journalChunk * tuning.journalChunk
-    bytes.append(contentsOf: repeatElement(0, count: size - bytes.count))
+    bytes.append(Data(count: size - bytes.count))
     var isRenamed = false
     do throws(RepositoryError) {
       let copy = try replacement.write(owner: owner) { copy throws(RepositoryError) in
@@ -114,8 +114,8 @@ struct JSONFileRecovery {
     guard let file = try fileSystem.open(paths.journal, writable: true) else {
       throw RepositoryError(.dataMissing, "the journal is gone while it is recovered", file: paths.journal)
     }
-    var bytes = Array(data.prefix(contents.end))
-    if case .torn(let end, _) = contents.tail { bytes.append(contentsOf: repeatElement(0, count: end - contents.end)) }
+    var bytes = data.prefix(contents.end)
+    if case .torn(let end, _) = contents.tail { bytes.append(Data(count: end - contents.end)) }
     try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
     try file.sync()
     return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk, growingIn: fileSystem)

@@ -11,7 +11,9 @@ import Testing
     var text: String
   }
 
-  private static func page(_ id: Int, mebibytes: Int) -> Page { Page(id: id, text: String(repeating: "p", count: mebibytes << 20)) }
+  private static func page(_ id: Int, mebibytes: Int) -> Page {
+    Page(id: id, text: String(decoding: Data(repeating: UInt8(ascii: "p"), count: mebibytes << 20), as: UTF8.self))
+  }
   private static func bytes(_ batch: WriteBatch) -> Int { batch.records.reduce(0) { $0 + ($1.value?.count ?? 0) + $1.key.byteCount } }
 
   @Test func savesThatMeetAreCommittedInBoundedGroups() async throws {

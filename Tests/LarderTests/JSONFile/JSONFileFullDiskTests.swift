@@ -178,7 +178,8 @@ struct JSONFileFullDiskTests {
     for commit in 1...60 { try backend.commit(batch(UInt64(commit), [(1, value)])) }
     disk.isStopped.store(true, ordering: .relaxed)
     let large = batch(61, [(2, String(repeating: "y", count: 300_000))])
-    #expect(throws: RepositoryError(.full)) { try backend.commit(large) }
+    let failure = #expect(throws: RepositoryError.self) { try backend.commit(large) }
+    #expect(failure?.code == .full)
     disk.isStopped.store(false, ordering: .relaxed)
     try backend.commit(batch(61, [(1, "small")]))
     try backend.close()

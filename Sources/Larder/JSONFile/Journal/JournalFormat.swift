@@ -44,7 +44,7 @@ struct JournalHeader: Hashable, Sendable {
     bytes.append(number: generation)
     bytes.append(number: base)
     bytes.append(number: tag)
-    bytes.append(contentsOf: repeatElement(0, count: JournalFormat.headerSize - 4 - bytes.count))
+    bytes += [UInt8](repeating: 0, count: JournalFormat.headerSize - 4 - bytes.count)
     bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0) })
     return bytes
   }

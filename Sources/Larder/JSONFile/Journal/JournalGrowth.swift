@@ -23,7 +23,7 @@ enum JournalGrowth {
         let count = min(Self.pieceSize, range.upperBound - start)
         try zeros.lending { bytes throws(RepositoryError) in try file.write(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: start) }
       }
-      try file.syncJournal(name)
+      do throws(RepositoryError) { try file.sync() } catch { throw .unsyncedJournal(name, error) }
       return range.upperBound
     }
     DispatchQueue.global(qos: .userInitiated).async { work.run() }

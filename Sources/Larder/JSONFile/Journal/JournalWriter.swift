@@ -110,11 +110,7 @@ struct JournalWriter {
   /// Makes everything in the journal durable.
   /// - Throws: `.outcomeUnknown`: what was written is there or not, and a second sync would not tell.
   mutating func sync() throws(RepositoryError) {
-    do throws(RepositoryError) {
-      try file.sync()
-    } catch {
-      throw RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
-    }
+    do throws(RepositoryError) { try file.sync() } catch { throw .unsyncedJournal(name, error) }
     durableThrough = lastCommit
   }
 
@@ -219,5 +215,12 @@ extension Array<UInt8> {
     append(contentsOf: record.collection.utf8)
     record.key.withBytes { append(contentsOf: $0) }
     if let value = record.value { append(contentsOf: value) }
+  }
+}
+
+extension RepositoryError {
+  /// Returns the error for a journal whose sync has failed: what was written is there or not, and a second sync would not tell.
+  static func unsyncedJournal(_ name: String, _ error: RepositoryError) -> RepositoryError {
+    RepositoryError(.outcomeUnknown, "the journal could not be synced", file: name, underlying: error)
   }
 }
