@@ -48,18 +48,18 @@ struct JSONFileCrashTests {
     let seed = try #require(Seeds.list(1, for: "noCrashLosesAnAcknowledgedWrite").first)
     let workloads = Self.workloads + (0..<3).map { .random(seed: seed &+ $0) }
     let clock = ContinuousClock.now
-    let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed, images: Torture.count(20, full: 200)) }
+    let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed, images: Torture.count(12, full: 200)) }
     print("crash images: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(2_000, full: 20_000))
+    #expect(result.images >= Torture.count(1_200, full: 20_000))
   }
 
   @Test func noCrashBesideACheckpointLosesAnAcknowledgedWrite() async throws {
     let seed = try #require(Seeds.list(1, for: "noCrashBesideACheckpointLosesAnAcknowledgedWrite").first)
     let result = await Self.exploreAll([.background, .backgroundGivenUp]) {
-      try Self.explore($0, seed: seed, images: Torture.count(20, full: 200))
+      try Self.explore($0, seed: seed, images: Torture.count(12, full: 200))
     }
     print("crash images beside a checkpoint: \(result.images) at \(result.points) points")
-    #expect(result.images >= Torture.count(200, full: 2_000))
+    #expect(result.images >= Torture.count(120, full: 2_000))
   }
 
   /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.
@@ -101,7 +101,7 @@ struct JSONFileCrashTests {
     through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }, reading: @escaping (SimulatedFileSystem) -> any FileSystem = { $0 }
   ) -> String {
     do {
-      _ = try Self.explore(workload, seed: 1, images: Torture.count(20, full: 200), through: wrap, reading: reading)
+      _ = try Self.explore(workload, seed: 1, images: Torture.count(12, full: 200), through: wrap, reading: reading)
       return ""
     } catch let failure as CrashExplorer.Failure {
       return "\(failure.underlying)"

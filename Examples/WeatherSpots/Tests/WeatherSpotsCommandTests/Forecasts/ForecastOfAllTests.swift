@@ -203,7 +203,7 @@ import Testing
     #expect(try await weatherSpots(["forecast", "--all", "--store", store]) == Run(output: "No spots.\n"))
   }
 
-  @Test(arguments: [1, 7, 23])
+  @Test(arguments: [1, 23])
   func afterAKillEveryForecastThatWasAcknowledgedIsThereAndNoneIsHalfWritten(_ lines: Int) async throws {
     // So many that there is always something left to do when the kill comes.
     try await importSpots(300, from: 100)

@@ -11,16 +11,15 @@ enum CommandName {
     // These are the parser's own, and what follows them is for it.
     let own = ["--generate-completion-script", "---completion", "--experimental-"]
     if let first = arguments.first, own.contains(where: first.hasPrefix) { return nil }
-    let options = optionsWithValues
+    lazy var options = optionsWithValues
     var words: [String] = []
     var rest = arguments[...]
     while let word = rest.popFirst() {
-      if options.contains(word) {
-        rest = rest.dropFirst()
-      } else if word == "--" {
-        break
-      } else if !word.hasPrefix("-") {
+      if word == "--" { break }
+      if !word.hasPrefix("-") {
         words.append(word)
+      } else if word != "--help", options.contains(word) {
+        rest = rest.dropFirst()
       }
     }
     if words.first == "help" { words.removeFirst() }
