@@ -5,11 +5,9 @@ public import Foundation
 /// Nothing comes first, then `false`, `true`, numbers, text, identifiers; a number that is not a number (NaN) comes last of all, equal to
 /// itself. Text compares as Swift's `String` does, by canonical equivalence; minus zero equals zero.
 public struct IndexValue: Hashable, Sendable {
-  /// The cases stand in the order of the values.
-  enum Form: Hashable, Comparable, Sendable {
+  enum Form: Hashable, Sendable {
     case null
-    case `false`
-    case `true`
+    case bool(Bool)
     case integer(Int64)
     /// Only above `Int64.max`, so that the order of the cases is the order of the numbers.
     case large(UInt64)
@@ -28,7 +26,7 @@ public struct IndexValue: Hashable, Sendable {
   static let notANumber = IndexValue(.notANumber)
 
   /// Makes the value of a truth value.
-  public init(_ value: Bool) { form = value ? .true : .false }
+  public init(_ value: Bool) { form = .bool(value) }
   /// Makes the value of an integer.
   public init(_ value: Int64) { form = .integer(value) }
   /// Makes the value of an integer without a sign.
@@ -53,7 +51,31 @@ extension IndexValue {
 
 extension IndexValue: Comparable {
   /// Whether the left value comes first in the one order of all values.
-  public static func < (left: IndexValue, right: IndexValue) -> Bool { left.form < right.form }
+  public static func < (left: IndexValue, right: IndexValue) -> Bool {
+    switch (left.form, right.form) {
+    case (.text(let left), .text(let right)): left < right
+    case (.integer(let left), .integer(let right)): left < right
+    case (.real(let left), .real(let right)): left < right
+    case (.identifier(let high, let low), .identifier(let otherHigh, let otherLow)): (high, low) < (otherHigh, otherLow)
+    case (.bool(let left), .bool(let right)): !left && right
+    case (.large(let left), .large(let right)): left < right
+    default: left.rank < right.rank
+    }
+  }
+
+  /// The place of the kind in the order of kinds.
+  private var rank: Int {
+    switch form {
+    case .null: 0
+    case .bool: 1
+    case .integer: 2
+    case .large: 3
+    case .real: 4
+    case .text: 5
+    case .identifier: 6
+    case .notANumber: 7
+    }
+  }
 }
 
 extension IndexValue: Codable {
@@ -68,7 +90,7 @@ extension IndexValue: Codable {
       switch written.first {
       case "n": text.isEmpty ? .null : nil
       case "x": text.isEmpty ? .notANumber : nil
-      case "b": text == "1" ? .true : text == "0" ? .false : nil
+      case "b": text == "1" ? .bool(true) : text == "0" ? .bool(false) : nil
       case "i": Int64(text).map { .integer($0) }
       case "u": UInt64(text).flatMap { $0 > UInt64(Int64.max) ? .large($0) : nil }
       case "r": UInt64(text, radix: 16).flatMap { IndexValue(Double(bitPattern: $0)).form }
@@ -88,8 +110,7 @@ extension IndexValue: Codable {
     switch form {
     case .null: try container.encode("n")
     case .notANumber: try container.encode("x")
-    case .false: try container.encode("b0")
-    case .true: try container.encode("b1")
+    case .bool(let value): try container.encode(value ? "b1" : "b0")
     case .integer(let value): try container.encode("i\(value)")
     case .large(let value): try container.encode("u\(value)")
     case .real(let value): try container.encode("r" + String(value.bitPattern, radix: 16))

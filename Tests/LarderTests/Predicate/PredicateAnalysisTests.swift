@@ -67,8 +67,7 @@ struct PredicateAnalysisTests {
   private static func text(_ value: IndexValue) -> String {
     switch value.form {
     case .null: "null"
-    case .false: "false"
-    case .true: "true"
+    case .bool(let value): "\(value)"
     case .integer(let value): "i\(value)"
     case .large(let value): "u\(value)"
     case .real(let value): value == value.rounded() && value.isFinite ? "r\(Int(value))" : "r\(value)"
