@@ -24,7 +24,7 @@ struct Entry: Codable, Identifiable, Sendable {
 
 @Suite("A process that is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct KillTests {
   /// The number of kills of each backend's writer; `LARDER_KILLS` sets another number than the usual or the full one.
-  private var kills: Int { ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) ?? Torture.count(20, full: 200) }
+  private var kills: Int { ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) ?? Torture.count(12, full: 200) }
   private var seed: UInt64 { ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max) }
 
   @Test(arguments: DiskBackend.allCases) func losesNothingThatWasAcknowledgedAndLeavesNothingHalf(_ kind: DiskBackend) async throws {

@@ -1,9 +1,12 @@
 import Foundation
 import Larder
 
-private func saved(_ backend: Backend, _ durability: Durability) async throws -> String {
+/// A save among 100,000 records, with each of some indexes and without.
+private func saved(
+  _ backend: Backend, _ durability: Durability, _ indexed: [(name: String, index: RepositoryIndex<Place>)]
+) async throws -> String {
   try await withDirectory { directory in
-    let declared: [[RepositoryIndex<Place>]] = [[], [.ordered(\.slug)], [.unique(\.slug)]]
+    let declared: [[RepositoryIndex<Place>]] = [[]] + indexed.map { [$0.index] }
     var repositories: [LocalRepository<Place>] = []
     for (number, indexes) in declared.enumerated() {
       let own = directory.appendingPathComponent("\(number)")
@@ -27,18 +30,22 @@ private func saved(_ backend: Backend, _ durability: Durability) async throws ->
             try await repository.save(place)
           }
         })
-      results.append(
-        "\(name): \(text(times[2] / times[0])) times (\(text(times[0])) µs plain, \(text(times[1])) µs ordered,"
-          + " \(text(times[2])) µs unique)")
+      let ratios = zip(indexed, times.dropFirst()).map { "\(text($1 / times[0])) times with \($0.name) (\(text($1)) µs)" }
+      results.append("\(name): \(text(times[0])) µs plain, \(ratios.joined(separator: ", "))")
     }
     for repository in repositories { try await repository.close() }
     return results.joined(separator: "; ")
   }
 }
 
+private let slugs: [(name: String, index: RepositoryIndex<Place>)] = [(".ordered", .ordered(\.slug)), (".unique", .unique(\.slug))]
+
 let uniquenessScenarios = [
-  Scenario(name: "durable save with .unique : without", backends: Backend.onDisk) { try await saved($0, .durable) },
-  Scenario(name: "buffered save with .unique : without", backends: Backend.allCases) { try await saved($0, .buffered) },
+  Scenario(name: "durable save with .unique : without", backends: Backend.onDisk) { try await saved($0, .durable, slugs) },
+  Scenario(name: "buffered save with .unique : without", backends: Backend.allCases) { try await saved($0, .buffered, slugs) },
+  Scenario(name: "buffered save with .geo or .fullText : without", backends: [.memory]) { backend in
+    try await saved(backend, .buffered, [(".geo", .geo(\.latitude, \.longitude)), (".fullText", .fullText(\.name, \.notes))])
+  },
 ]
 
 let indexScenarios = [

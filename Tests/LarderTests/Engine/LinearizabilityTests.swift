@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct LinearizabilityTests {
   @Test func everyHistoryOfARepositoryIsLinearizable() async throws {
-    for seed in Seeds.list(Torture.count(40, full: 300), for: "linearizability") {
+    for seed in Seeds.list(Torture.count(25, full: 300), for: "linearizability") {
       guard try await isExplained(seed) else { return }
     }
   }

@@ -7,7 +7,7 @@ import Testing
 /// Counting, extremes and groups, with and without an index that knows the answer; and what `explain` says of it.
 @Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct AggregateTests {
   @Test func aggregatesAreThoseOfAllRecords() async throws {
-    for seed in Seeds.list(Torture.count(30, full: 200), for: "aggregates") {
+    for seed in Seeds.list(Torture.count(20, full: 200), for: "aggregates") {
       var random = SeededGenerator(seed)
       let indexes = QueryMaker.indexes(using: &random)
       let things = try await LocalRepository(inMemory: RepositorySchema<Thing>("things", indexes: indexes))

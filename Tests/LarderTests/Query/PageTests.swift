@@ -7,7 +7,7 @@ import Testing
 /// Pages by cursor: complete and without repetition, whatever comes and goes meanwhile.
 @Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 10))) struct PageTests {
   @Test func whatStaysIsSeenOnceWhateverComesAndGoes() async throws {
-    for seed in Seeds.list(Torture.count(20, full: 100), for: "pages with writes") {
+    for seed in Seeds.list(Torture.count(8, full: 100), for: "pages with writes") {
       var random = SeededGenerator(seed)
       let indexes: [RepositoryIndex<Thing>] = random.chance(50) ? [.ordered(\.rating)] : []
       let things = try await LocalRepository(inMemory: RepositorySchema<Thing>("things", indexes: indexes))

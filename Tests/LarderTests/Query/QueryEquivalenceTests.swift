@@ -9,7 +9,7 @@ import Testing
   @Test(arguments: TestBackend.allCases)
   func aRandomQueryGivesWhatBruteForceGives(_ backend: TestBackend) async throws {
     for seed in Seeds.list(
-      QueryMaker.count(backend == .memory ? Torture.count(80, full: 1_000) : Torture.count(12, full: 100)), for: "queries on \(backend)")
+      QueryMaker.count(backend == .memory ? Torture.count(60, full: 1_000) : Torture.count(10, full: 100)), for: "queries on \(backend)")
     {
       guard try await run(seed, on: backend) else { return }
     }
