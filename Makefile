@@ -1,9 +1,10 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo test torture lint api bench docs
+.PHONY: help demo test smoke torture lint api bench docs
 
 help:
 	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
 	@echo 'make test     builds everything and runs all tests of all packages'
+	@echo 'make smoke    calls every public entry of the example once, built as releases are'
 	@echo 'make torture  the same with full counts, in debug and in release; takes an hour or more'
 	@echo 'make api      renews Docs/API, the list of public declarations that make test compares'
 	@echo 'make lint     checks formatting, words, rooms, guides and house rules; needs no build'
@@ -17,6 +18,10 @@ demo:
 test:
 	@Scripts/set-up.sh
 	@Scripts/test.sh
+
+smoke:
+	@Scripts/set-up.sh
+	@Scripts/smoke.sh
 
 torture:
 	@Scripts/set-up.sh

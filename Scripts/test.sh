@@ -76,14 +76,6 @@ build_and_test() { # PACKAGE [FLAGS...]
   build "$1" --build-tests "${@:2}" &&
     swift test --package-path "$1" --skip-build "${flags[@]}" "${@:2}" ${options[@]+"${options[@]}"} ${events[@]+"${events[@]}"}
 }
-# Calls every public entry of the example once as releases run: without -enable-testing, which changes what the optimiser may drop. C is left
-# as it is in a debug build, since it is not what this tests and takes the longest.
-smoke() { # PACKAGE PRODUCT
-  local release=(--package-path "$1" --scratch-path "$scratch-smoke" -c release -Xswiftc -warnings-as-errors -Xcc -O0) binaries
-  swift build "${release[@]}" --product "$2" &&
-    binaries=$(swift build "${release[@]}" --show-bin-path) &&
-    "$binaries/$2"
-}
 
 step "the library's tests" build_and_test . --traits SwiftCrypto
 step "the public API against Docs/API" Scripts/api.sh
@@ -91,7 +83,7 @@ step "the documentation, without warnings" Scripts/docs.sh --built
 step "the guides' snippets and their tests" build_and_test Docs
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
 if [ "$configuration" = release ]; then
-  step "every public entry of Examples/WeatherSpots, as released" smoke Examples/WeatherSpots weather-spots-smoke
+  step "every public entry of Examples/WeatherSpots, as released" Scripts/smoke.sh
 fi
 step "the benchmarks" build Benchmarks
 

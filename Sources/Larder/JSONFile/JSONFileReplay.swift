@@ -50,10 +50,10 @@ struct JSONFileReplay: Sendable {
   }
 }
 
-/// What the main file and the journal of a store hold together.
+/// The contents of a store's main file and journal together.
 struct JSONFileContents {
   let header: MainFileHeader
-  /// What the journal adds; `nil` without one.
+  /// The changes that the journal adds; `nil` without one.
   let replay: JSONFileReplay?
   /// The tombstones in the main file, and the commits of their deletions.
   let tombstones: [RecordAddress: UInt64]

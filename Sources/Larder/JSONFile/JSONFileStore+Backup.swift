@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What reads the whole store back: copying it, and `verify`.
+/// Calls that read the whole store back: copying it, and `verify`.
 extension JSONFileStore {
   /// Writes a main file of everything to a new file, durably, under another name first.
   func backup(to target: JSONFilePaths) throws(RepositoryError) {

@@ -3,7 +3,7 @@ internal import Synchronization
 extension CachedRepository {
   /// Returns the values of several keys: each the value, or the error that ``value(for:policy:)`` would throw.
   ///
-  /// What can be answered from storage is answered first. With ``FetchPolicy/staleWhileRevalidate``, what was stale is refreshed in the
+  /// Answers from storage come first. With ``FetchPolicy/staleWhileRevalidate``, stale values are refreshed in the
   /// background after this returns, within the same bound.
   /// - Parameters:
   ///   - keys: The keys.
