@@ -144,7 +144,7 @@ final class JSONFileStore {
   /// Cost: two calls of `lstat`.
   /// - Throws: `.dataMissing`, or `.locked` for a journal that another process has made.
   func checkFiles() throws(RepositoryError) {
-    try main.check(paths.mainFile, fileSystem)
+    try Self.check(main, at: paths.mainFile, fileSystem)
     let found = try fileSystem.status(of: paths.journal)
     guard let journal else {
       guard let found, unusedJournal == nil || found.identity != unusedJournal else { return }
@@ -157,6 +157,19 @@ final class JSONFileStore {
     guard found.kind == .file, journal.identity == nil || found.identity == journal.identity, found.size >= journal.allocated else {
       throw RepositoryError(
         .dataMissing, "the journal was cut or replaced while its store is open; put it back, or close the store", file: paths.journal)
+    }
+  }
+
+  /// Makes sure that a name still means the main file that is open.
+  /// - Throws: `.dataMissing`.
+  static func check(_ main: MainFile, at path: String, _ fileSystem: any FileSystem) throws(RepositoryError) {
+    guard let found = try fileSystem.status(of: path) else {
+      throw RepositoryError(.dataMissing, "the main file is gone while its store is open; put it back, or close the store", file: path)
+    }
+    guard found.kind == .file, main.identity == nil || found.identity == main.identity, found.size == main.size else {
+      throw RepositoryError(
+        .dataMissing, "another file was put in the place of the main file while its store is open; put it back, or close the store",
+        file: path)
     }
   }
 

@@ -12,7 +12,7 @@ import Testing
   ]
 
   @Test func aTreeDoesWhatASortedArrayDoes() {
-    for seed in Seeds.list(100, for: "persistent tree") {
+    for seed in Seeds.list(Torture.count(50, full: 200), for: "persistent tree") {
       let kind = Self.kinds[Int(seed % UInt64(Self.kinds.count))]
       if let difference = kind.differenceFromArray(seed, steps: 400) {
         Issue.record("\(difference) in \(kind); replay with LARDER_SEED=\(seed)")

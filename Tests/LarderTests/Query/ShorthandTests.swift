@@ -6,7 +6,7 @@ import Testing
 /// What is asked in fewer words, or in another place, gives the same: predicates alone, snapshots, transactions.
 @Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ShorthandTests {
   @Test func snapshotsAndTransactionsAnswerAsTheRepositoryDoes() async throws {
-    for seed in Seeds.list(Torture.count(50, full: 150), for: "snapshots") {
+    for seed in Seeds.list(Torture.count(20, full: 150), for: "snapshots") {
       var random = SeededGenerator(seed)
       let indexes = QueryMaker.indexes(using: &random)
       let options = StoreOptions(indexing: random.chance(50) ? .eager : .onFirstNeed)
@@ -127,7 +127,7 @@ import Testing
   }
 
   @Test func anOffsetIsFoundByItsRank() async throws {
-    for seed in Seeds.list(Torture.count(20, full: 60), for: "offsets") {
+    for seed in Seeds.list(Torture.count(8, full: 60), for: "offsets") {
       var random = SeededGenerator(seed)
       let things = try await LocalRepository(inMemory: RepositorySchema<Thing>("things", indexes: QueryMaker.indexes))
       let all = (0..<700).map { Thing.random($0, using: &random) }

@@ -44,17 +44,4 @@ struct MainFile: Sendable {
     }
     throw RepositoryError(.locked, "other processes keep replacing the file", file: path)
   }
-
-  /// Makes sure that the name still means this file.
-  /// - Throws: `.dataMissing`.
-  func check(_ path: String, _ fileSystem: any FileSystem) throws(RepositoryError) {
-    guard let found = try fileSystem.status(of: path) else {
-      throw RepositoryError(.dataMissing, "the main file is gone while its store is open; put it back, or close the store", file: path)
-    }
-    guard found.kind == .file, identity == nil || found.identity == identity, found.size == size else {
-      throw RepositoryError(
-        .dataMissing, "another file was put in the place of the main file while its store is open; put it back, or close the store",
-        file: path)
-    }
-  }
 }
