@@ -5,10 +5,10 @@ help:
 	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
 	@echo 'make test     builds everything and runs all tests of all packages'
 	@echo 'make smoke    calls every public entry of the example once, built as releases are'
-	@echo 'make torture  the same with full counts, in debug and in release; takes an hour or more'
+	@echo 'make torture  make test with full counts, in debug and in release; takes an hour or more'
 	@echo 'make api      renews Docs/API, the list of public declarations that make test compares'
 	@echo 'make lint     checks formatting, words, rooms, guides and house rules; needs no build'
-	@echo 'make bench    measures the backends in release; WORDS="save JSON" chooses scenarios'
+	@echo 'make bench    measures the backends in release; WORDS="save json" chooses scenarios'
 	@echo 'make docs     makes the documentation in .build-docs/site'
 
 demo:

@@ -1,6 +1,6 @@
 /// The failures that a write survives once its call has returned.
 ///
-/// A `.durable` write costs one sync of the disk, which writes that arrive together share. A `.buffered` one costs none, and
+/// A `.durable` write costs one sync of the disk, which writes that arrive together share. A `.buffered` one mostly costs none, and
 /// ``LocalRepository/flush()`` makes all earlier writes durable at once.
 ///
 /// ```swift

@@ -13,8 +13,8 @@ internal import Synchronization
 /// ``RepositoryError/Code-swift.struct/outcomeUnknown`` for the one exception).
 ///
 /// A look-up by id costs about what a dictionary's does, and decodes the record when it is first touched. A write costs
-/// one sync of the disk, whatever the size of the store; writes that arrive together share it. Memory holds every
-/// record.
+/// one sync of the disk, whatever the size of the store, and now and then some more to make room; writes that arrive
+/// together share it. Memory holds every record.
 ///
 /// ## Topics
 ///
@@ -111,7 +111,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Opens the store that a backend keeps, with one repository in it.
   ///
-  /// A store that is refused, for whatever reason, is left as it was: nothing is written before the store was read and accepted.
+  /// A store that is refused is left as it was: nothing is written before the store was read and accepted. Where recovering from a crash
+  /// fails (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
   ///
   /// - Throws: `.corrupted`, `.newerSchema` (of the file, or of a record), `.notOurStore`, `.dataMissing`,
   ///   `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`, `.inputOutput`, `.full`; `.unsupported` for options that
@@ -198,11 +199,11 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Folds the journal into the main file.
   ///
-  /// Happens by itself on close, when idle and by size; see ``StoreOptions/checkpoint``.
+  /// Happens by itself by size, and on close and when idle where it is worth what it rewrites; see ``StoreOptions/checkpoint``.
   ///
   /// Cost: reads and writes the whole main file, beside other writes.
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
-  ///   damaged; `.dataMissing`, `.outcomeUnknown`, `.poisoned`, `.closed`.
+  ///   damaged; `.dataMissing`, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` for a JSON file opened `.readOnly`.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpoint() }
 
   /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.

@@ -47,9 +47,10 @@ public struct OpenReport: Sendable {
   ///
   /// The store fills it in when it is open; a backend need not.
   public var collections: [Collection] = []
-  /// The number of commits that were replayed from a journal, because the last run did not close the store.
+  /// The number of commits that were replayed from a journal that the last run has left: it did not close the store, or the journal
+  /// was not worth folding.
   public var replayedCommits: Int
-  /// The torn last write that was cut off and kept aside, if there was one.
+  /// The torn last write that was cut off, if there was one, and kept aside unless the disk was full.
   public var cutTail: CutTail?
   /// The temporary files of an interrupted run, which were removed.
   public var removedTemporaryFiles: [String]
@@ -100,7 +101,8 @@ public struct OpenReport: Sendable {
     public var byteCount: Int
     /// The path of the file that keeps the bytes.
     ///
-    /// Empty when a full disk had no space for them, which is accepted only for a write that was not finished.
+    /// Empty when a full disk had no space for them: of a JSON file a write that was not finished is then cut without a copy, and a SQLite
+    /// store keeps its log as it is, and opens for reading.
     public var quarantineFile: String
     /// Whether damage is as likely as a torn write, so that an acknowledged write may be among the bytes.
     public var isAmbiguous: Bool

@@ -43,8 +43,8 @@ where Item.ID: Hashable & Codable & Sendable {
   /// Returns the record with this id, or `nil` when there is none.
   ///
   /// Cost: a hash look-up; the first touch of a record also decodes it.
-  /// - Throws: `.decodingFailed`, `.migrationFailed` or `.tooLarge` for a record that is there but cannot be read as `Item`; `.invalidKey`
-  ///   for an id that cannot be a key.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge`, or `.newerSchema` (of a foreign commit by a newer app) for a record that
+  ///   is there but cannot be read as `Item`; `.invalidKey` for an id that cannot be a key.
   public func find(by id: Item.ID) throws(RepositoryError) -> Item? {
     try records[coder.keys.key(for: id)]?.value(coder)
   }
@@ -69,8 +69,8 @@ where Item.ID: Hashable & Codable & Sendable {
 
   /// The records that are whole but do not decode as `Item`, with the reason.
   ///
-  /// They are kept, and carried through every rewrite: `.decodingFailed`, `.migrationFailed` where a migration could not bring them up, or
-  /// `.tooLarge`.
+  /// They are kept, and carried through every rewrite: `.decodingFailed`, `.migrationFailed` where a migration could not bring them up,
+  /// `.tooLarge`, or `.newerSchema` where a newer app has committed them meanwhile.
   ///
   /// Cost: decodes every record that was not touched yet.
   public var undecodable: [UndecodableRecord] {

@@ -24,8 +24,9 @@ extension Store {
   /// - Parameter target: A backend that is not open, for a file that does not exist yet or for an empty store.
   /// - Returns: What reading the copy back has found, without problems.
   /// - Throws: `.alreadyExists` for a target that holds something, which is left as it was; `.tooLarge` when the target cannot hold
-  ///   everything in one commit (2 GiB for a JSON file); `.unsupported` for a store whose backend cannot be read again; `.full` and what
-  ///   else opening and writing the target throw; `.inputOutput`, `.corrupted`, `.poisoned` and `.closed` of this store.
+  ///   everything in one commit (2 GiB and 16 million records for a JSON file); `.unsupported` for a store whose backend cannot be read
+  ///   again; `.full` and what else opening and writing the target throw; `.inputOutput`, `.corrupted`, `.poisoned` and `.closed` of this
+  ///   store.
   @discardableResult
   public func copy(to target: any StorageBackend) async throws(RepositoryError) -> VerifyReport {
     let contents = try await core.maintain { [core] (backend) throws(RepositoryError) in

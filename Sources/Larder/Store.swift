@@ -60,7 +60,8 @@ public final class Store: Sendable {
   /// that is open and recovered by then.
   ///
   /// - Throws: `.corrupted`, `.newerSchema`, `.notOurStore`, `.dataMissing`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`,
-  ///   `.inputOutput`, `.full`; `.unsupported` for options that the backend cannot serve. The files are then as they were.
+  ///   `.inputOutput`, `.full`; `.unsupported` for options that the backend cannot serve. What is refused is left as it was, and
+  ///   nothing acknowledged is lost where recovering fails.
   public static func open(_ backend: any StorageBackend, options: StoreOptions = .init()) async throws(RepositoryError) -> Store {
     Store(try await StoreCore.open(backend, options) { (_) throws(RepositoryError) in })
   }
@@ -98,11 +99,11 @@ public final class Store: Sendable {
 
   /// Folds the journal into the main file.
   ///
-  /// Happens by itself on close, when idle and by size.
+  /// Happens by itself by size, and on close and when idle where it is worth what it rewrites.
   ///
   /// Cost: reads and writes the whole main file, beside other writes.
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
-  ///   damaged; `.dataMissing`, `.outcomeUnknown`, `.poisoned`, `.closed`.
+  ///   damaged; `.dataMissing`, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` for a JSON file opened `.readOnly`.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpoint() }
 
   /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.

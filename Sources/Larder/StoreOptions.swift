@@ -32,7 +32,7 @@
 public struct StoreOptions: Sendable {
   /// The other users that a store may have while it is open.
   public enum Access: Hashable, Sendable {
-    /// One writer: a second open throws `.alreadyOpen` in this process and `.locked` in another. The default.
+    /// One writer: a second open for writing throws `.alreadyOpen` in this process and `.locked` in another. The default.
     case exclusive
     /// Reads beside writers in other processes, and never writes.
     ///
@@ -102,6 +102,8 @@ public struct StoreOptions: Sendable {
     /// The default. A large JSON file is rewritten in a pause or on close only when its journal is worth that.
     public static let automatic = Checkpoint(idle: .seconds(5), bySize: true)
     /// Only by ``LocalRepository/checkpoint()``, and on close where it is worth what it rewrites.
+    ///
+    /// SQLite still folds its log after 1,000 pages, and a full disk has either backend fold at once.
     public static let manual = Checkpoint(idle: nil, bySize: false)
   }
 
@@ -127,8 +129,8 @@ public struct StoreOptions: Sendable {
     public enum Mode: Hashable, Sendable {
       /// In the background, in small batches between other writes. The default.
       case lazy
-      /// Before opening returns, on every core. Opening returns as well when a full disk or a failed record ends it
-      /// early: see the progress.
+      /// Before opening returns, on every core. Opening returns as well when a full disk or a failed sync ends it
+      /// early: see the progress. A record that cannot be migrated ends nothing.
       case eager
       /// At a call of ``LocalRepository/finishMigration()``; until then only records that are saved anyway.
       case manual
@@ -137,6 +139,8 @@ public struct StoreOptions: Sendable {
     /// Whether the store is copied before the first record of a newer version is written, by a rewrite or by a save.
     public enum Backup: Hashable, Sendable {
       /// To `<file>-before-<collection>-v<version>`, with the version that the migration leads to. The default.
+      ///
+      /// The file's name is shortened in it where the copy's would be too long.
       ///
       /// Nothing removes a copy, except that one which holds more replaces it after a run that was ended before its first record.
       ///

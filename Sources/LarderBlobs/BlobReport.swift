@@ -3,7 +3,7 @@ public import Larder
 /// The result of opening a blob store: what was found, and what was healed.
 ///
 /// A clean report means that every blob was in the file that the index names. A blob store is a cache: unlike a repository it heals itself,
-/// and reports it. Files that it did not make are never touched.
+/// and reports it. Files with names that a blob store does not use are never touched.
 public struct BlobReport: Sendable {
   /// The report of opening the index.
   public var index: OpenReport

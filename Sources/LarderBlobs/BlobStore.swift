@@ -107,7 +107,7 @@ public actor BlobStore {
   ///   - fileSystem: The file layer: the operating system's, unless a test gives another one.
   ///   - report: Called on the store's executor with blobs that were found damaged or gone; the errors name files and hashes, no keys.
   /// - Throws: `.locked` or `.alreadyOpen` while another process or store has the directory; `.newerSchema` for an index of a newer
-  ///   version; `.protectedDataUnavailable`, `.inputOutput`, `.full`.
+  ///   version; `.protectedDataUnavailable`, `.inputOutput`, `.full`; `.unsupported` for a URL that names no file.
   public init(
     directory: URL, limits: Limits = .init(), fileSystem: any FileSystem = POSIXFileSystem(),
     report: @escaping @Sendable (RepositoryError) -> Void = { _ in }

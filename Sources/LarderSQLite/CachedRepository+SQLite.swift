@@ -18,7 +18,8 @@ extension CachedRepository {
   ///   - clock: The time; a test gives a `ManualClock`.
   ///   - options: How the file is opened; writes are `.buffered` unless given.
   ///   - source: Where values come from.
-  /// - Throws: What `SQLiteBackend.open` throws, except `.corrupted` and `.dataMissing`, which are healed.
+  /// - Throws: What `SQLiteBackend.open` throws, except `.corrupted` and `.dataMissing`, which are healed unless the access is
+  ///   `.readOnly`.
   public static func open(
     sqliteFile: URL, freshness: FreshnessPolicy, eviction: EvictionPolicy = .none, retry: RetryPolicy = .default,
     clock: any WallClock = SystemClock(), options: StoreOptions = StoreOptions(durability: .buffered),

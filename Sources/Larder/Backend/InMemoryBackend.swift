@@ -93,7 +93,7 @@ public final class InMemoryBackend: StorageBackend {
   /// Does nothing: nothing here outlives the process.
   public func flush() throws(RepositoryError) { try checkOpen() }
 
-  /// Does nothing: there is no journal to fold.
+  /// Forgets tombstones over the limit; there is no journal to fold.
   public func checkpoint() throws(RepositoryError) {
     try checkOpen()
     state.withLock { if !$0.isReadOnly { $0.forgetOldTombstones() } }

@@ -101,8 +101,9 @@ public protocol StorageBackend: Sendable {
 
   /// Commits a batch of deletions on a disk that is full, and gives back to the system what they free.
   ///
-  /// Called in the place of ``commit(_:)`` with a batch that only deletes, once a commit has thrown `.full`. May rewrite what is left of
-  /// the store, and promises the same: all of the batch or none, durably, also when it is cut short. By default an ordinary commit.
+  /// Called in the place of ``commit(_:)`` with a batch that only deletes, once a commit of a store opened `.exclusive` has thrown
+  /// `.full`. May rewrite what is left of the store, and promises the same: all of the batch or none, durably, also when it is cut short.
+  /// By default an ordinary commit.
   /// - Throws: as ``commit(_:)``; `.full` when there is not even the little space that this takes.
   func commitOnFullDisk(_ batch: WriteBatch) throws(RepositoryError)
 
@@ -132,7 +133,7 @@ public protocol StorageBackend: Sendable {
   /// Unless a backend says otherwise, it is so.
   var hasOtherWriters: Bool { get }
 
-  /// Makes every earlier buffered commit survive power loss.
+  /// Makes every earlier buffered commit survive power loss; does nothing in a store opened `.readOnly`.
   /// - Throws: `.outcomeUnknown` or `.poisoned`, as `commit` does.
   func flush() throws(RepositoryError)
 
@@ -189,6 +190,6 @@ public protocol StorageBackend: Sendable {
 
   /// Ends the use of a store that was read and then refused, or whose recovery failed: leaves the files as they are.
   ///
-  /// Called instead of `close`, and before any commit. Unless a backend has a better way, it is closed.
+  /// Called instead of `close`. Unless a backend has a better way, it is closed.
   func abandon()
 }

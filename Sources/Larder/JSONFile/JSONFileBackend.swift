@@ -21,12 +21,14 @@ internal import Synchronization
 /// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if asked for), `-quarantine-…` (bytes that were cut from a journal), and
 /// `-tmp` while one of them is being written.
 ///
-/// One process at a time writes the file, and every other open is refused: `.alreadyOpen` in this process, `.locked` in another.
+/// One process at a time writes the file, and every other open for writing is refused: `.alreadyOpen` in this process, `.locked` in
+/// another.
 ///
 /// ## Cost
 ///
 /// Opening reads the whole file, and keeps every record in memory as bytes until it is first used. A durable commit is one write and one
-/// sync. A checkpoint rewrites the document on another thread, with memory for the changes and some MiB.
+/// sync; the first one makes the journal, and one in several grows it. A checkpoint rewrites the document on another thread, with memory
+/// for the changes and some MiB.
 ///
 /// ## Topics
 ///
@@ -92,8 +94,8 @@ public final class JSONFileBackend: StorageBackend {
   ///
   /// With `access: .readOnly` nothing is locked either: what is on disk is read, also beside a writer.
   ///
-  /// - Throws: as ``StorageBackend/open(_:_:)``; `.unsupported` for a file that has several names (hard links) or one that is too long, and
-  ///   for anything but a plain file. In every case the files are left as they were.
+  /// - Throws: as ``StorageBackend/open(_:_:)``; `.unsupported` for a file that has several names (hard links) and is opened for writing,
+  ///   for a name that is too long, and for anything but a plain file. In every case the files are left as they were.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     guard options.access != .shared else {
       throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
@@ -142,8 +144,7 @@ public final class JSONFileBackend: StorageBackend {
   /// Appends the batch to the journal as one frame, and syncs it if the batch is durable.
   ///
   /// - Throws: as ``StorageBackend/commit(_:)``; `.dataMissing` or `.locked` when the store's files were removed, replaced or moved while
-  ///   it is
-  ///   open: nothing was written then, and the store goes on once they are back.
+  ///   it is open: nothing was written then, and the store goes on once they are back.
   public func commit(_ batch: WriteBatch) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commit(batch) }
   }
@@ -158,11 +159,14 @@ public final class JSONFileBackend: StorageBackend {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).commitOnFullDisk(batch) }
   }
 
-  /// Syncs the journal, if a commit in it is not synced yet.
+  /// Syncs the journal, if a commit in it is not synced yet; does nothing in a store opened `.readOnly`.
   ///
   /// - Throws: `.outcomeUnknown`, `.dataMissing`, `.poisoned`, `.closed`.
   public func flush() throws(RepositoryError) {
-    try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).flush() }
+    try phase.withLock { (phase) throws(RepositoryError) in
+      if case .reading = phase { return }
+      try store(&phase).flush()
+    }
   }
 
   /// Whether the journal has outgrown the document, and 4 MiB.
@@ -179,7 +183,8 @@ public final class JSONFileBackend: StorageBackend {
   ///
   /// Cost: reads and writes the whole document.
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before, `.corrupted` when the document was
-  ///   damaged, `.dataMissing` when it was removed or replaced, `.outcomeUnknown`, `.poisoned`, `.closed`.
+  ///   damaged, `.dataMissing` when it was removed or replaced, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` in a store opened
+  ///   `.readOnly`.
   public func checkpoint() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).checkpoint() }
   }

@@ -7,14 +7,14 @@ struct JSONFilePaths: Sendable {
   let mainFile: String
   /// The name of the main file in its directory.
   let name: String
-  /// The prefix of the names of quarantine files: the main file's name, shortened and with a checksum where it is so long that theirs
+  /// The beginnings of the names of quarantine files and of copies that are being written: the main file's name, shortened where theirs
   /// would not fit.
-  private let quarantineStem: String
+  private let quarantineStem, copyStem: String
 
-  /// The longest name of a file, in bytes: NAME_MAX of every file system that matters.
-  private static let longestName = 255
   /// The longest of the suffixes that every store needs.
   private static let longestSuffix = "-previous-tmp".utf8.count
+  /// As long as every copy's suffix: a number of 16 digits, and that of a temporary file.
+  private static let copySuffix = "-copy-".utf8.count + 16 + "-tmp".utf8.count
   /// As long as a quarantine suffix can be: two numbers of 20 digits, and that of a temporary file.
   private static let longestQuarantineSuffix = "-quarantine--".utf8.count + 40 + "-tmp".utf8.count
 
@@ -23,7 +23,8 @@ struct JSONFilePaths: Sendable {
     mainFile = url.path
     directory = url.deletingLastPathComponent().path
     name = url.lastPathComponent
-    quarantineStem = Self.quarantineStem(of: url.lastPathComponent)
+    quarantineStem = FileName.shortened(name, leaving: Self.longestQuarantineSuffix)
+    copyStem = FileName.shortened(name, leaving: Self.copySuffix)
   }
 
   var journal: String { mainFile + "-journal" }
@@ -33,10 +34,10 @@ struct JSONFilePaths: Sendable {
 
   /// Refuses a name from which the names beside it cannot be made: it would open, and fail at every save.
   func checkLength() throws(RepositoryError) {
-    guard name.utf8.count + Self.longestSuffix > Self.longestName else { return }
+    guard name.utf8.count + Self.longestSuffix > FileName.limit else { return }
     throw RepositoryError(
       .unsupported,
-      "the file's name has \(name.utf8.count) bytes; at most \(Self.longestName - Self.longestSuffix) leave room for "
+      "the file's name has \(name.utf8.count) bytes; at most \(FileName.limit - Self.longestSuffix) leave room for "
         + "the names beside it", file: mainFile)
   }
 
@@ -46,13 +47,13 @@ struct JSONFilePaths: Sendable {
   /// Returns the path for bytes that are cut from a journal; never removed by Larder.
   func quarantine(generation: UInt64, offset: Int) -> String { path(of: "\(quarantineStem)-quarantine-\(generation)-\(offset)") }
 
-  /// Returns a path under which a copy is written before it gets its name: a random one, since another file may have the usual one.
-  static func copy(for path: String) -> String { path + "-copy-\(Hexadecimal.string(UInt64.random(in: .min ... .max)))-tmp" }
+  /// A new path under which a copy is written before it gets its name: a random one, since another file may have the usual one.
+  var newCopy: String { path(of: "\(copyStem)-copy-\(Hexadecimal.string(UInt64.random(in: .min ... .max)))-tmp") }
 
-  /// Whether a name in this directory is one that ``copy(for:)`` has made for the main file.
+  /// Whether a name in this directory is one that ``newCopy`` has made for the main file.
   func isCopy(_ other: String) -> Bool {
-    guard other.hasPrefix(name + "-copy-"), other.hasSuffix("-tmp") else { return false }
-    let number = other.utf8.dropFirst(name.utf8.count + 6).dropLast(4)
+    guard other.hasPrefix(copyStem + "-copy-"), other.hasSuffix("-tmp") else { return false }
+    let number = other.utf8.dropFirst(copyStem.utf8.count + 6).dropLast(4)
     return number.count == 16 && number.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
 
@@ -81,14 +82,6 @@ struct JSONFilePaths: Sendable {
   /// The temporary names that an interrupted run may have left; quarantine files and copies are matched by what their names begin with.
   func isTemporary(_ other: String) -> Bool {
     other == name + "-tmp" || other == name + "-journal-tmp" || other == name + "-previous-tmp"
-      || other.hasSuffix("-tmp") && (other.hasPrefix(quarantineStem + "-quarantine-") || other.hasPrefix(name + "-copy-"))
-  }
-
-  private static func quarantineStem(of name: String) -> String {
-    guard name.utf8.count + longestQuarantineSuffix > longestName else { return name }
-    let checksum = "-" + Hexadecimal.string(Array(name.utf8).withUnsafeBytes { CRC32C.checksum($0) })
-    var stem = name[...]
-    while stem.utf8.count + checksum.utf8.count + longestQuarantineSuffix > longestName { stem.removeLast() }
-    return stem + checksum
+      || other.hasSuffix("-tmp") && (other.hasPrefix(quarantineStem + "-quarantine-") || other.hasPrefix(copyStem + "-copy-"))
   }
 }

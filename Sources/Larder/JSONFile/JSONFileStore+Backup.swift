@@ -17,7 +17,7 @@ extension JSONFileStore {
     var header = fold.header
     // No journal of this store continues the copy.
     (header.folded, header.journal) = (nil, MainFileHeader.newTag())
-    let temporary = JSONFilePaths.copy(for: target.mainFile)
+    let temporary = target.newCopy
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
       // A file without a lock was interrupted.

@@ -12,7 +12,7 @@ extension JSONFileStore {
   /// of the changes has waited for a day.
   ///
   /// So one lone save does not rewrite a large file, and what is written in all is at most ten times what was saved,
-  /// unless checkpoints are requested, a change has waited for a day, or `keepsPreviousSnapshot` writes a copy besides.
+  /// unless the file is small, checkpoints are requested, a change has waited for a day, or `keepsPreviousSnapshot` writes a copy besides.
   var isCheckpointWorthwhile: Bool {
     guard folding == nil, !isPoisoned else { return false }
     guard let journal, commit > main.header.commit else { return !isMainDurable || journal != nil }

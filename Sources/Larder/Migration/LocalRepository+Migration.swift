@@ -10,7 +10,8 @@ extension LocalRepository {
   /// is space again). Records that cannot be migrated do not make it throw: ``MigrationProgress/failures`` lists
   /// them. Cancelling the task ends the wait and not the rewriting. In a shared store it first looks for what older
   /// programs have saved.
-  /// - Throws: `.cancelled`; what has stopped it: `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`;
+  /// - Throws: `.cancelled`; what has stopped it: `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`, and
+  ///   what has prevented the copy: `.protectedDataUnavailable`, `.corrupted`, `.dataMissing`, `.locked`;
   ///   `.unsupported` in a store opened read-only.
   public nonisolated func finishMigration() async throws(RepositoryError) {
     if core.options.access == .shared, !core.state.isClosed { try await core.refresh() }

@@ -11,9 +11,15 @@ struct MigrationCopies: Sendable {
   /// The number of names that are tried for a copy of one version; other files may have some of them.
   static let nameLimit = 100
 
-  /// Returns the path of a copy: the first name, or the one with a number.
+  /// The bytes that a backend may put behind a name, for the files beside a store.
+  private static let longestSuffix = 13
+
+  /// Returns the path of a copy: the first name, or the one with a number; that of the store is shortened in it where it would be too long.
   static func file(_ store: String, _ collection: String, _ version: Int, _ number: Int = 1) -> String {
-    "\(store)-before-\(collection)-v\(version)" + (number == 1 ? "" : "-\(number)")
+    let file = URL(fileURLWithPath: store, isDirectory: false)
+    let suffix = "-before-\(collection)-v\(version)" + (number == 1 ? "" : "-\(number)")
+    let name = FileName.shortened(file.lastPathComponent, leaving: suffix.utf8.count + longestSuffix) + suffix
+    return file.deletingLastPathComponent().appending(path: name, directoryHint: .notDirectory).path
   }
 }
 
@@ -187,7 +193,8 @@ extension StoreCore {
         return file
       } catch {
         notePoison(error)
-        if error.code == .unsupported {
+        // An error that names the copy refuses its path.
+        if error.code == .unsupported, error.file?.hasSuffix(URL(fileURLWithPath: file, isDirectory: false).lastPathComponent) != true {
           copies.withLock { $0.isUnsupported = true }
           return nil
         }

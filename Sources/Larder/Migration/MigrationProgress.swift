@@ -37,7 +37,7 @@ public struct MigrationProgress: Sendable {
   /// The copy of the store from before the first record of ``version``, made by this run or an earlier one; `nil` when none is needed yet,
   /// or none is there.
   public internal(set) var backupFile: String?
-  /// The reason why rewriting has ended early, if it has: `.full`, `.poisoned`, `.inputOutput`, `.closed`.
+  /// The reason why rewriting has ended early, if it has: the codes of ``LocalRepository/finishMigration()``.
   public internal(set) var error: RepositoryError?
 
   static let failureLimit = 1_000

@@ -58,6 +58,7 @@ extension BackendRequirement {
         if access == .readOnly {
           let batch = trial.batch([[.put("b")]], from: trial.commit + 1)
           try trial.requireError(.unsupported, from: "a commit in a store opened read-only") { try trial.backend.commit(batch) }
+          try trial.backend.flush()
         }
         try trial.close()
       }

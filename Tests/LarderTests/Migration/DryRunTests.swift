@@ -133,6 +133,8 @@ import Testing
     let report = await store.verify()
     #expect(report.isSound)
     #expect(report.recordCount == 3)
+    // A repository of a store flushes when it is closed: nothing, here.
+    try await store.repository(RepositorySchema<Spot>("records")).close()
     try await store.close()
     #expect(try directory.names == ["spots.json"])
   }

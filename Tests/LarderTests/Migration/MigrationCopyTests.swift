@@ -105,6 +105,45 @@ enum CopiedStore: CaseIterable, Sendable {
     #expect(try await oldCounts(#require(copies(of: shelf).first), shelf, store) == Array(1..<23))
   }
 
+  @Test(arguments: [CopiedStore.json, .sqlite], [200, 236, 242]) func aStoreWithALongNameIsCopied(_ store: CopiedStore, _ length: Int)
+    async throws
+  {
+    let shelf = try MigrationShelf(store.backend)
+    let url = try file(String(repeating: "é", count: length / 2), beside: shelf)
+    let old = try await LocalRepository<PlaceV1>(backend: store.backend.backend(url), schema: .init("places"))
+    try await old.save(contentsOf: (0..<20).map { PlaceV1(id: "1-\($0)", title: "place", count: $0) })
+    try await old.close()
+    for phase in [MigrationProgress.Phase.finished, .notNeeded] {
+      let places = try await LocalRepository(
+        backend: store.backend.backend(url), schema: MigrationShelf.schema, options: store.options(.eager))
+      #expect(places.migrationProgress.phase == phase)
+      try await places.close()
+    }
+    let name = try #require(copies(of: shelf).first)
+    #expect(try copies(of: shelf).count == 1 && name.hasSuffix("-before-places-v3"))
+    #expect(try await oldCounts(name, shelf, store) == Array(0..<20))
+  }
+
+  @Test func aPathThatIsTooLongForACopyFailsTheMigrationAndWritesNothing() async throws {
+    let shelf = try MigrationShelf(.sqlite)
+    var directory = try #require(shelf.place.file).deletingLastPathComponent()
+    // SQLite takes 500 bytes besides its own endings: the store fits, and the name of its copy does not.
+    while directory.path.utf8.count < 430 { directory.append(path: String(repeating: "d", count: 30), directoryHint: .isDirectory) }
+    let url = directory.appending(path: String(repeating: "n", count: 490 - directory.path.utf8.count))
+    let old = try await LocalRepository<PlaceV1>(sqliteFile: url, schema: .init("places"))
+    try await old.save(PlaceV1(id: "a", title: "a", count: 1))
+    try await old.close()
+    let options = CopiedStore.sqlite.options(.eager)
+    let places = try await LocalRepository<Place>(sqliteFile: url, schema: MigrationShelf.schema, options: options)
+    #expect(places.migrationProgress.error?.code == .inputOutput)
+    let new = Place(id: "new", name: "new", count: 0, timeZone: "JST")
+    #expect(await code { try await places.save(new) } == .inputOutput)
+    try await places.close()
+    let again = try await LocalRepository<PlaceV1>(sqliteFile: url, schema: .init("places"))
+    #expect(try await again.loadAll().map(\.id) == ["a"])
+    try await again.close()
+  }
+
   @Test(arguments: CopiedStore.allCases) func aFileThatIsNotTheCopyStays(_ store: CopiedStore) async throws {
     let shelf = try MigrationShelf(store.backend)
     let other = try MigrationShelf(store.backend)

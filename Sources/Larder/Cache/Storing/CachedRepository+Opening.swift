@@ -72,7 +72,7 @@ extension CachedRepository {
   ///   - jsonFile: The file.
   ///   - options: How it is opened.
   /// - Throws: `.newerSchema`, `.notOurStore`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`, `.inputOutput`,
-  ///   `.full`, `.unsupported`.
+  ///   `.full`, `.unsupported`; `.corrupted` and `.dataMissing` with the access `.readOnly`, which heals nothing.
   public static func open(
     jsonFile: URL, options: StoreOptions = StoreOptions(durability: .buffered)
   ) async throws(RepositoryError) -> OpenedCacheStorage<Key, Value> {
