@@ -133,7 +133,7 @@ extension LocalRepository {
   @concurrent private nonisolated static func answerElsewhere<Output: Sendable>(
     _ run: TypedQueryRun<Item>, _ body: @escaping @Sendable (TypedQueryRun<Item>) throws(RepositoryError) -> Output
   ) async throws(RepositoryError) -> Output {
-    if case .scan = run.run.choice.access { await run.run.records.decode(run.coder) }
+    if case .scan = run.run.choice.access, !run.run.endsEarly { await run.run.records.decode(run.coder) }
     return try body(run)
   }
 }

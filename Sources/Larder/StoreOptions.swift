@@ -155,9 +155,9 @@ public struct StoreOptions: Sendable {
     public var mode: Mode
     /// Whether the store is copied first: by default it is.
     public var backup: Backup
-    /// The number of records that one commit rewrites: 256 by default, at least 1.
+    /// The number of records that one commit rewrites: 256 by default, from 1 to 65,536.
     public var batchSize: Int {
-      didSet { batchSize = max(batchSize, 1) }
+      didSet { batchSize = min(max(batchSize, 1), 65_536) }
     }
     /// A closure that is called after every batch and at the end, on any thread; should be quick.
     public var progress: (@Sendable (MigrationProgress) -> Void)?
@@ -169,7 +169,7 @@ public struct StoreOptions: Sendable {
     ) {
       self.mode = mode
       self.backup = backup
-      self.batchSize = max(batchSize, 1)
+      self.batchSize = min(max(batchSize, 1), 65_536)
       self.progress = progress
     }
   }

@@ -161,6 +161,9 @@ public final class SQLiteBackend: StorageBackend {
     try store.withLock { store throws(RepositoryError) in try store.flush() }
   }
 
+  /// Whether there are more tombstones than twice the limit, and a thousand; the log is folded as it grows.
+  public var wantsCheckpoint: Bool { store.withLock { $0.wantsCheckpoint } }
+
   /// Folds the write-ahead log into the database and empties it, and forgets tombstones over the limit.
   /// - Throws: `.full`, `.inputOutput`, `.corrupted`, `.outcomeUnknown` when a sync failed, `.poisoned`.
   public func checkpoint() throws(RepositoryError) {

@@ -115,6 +115,10 @@ final class SQLiteStore {
     try writer()?.flush()
   }
 
+  var wantsCheckpoint: Bool {
+    if case .writing(let writer, _) = phase { writer.row.tombstones / 2 > options.limits.tombstones + 500 } else { false }
+  }
+
   func checkpoint() throws(RepositoryError) {
     try beginWritingIfDue()
     try writer()?.checkpoint(keeping: options.limits.tombstones)

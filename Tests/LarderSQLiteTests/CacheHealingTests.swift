@@ -33,6 +33,34 @@ struct CacheHealingTests {
     try await second.storage.close()
   }
 
+  /// A torn write of an earlier run has left a quarantine file, beside which a missing main file is never taken for a new store.
+  @Test(arguments: [true, false]) func aCacheWithAQuarantineFileIsHealed(isGone: Bool) async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("cache.json")
+    let first = try await Cache.open(jsonFile: file)
+    try await first.storage.close()
+    try Data("torn".utf8).write(to: directory.file("cache.json-quarantine-1-64"))
+    if isGone { try FileManager.default.removeItem(at: file) } else { try Data("{\"format\":\"larder\"".utf8).write(to: file) }
+    let second = try await Cache.open(jsonFile: file)
+    #expect(second.healing?.movedFiles.contains { $0.hasSuffix("cache.json-quarantine-1-64-damaged") } == true)
+    try await second.storage.close()
+    let third = try await Cache.open(jsonFile: file)
+    #expect(third.healing == nil)
+    try await third.storage.close()
+  }
+
+  /// Healing that was killed between two of its renames is finished by the next opening.
+  @Test func healingThatWasCutShortIsFinished() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("cache.json")
+    for name in ["cache.json-journal", "cache.json-previous"] { try Data("left".utf8).write(to: directory.file(name)) }
+    let opened = try await Cache.open(jsonFile: file)
+    #expect(opened.healing?.error.code == .dataMissing)
+    try await opened.storage.close()
+    let aside = try directory.names.filter { $0.hasSuffix("-damaged") }
+    #expect(aside.sorted() == ["cache.json-journal-damaged", "cache.json-previous-damaged"])
+  }
+
   @Test func aCacheOpensInOneCallAndHealsItself() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("larder-tests-\(UUID().uuidString)", isDirectory: true)
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)

@@ -12,11 +12,18 @@ public final class InMemoryBackend: StorageBackend {
     var isReadOnly = false
     var wasOpened = false
     var tombstoneLimit = 0
+    var tombstoneCount = 0
     /// The newest deletion that was forgotten.
     var tombstoneHorizon = Revision.zero
     let storeID = UUID()
 
-    var recordCount: Int { records.values.count { $0.value != nil } }
+    var recordCount: Int { records.count - tombstoneCount }
+
+    mutating func put(_ record: StoredRecord) {
+      let old = records.updateValue(record, forKey: record.address)
+      if let old, old.value == nil { tombstoneCount -= 1 }
+      if record.value == nil { tombstoneCount += 1 }
+    }
 
     /// Hands over the records in the order of their addresses.
     func read(_ visit: (StoredRecord) -> Void) -> OpenReport {
@@ -27,9 +34,9 @@ public final class InMemoryBackend: StorageBackend {
 
     /// Keeps the newest tombstones, as many as the limit says.
     mutating func forgetOldTombstones() {
-      let tombstones = records.values.filter { $0.value == nil }
-      guard tombstones.count > tombstoneLimit else { return }
-      let oldestFirst = tombstones.sorted { $0.revision < $1.revision }
+      guard tombstoneCount > tombstoneLimit else { return }
+      let oldestFirst = records.values.filter { $0.value == nil }.sorted { $0.revision < $1.revision }
+      tombstoneCount = tombstoneLimit
       for tombstone in oldestFirst.dropLast(tombstoneLimit) {
         records[tombstone.address] = nil
         tombstoneHorizon = tombstone.revision
@@ -83,7 +90,7 @@ public final class InMemoryBackend: StorageBackend {
       guard state.isOpen else { return RepositoryError(.closed, file: name) }
       guard !state.isReadOnly else { return RepositoryError(.unsupported, "the store was opened for reading only", file: name) }
       guard batch.commits.lowerBound == state.commit.number + 1 else { return .notConsecutive(batch, after: state.commit, file: name) }
-      for record in batch.records { state.records[record.address] = record }
+      for record in batch.records { state.put(record) }
       state.commit = Revision(batch.commits.upperBound)
       return nil
     }
@@ -92,6 +99,9 @@ public final class InMemoryBackend: StorageBackend {
 
   /// Does nothing: nothing here outlives the process.
   public func flush() throws(RepositoryError) { try checkOpen() }
+
+  /// Whether there are more tombstones than twice the limit, and a thousand.
+  public var wantsCheckpoint: Bool { state.withLock { $0.isOpen && $0.tombstoneCount / 2 > $0.tombstoneLimit + 500 } }
 
   /// Forgets tombstones over the limit; there is no journal to fold.
   public func checkpoint() throws(RepositoryError) {
@@ -107,7 +117,7 @@ public final class InMemoryBackend: StorageBackend {
   public func verify() -> VerifyReport {
     state.withLock { state in
       VerifyReport(
-        commit: state.commit, recordCount: state.recordCount, tombstoneCount: state.records.count - state.recordCount)
+        commit: state.commit, recordCount: state.recordCount, tombstoneCount: state.tombstoneCount)
     }
   }
 
@@ -115,6 +125,7 @@ public final class InMemoryBackend: StorageBackend {
   ///
   /// - Throws: `.unsupported`, `.closed`.
   public func backup(to url: URL) throws(RepositoryError) {
+    try checkOpen()
     throw RepositoryError(.unsupported, "a store in memory has no file to back up", file: name)
   }
 

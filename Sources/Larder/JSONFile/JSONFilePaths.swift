@@ -79,9 +79,15 @@ struct JSONFilePaths: Sendable {
       && !name.dropFirst(quarantineStem.count).contains("-damaged")
   }
 
-  /// The temporary names that an interrupted run may have left; quarantine files and copies are matched by what their names begin with.
+  /// Whether a name is a temporary one that an interrupted run may have left; other files with names alike are not the store's.
   func isTemporary(_ other: String) -> Bool {
-    other == name + "-tmp" || other == name + "-journal-tmp" || other == name + "-previous-tmp"
-      || other.hasSuffix("-tmp") && (other.hasPrefix(quarantineStem + "-quarantine-") || other.hasPrefix(copyStem + "-copy-"))
+    other == name + "-tmp" || other == name + "-journal-tmp" || other == name + "-previous-tmp" || isCopy(other)
+      || isTemporaryQuarantine(other)
+  }
+
+  private func isTemporaryQuarantine(_ other: String) -> Bool {
+    guard other.hasPrefix(quarantineStem + "-quarantine-"), other.hasSuffix("-tmp") else { return false }
+    let numbers = other.dropFirst(quarantineStem.count + "-quarantine-".count).dropLast(4).split(separator: "-")
+    return numbers.count >= 2 && numbers.prefix(2).allSatisfy { UInt64($0) != nil }
   }
 }

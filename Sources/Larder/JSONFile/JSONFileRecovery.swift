@@ -12,7 +12,7 @@ struct JSONFileRecovery {
   /// - Parameter report: What was found; gets what was done.
   func run(_ found: JSONFileOpening.Found, _ report: inout OpenReport) throws(RepositoryError) -> JSONFileStore {
     guard let main = found.main else { return try create(found, &report) }
-    try JSONFileStore.check(main, at: paths.mainFile, fileSystem)
+    try JSONFileStore.checkMainFile(main, at: paths.mainFile, fileSystem)
     var journal: JournalWriter?
     if let (data, replay) = found.journal.map({ ($0.data, $0.replay) }) {
       if let cut = report.cutTail, case .torn = replay.contents.tail { report.cutTail = try keepAside(cut, of: data, main.owner) }

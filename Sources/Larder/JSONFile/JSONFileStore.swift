@@ -144,7 +144,7 @@ final class JSONFileStore {
   /// Cost: two calls of `lstat`.
   /// - Throws: `.dataMissing`, or `.locked` for a journal that another process has made.
   func checkFiles() throws(RepositoryError) {
-    try Self.check(main, at: paths.mainFile, fileSystem)
+    try Self.checkMainFile(main, at: paths.mainFile, fileSystem)
     let found = try fileSystem.status(of: paths.journal)
     guard let journal else {
       guard let found, unusedJournal == nil || found.identity != unusedJournal else { return }
@@ -162,7 +162,7 @@ final class JSONFileStore {
 
   /// Makes sure that a name still means the main file that is open.
   /// - Throws: `.dataMissing`.
-  static func check(_ main: MainFile, at path: String, _ fileSystem: any FileSystem) throws(RepositoryError) {
+  static func checkMainFile(_ main: MainFile, at path: String, _ fileSystem: any FileSystem) throws(RepositoryError) {
     guard let found = try fileSystem.status(of: path) else {
       throw RepositoryError(.dataMissing, "the main file is gone while its store is open; put it back, or close the store", file: path)
     }

@@ -20,8 +20,11 @@ extension LocalRepository {
     guard core.options.access != .readOnly else {
       throw RepositoryError(.unsupported, "the store was opened read-only; open it with another access to migrate it")
     }
-    migration.start(isUrgent: true)
-    await migration.finish()
+    repeat {
+      migration.start(isUrgent: true)
+      await migration.finish()
+      // Another caller may have begun it again in this moment, for records that an older program has saved since.
+    } while !Task.isCancelled && !migration.isCancelled && [.waiting, .running].contains(migrationProgress.phase)
     if migrationProgress.phase == .running { throw RepositoryError(.cancelled, "the wait for the migration was cancelled") }
     if migrationProgress.phase == .waiting { throw .storeClosed }
     if let error = migrationProgress.error { throw error }

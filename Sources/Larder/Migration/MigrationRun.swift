@@ -38,12 +38,15 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     self.name = name
     self.coder = coder
     options = core.options.migration
-    let isNeeded = core.state.collections[collection].records.oldestSchemaVersion < coder.schemaVersion
+    let isNeeded = !core.state.collections[collection].records.older(than: coder.schemaVersion).isEmpty
     state = Mutex(
       State(progress: MigrationProgress(collection: name, version: coder.schemaVersion, phase: isNeeded ? .waiting : .notNeeded)))
   }
 
   var progress: MigrationProgress { state.withLock { $0.progress } }
+
+  /// Whether it ends before its next batch, because the store is being closed.
+  var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
   func cancel() { state.withLock { $0.isCancelled = true } }
 

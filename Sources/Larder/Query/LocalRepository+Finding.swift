@@ -26,7 +26,7 @@ extension Repository {
   /// ```
   ///
   /// Cost: one search in an index that begins with the property, such as `.unique(\.slug)`; otherwise a look at each record until one is
-  /// found.
+  /// found, after a decode of all that were not touched yet, on every core.
   /// - Throws: as ``first(_:)``.
   public func find<Value: Equatable & Sendable>(
     by keyPath: any KeyPath<Item, Value> & Sendable, _ value: Value

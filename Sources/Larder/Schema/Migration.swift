@@ -74,9 +74,9 @@ struct MigrationPlan: Sendable {
     guard !steps.isEmpty else { return nil }
     let sorted = steps.map(\.from).sorted()
     func error(_ what: String) -> RepositoryError { RepositoryError(.unsupported, "migrations: \(what)") }
-    func step(_ from: Int) -> String { "the step from version \(from) to \(from + 1)" }
+    func step(_ from: Int) -> String { "the step from version \(from) to \(from &+ 1)" }
     for (step, next) in zip(sorted, sorted.dropFirst()) where step == next {
-      return error("there are two steps from version \(step) to \(step + 1)")
+      return error("there are two steps from version \(step) to \(step &+ 1)")
     }
     if sorted[0] < 1 { return error("\(step(sorted[0])) begins before version 1") }
     if let beyond = sorted.first(where: { $0 >= version }) { return error("\(step(beyond)) leads beyond the schema's version \(version)") }

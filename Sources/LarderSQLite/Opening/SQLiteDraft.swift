@@ -7,11 +7,12 @@ enum SQLiteDraft {
 
   /// Removes the files of an interrupted creation, and no other files with their names; returns their paths.
   static func removeLeftovers(of path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> [String] {
-    guard try isLeftover(path.draft, fileSystem) else { return [] }
     var removed: [String] = []
-    for file in files(of: path.draft) where !SQLitePath.isAbsent(file) {
-      try fileSystem.remove(file)
-      removed.append(file)
+    for draft in [path.draft] + path.otherDrafts where try isLeftover(draft, fileSystem) {
+      for file in files(of: draft) where !SQLitePath.isAbsent(file) {
+        try fileSystem.remove(file)
+        removed.append(file)
+      }
     }
     return removed
   }

@@ -32,7 +32,7 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     }
     if choices.count > limit {
       // The first two are the extremes; a sample of the rest, in order.
-      let extremes = Swift.min(2, limit)
+      let extremes = Swift.max(0, Swift.min(2, limit))
       let sample = (extremes..<choices.count).shuffled(using: &generator).prefix(Swift.max(0, limit - extremes)).sorted()
       choices = choices.prefix(extremes) + sample.map { choices[$0] }
     }

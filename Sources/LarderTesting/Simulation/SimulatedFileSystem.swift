@@ -201,7 +201,7 @@ public final class SimulatedFileSystem: FileSystem {
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int, to number: Int, _ path: String) throws(RepositoryError) {
     try state.withLock { (state) throws(RepositoryError) in
       if let fault = try Self.step(&state, path, inFlight: (number, offset, bytes)) {
-        state.disk.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(fault.writtenBytes)), at: offset, to: number)
+        state.disk.write(UnsafeRawBufferPointer(rebasing: bytes.prefix(max(0, fault.writtenBytes))), at: offset, to: number)
         throw .simulated("pwrite", fault.errorNumber, path)
       }
       state.disk.write(bytes, at: offset, to: number)

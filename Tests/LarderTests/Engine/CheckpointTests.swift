@@ -27,6 +27,22 @@ import Testing
     #expect(disk.backend.calls(.checkpoint) == 1)
   }
 
+  /// What deletes ever new keys without a pause keeps no tombstones without a limit.
+  @Test(arguments: [TestBackend.memory, .sqlite]) func tombstonesAreForgottenWithoutAPause(_ backend: TestBackend) async throws {
+    let place = try backend.factory.makePlace()
+    defer { place.remove() }
+    let options = StoreOptions(
+      durability: .buffered, limits: .init(tombstones: 10), checkpoint: .init(idle: nil, bySize: true))
+    let store = try await Store.open(try place.makeBackend(), options: options)
+    let spots = try await store.repository(RepositorySchema<Register>("spots"))
+    for round in 0..<6 {
+      try await spots.save(contentsOf: (0..<400).map { Register(id: round * 400 + $0, value: 0) })
+      try await spots.deleteAll()
+    }
+    #expect(await store.verify().tombstoneCount <= 1_021 + 400)
+    try await store.close()
+  }
+
   @Test func aCheckpointHappensWhenWritingHasPaused() async throws {
     let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: .zero, bySize: false)))
     disk.backend.hold(.checkpoint)

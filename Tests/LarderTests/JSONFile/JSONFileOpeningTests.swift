@@ -38,8 +38,20 @@ import Testing
     let end = (bytes.lastIndex { $0 != 0 } ?? 0) + 1
     for offset in (end - 6)..<end { bytes[offset] = 0 }
     try left.place(bytes, at: Self.journal)
-    for suffix in ["-tmp", "-journal-tmp", "-quarantine-1-64-tmp"] { try left.place(Data("left".utf8), at: Self.main + suffix) }
+    for suffix in ["-tmp", "-journal-tmp", "-quarantine-1-64-tmp", "-copy-0123456789abcdef-tmp"] {
+      try left.place(Data("left".utf8), at: Self.main + suffix)
+    }
     return left
+  }
+
+  @Test func filesWithNamesAlikeAreLeftAlone() throws {
+    let directory = try TemporaryDirectory()
+    let names = ["spots.json-copy-1-tmp", "spots.json-quarantine-notes-tmp", "spots.json-1-tmp", "spots.json-copy-1", "spots.json-notes"]
+    for name in names { try Data("mine".utf8).write(to: directory.file(name)) }
+    let backend = JSONFileBackend(file: directory.file("spots.json"))
+    #expect(try backend.openAndRecover(.init()) { _ in }.removedTemporaryFiles == [])
+    try backend.close()
+    #expect(try directory.names.sorted() == (names + ["spots.json"]).sorted())
   }
 
   @Test func aNewStoreThatIsRefusedLeavesNothing() throws {
@@ -67,7 +79,7 @@ import Testing
       var keys: Set<String> = []
       let report = try refused.open(.init()) { keys.insert($0.key.text) }
       #expect(keys == ["key 1", "key 2"])
-      #expect(report.cutTail != nil && report.removedTemporaryFiles.count == 3 && !report.isClean)
+      #expect(report.cutTail != nil && report.removedTemporaryFiles.count == 4 && !report.isClean)
       #expect(files.fingerprint == before)
       refused.abandon()
       #expect(files.fingerprint == before)

@@ -14,6 +14,7 @@ import Testing
     (3, steps(1, 2, 3), "the step from version 3 to 4 leads beyond the schema's version 3"),
     (1, steps(1), "the step from version 1 to 2 leads beyond the schema's version 1"),
     (2, steps(0, 1), "the step from version 0 to 1 begins before version 1"),
+    (2, steps(.max), "the step from version \(Int.max) to \(Int.min) leads beyond the schema's version 2"),
   ])
   func aPlanThatCannotWorkIsRefusedWithTheStepThatIsWrong(_ version: Int, _ steps: [Migration], _ message: String) async throws {
     let schema = RepositorySchema<Place>("places", version: version, migrations: steps)

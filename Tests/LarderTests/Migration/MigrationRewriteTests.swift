@@ -30,6 +30,28 @@ import Testing
     try await expectMigrated(shelf, first: 40, second: 30)
   }
 
+  @Test(arguments: [StoreOptions.Migration.Mode.eager, .manual], [Int.min, .max]) func anyBatchSizeCanBeAskedFor(
+    _ mode: StoreOptions.Migration.Mode, _ size: Int
+  ) async throws {
+    let shelf = try MigrationShelf(.json)
+    try await shelf.fill()
+    let places = try await shelf.open(MigrationShelf.options(mode, batchSize: size))
+    try await places.finishMigration()
+    #expect(places.migrationProgress.rewritten == 20)
+    try await places.close()
+    try await expectMigrated(shelf)
+  }
+
+  @Test func aRepositoryOpenedAfterTheEndHasNothingToDo() async throws {
+    let shelf = try MigrationShelf(.json)
+    try await shelf.fill()
+    let store = try await Store.open(try shelf.place.makeBackend(), options: MigrationShelf.options(.manual))
+    try await store.repository(MigrationShelf.schema).finishMigration()
+    let again = try await store.repository(MigrationShelf.schema)
+    #expect(again.migrationProgress.phase == .notNeeded || again.migrationProgress.phase == .finished)
+    try await store.close()
+  }
+
   @Test(arguments: MigrationShelf.backends) func eagerIsOverBeforeOpeningReturns(_ backend: TestBackend) async throws {
     let shelf = try MigrationShelf(backend)
     try await shelf.fill(first: 40, second: 30)

@@ -43,6 +43,29 @@ import Testing
     #expect(walked.isSmall)
   }
 
+  @Test func aPageOfAScanDecodesNoMoreThanIsShown() async throws {
+    struct Spot: Codable, Identifiable, Sendable {
+      static let decoded = Mutex(0)
+      let id: String
+      init(id: String) { self.id = id }
+      init(from decoder: any Decoder) throws {
+        id = try decoder.container(keyedBy: CodingKeys.self).decode(String.self, forKey: .id)
+        Self.decoded.withLock { $0 += 1 }
+      }
+    }
+    let backend = InMemoryBackend()
+    let first = try await LocalRepository<Spot>(backend: backend)
+    try await first.save(contentsOf: (0..<5_000).map { Spot(id: "spot \($0)") })
+    try await first.close()
+    let spots = try await LocalRepository<Spot>(backend: backend)
+    Spot.decoded.withLock { $0 = 0 }
+    let (one, page) = (try await spots.first(Query()), try await spots.fetch(Query().offset(10).limit(20)))
+    #expect(one != nil && page.count == 20)
+    let decoded = Spot.decoded.withLock { $0 }
+    #expect(decoded <= 40)
+    try await spots.close()
+  }
+
   private func reads(_ work: () async throws -> Void) async throws -> Int {
     let before = Page.reads.withLock { $0 }
     try await work()

@@ -81,8 +81,8 @@ extension CachedRepository {
 
   /// Opens or creates the file of a cache with a backend of your choice, and heals it.
   ///
-  /// Healing moves the file aside with those beside it whose names end in `-journal`, `-previous`, `-wal` or `-shm`: a backend with other
-  /// names for its files is not for this call.
+  /// Healing moves the file aside with those beside it whose names end in `-journal`, `-previous`, `-wal` or `-shm`, and with quarantine
+  /// files: a backend with other names for its files is not for this call.
   ///
   /// ```swift
   /// let opened = try await CachedRepository<String, Forecast>.open(file: url) { SQLiteBackend(file: $0) }

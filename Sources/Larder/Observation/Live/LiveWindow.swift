@@ -27,7 +27,7 @@ struct LiveWindow<Item: Sendable>: Sendable {
 
   /// Returns how many results to ask for, to keep up a query that shows so many behind so many; `nil` for all.
   static func capacity(limit: Int?, offset: Int) -> Int? {
-    guard let limit, limit < Int.max / 8, offset < Int.max / 8 else { return nil }
+    guard let limit, limit < Int.max / 16, offset < Int.max / 16 else { return nil }
     return limit == 0 ? 0 : (offset + limit) * 2 + 16
   }
 

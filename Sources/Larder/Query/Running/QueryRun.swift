@@ -40,6 +40,12 @@ struct QueryRun: Sendable {
     return choice.givesOrder
   }
 
+  /// Whether a scan ends after a few records, because each of them meets the query and they come in its order.
+  var endsEarly: Bool {
+    guard case .scan = choice.access, isExact, givesOrder else { return false }
+    return shape.needed.map { $0 <= ConcurrentMap.partSize } ?? false
+  }
+
   /// The number of records that are looked at, at most.
   var bound: Int {
     guard isExact, choice.givesOrder, case .ordered(let index, _, let use) = choice.access else { return choice.bound }
