@@ -167,7 +167,7 @@ extension BlobStore {
 }
 
 extension RepositorySnapshot where Item == BlobEntry {
-  /// An entry by its id, which is never one that cannot be a key.
+  /// Returns the entry of an id, if there is one; the id is never one that cannot be a key.
   func loadEntry(_ id: String) -> BlobEntry? {
     do throws(RepositoryError) { return try find(by: id) } catch { return nil }
   }

@@ -137,7 +137,8 @@ extension IndexSet {
 
   /// Returns an index over these records.
   ///
-  /// Cost: decodes what was not touched yet, reads, and sorts. Blocks: not for the cooperative pool.
+  /// Cost: decodes what was not touched yet, reads, and sorts. Blocks the thread: `explain` and a snapshot's search for words run it on
+  /// the caller's, everything else on one that may block.
   func body(_ index: Int, over slots: [RecordSlot]) -> IndexBody {
     let definition = definitions[index]
     switch definition.kind {

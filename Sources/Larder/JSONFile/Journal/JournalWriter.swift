@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Appends commits to a journal.
+/// A writer that appends commits to a journal.
 struct JournalWriter {
   let header: JournalHeader
   /// The name of the journal, which it may have got after it was opened.
@@ -99,7 +99,7 @@ struct JournalWriter {
       growth.run()
       allocated = try growth.result()
     } catch {
-      // A failed sync may have been that of a commit. Any other failure is that of who needs the room, and tries again.
+      // A failed sync may have been that of a commit. Any other failure is that of the commit that needs the room, and tries again.
       hasGrowthFailed = true
       if error.code == .outcomeUnknown { throw error }
       // What was written of it takes the last space of a full disk; if it stays, it is overwritten.
@@ -132,7 +132,7 @@ struct JournalWriter {
     do throws(RepositoryError) {
       try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: allocated) }
     } catch {
-      // What was written of them takes the last space of a full disk from everybody; if it stays, it is overwritten by the next attempt.
+      // What was written of them takes the last space of a full disk from all programs; if it stays, it is overwritten by the next attempt.
       do throws(RepositoryError) { try file.cut(to: allocated) } catch {}
       throw error.naming(name)
     }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Reads a main file from its file piece by piece, so that its size makes no difference to the memory that is needed.
+/// A reader of a main file piece by piece, so that its size makes no difference to the memory that is needed.
 struct MainFileStream {
   let file: any OpenFile
   /// The name of the file, for errors.
