@@ -82,7 +82,7 @@ extension BlobStore {
     try transaction.save(entry, in: index)
   }
 
-  /// The blobs used longest ago that must go, so that the rest and a new one are within the limits.
+  /// Returns the blobs used longest ago that must go, so that the rest and a new one are within the limits.
   private func victims(for entry: BlobEntry? = nil) -> [String] {
     var (count, bytes) = (recency.count, diskBytes)
     if let entry {

@@ -15,10 +15,10 @@ struct IndexSet: Sendable {
   let areUnique: Bool
   private(set) var bodies: [IndexBody]
 
-  /// The indexes of a collection that no repository was opened for.
+  /// Makes the indexes of a collection that no repository was opened for.
   init() { self.init([], keys: .bytes, areDeclared: false) }
 
-  /// The indexes that a repository declares, none of them built.
+  /// Makes the indexes that a repository declares, none of them built.
   init<Item>(_ declarations: [RepositoryIndex<Item>], _ coder: RecordCoder<Item>) {
     self.init(declarations.map { IndexDefinition($0, coder) }, keys: coder.keys.order, areDeclared: true)
   }

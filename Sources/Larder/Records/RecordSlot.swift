@@ -32,7 +32,7 @@ final class RecordSlot: Sendable {
     content = Mutex(decoded.map(Content.decoded) ?? .encoded(value))
   }
 
-  /// A record that is over a limit; its bytes stay with the backend.
+  /// Makes the slot of a record whose value is refused; its bytes stay with the backend.
   init(key: RecordKey, revision: Revision, schemaVersion: Int, refusedFor error: RepositoryError) {
     self.key = key
     self.revision = revision

@@ -5,7 +5,7 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
   /// No failure: a value that cannot be read is none.
   public typealias Failure = Never
 
-  /// Returns the answers of one reader, whatever its key, one for each call.
+  /// The answers of one reader, whatever its key, one for each call.
   typealias Answers = @Sendable () async -> Cached<Value>?
 
   private let makeReader: @Sendable () -> Answers

@@ -82,7 +82,7 @@ extension Array<UInt8> {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The little-endian number at an offset, which must be inside.
+  /// Returns the little-endian number at an offset, which must be inside.
   func number<Number: FixedWidthInteger>(at offset: Int) -> Number {
     Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
   }

@@ -179,7 +179,7 @@ struct JournalWriter {
 }
 
 extension JournalFrame {
-  /// The bytes of a frame with the records of a batch.
+  /// Returns the bytes of a frame with the records of a batch.
   static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
     let payloadSize = batch.records.reduce(0) {
       $0 + JournalFormat.operationHeaderSize + $1.collection.utf8.count + $1.key.byteCount + ($1.value?.count ?? 0)
@@ -203,7 +203,7 @@ extension JournalFrame {
 }
 
 extension Array<UInt8> {
-  /// An operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
+  /// Appends an operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
   fileprivate mutating func append(operation record: StoredRecord) {
     append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
     append(number: UInt32(truncatingIfNeeded: record.key.byteCount))

@@ -95,7 +95,7 @@ struct MainFileStream {
 }
 
 extension RepositoryError {
-  /// The error, about the name that a file has got since it was opened.
+  /// Returns the error with the name that a file has got since it was opened.
   func naming(_ path: String) -> RepositoryError {
     RepositoryError(code, message, file: path, offset: offset, keyHash: keyHash, versions: versions, underlying: underlying)
   }
