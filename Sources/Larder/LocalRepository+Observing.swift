@@ -45,9 +45,9 @@ extension LocalRepository {
   ///
   /// The query is not run again for each change. A changed record is tested against it, which costs a writer about a
   /// microsecond, and a change that matters is merged into the results away from the writer and from the reader's
-  /// actor. For a query with a limit, twice as many results are kept, and it is run again when so many have gone. A
-  /// query in the order of its rank (`matching` without `sorted`) is run again when a record that matches, or did, has
-  /// changed; a shift of ranks alone gives no new result.
+  /// actor. For a query with a limit, up to four times as many results are kept as offset and limit together, and it is
+  /// run again when too many have gone. A query in the order of its rank (`matching` without `sorted`) is run again when
+  /// a record that matches, or did, has changed; a shift of ranks alone gives no new result.
   ///
   /// The sequence ends when the store is closed, and when the reading task is cancelled. It does not keep the store open.
   public nonisolated func results(of query: Query<Item>) -> QueryResults<Item> { QueryResults(core, collection, coder, query) }

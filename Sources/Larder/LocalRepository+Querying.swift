@@ -24,8 +24,8 @@ extension LocalRepository {
 
   /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
   ///
-  /// Cost: two searches where an ordered index answers the whole query. For all records, a decode of those that were not touched yet,
-  /// since one that does not decode is not counted, and a look at each of them the first time; later, at what was written since.
+  /// Cost: two searches where an ordered or unique index answers the whole query. For all records, a decode of those that were not touched
+  /// yet, since one that does not decode is not counted, and a look at each of them the first time; later, at what was written since.
   /// ``RepositorySnapshot/count`` counts what is stored, for nothing.
   /// - Throws: as ``fetch(_:)``.
   public nonisolated(nonsending) func count(_ query: Query<Item> = .init()) async throws(RepositoryError) -> Int {

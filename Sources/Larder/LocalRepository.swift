@@ -194,7 +194,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Makes every earlier write survive power loss; needed only after `.buffered` writes.
   ///
-  /// - Throws: `.outcomeUnknown` when the sync fails, after which writes throw `.poisoned`; `.dataMissing`, `.poisoned`, `.closed`.
+  /// - Throws: `.outcomeUnknown` when the sync fails, after which writes throw `.poisoned`; `.dataMissing`, or `.locked` for a journal of
+  ///   another process; `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
   public func flush() async throws(RepositoryError) { try await core.flush() }
 
   /// Folds the journal into the main file.
@@ -203,7 +204,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   ///
   /// Cost: reads and writes the whole main file, beside other writes.
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
-  ///   damaged; `.dataMissing`, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` for a JSON file opened `.readOnly`.
+  ///   damaged; `.dataMissing`, or `.locked` for a journal of another process; `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported`
+  ///   for a JSON file opened `.readOnly`.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpoint() }
 
   /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.

@@ -178,7 +178,7 @@ extension RepositoryError: CustomStringConvertible {
     return text
   }
 
-  /// The kind of an error without its contents: `EncodingError` would print the whole value, `DecodingError` parts of it.
+  /// Returns the kind of an error without its contents: `EncodingError` would print the whole value, `DecodingError` parts of it.
   private static func nameOfKind(_ error: any Error) -> String {
     switch error {
     case let error as RepositoryError: error.description

@@ -8,8 +8,9 @@
 /// try await spots.save(spot, ifRevision: revision)  // throws `.revisionMismatch` if it was changed meanwhile
 /// ```
 ///
-/// Every successful write takes the next number. A migration that rewrites a record does not change what it means, so the record keeps its
-/// revision; in a `.shared` store, where processes follow each other by it, it gets a new one.
+/// Every successful write takes the next number, and one that changes nothing takes none. A migration that rewrites a record does not
+/// change what it means, so the record keeps its revision; in a `.shared` store, where processes follow each other by it, it gets a new
+/// one.
 /// Numbers start at 1; ``zero`` stands before the first commit. The largest is 2⁶³ − 1, a limit of SQLite's integers.
 public struct Revision: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
   /// The commit number.

@@ -72,7 +72,7 @@ public final class Store: Sendable {
   /// Returns the repository of a collection; repositories of one name share their records.
   ///
   /// - Throws: `.newerSchema` when a record was written by a newer version; `.unsupported` for a schema that cannot be stored, or that has
-  ///   another type or other indexes than an open repository of the name.
+  ///   another type or other indexes than the first repository of the name since the store was opened, even if that was dropped or refused.
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
     let repository = try LocalRepository(core: core, schema: schema, ownsStore: false)
     try await repository.prepare()
@@ -94,7 +94,8 @@ public final class Store: Sendable {
 
   /// Makes every earlier write survive power loss; needed only after `.buffered` writes.
   ///
-  /// - Throws: `.outcomeUnknown` when the sync fails, after which writes throw `.poisoned`; `.dataMissing`, `.poisoned`, `.closed`.
+  /// - Throws: `.outcomeUnknown` when the sync fails, after which writes throw `.poisoned`; `.dataMissing`, or `.locked` for a journal of
+  ///   another process; `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
   public func flush() async throws(RepositoryError) { try await core.flush() }
 
   /// Folds the journal into the main file.
@@ -103,7 +104,8 @@ public final class Store: Sendable {
   ///
   /// Cost: reads and writes the whole main file, beside other writes.
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before; `.corrupted` when the old file is
-  ///   damaged; `.dataMissing`, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` for a JSON file opened `.readOnly`.
+  ///   damaged; `.dataMissing`, or `.locked` for a journal of another process; `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported`
+  ///   for a JSON file opened `.readOnly`.
   public func checkpoint() async throws(RepositoryError) { try await core.checkpoint() }
 
   /// Takes in the commits of other processes, in a store that is open `.shared` or `.readOnly`.
@@ -124,7 +126,7 @@ public final class Store: Sendable {
   ///
   /// The copy holds one commit whole. Cost: reads and writes all files; writes wait meanwhile, reads do not.
   /// - Throws: `.alreadyExists` when there is a file at the URL; `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.corrupted`;
-  ///   `.unsupported` for a store in memory; `.poisoned`, `.closed`.
+  ///   `.unsupported` for a store in memory, for a JSON file opened `.readOnly`, and for a name that is too long; `.poisoned`, `.closed`.
   public func backup(to url: URL) async throws(RepositoryError) { try await core.backup(to: url) }
 
   /// Commits the writes that are queued, and closes the store; later calls throw `.closed`.

@@ -99,7 +99,8 @@ public struct StoreOptions: Sendable {
 
     /// After five seconds without a write, and when the journal outgrows the data.
     ///
-    /// The default. A large JSON file is rewritten in a pause or on close only when its journal is worth that.
+    /// The default. A large JSON file is rewritten in a pause after a commit, or on close, and only when its journal is worth that or a
+    /// change in it is a day old.
     public static let automatic = Checkpoint(idle: .seconds(5), bySize: true)
     /// Only by ``LocalRepository/checkpoint()``, and on close where it is worth what it rewrites.
     ///
@@ -129,8 +130,8 @@ public struct StoreOptions: Sendable {
     public enum Mode: Hashable, Sendable {
       /// In the background, in small batches between other writes. The default.
       case lazy
-      /// Before opening returns, on every core. Opening returns as well when a full disk or a failed sync ends it
-      /// early: see the progress. A record that cannot be migrated ends nothing.
+      /// Before opening returns, on every core. Opening returns as well when a full disk, a failed sync or a failed copy
+      /// ends it early: see the progress. A record that cannot be migrated ends nothing.
       case eager
       /// At a call of ``LocalRepository/finishMigration()``; until then only records that are saved anyway.
       case manual

@@ -55,14 +55,16 @@ public struct Transaction: ~Copyable {
 
   /// Returns all records that decode, in the order of their keys' bytes, as the transaction sees them.
   ///
-  /// - Throws: `.unsupported` for a repository of another store. Cost: linear, on the store's executor.
+  /// Cost: linear, on the store's executor.
+  /// - Throws: `.unsupported` for a repository of another store.
   public func loadAll<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> [Item] {
     try snapshot(of: repository).loadAll()
   }
 
   /// Returns how many records decode, as the transaction sees it: as many as ``loadAll(in:)`` gives.
   ///
-  /// - Throws: `.unsupported` for a repository of another store. Cost: as ``LocalRepository/count(_:)``, on the store's executor.
+  /// Cost: as ``LocalRepository/count(_:)``, on the store's executor.
+  /// - Throws: `.unsupported` for a repository of another store.
   public func count<Item>(in repository: LocalRepository<Item>) throws(RepositoryError) -> Int {
     let records = try snapshot(of: repository).records
     return records.count - records.undecodable(repository.coder).count

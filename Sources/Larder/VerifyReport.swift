@@ -5,7 +5,8 @@
 /// for problem in report.problems { logger.error("\(problem)") }
 /// ```
 ///
-/// Nothing is changed by verifying: a problem stays until the store is opened again, or restored from a backup.
+/// Nothing is changed by verifying: a problem in the files stays until the store is opened again, or restored from a backup. A failed
+/// automatic checkpoint, or a failed look for the commits of other processes, stays until one succeeds.
 ///
 /// ## Topics
 ///

@@ -25,7 +25,7 @@ struct BlobFiles: Sendable {
   /// The kinds of names in the directory.
   enum Kind { case blob, unfinished, other }
 
-  /// Only names that a blob store makes are its own.
+  /// Returns the kind of a name; names that a blob store does not make are `.other`.
   static func kind(of name: String) -> Kind {
     let parts = name.split(separator: "-", omittingEmptySubsequences: false)
     guard let id = parts.first?.utf8, id.count == 64, id.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }) else {
@@ -39,7 +39,7 @@ struct BlobFiles: Sendable {
     }
   }
 
-  /// The contents of a blob; `nil` when its file is gone.
+  /// Returns the contents of a blob; `nil` when its file is gone.
   ///
   /// - Throws: `.corrupted` when they are not what was stored.
   func read(_ entry: BlobEntry, comparesHash: Bool) throws(RepositoryError) -> Data? {
@@ -131,7 +131,8 @@ struct BlobFiles: Sendable {
         failure = error
       }
     }
-    throw failure ?? RepositoryError(.inputOutput, file: path(name))
+    throw failure
+      ?? RepositoryError(.inputOutput, "expected a free name ending in -damaged, found none: remove old ones", file: path(name))
   }
 
   private static let taken: Set<Int32> = [EISDIR, ENOTDIR, ENOTEMPTY, EEXIST]

@@ -21,7 +21,7 @@ struct BlobMemory: Sendable {
 
   var count: Int { entries.count }
 
-  /// The blob of this id, which counts as a use.
+  /// Returns the blob of this id, which counts as a use.
   mutating func use(_ id: String) -> Entry? {
     guard let entry = entries.use(id) else { return nil }
     used.use(id, true)
@@ -49,7 +49,7 @@ struct BlobMemory: Sendable {
     bytes = 0
   }
 
-  /// The ids used here since the last call, from the one used longest ago to the one used last.
+  /// Returns the ids used here since the last call, from the one used longest ago to the one used last.
   mutating func takeUsed() -> [String] {
     defer { used = RecencyList() }
     return Array(used.keys)

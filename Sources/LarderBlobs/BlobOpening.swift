@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Larder
 
-/// Opens the index of a blob store and brings index and files into line, whatever state a crash or damage has left them in.
+/// The opening of a blob store: it brings index and files into line, whatever state a crash or damage has left them in.
 struct BlobOpening {
   let files: BlobFiles
   let tuning: BlobStore.Tuning
@@ -33,7 +33,7 @@ struct BlobOpening {
     }
   }
 
-  /// The index, or a new one in the place of one that cannot be used.
+  /// Returns the index, or a new one in the place of one that cannot be used.
   private func anyIndex() async throws(RepositoryError) -> (LocalRepository<BlobEntry>, damage: RepositoryError?, setAside: [String]) {
     var damage: RepositoryError
     do throws(RepositoryError) {

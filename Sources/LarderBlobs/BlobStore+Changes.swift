@@ -82,7 +82,7 @@ extension BlobStore {
     try transaction.save(entry, in: index)
   }
 
-  /// The blobs used longest ago that must go, so that the rest and a new one are within the limits.
+  /// Returns the blobs used longest ago that must go, so that the rest and a new one are within the limits.
   private func victims(for entry: BlobEntry? = nil) -> [String] {
     var (count, bytes) = (recency.count, diskBytes)
     if let entry {
@@ -167,7 +167,7 @@ extension BlobStore {
 }
 
 extension RepositorySnapshot where Item == BlobEntry {
-  /// An entry by its id, which is never one that cannot be a key.
+  /// Returns the entry of an id, if there is one; the id is never one that cannot be a key.
   func loadEntry(_ id: String) -> BlobEntry? {
     do throws(RepositoryError) { return try find(by: id) } catch { return nil }
   }

@@ -63,7 +63,7 @@ public actor BlobStore {
   /// Settings that tests change.
   package struct Tuning: Sendable {
     package var checkpoint = StoreOptions.Checkpoint.automatic
-    /// Off only to show that the tests notice.
+    /// Whether hashes are compared; off only to show that the tests notice.
     package var comparesHashes = true
 
     package init(checkpoint: StoreOptions.Checkpoint = .automatic, comparesHashes: Bool = true) {
@@ -89,7 +89,7 @@ public actor BlobStore {
   var touched = RecencyList<String, UInt64>()
   /// The number of the last use.
   var clock: UInt64 = 0
-  /// Changes run one after the other, from looking at the index until they are visible.
+  /// The turn of a change, from looking at the index until it is visible: one change at a time.
   let changes = AsyncSemaphore(1)
   /// The writes that are under way.
   var tickets: [WeakTicket] = []
@@ -100,14 +100,14 @@ public actor BlobStore {
 
   /// Opens the blobs of a directory, or makes an empty store, and heals what a crash or damage has left; see ``openReport``.
   ///
-  /// Files in the directory that a blob store does not make are left alone. An index that cannot be used is set aside and begun anew.
+  /// Files with names that a blob store does not use are left alone. An index that cannot be used is set aside and begun anew.
   /// - Parameters:
   ///   - directory: Where the files are; made if it is missing, for its owner only.
   ///   - limits: How much is kept.
   ///   - fileSystem: The file layer: the operating system's, unless a test gives another one.
   ///   - report: Called on the store's executor with blobs that were found damaged or gone; the errors name files and hashes, no keys.
   /// - Throws: `.locked` or `.alreadyOpen` while another process or store has the directory; `.newerSchema` for an index of a newer
-  ///   version; `.protectedDataUnavailable`, `.inputOutput`, `.full`; `.unsupported` for a URL that names no file.
+  ///   version; `.protectedDataUnavailable`, `.inputOutput`, `.full`; `.unsupported` for a URL that is no file URL.
   public init(
     directory: URL, limits: Limits = .init(), fileSystem: any FileSystem = POSIXFileSystem(),
     report: @escaping @Sendable (RepositoryError) -> Void = { _ in }
@@ -118,7 +118,7 @@ public actor BlobStore {
   package init(
     directory: URL, limits: Limits, fileSystem: any FileSystem, tuning: Tuning, report: @escaping @Sendable (RepositoryError) -> Void
   ) async throws(RepositoryError) {
-    guard directory.isFileURL else { throw RepositoryError(.unsupported, "not the URL of a directory") }
+    guard directory.isFileURL else { throw RepositoryError(.unsupported, "expected the file URL of a directory, found another URL") }
     files = BlobFiles(directory, fileSystem)
     let opened = try await BlobOpening(files: files, tuning: tuning).run()
     // Their properties can be set to anything.

@@ -2,7 +2,7 @@ public import Foundation
 public import Larder
 internal import Synchronization
 
-/// Writes one blob, chunk by chunk; dropped or aborted, it leaves nothing.
+/// A writer of one blob, chunk by chunk; dropped or aborted, it leaves nothing.
 ///
 /// Calls come one after the other. Made by ``BlobStore/writer(for:)``.
 public actor BlobWriter {

@@ -50,7 +50,7 @@ final class WriteTicket: Sendable {
   }
 }
 
-/// Does not keep a write alive that was dropped.
+/// A weak reference to a write, which does not keep one alive that was dropped.
 struct WeakTicket: Sendable {
   weak var ticket: WriteTicket?
 }

@@ -202,7 +202,8 @@ public final class SQLiteBackend: StorageBackend {
   }
 
   /// Writes a compact copy by `VACUUM INTO`, mode 0600, durably; it is a complete store of its own with the same id.
-  /// - Throws: `.alreadyExists` when there is a file at the URL, `.full`, `.inputOutput`, `.poisoned`.
+  /// - Throws: `.alreadyExists` when there is a file at the URL, `.unsupported` for a path that cannot be served, `.corrupted`, `.full`,
+  ///   `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
   public func backup(to url: URL) throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.backup(to: url) }
   }

@@ -9,7 +9,7 @@
 /// let rating = Int.random(in: 1...5, using: &generator)
 /// ```
 ///
-/// The numbers are those of SplitMix64 (Steele, Lea and Flood, 2014): good for tests, not for secrets. Cost: three multiplications a
+/// The numbers are those of SplitMix64 (Steele, Lea and Flood, 2014): good for tests, not for secrets. Cost: two multiplications a
 /// number.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64

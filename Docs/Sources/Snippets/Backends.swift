@@ -51,7 +51,7 @@ func answering(url: URL) async throws -> LocalRepository<Spot>? {
     case .protectedDataUnavailable: return nil  // the device is not unlocked yet: try again later
     case .locked, .alreadyOpen: return nil  // it is open elsewhere: use that one, or try again
     case .newerSchema: return nil  // ask for an update of the app
-    default: throw error  // nothing is lost; show the error, offer the backup
+    default: throw error  // what is refused is left as it was; show the error, offer the backup
     }
   }
 }

@@ -53,7 +53,7 @@ public final class InMemoryBackend: StorageBackend {
   /// The word "memory".
   public var name: String { "memory" }
 
-  /// `false`: memory has one user.
+  /// Whether others may commit: always `false`, since memory has one user.
   public var hasOtherWriters: Bool { false }
 
   /// Hands over what earlier commits put in, in the order of addresses.

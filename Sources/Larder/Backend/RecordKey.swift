@@ -37,7 +37,7 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
     left.withBytes { left in right.withBytes { right in left.elementsEqualBytes(right) } }
   }
 
-  /// The order of the bytes, as SQLite's `BINARY` collation has it.
+  /// Compares the bytes, as SQLite's `BINARY` collation does.
   public static func < (left: RecordKey, right: RecordKey) -> Bool {
     left.withBytes { left in right.withBytes { right in left.lexicographicallyPrecedes(right) } }
   }

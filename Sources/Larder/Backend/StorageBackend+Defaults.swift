@@ -4,7 +4,7 @@ extension StorageBackend {
   /// Returns the report as it is: for a backend that has nothing to write before its first commit.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport { report }
 
-  /// Takes both steps of opening, for those who have nothing to judge between them.
+  /// Takes both steps of opening, for callers that have nothing to judge between them.
   package func openAndRecover(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     let report = try open(options, visit)
     guard options.access != .readOnly else { return report }

@@ -18,7 +18,8 @@ public import Foundation
 ///
 /// A store calls its backend synchronously, one call at a time, from an executor that may block. First comes `open`, which reads. Then
 /// `recover` follows, once the store has accepted what was read (never for `.readOnly`), or `abandon`, if it has not. `close` comes last.
-/// Two exceptions run beside other calls: the parts that ``beginCheckpoint()`` hands out, and ``readCopy(at:_:)``.
+/// Two exceptions run beside other calls: the parts that ``beginCheckpoint()`` and ``continueCheckpoint()`` hand out, and
+/// ``readCopy(at:_:)``.
 ///
 /// After `close`, after `abandon`, and after an `open` that has thrown, the backend is as if it had just been made: it may be opened
 /// again, and every other call but `verify`, `close`, `abandon`, `readCopy` and `readAll` throws `.closed`. An `open` of a backend that
@@ -61,6 +62,7 @@ public import Foundation
 /// - ``verify()``
 /// - ``backup(to:)``
 /// - ``readCopy(at:_:)``
+/// - ``readAll(_:)``
 ///
 /// ### Ending
 /// - ``close()``
@@ -71,10 +73,9 @@ public protocol StorageBackend: Sendable {
   /// Reads the store and hands every record to `visit`, each address once, tombstones included; the first step of opening.
   ///
   /// Called before everything else, and again only after `close`, `abandon`, or an `open` that has thrown. Must take the locks and leave
-  /// every file byte-identical: what recovery has to write waits for
-  /// ``recover(_:)``, because the store may still refuse what was read. Must guarantee that only the absence of all its files
-  /// announces a new store; that damage, foreign and newer files are refused; that what a finished `commit` made
-  /// durable is there; and that a record whose checksum differs is reported as `.corrupted`, never skipped.
+  /// every file byte-identical: what recovery has to write waits for ``recover(_:)``, because the store may still refuse what was read.
+  /// Must guarantee that only the absence of all its files announces a new store; that damage, foreign and newer files are refused; that
+  /// what a finished `commit` made durable is there; and that a record whose checksum differs is reported as `.corrupted`, never skipped.
   /// - Returns: What is there, and what recovery would change.
   /// - Throws: `.corrupted`, `.newerSchema`, `.notOurStore`, `.dataMissing`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`,
   ///   `.inputOutput`, `.full`, or `.unsupported` for options that it cannot serve.
@@ -165,7 +166,9 @@ public protocol StorageBackend: Sendable {
   func verify() -> VerifyReport
 
   /// Writes a complete copy of the store to a new file, durably, which the same kind of backend can open.
-  /// - Throws: `.alreadyExists` when there is a file at the URL, otherwise as `checkpoint`.
+  /// - Throws: `.alreadyExists` when there is a file at the URL; `.unsupported` with the URL's path as the error's file: this path cannot
+  ///   be served, and a migration that needs the copy stops; any other `.unsupported`: no copies can be made, and migrations go on
+  ///   without one; otherwise as `checkpoint`.
   func backup(to url: URL) throws(RepositoryError)
 
   /// Reads a copy that ``backup(to:)`` wrote, and changes nothing: hands every record to `visit`, as ``open(_:_:)`` does.
@@ -188,8 +191,9 @@ public protocol StorageBackend: Sendable {
   /// - Throws: what prevented a clean close; everything committed is safe in any case.
   func close() throws(RepositoryError)
 
-  /// Ends the use of a store that was read and then refused, or whose recovery failed: leaves the files as they are.
+  /// Ends the use of a store that was refused after it was read: leaves the files as they are.
   ///
-  /// Called instead of `close`. Unless a backend has a better way, it is closed.
+  /// Called instead of `recover`, or after it (also after one that succeeded), and instead of `close`. Without an `abandon` of its own, a
+  /// backend is closed.
   func abandon()
 }

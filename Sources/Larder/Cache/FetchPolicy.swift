@@ -31,7 +31,8 @@ public enum FetchPolicy: Hashable, Sendable {
   case cacheFirst
   /// The stored value if it is usable, at once; a stale one is refreshed in the background. Else the source's.
   ///
-  /// After a fetch of the key has failed, the next refresh is begun no earlier than ``RetryPolicy/cap`` later, and a second.
+  /// After a fetch of the key has failed, the next refresh is begun no earlier than ``RetryPolicy/cap`` later, or a second if
+  /// that is longer.
   case staleWhileRevalidate
   /// The source's value, if it comes within the timeout; else the stored one while it is usable, with ``Cached/refreshError`` set.
   ///

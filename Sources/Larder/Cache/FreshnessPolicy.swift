@@ -36,8 +36,8 @@ public struct FreshnessPolicy: Hashable, Sendable {
   public let usable: Duration
   /// The time for which the answer "there is none" holds, unless the source gives one; a minute by default.
   public let negative: Duration
-  /// By which part of itself ``fresh`` is shortened at most, at random for each value, so that values fetched together do not expire
-  /// together: 0.1 by default, from 0 to 1.
+  /// The largest share of ``fresh`` that is taken off, at random for each value, so that values fetched together do not expire together:
+  /// 0.1 by default, from 0 to 1.
   ///
   /// It never lengthens.
   public let jitter: Double

@@ -7,7 +7,7 @@ internal import Synchronization
 /// A value that is set once, and awaited by any number of tasks.
 ///
 /// Settles a race: the first ``resolve(_:)`` holds, and every later one is told so. Waiting does not end with the task's cancellation;
-/// whoever wants that resolves the value in a cancellation handler, and finds out in the same step whether the cancellation came in time.
+/// where it should, a cancellation handler resolves the value, and finds out in the same step whether the cancellation came in time.
 package final class OneShot<Value: Sendable>: Sendable {
   private enum State: Sendable {
     case awaited([CheckedContinuation<Value, Never>])

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Wakes tasks that wait for a condition to change.
+/// A signal that wakes tasks that wait for a condition to change.
 ///
 /// The condition lives elsewhere, behind its own lock. A task notes the ``moment``, looks at the condition, and waits for what happens
 /// after the moment, in a loop. So a change between the look and the wait is not missed:

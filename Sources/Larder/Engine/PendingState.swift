@@ -216,7 +216,7 @@ struct PendingState {
 
   // MARK: Committing
 
-  /// The commits of the group, for the backend.
+  /// Returns the commits of the group, for the backend.
   ///
   /// Only for a state that is not empty.
   func writeBatch(_ durability: Durability) -> WriteBatch {

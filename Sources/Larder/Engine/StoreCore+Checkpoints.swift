@@ -65,6 +65,8 @@ extension StoreCore {
     }
   }
 
+  /// Goes on with an automatic checkpoint whose long part has ended.
+  ///
   /// On the executor only.
   private func continueCheckpoint(_ commit: UInt64) {
     guard state.isOpen else { return checkpointTurn.release() }
@@ -91,6 +93,8 @@ extension StoreCore {
     executor.queue.asyncAfter(deadline: .now() + pause) { [weak self] in self?.idleTimerFired(idle) }
   }
 
+  /// Begins a checkpoint if writing has paused and one is worthwhile, and sets the timer again if it is needed.
+  ///
   /// On the executor only.
   func idleTimerFired(_ idle: Duration) {
     let lastWrite = checkpoints.withLock { state in
@@ -101,7 +105,8 @@ extension StoreCore {
       if backend.isCheckpointWorthwhile {
         automaticCheckpoint(state.commit)
       } else {
-        // Asked again when writing pauses after the next commit, not every few seconds: what it depends on changes with commits alone.
+        // Asked again at the pause after the next commit, and on close, not every few seconds: apart from the age of the oldest change,
+        // what it depends on changes with commits alone.
         checkpoints.withLock { [commit = state.commit] in $0.postponed = commit }
       }
     }

@@ -101,6 +101,8 @@ extension StoreCore {
     }
   }
 
+  /// Publishes and announces the foreign commits that are there, and notes a failure for `verify`.
+  ///
   /// On the executor only.
   private func follow() throws(RepositoryError) {
     guard hasForeignWriters else { return }
@@ -120,6 +122,8 @@ extension StoreCore {
     executor.queue.asyncAfter(deadline: .now() + max(interval.inSeconds, 0.01)) { [weak self] in self?.pollTimerFired() }
   }
 
+  /// Looks for foreign commits, and sets the timer of the next look.
+  ///
   /// On the executor only.
   private func pollTimerFired() {
     guard state.isOpen else { return }
@@ -130,7 +134,7 @@ extension StoreCore {
 }
 
 extension RepositoryError {
-  /// The error for records of a newer version than the code that reads them.
+  /// Returns the error for records of a newer version than the code that reads them.
   static func newerRecords(in collection: String, found: Int, supported: Int, key: RecordKey? = nil) -> RepositoryError {
     RepositoryError(
       .newerSchema, "the collection \(collection) holds records of a newer version; update the app to read or write it", keyHash: key?.hash,

@@ -13,7 +13,8 @@ extension StoreCore {
       return false
     }
     if isRefused {
-      throw RepositoryError(.unsupported, "the collection is open with other indexes already; declare the same ones everywhere")
+      throw RepositoryError(
+        .unsupported, "expected the indexes that the collection was opened with, found others: declare the same, or reopen the store")
     }
   }
 

@@ -21,6 +21,8 @@ extension StoreCore {
     return core
   }
 
+  /// Opens the backend, has the judge decide, and recovers what it accepts.
+  ///
   /// On the executor only.
   private static func openNow(
     _ backend: any StorageBackend, _ options: StoreOptions, _ executor: StoreExecutor,

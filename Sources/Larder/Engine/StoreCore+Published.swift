@@ -16,7 +16,7 @@ extension StoreCore {
     }
     guard isSameType else {
       throw RepositoryError(
-        .unsupported, "the collection \(name) is open as another type than \(type); open it as one type, or under two names")
+        .unsupported, "expected the type that the collection \(name) was opened as, found \(type): use the same type, or reopen the store")
     }
     return collection(named: name)
   }
@@ -31,7 +31,7 @@ extension StoreCore {
     }
   }
 
-  /// The records and indexes of a collection at one commit.
+  /// Returns the records and indexes of a collection at one commit.
   /// - Throws: `.closed`.
   func collectionState(_ collection: Int) throws(RepositoryError) -> CollectionState {
     let (state, isClosed) = published.withLock { state in (state.collections[collection], state.isClosed) }
@@ -39,7 +39,7 @@ extension StoreCore {
     return state
   }
 
-  /// The records of a collection, for reading.
+  /// Returns the records of a collection, for reading.
   /// - Throws: `.closed`.
   func records(of collection: Int) throws(RepositoryError) -> RecordMap {
     // Not by way of `collectionState`: a look-up of one record costs little more than this lock.

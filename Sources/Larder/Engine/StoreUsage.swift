@@ -50,7 +50,7 @@ final class StoreUsage: Sendable {
   // MARK: Opening again
 
   /// Opens a store, and tries again while one of the same name that was dropped in this process releases its files.
-  /// - Throws: what `open` throws; `.alreadyOpen` at once when the store is in use.
+  /// - Throws: what `open` throws; `.alreadyOpen` when the store is in use, after ``passes`` waits of 1 to 11 ms each.
   static func retryingWhileReleased<Result: Sendable>(
     _ name: String, _ open: () async throws(RepositoryError) -> Result
   ) async throws(RepositoryError) -> Result {

@@ -18,7 +18,8 @@ public import Foundation
 ///
 /// All calls are synchronous and may block: call them from a store's executor. Paths are absolute. Symbolic links are not followed.
 /// A missing file is `nil`; every failure is a ``RepositoryError`` that names the path: `.protectedDataUnavailable` for EACCES and EPERM,
-/// `.full` for ENOSPC, EDQUOT and EFBIG, `.inputOutput` for the rest, each with the ``SystemCallError`` underneath.
+/// `.full` for ENOSPC, EDQUOT and EFBIG, `.unsupported` for ELOOP, `.inputOutput` for the rest, each with the ``SystemCallError``
+/// underneath.
 ///
 /// ## Topics
 ///
@@ -69,8 +70,7 @@ public protocol FileSystem: Sendable {
   ///
   /// Waits, at most for the timeout, while another process is alone with the lock.
   /// - Throws: `.alreadyOpen` when this process holds it by ``lock(_:)``, `.locked` when another one does; `.unsupported` where locks
-  ///   cannot
-  ///   be shared, as by default.
+  ///   cannot be shared, as by default.
   func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock
 }
 

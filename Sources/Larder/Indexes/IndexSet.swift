@@ -15,10 +15,10 @@ struct IndexSet: Sendable {
   let areUnique: Bool
   private(set) var bodies: [IndexBody]
 
-  /// The indexes of a collection that no repository was opened for.
+  /// Makes the indexes of a collection that no repository was opened for.
   init() { self.init([], keys: .bytes, areDeclared: false) }
 
-  /// The indexes that a repository declares, none of them built.
+  /// Makes the indexes that a repository declares, none of them built.
   init<Item>(_ declarations: [RepositoryIndex<Item>], _ coder: RecordCoder<Item>) {
     self.init(declarations.map { IndexDefinition($0, coder) }, keys: coder.keys.order, areDeclared: true)
   }
@@ -137,7 +137,8 @@ extension IndexSet {
 
   /// Returns an index over these records.
   ///
-  /// Cost: decodes what was not touched yet, reads, and sorts. Blocks: not for the cooperative pool.
+  /// Cost: decodes what was not touched yet, reads, and sorts. Blocks the thread: `explain` and a snapshot's search for words run it on
+  /// the caller's, everything else on one that may block.
   func body(_ index: Int, over slots: [RecordSlot]) -> IndexBody {
     let definition = definitions[index]
     switch definition.kind {

@@ -45,7 +45,7 @@ public struct IndexValue: Hashable, Sendable {
 }
 
 extension IndexValue {
-  /// The value of something whose type is known to be indexable only while running; ``null`` for anything else.
+  /// Makes the value of something whose type is known to be indexable only while running; ``null`` for anything else.
   init(of value: Any) { self = (value as? any IndexableValue)?.indexValue ?? .null }
 }
 

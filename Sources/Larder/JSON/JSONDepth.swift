@@ -13,7 +13,7 @@ enum JSONDepth {
     return json.withUnsafeBytes { bytes in openingBrackets(bytes) > limit && measuredDepth(bytes) > limit }
   }
 
-  /// An upper bound of the depth: '[' is 0x5B and '{' is 0x7B, and no other byte becomes 0x7B by setting bit 5.
+  /// Returns an upper bound of the depth: '[' is 0x5B and '{' is 0x7B, and no other byte becomes 0x7B by setting bit 5.
   ///
   /// Every record is looked at when a store is opened, so this is a loop that the compiler makes vectors of.
   private static func openingBrackets(_ bytes: UnsafeRawBufferPointer) -> Int {

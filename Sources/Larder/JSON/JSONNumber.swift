@@ -26,7 +26,7 @@ public struct JSONNumber: Hashable, Sendable, CustomStringConvertible {
 
   init(checked text: String) { self.text = text }
 
-  /// The number as an integer; `nil` when it is not written as one, or does not fit.
+  /// Returns the number as an integer; `nil` when it is not written as one, or does not fit.
   public func exactly<Integer: FixedWidthInteger>(_ type: Integer.Type) -> Integer? { Integer(text, radix: 10) }
 
   /// The nearest `Double`; infinite for a number that is too large for one.

@@ -90,7 +90,8 @@ public final class JSONFileBackend: StorageBackend {
   /// The path of the JSON document.
   public var name: String { paths.mainFile }
 
-  /// Reads the store, whatever a crash has left of it, and hands over every record; nothing is created but the lock, and nothing changed.
+  /// Reads the store, whatever a crash has left of it, and hands over every record; nothing is created but the lock and missing
+  /// directories, and nothing changed.
   ///
   /// With `access: .readOnly` nothing is locked either: what is on disk is read, also beside a writer.
   ///
@@ -109,7 +110,7 @@ public final class JSONFileBackend: StorageBackend {
       case .opening, .found, .open, .reading: return false
       }
     }
-    guard isFree else { throw RepositoryError(.alreadyOpen, "the backend is open", file: name) }
+    guard isFree else { throw RepositoryError(.alreadyOpen, "the backend is open: close its store first", file: name) }
     do throws(RepositoryError) {
       if options.access == .readOnly {
         let (records, report) = try reading(options).run()
@@ -131,14 +132,16 @@ public final class JSONFileBackend: StorageBackend {
   /// - Throws: as ``StorageBackend/recover(_:)``; `.locked` when another process has created the store meanwhile.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {
     try phase.withLock { (phase) throws(RepositoryError) -> OpenReport in
-      guard case .found(let found, _) = phase else { throw RepositoryError(.closed, "the store is not being opened", file: name) }
+      guard case .found(let found, _) = phase else {
+        throw RepositoryError(.closed, "expected a store that was read and not recovered, found none: open it first", file: name)
+      }
       var report = report
       phase = .open(try recovery.run(found, &report))
       return report
     }
   }
 
-  /// `false`: a file that is open for reading shows the state found at open.
+  /// Whether others may commit while the file is open: always `false`, since a reader of a JSON file shows the state found at open.
   public var hasOtherWriters: Bool { false }
 
   /// Appends the batch to the journal as one frame, and syncs it if the batch is durable.
@@ -161,7 +164,7 @@ public final class JSONFileBackend: StorageBackend {
 
   /// Syncs the journal, if a commit in it is not synced yet; does nothing in a store opened `.readOnly`.
   ///
-  /// - Throws: `.outcomeUnknown`, `.dataMissing`, `.poisoned`, `.closed`.
+  /// - Throws: `.outcomeUnknown`, `.dataMissing`, `.locked`, `.inputOutput`, `.protectedDataUnavailable`, `.poisoned`, `.closed`.
   public func flush() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in
       if case .reading = phase { return }
@@ -175,6 +178,8 @@ public final class JSONFileBackend: StorageBackend {
   }
 
   /// Whether the document is small (4 MiB), or at most eight times as large as the journal, or the oldest change is a day old.
+  ///
+  /// Asked at a pause after a commit, and on close: a change that is a day old waits for one of these.
   public var isCheckpointWorthwhile: Bool {
     phase.withLock { if case .open(let store) = $0 { store.isCheckpointWorthwhile } else { false } }
   }
@@ -183,8 +188,8 @@ public final class JSONFileBackend: StorageBackend {
   ///
   /// Cost: reads and writes the whole document.
   /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when the store goes on as before, `.corrupted` when the document was
-  ///   damaged, `.dataMissing` when it was removed or replaced, `.outcomeUnknown`, `.poisoned`, `.closed`; `.unsupported` in a store opened
-  ///   `.readOnly`.
+  ///   damaged, `.dataMissing` when it was removed or replaced, `.locked` for a journal of another process, `.outcomeUnknown`,
+  ///   `.poisoned`, `.closed`; `.unsupported` in a store opened `.readOnly`.
   public func checkpoint() throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).checkpoint() }
   }
@@ -211,7 +216,7 @@ public final class JSONFileBackend: StorageBackend {
       case .reading: reading(StoreOptions(access: .readOnly)).verify()
       case .open(let store): store.verify()
       case .new, .opening, .found, .closed:
-        VerifyReport(problems: [RepositoryError(.closed, "the store was closed", file: name)])
+        VerifyReport(problems: [notOpen])
       }
     }
   }
@@ -219,7 +224,8 @@ public final class JSONFileBackend: StorageBackend {
   /// Writes a document of everything to a new file, durably.
   ///
   /// No journal of this store continues the copy: put in the place of the document, it is refused beside one.
-  /// - Throws: `.alreadyExists`, `.full`, `.inputOutput`, `.corrupted`, `.poisoned`, `.closed`.
+  /// - Throws: `.alreadyExists`, `.full`, `.inputOutput`, `.protectedDataUnavailable`, `.corrupted`, `.poisoned`, `.closed`; `.unsupported`
+  ///   for a name that is too long, and in a store opened `.readOnly`.
   public func backup(to url: URL) throws(RepositoryError) {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).backup(to: JSONFilePaths(url)) }
   }
@@ -255,6 +261,8 @@ public final class JSONFileBackend: StorageBackend {
 
   // MARK: -
 
+  private var notOpen: RepositoryError { RepositoryError(.closed, "the store is not open: open it first", file: name) }
+
   private var recovery: JSONFileRecovery { JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning) }
 
   private func reading(_ options: StoreOptions) -> JSONFileReader {
@@ -270,7 +278,7 @@ public final class JSONFileBackend: StorageBackend {
       phase = .open(store)
       return store
     case .reading: throw RepositoryError(.unsupported, "the store was opened for reading only", file: name)
-    case .new, .opening, .closed: throw RepositoryError(.closed, "the store was closed", file: name)
+    case .new, .opening, .closed: throw notOpen
     }
   }
 }

@@ -11,8 +11,9 @@ extension JSONFileStore {
   /// Whether folding the journal is worth what it rewrites: at most eight times the bytes in the journal, or a small file; or the oldest
   /// of the changes has waited for a day.
   ///
-  /// So one lone save does not rewrite a large file, and what is written in all is at most ten times what was saved,
-  /// unless the file is small, checkpoints are requested, a change has waited for a day, or `keepsPreviousSnapshot` writes a copy besides.
+  /// Asked at a pause after a commit, and on close. So one lone save does not rewrite a large file, and what is written in all is at most
+  /// ten times what was saved, unless the file is small, checkpoints are requested, a change has waited for a day, or
+  /// `keepsPreviousSnapshot` writes a copy besides.
   var isCheckpointWorthwhile: Bool {
     guard folding == nil, !isPoisoned else { return false }
     guard let journal, commit > main.header.commit else { return !isMainDurable || journal != nil }

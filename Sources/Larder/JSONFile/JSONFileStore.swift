@@ -10,7 +10,7 @@ final class JSONFileStore {
   var main: MainFile
   /// Whether the main file's name is durable too.
   var isMainDurable = true
-  /// Made by the first commit.
+  /// The journal; `nil` until recovery, a commit or a checkpoint has made it.
   var journal: JournalWriter?
   /// Whether the journal's name is durable too; commits that are not durable may come before it is.
   var isJournalDurable = true
@@ -148,7 +148,8 @@ final class JSONFileStore {
     let found = try fileSystem.status(of: paths.journal)
     guard let journal else {
       guard let found, unusedJournal == nil || found.identity != unusedJournal else { return }
-      throw RepositoryError(.locked, "somebody else has made a journal while the store is open", file: paths.journal)
+      throw RepositoryError(
+        .locked, "expected no journal, found one of another process: close the store, and open it again", file: paths.journal)
     }
     guard let found else {
       throw RepositoryError(

@@ -3,9 +3,10 @@ public import Foundation
 extension LocalRepository {
   /// Opens or creates a store in a JSON file, with this one repository in it.
   ///
-  /// Missing directories are created, for their owner only. The store is this process's until ``close()``.
+  /// Missing directories are created, for their owner only. The store is this process's until ``close()``. A store that is refused is left
+  /// as it was. Where recovering from a crash fails (`.inputOutput`, `.full`), nothing that was acknowledged is lost.
   /// - Throws: `.corrupted`, `.newerSchema`, `.notOurStore`, `.dataMissing`, `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`,
-  ///   `.inputOutput`, `.full`; in all these cases the files are left as they were. `.unsupported` for options that a file cannot serve.
+  ///   `.inputOutput`, `.full`; `.unsupported` for options that a file cannot serve.
   public init(
     jsonFile: URL, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {

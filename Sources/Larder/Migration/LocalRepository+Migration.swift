@@ -11,8 +11,9 @@ extension LocalRepository {
   /// them. Cancelling the task ends the wait and not the rewriting. In a shared store it first looks for what older
   /// programs have saved.
   /// - Throws: `.cancelled`; what has stopped it: `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`, and
-  ///   what has prevented the copy: `.protectedDataUnavailable`, `.corrupted`, `.dataMissing`, `.locked`;
-  ///   `.unsupported` in a store opened read-only.
+  ///   `.newerSchema` when another process or repository has written a still newer version meanwhile; what has prevented
+  ///   the copy: `.protectedDataUnavailable`, `.corrupted`, `.dataMissing`, `.locked`; `.unsupported` in a store opened
+  ///   read-only.
   public nonisolated func finishMigration() async throws(RepositoryError) {
     if core.options.access == .shared, !core.state.isClosed { try await core.refresh() }
     migration.lookAgain()

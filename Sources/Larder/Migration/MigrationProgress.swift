@@ -24,7 +24,7 @@ public struct MigrationProgress: Sendable {
   public let version: Int
   /// The stage of the rewrite.
   public internal(set) var phase: Phase
-  /// The number of older records when rewriting began; 0 before that.
+  /// The number of older records that rewriting has found: 0 before it begins; in a shared store it grows with what older programs save.
   public internal(set) var total = 0
   /// The number of records that have been rewritten.
   public internal(set) var rewritten = 0
@@ -37,7 +37,8 @@ public struct MigrationProgress: Sendable {
   /// The copy of the store from before the first record of ``version``, made by this run or an earlier one; `nil` when none is needed yet,
   /// or none is there.
   public internal(set) var backupFile: String?
-  /// The reason why rewriting has ended early, if it has: the codes of ``LocalRepository/finishMigration()``.
+  /// The reason why rewriting has ended early, if it has: the codes of ``LocalRepository/finishMigration()`` but `.cancelled` and
+  /// `.unsupported`.
   public internal(set) var error: RepositoryError?
 
   static let failureLimit = 1_000

@@ -4,7 +4,7 @@ public struct Page<Item: Sendable>: Sendable {
   public let items: [Item]
   /// The results with what the query has found out about each: distance, rank, highlighted text.
   public let matches: [Match<Item>]
-  /// Give this to ``LocalRepository/page(_:after:limit:)`` for the results that follow; `nil` when there was none.
+  /// The cursor for the results that follow, by ``LocalRepository/page(_:after:limit:)``; `nil` on the last page.
   public let next: PageCursor?
 
   init(matches: [Match<Item>], next: PageCursor?) {
@@ -53,11 +53,11 @@ extension PageCursor {
   /// - Throws: `.unsupported` for a query that has no lasting order, or another one than the cursor.
   static func check<Item>(_ cursor: PageCursor?, _ query: Query<Item>) throws(RepositoryError) {
     if query.shape.words != nil, query.order.isEmpty, query.shape.near == nil {
-      throw RepositoryError(.unsupported, "ranks change with every write; pages of a matching query need sorted(by:)")
+      throw RepositoryError(.unsupported, "expected a lasting order, found ranks, which change with every write; add sorted(by:)")
     }
     for column in query.order where column.value == nil { throw notIndexable(column.description) }
     if let cursor, cursor.order != order(query) || cursor.values.count != (query.order.isEmpty ? cursor.order.count : query.order.count) {
-      throw RepositoryError(.unsupported, "the cursor belongs to a query with another order")
+      throw RepositoryError(.unsupported, "expected a cursor of this query's order, found one of another; begin with the first page")
     }
   }
 
@@ -87,6 +87,6 @@ extension PageCursor {
   }
 
   private static func notIndexable(_ column: String) -> RepositoryError {
-    RepositoryError(.unsupported, "pages need sorted properties that are IndexableValue; \(column) is not")
+    RepositoryError(.unsupported, "expected an order by properties that are IndexableValue, found \(column); sort pages by others")
   }
 }

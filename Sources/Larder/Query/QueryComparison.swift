@@ -97,7 +97,7 @@ extension Query {
 
   /// Returns the query for those records whose property is one of some values.
   ///
-  /// A declared index of the property answers it for every ``IndexableValue``. No values match nothing.
+  /// A declared index of the property answers it for every ``IndexableValue``. An empty list matches no record.
   public func `where`<Value: Hashable & Sendable>(
     _ keyPath: any KeyPath<Item, Value> & Sendable, in values: some Sequence<Value>
   ) -> Self {

@@ -20,8 +20,8 @@ extension RepositorySnapshot {
 
   /// Returns how many records meet the query: as many as ``fetch(_:)`` would give.
   ///
-  /// Cost: two searches where an ordered index answers the whole query; for all records, a decode of those that were not touched yet, on
-  /// the calling thread; otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` counts what is stored, for nothing.
+  /// Cost: two searches where an ordered or unique index answers the whole query; for all records, a decode of those that were not touched
+  /// yet, on the calling thread; otherwise as ``fetch(_:)``. ``RepositorySnapshot/count`` counts what is stored, for nothing.
   /// - Throws: as ``fetch(_:)``.
   public func count(_ query: Query<Item>) throws(RepositoryError) -> Int { try run(query).count() }
 

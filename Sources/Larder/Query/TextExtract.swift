@@ -17,7 +17,7 @@ extension TextExtract {
   /// The length that extracts aim at, in characters.
   static let width = 160
 
-  /// The extract of the text where most of the query's words are close together; `nil` if none is there.
+  /// Makes the extract of the text where most of the query's words are close together; `nil` if none is there.
   init?(of query: TextQuery, from texts: [String], width: Int = Self.width) {
     if query.isImpossible { return nil }
     var best: (window: Window, field: Int)?

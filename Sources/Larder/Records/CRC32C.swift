@@ -42,7 +42,7 @@ public struct CRC32C: Sendable {
     withUnsafeBytes(of: number.littleEndian) { update($0) }
   }
 
-  /// The checksum of some bytes.
+  /// Returns the checksum of some bytes.
   public static func checksum(_ bytes: UnsafeRawBufferPointer, seed: UInt32 = 0) -> UInt32 {
     var crc = CRC32C(seed: seed)
     crc.update(bytes)

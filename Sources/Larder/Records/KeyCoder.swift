@@ -35,10 +35,14 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     do {
       key = RecordKey(try text(id))
     } catch {
-      throw RepositoryError(.invalidKey, "the id does not encode", underlying: error)
+      throw RepositoryError(
+        .invalidKey, "expected an id that encodes, found one that does not; correct its `encode(to:)`", underlying: error)
     }
     guard key.byteCount <= limit else {
-      throw RepositoryError(.invalidKey, "the key has \(key.byteCount) bytes, more than \(limit)", keyHash: key.hash)
+      throw RepositoryError(
+        .invalidKey,
+        "expected a key of at most \(limit) bytes (`limits.keyBytes`), found \(key.byteCount); raise the limit or shorten the id",
+        keyHash: key.hash)
     }
     return key
   }
@@ -52,10 +56,13 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     do {
       decoded = try JSONDecoder().decode(ID.self, from: Data(key.text.utf8))
     } catch {
-      throw RepositoryError(.invalidKey, "the id does not decode from its own encoding", keyHash: key.hash, underlying: error)
+      throw RepositoryError(
+        .invalidKey, "expected an id that decodes from its own encoding, found one that does not; correct its coding", keyHash: key.hash,
+        underlying: error)
     }
     guard decoded == id, try self.key(for: decoded) == key else {
-      throw RepositoryError(.invalidKey, "the id changes when it is encoded and decoded", keyHash: key.hash)
+      throw RepositoryError(
+        .invalidKey, "expected the same id after encoding and decoding, found another; correct its coding", keyHash: key.hash)
     }
     return key
   }

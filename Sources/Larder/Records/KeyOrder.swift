@@ -5,7 +5,7 @@ enum KeyOrder: Sendable {
 
   var isOfBytes: Bool { if case .bytes = self { true } else { false } }
 
-  /// The order for a type of ids, looking through raw values.
+  /// Chooses the order for a type of ids, looking through raw values.
   init(of type: Any.Type) { self = innermostRawType(of: type) is any FixedWidthInteger.Type ? .numbers : .bytes }
 
   /// Whether the left key comes first.

@@ -82,7 +82,7 @@ final class RecordBase: Sendable {
     return low < slots.count && slots[low].key == key ? low : nil
   }
 
-  /// The table of the slots, and the slots without those that have another's key, which no backend of ours gives.
+  /// Returns the slots without those that have the key of another, which no backend of ours gives, and the table of their positions.
   private static func indexed(_ slots: [RecordSlot]) -> (slots: [RecordSlot], positions: [UInt32]) {
     var table = [UInt32](repeating: 0, count: tableSize(slots.count))
     var kept = slots
@@ -101,7 +101,7 @@ final class RecordBase: Sendable {
     return indexed(kept.enumerated().filter { !duplicates.contains($0.offset) }.map(\.element))
   }
 
-  /// The index in the table that holds the key, or the empty one where it would go.
+  /// Returns the position in the table that holds the key, or the empty one where it would go.
   private static func probe(_ table: [UInt32], for key: RecordKey, in slots: [RecordSlot]) -> Int {
     let mask = table.count - 1
     var index = key.hashValue & mask

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Synchronization
 
-/// Turns values into stored bytes and back, within the limits of a store.
+/// A coder of values as stored bytes and back, within the limits of a store.
 final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
   let schemaVersion: Int
   let keys: KeyCoder<Item.ID>
@@ -81,7 +81,8 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
       throw RepositoryError(.decodingFailed, "the record does not decode as \(Item.self)", keyHash: key.hash, underlying: error)
     }
     guard try keys.key(for: item.id) == key else {
-      throw RepositoryError(.decodingFailed, "the decoded value has another id than its key; is `id` coded?", keyHash: key.hash)
+      throw RepositoryError(
+        .decodingFailed, "expected the id of the record's key, found another after decoding; encode and decode `id`", keyHash: key.hash)
     }
     return item
   }

@@ -12,13 +12,15 @@ enum RecordLimit {
     case .tooDeep: throw tooDeep(limits, key)
     case .malformed(let offset):
       throw RepositoryError(
-        .encodingFailed, "expected JSON, and byte \(offset) of the encoded value is not: `NaN` and infinity have no JSON", keyHash: key.hash
-      )
+        .encodingFailed, "expected JSON, found something else at byte \(offset) of the encoded value; `NaN` and infinity have no JSON",
+        keyHash: key.hash)
     }
   }
 
   static func tooDeep(_ limits: StoreOptions.Limits, _ key: RecordKey) -> RepositoryError {
-    RepositoryError(.tooLarge, "the record nests deeper than \(limits.jsonDepth)", keyHash: key.hash)
+    RepositoryError(
+      .tooLarge, "expected at most \(limits.jsonDepth) nested levels (`limits.jsonDepth`), found more; raise the limit or split the record",
+      keyHash: key.hash)
   }
 
   /// Returns what is over a limit in a record that is read; whether it is JSON is seen when it is decoded.
@@ -29,10 +31,16 @@ enum RecordLimit {
 
   private static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
     if key.byteCount > limits.keyBytes {
-      return RepositoryError(.tooLarge, "the key has \(key.byteCount) bytes, more than \(limits.keyBytes)", keyHash: key.hash)
+      return RepositoryError(
+        .tooLarge,
+        "expected a key of at most \(limits.keyBytes) bytes (`limits.keyBytes`), found \(key.byteCount); raise the limit or shorten the id",
+        keyHash: key.hash)
     }
     if value.count > limits.recordBytes {
-      return RepositoryError(.tooLarge, "the record has \(value.count) bytes, more than \(limits.recordBytes)", keyHash: key.hash)
+      return RepositoryError(
+        .tooLarge,
+        "expected at most \(limits.recordBytes) bytes (`limits.recordBytes`), found \(value.count); raise the limit or split the record",
+        keyHash: key.hash)
     }
     return nil
   }

@@ -19,9 +19,9 @@ struct RecordMap: Sendable {
     oldestSchemaVersion = base.oldestSchemaVersion
   }
 
-  /// The newest schema version that any record has had since the collection was opened; 0 when there was none.
+  /// An upper bound of the schema versions: no record is of a newer version than this; 0 when there was none.
   private(set) var newestSchemaVersion: Int
-  /// No record is of an older schema version than this; the largest number when there was none.
+  /// A lower bound of the schema versions: no record is of an older version than this; the largest number when there was none.
   private(set) var oldestSchemaVersion: Int
 
   subscript(key: RecordKey) -> RecordSlot? {
@@ -78,7 +78,7 @@ struct RecordMap: Sendable {
     for case let slot? in overlay.values where !body(slot) { return }
   }
 
-  /// The records of the base that did not change since.
+  /// Returns the records of the base that did not change since.
   private func unchanged() -> [RecordSlot] {
     if overlay.isEmpty { return base.slots }
     var isChanged = [Bool](repeating: false, count: base.slots.count)
@@ -99,7 +99,7 @@ struct RecordMap: Sendable {
     for slot in doubtful.unread() { visit(slot) }
   }
 
-  /// The records of an older schema version, in no order.
+  /// Returns the records of an older schema version, in no order.
   ///
   /// Cost: none where there was never one, otherwise linear.
   func older(than version: Int) -> [RecordSlot] {
@@ -111,7 +111,7 @@ struct RecordMap: Sendable {
   /// Whether ``ordered()`` has hardly anything to sort.
   var isOrdered: Bool { base.isSorted && overlay.count <= base.slots.count / 16 }
 
-  /// All records in the order of their keys.
+  /// Returns all records in the order of their keys.
   ///
   /// Cost: linear after opening a JSON file; sorting what changed since is extra.
   func ordered() -> [RecordSlot] {

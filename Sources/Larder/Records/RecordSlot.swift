@@ -32,7 +32,7 @@ final class RecordSlot: Sendable {
     content = Mutex(decoded.map(Content.decoded) ?? .encoded(value))
   }
 
-  /// A record that is over a limit; its bytes stay with the backend.
+  /// Makes the slot of a record whose value is refused; its bytes stay with the backend.
   init(key: RecordKey, revision: Revision, schemaVersion: Int, refusedFor error: RepositoryError) {
     self.key = key
     self.revision = revision
@@ -62,18 +62,21 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// A copy of the value, decoded at the first call.
+  /// Returns a copy of the value, decoded at the first call.
   /// - Throws: as ``decoded(_:)``.
   func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item { try decoded(coder).item }
 
-  /// The value, decoded at the first call, to be looked at without copying it.
-  /// - Throws: `.decodingFailed`, `.migrationFailed`, or `.tooLarge` for a record over a limit.
+  /// Returns the value, decoded at the first call, to be looked at without copying it.
+  /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for one of a newer version;
+  ///   `.unsupported` as ``migrated(_:)``.
   func decoded<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     let content = content.withLock { $0 }
     switch content {
     case .decoded(let value), .migrated(let value, _):
       guard let item = coder.typed(value) else {
-        throw RepositoryError(.decodingFailed, "the collection is read as another type", keyHash: key.hash)
+        throw RepositoryError(
+          .decodingFailed, "expected \(Item.self), found a record that was decoded as another type; read the collection as one type",
+          keyHash: key.hash)
       }
       return item
     case .undecodable(let error):
@@ -110,22 +113,28 @@ final class RecordSlot: Sendable {
     }
   }
 
-  /// The value of an older version, brought up at the first call, and the bytes to store for it.
-  /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit.
+  /// Returns the value of an older version, brought up at the first call, and the bytes to store for it.
+  /// - Throws: `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for one of a newer version; `.decodingFailed` or
+  ///   `.unsupported` for one that another repository has decoded.
   func migrated<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (value: DecodedValue<Item>, data: Data) {
     let content = content.withLock { $0 }
     switch content {
     case .undecodable(let error): throw error
     case .migrated(let value, let data):
       if let value = coder.typed(value) { return (value, data) }
-      throw RepositoryError(.decodingFailed, "the collection is read as another type", keyHash: key.hash)
+      throw RepositoryError(
+        .decodingFailed, "expected \(Item.self), found a record that was decoded as another type; read the collection as one type",
+        keyHash: key.hash)
     case .decoded:
-      throw RepositoryError(.unsupported, "the record was written by a repository of an older version that is open too", keyHash: key.hash)
+      throw RepositoryError(
+        .unsupported,
+        "expected a record of version \(coder.schemaVersion), found one that a repository of an older version, open too, has written; "
+          + "let go of that repository", keyHash: key.hash)
     case .encoded(let data):
       do throws(RepositoryError) {
         let migrated = try coder.migrate(data, key: key, from: schemaVersion)
         let result = (value: DecodedValue(migrated.item), data: migrated.value)
-        // Two readers may both do it; the first result is what everybody sees and what is stored.
+        // Two readers may both do it; the first result is what both see and what is stored.
         let first: Content = self.content.withLock { content in
           if case .encoded = content { content = .migrated(result.value, result.data) }
           return content

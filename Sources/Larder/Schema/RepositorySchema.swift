@@ -1,5 +1,6 @@
 // Schema/ holds what an app declares of a collection: its name, its version, and the steps from older versions; and what is done with them.
-// Invariant: a schema is a plain value; whether it fits a store is decided when a repository is opened. Called by Store.
+// Invariant: a schema is a plain value; whether it fits a store is decided when a repository is opened. Called by
+// LocalRepository and Store.
 
 /// The declaration of a collection: its name in the store, the version of its records, its indexes and its migrations.
 ///
@@ -36,9 +37,9 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// The name of the collection in the store: "records" unless given.
   ///
   /// It is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. It is stored: renaming the Swift type is
-  /// harmless, renaming the collection starts an empty one. `Store.repository` throws `.unsupported` for another name.
+  /// harmless, renaming the collection starts an empty one. `Store.repository` throws `.unsupported` for a name that breaks this rule.
   public let name: String
-  /// The version of the records that this code writes, from 1.
+  /// The version of the records that this code writes, from 1 to 2147483647.
   ///
   /// Records of a newer version are refused with `.newerSchema`.
   public let version: Int
@@ -68,10 +69,11 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   /// - Throws: `.unsupported`; for migrations the message names the step that is missing, doubled or misplaced.
   public func validate() throws(RepositoryError) {
     guard CollectionName.isValid(name) else {
-      throw RepositoryError(.unsupported, "a collection's name is 1 to 64 of A-Z a-z 0-9 _ . - and starts with a letter, digit or _")
+      throw RepositoryError(
+        .unsupported, "expected a collection's name of 1 to 64 of A-Z a-z 0-9 _ . - that starts with a letter, digit or _, found another")
     }
     guard version >= 1, version <= Int(Int32.max) else {
-      throw RepositoryError(.unsupported, "a schema version is a number from 1")
+      throw RepositoryError(.unsupported, "expected a schema version from 1 to \(Int32.max), found \(version)")
     }
     if let defect = MigrationPlan(version: version, steps: migrations).defect { throw defect }
   }

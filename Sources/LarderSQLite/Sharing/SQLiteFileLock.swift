@@ -7,7 +7,7 @@ internal import Synchronization
 /// Closing any descriptor of a file drops all POSIX locks that SQLite has on it in this process. So a descriptor is closed only when no
 /// store of this process uses the file any more; until then it is kept, without its lock.
 ///
-/// On Darwin a `flock` and SQLite's own locks would exclude each other, so there it only tells stores of this process apart.
+/// On Darwin a `flock` and SQLite's own locks would exclude each other, so there it only keeps descriptors open, and nothing is refused.
 final class SQLiteFileLock: Sendable {
   enum Mode {
     /// Excludes every other lock.

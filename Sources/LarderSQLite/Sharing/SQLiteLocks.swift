@@ -1,6 +1,6 @@
 // Sharing/ decides which processes may use a store at the same time, and lets several write in turns.
 // Invariant: foreign commits are read before a batch is staged, and the write lock is held until it is committed.
-// Called by Opening/ and Writing/.
+// Called by Opening/, Writing/ and SQLiteStore.
 
 internal import Larder
 

@@ -45,7 +45,10 @@ extension BackendRequirement {
       try trial.requireError(.notOurStore, .corrupted, from: "opening a foreign file") { try trial.open() }
       try trial.require(try Data(contentsOf: file) == foreign, "the foreign file was changed")
     },
-    BackendRequirement("otherAccessIsServedOrRefused", "an access mode is served or refused with unsupported, never ignored") { trial in
+    BackendRequirement(
+      "otherAccessIsServedOrRefused",
+      "an access mode is served or refused with unsupported, never ignored; flush does nothing in a store opened read-only"
+    ) { trial in
       try trial.open()
       try trial.commit(.put("a"))
       try trial.close()

@@ -63,7 +63,7 @@ extension BackendRequirement {
       try trial.end(one, two)
     },
     BackendRequirement(
-      "forgottenTombstonesAreMadeGood", "who may have missed tombstones that were forgotten is told which records there are",
+      "forgottenTombstonesAreMadeGood", "a process that may have missed tombstones that were forgotten is told which records there are",
       needs: [.sharing]
     ) { trial in
       let (one, two) = try trial.openShared(.init(access: .shared, limits: .init(tombstones: 1)))

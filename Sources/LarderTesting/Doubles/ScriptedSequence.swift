@@ -35,7 +35,7 @@ public struct ScriptedSequence<Element: Sendable>: AsyncSequence, Sendable {
   /// Makes an iterator of what was not read yet.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(stream.makeAsyncIterator()) }
 
-  /// Gives the elements to the reader.
+  /// An iterator that gives the elements to the reader.
   public struct AsyncIterator: AsyncIteratorProtocol {
     /// The error that the sequence can end with.
     public typealias Failure = RepositoryError

@@ -157,7 +157,7 @@ public final class FaultInjectingBackend: StorageBackend {
   /// Sets the answer of ``wantsCheckpoint``; `nil` leaves it to the inner backend.
   public func setWantsCheckpoint(_ wants: Bool?) { state.withLock { $0.wantsCheckpoint = wants } }
 
-  /// The answer that ``setWantsCheckpoint(_:)`` has set, else that of the inner backend.
+  /// Whether a checkpoint would pay: as ``setWantsCheckpoint(_:)`` has set it, else as the inner backend says.
   public var wantsCheckpoint: Bool { state.withLock { $0.wantsCheckpoint } ?? inner.wantsCheckpoint }
 
   // MARK: Commits

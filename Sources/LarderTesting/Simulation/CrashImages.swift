@@ -38,7 +38,7 @@ public struct CrashImages: RandomAccessCollection, Sendable {
     }
   }
 
-  /// The number of the first image: nothing unsynced is kept.
+  /// The number of the first image: nothing unsynced is kept after a power loss, nothing of the write in flight after a kill.
   public var startIndex: Int { 0 }
   /// The number of images.
   public var endIndex: Int { choices.count }

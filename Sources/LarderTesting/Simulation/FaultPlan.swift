@@ -10,7 +10,7 @@ public struct FaultPlan: Hashable, Sendable {
   public enum Step: Hashable, Sendable {
     /// The n-th call that changes or syncs something.
     case operation(Int)
-    /// The n-th call that reads: open, size, mode, read, entries.
+    /// The n-th call that reads: open, status, size, mode, read, entries.
     case read(Int)
   }
 

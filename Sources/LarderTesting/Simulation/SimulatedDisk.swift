@@ -241,6 +241,6 @@ extension RepositoryError {
       case ELOOP: .unsupported
       default: .inputOutput
       }
-    return RepositoryError(code, "simulated", file: path, underlying: SystemCallError(call: call, errorNumber: number))
+    return RepositoryError(code, "a planned fault failed \(call)", file: path, underlying: SystemCallError(call: call, errorNumber: number))
   }
 }

@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// While it is open, requests fail at once with ``CacheError/circuitOpen(until:)``. After the cool-down one request
 /// goes through as a probe: if it succeeds the breaker closes, if it fails it opens for twice as long. A probe that has
-/// not ended within the cool-down, and 30 seconds, counts no more, and the next request is the probe. A request that is
+/// not ended within the cool-down, or 30 seconds if those are longer, counts no more, and the next request is the probe. A request that is
 /// cancelled, or ends with an error that does not count, counts as neither success nor failure: it neither opens nor closes the breaker,
 /// and after such a probe the next request is the probe. Share one among everything that talks to one host.
 public final class CircuitBreaker: Sendable {
@@ -30,7 +30,7 @@ public final class CircuitBreaker: Sendable {
   private struct State {
     var mode = Mode.closed(failures: 0)
     var coolDown: Duration
-    /// Changes with each opening and closing, so that requests that began before do not count after.
+    /// The number that changes with each opening and closing, so that requests that began before do not count after.
     var generation: UInt64 = 0
   }
 

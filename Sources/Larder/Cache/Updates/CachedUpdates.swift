@@ -5,7 +5,7 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
   /// No failure: a value that cannot be read is none.
   public typealias Failure = Never
 
-  /// Returns the answers of one reader, whatever its key, one for each call.
+  /// The answers of one reader, whatever its key, one for each call.
   typealias Answers = @Sendable () async -> Cached<Value>?
 
   private let makeReader: @Sendable () -> Answers
@@ -15,7 +15,7 @@ public struct CachedUpdates<Value: Sendable>: AsyncSequence, Sendable {
   /// Begins with the current value, if there is one that has not expired.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(answers: makeReader()) }
 
-  /// Gives one answer after the other to one reader.
+  /// An iterator that gives one answer after the other to one reader.
   public struct AsyncIterator: AsyncIteratorProtocol {
     /// The value with its age and state.
     public typealias Element = Cached<Value>

@@ -72,7 +72,7 @@ struct LockFile: Sendable {
     return try SystemCall.perform("lstat", path, accepting: ENOENT) { lstat(path, &status) } && FileIdentity(status) == identity
   }
 
-  /// Removes the file while it is locked, if the name still means it: someone may have removed it by hand meanwhile.
+  /// Removes the file while it is locked, if the name still means it: it may have been removed by hand meanwhile.
   func remove() {
     var status = stat()
     if lstat(path, &status) == 0, FileIdentity(status) == identity { unlink(path) }

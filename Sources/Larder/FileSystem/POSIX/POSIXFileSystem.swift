@@ -112,7 +112,7 @@ public struct POSIXFileSystem: FileSystem {
     return try POSIXLock.acquire(path)
   }
 
-  /// Takes part in the lock with `flock`; the file says what the one who is alone with it is doing.
+  /// Takes part in the lock with `flock`; the file says what the process that is alone with it is doing.
   public func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
     try Self.check(path)
     return try POSIXSharedLock.acquire(path, waiting: timeout)

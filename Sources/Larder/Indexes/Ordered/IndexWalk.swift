@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Walks a part of an ordered index in the order of a query.
+/// A walk through a part of an ordered index in the order of a query.
 ///
 /// Entries whose first columns are equal form a group. Groups come in the order of the index or in reverse; within a group the id decides,
 /// as it does among the equals of the query.

@@ -85,7 +85,7 @@ enum PostingList {
   }
 }
 
-/// Asks a list for the frequency in one record after the other, by ascending number.
+/// A cursor through a list, which gives the frequency in one record after the other, by ascending number.
 struct PostingCursor {
   private let table: [PostingList.Tally]?
   private var cursor: PersistentTreeCursor<TextPosting>

@@ -28,7 +28,7 @@ struct Term: Hashable, Comparable, Sendable {
   func hasPrefix(_ prefix: Term) -> Bool { text.utf8.starts(with: prefix.text.utf8) }
 }
 
-/// Makes one word of its spellings: in capitals or not, with accents or without, wide or narrow.
+/// The folding of a word's spellings to one: in capitals or not, with accents or without, wide or narrow.
 ///
 /// A word is decomposed for compatibility (Unicode's NFKD: "ﬁ" is "fi", "Ａ" is "A"), its letters are set in capitals and then small,
 /// and marks are dropped that a search does without: accents of Latin, Greek and Cyrillic, the points of Hebrew and Arabic, variation

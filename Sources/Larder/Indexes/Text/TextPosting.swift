@@ -1,4 +1,4 @@
-/// That a word is in a record: how often, and how many words the record has, which ranking needs for each.
+/// The occurrence of a word in one record: its frequency, and the record's length, which ranking needs for each.
 struct TextPosting: TreeEntry {
   typealias Summary = NoSummary<TextPosting>
 

@@ -47,7 +47,7 @@ enum WordClass: UInt8 {
     }
   }
 
-  /// The class of a scalar beyond ASCII.
+  /// Finds the class of a scalar beyond ASCII.
   init(_ scalar: Unicode.Scalar) {
     let code = scalar.value
     if let known = Self.listed(code) {

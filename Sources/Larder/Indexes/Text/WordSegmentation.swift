@@ -26,7 +26,7 @@ enum WordSegmentation {
   }
 }
 
-/// Applies the rules to bytes, each of which has a class, so that places are offsets in the text.
+/// A scanner that applies the rules to bytes, each of which has a class, so that places are offsets in the text.
 private struct WordScanner {
   let bytes: UnsafeBufferPointer<UInt8>
   let ascii: [WordClass]

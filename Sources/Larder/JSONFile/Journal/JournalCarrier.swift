@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Carries frames over from a journal to the one that follows it, whose checksums have another seed.
+/// A carrier of frames from a journal to the one that follows it, whose checksums have another seed.
 struct JournalCarrier: Sendable {
   let source: any OpenFile
   let old: JournalHeader

@@ -29,7 +29,7 @@ struct JournalHeader: Hashable, Sendable {
   let generation: UInt64
   /// The newest commit of that main file: the first frame continues it.
   let base: UInt64
-  /// Makes the checksums of one journal differ from those of another.
+  /// The number that makes the checksums of one journal differ from those of another.
   let salt: UInt32
   /// The tag that the main file gave to the journal that continues it; 0 where an older version has written one of them.
   var tag: UInt32 = 0
@@ -82,7 +82,7 @@ extension Array<UInt8> {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The little-endian number at an offset, which must be inside.
+  /// Returns the little-endian number at an offset, which must be inside.
   func number<Number: FixedWidthInteger>(at offset: Int) -> Number {
     Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
   }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Reads a journal: its frames as far as they are whole, and what the rest is.
+/// A reader of a journal: its frames as far as they are whole, and what the rest is.
 struct JournalReader {
   let data: Data
   let file: String

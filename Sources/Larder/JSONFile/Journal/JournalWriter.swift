@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Appends commits to a journal.
+/// A writer that appends commits to a journal.
 struct JournalWriter {
   let header: JournalHeader
   /// The name of the journal, which it may have got after it was opened.
@@ -99,7 +99,7 @@ struct JournalWriter {
       growth.run()
       allocated = try growth.result()
     } catch {
-      // A failed sync may have been that of a commit. Any other failure is that of who needs the room, and tries again.
+      // A failed sync may have been that of a commit. Any other failure is that of the commit that needs the room, and tries again.
       hasGrowthFailed = true
       if error.code == .outcomeUnknown { throw error }
       // What was written of it takes the last space of a full disk; if it stays, it is overwritten.
@@ -132,7 +132,7 @@ struct JournalWriter {
     do throws(RepositoryError) {
       try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: allocated) }
     } catch {
-      // What was written of them takes the last space of a full disk from everybody; if it stays, it is overwritten by the next attempt.
+      // What was written of them takes the last space of a full disk from all programs; if it stays, it is overwritten by the next attempt.
       do throws(RepositoryError) { try file.cut(to: allocated) } catch {}
       throw error.naming(name)
     }
@@ -179,7 +179,7 @@ struct JournalWriter {
 }
 
 extension JournalFrame {
-  /// The bytes of a frame with the records of a batch.
+  /// Returns the bytes of a frame with the records of a batch.
   static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
     let payloadSize = batch.records.reduce(0) {
       $0 + JournalFormat.operationHeaderSize + $1.collection.utf8.count + $1.key.byteCount + ($1.value?.count ?? 0)
@@ -203,7 +203,7 @@ extension JournalFrame {
 }
 
 extension Array<UInt8> {
-  /// An operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
+  /// Appends an operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
   fileprivate mutating func append(operation record: StoredRecord) {
     append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
     append(number: UInt32(truncatingIfNeeded: record.key.byteCount))

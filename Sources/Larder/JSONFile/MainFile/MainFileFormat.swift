@@ -13,11 +13,11 @@ enum MainFileFormat {
 /// The header of a main file.
 struct MainFileHeader: Hashable, Sendable {
   var storeID: UUID
-  /// Grows by one with every checkpoint; a journal names the generation that it continues.
+  /// The generation, which grows by one with every checkpoint; a journal names the one that it continues.
   var generation: UInt64
   /// The newest commit that is in the main file.
   var commit: UInt64
-  /// Deletions by later commits than this one have a tombstone.
+  /// The commit after which every deletion has a tombstone.
   var tombstonesSince: UInt64
   /// The salt of the journal that was folded into the main file; `nil` when there was none, or an older version has written the file.
   var folded: UInt32?
@@ -26,7 +26,7 @@ struct MainFileHeader: Hashable, Sendable {
   /// A salt cannot be told in advance: two copies of a closed store would give it to two journals.
   var journal: UInt32?
 
-  /// A tag for a journal to come.
+  /// Returns a tag for a journal to come.
   static func newTag() -> UInt32 { .random(in: 1 ... .max) }
 }
 

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Reads a main file, comparing every byte or its checksum.
+/// A reader of a main file, which compares every byte or its checksum.
 struct MainFileReader {
   let data: Data
   let file: String

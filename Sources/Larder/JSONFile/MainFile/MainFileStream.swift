@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Reads a main file from its file piece by piece, so that its size makes no difference to the memory that is needed.
+/// A reader of a main file piece by piece, so that its size makes no difference to the memory that is needed.
 struct MainFileStream {
   let file: any OpenFile
   /// The name of the file, for errors.
@@ -95,7 +95,7 @@ struct MainFileStream {
 }
 
 extension RepositoryError {
-  /// The error, about the name that a file has got since it was opened.
+  /// Returns the error with the name that a file has got since it was opened.
   func naming(_ path: String) -> RepositoryError {
     RepositoryError(code, message, file: path, offset: offset, keyHash: keyHash, versions: versions, underlying: underlying)
   }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Writes a main file, line by line, into a file that is not in place yet.
+/// A writer of a main file, line by line, into a file that is not in place yet.
 struct MainFileWriter {
   private let file: any OpenFile
   private var buffer: [UInt8] = []

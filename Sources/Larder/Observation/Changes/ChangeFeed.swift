@@ -102,7 +102,7 @@ final class ChangeFeed: ChangeObserver {
 }
 
 extension RecordChange {
-  /// The commit that ends the set of this change, when it is announced together with others up to a commit.
+  /// Returns the commit that ends the set of this change, when it is announced together with others up to a commit.
   ///
   /// Of other processes' commits only the last change of each record is known, so only their end is a state that was.
   fileprivate func end(upTo commit: Revision) -> Revision { origin == .anotherProcess ? commit : revision }

@@ -2,12 +2,12 @@ internal import Synchronization
 
 /// An observer of commits, called on the store's executor: it takes note, and returns at once.
 protocol ChangeObserver: AnyObject, Sendable {
-  /// The changes of one published state in the order of their commits; `commit` is the newest of the store.
+  /// Receives the changes of one published state in the order of their commits; `commit` is the newest of the store.
   ///
   /// A change at or below the commit that the observer began from has been seen by it already. There are none when the commits were of
   /// other collections.
   func receive(_ changes: [RecordChange], commit: Revision)
-  /// The store was closed: nothing more will come.
+  /// Ends the observation: the store was closed, and nothing more comes.
   func finish()
 }
 
@@ -98,7 +98,7 @@ final class ChangeHub: Sendable {
 final class ChangeProgress: Sendable {
   private let commit = Mutex(Revision.zero)
 
-  /// The newest commit that was announced to everybody; zero before the first.
+  /// The newest commit that was announced to all observers; zero before the first.
   var revision: Revision { commit.withLock { $0 } }
 
   func advance(to revision: Revision) { commit.withLock { $0 = max($0, revision) } }

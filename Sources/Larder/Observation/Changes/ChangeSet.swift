@@ -60,7 +60,8 @@ extension ChangeSet.Change: Identifiable {
   /// It is `nil` for a deleted record, and when the value does not decode, see ``error``. Of merged changes it is the value after the last.
   public var new: Item? { Self.value(newSlot, coder).item }
 
-  /// The reason that ``new`` cannot be read, although the record is there: `.decodingFailed` or `.tooLarge`.
+  /// The reason that ``new`` cannot be read, although the record is there: `.decodingFailed`, `.migrationFailed`, `.newerSchema` or
+  /// `.tooLarge`.
   public var error: RepositoryError? { Self.value(newSlot, coder).error }
 
   init(_ change: RecordChange, _ coder: RecordCoder<Item>) {

@@ -2,8 +2,8 @@ internal import DequeModule
 
 /// The newest deletions of a store, so that a reader that resumes gets the keys that were deleted meanwhile.
 ///
-/// Invariant: it holds every deletion after ``horizon``. A record that was saved again stays in it until it is the oldest: who reads the
-/// log looks into the records of the same commit.
+/// Invariant: it holds every deletion after ``horizon``. A record that was saved again stays in it until it is the oldest: a reader
+/// of the log looks into the records of the same commit.
 struct DeletionLog: Sendable {
   struct Deletion: Sendable {
     let collection: Int
@@ -36,7 +36,7 @@ struct DeletionLog: Sendable {
     horizon = max(horizon, commit)
   }
 
-  /// The last deletion of each key of a collection after a commit, up to and with another.
+  /// Returns the last deletion of each key of a collection after a commit, up to and with another.
   ///
   /// Only for a revision that is not before ``horizon``. Cost: linear in the deletions since.
   func deletions(in collection: Int, after revision: Revision, upTo commit: Revision) -> [RecordKey: Revision] {

@@ -169,9 +169,10 @@ final class ChangeSource: Sendable {
 }
 
 extension ChangeSource.Resume {
-  /// Everything that changed since, in the order of commits.
+  /// Returns everything that changed since, in the order of commits.
   ///
-  /// - Throws: `.unsupported`. Cost: linear in the records, away from the caller's actor.
+  /// Cost: linear in the records, away from the caller's actor.
+  /// - Throws: `.unsupported`.
   @concurrent func changes<Item>(_ coder: RecordCoder<Item>) async throws(RepositoryError) -> [ChangeSet<Item>.Change] {
     guard since <= commit else {
       throw RepositoryError(

@@ -57,7 +57,7 @@ where Item.ID: Hashable & Codable & Sendable {
     if error != nil { error = nil }
     let results = repository.results(of: query)
     task = Task { [weak self] in
-      var failure = RepositoryError(.closed, "the store was closed")
+      var failure = RepositoryError.storeClosed
       do throws(RepositoryError) {
         for try await items in results {
           if Task.isCancelled { return }

@@ -1,7 +1,7 @@
 /// The first results of a query in order, kept up to date record by record.
 ///
-/// Invariant: it holds all matches up to ``bar``, and all matches there are when there is no bar. A query with a limit keeps about twice as
-/// many as it shows, so that removals seldom use it up.
+/// Invariant: it holds all matches up to ``bar``, and all matches there are when there is no bar. For a query with a limit it holds
+/// up to four times as many as offset and limit together, and a few more, so that removals seldom use it up.
 struct LiveWindow<Item: Sendable>: Sendable {
   private let order: ResultOrder<Item>
   private let shown: Range<Int>

@@ -4,8 +4,8 @@
 /// for try await best in spots.results(of: Query().sorted(by: \.rating, .reverse).limit(20)) { show(best) }
 /// ```
 ///
-/// The query is run once; after that each change is tested against it, which costs a writer about a microsecond. With a limit, about twice
-/// as many results are kept in memory as are shown; without one, all of them.
+/// The query is run once; after that each change is tested against it, which costs a writer about a microsecond. With a limit, up to four
+/// times as many results as offset and limit together are kept in memory, and a few more; without one, all of them.
 ///
 /// Every iterator follows the query for itself, from its first `next` on, and has one reader.
 public struct QueryResults<Item: Codable & Identifiable & Sendable>: AsyncSequence, Sendable

@@ -1,4 +1,4 @@
-/// Chooses how a query is answered: the way that looks at the fewest records, by the counts that the indexes know exactly.
+/// A planner of how a query is answered: it chooses the way that looks at the fewest records, by the counts that the indexes know exactly.
 struct QueryPlanner {
   let query: QueryShape
   let indexes: IndexSet

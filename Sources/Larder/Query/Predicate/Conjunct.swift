@@ -17,8 +17,8 @@ struct Conjunct<Item>: Sendable {
     compiled = CompiledOnce { evaluate }
   }
 
-  /// An exact part, which is compiled when it is first evaluated: not at all where an index answers it, and compiling is most of what a
-  /// query costs then.
+  /// Makes an exact part, which is compiled when it is first evaluated: not at all where an index answers it, and compiling is most of what
+  /// a query costs then.
   init(exact constraint: Constraint, compile: @escaping @Sendable () -> Evaluation) {
     (self.constraint, isExact) = (constraint, true)
     compiled = CompiledOnce(compile)
@@ -33,8 +33,8 @@ struct Conjunct<Item>: Sendable {
     private let compile: @Sendable () -> Evaluation
     private let made = Mutex<Made?>(nil)
 
-    /// Holds the closure by reference: a lock over the closure itself would wrap it once more at every use, until a call overflows the
-    /// stack.
+    /// A holder of the closure by reference: a lock over the closure itself would wrap it once more at every use, until a call overflows
+    /// the stack.
     private final class Made: Sendable {
       let evaluation: Evaluation
       init(_ evaluation: @escaping Evaluation) { self.evaluation = evaluation }

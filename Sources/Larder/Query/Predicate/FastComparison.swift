@@ -30,7 +30,7 @@ enum FastComparison {
     }
   }
 
-  /// A wrapped constant is of another type than an optional's path: it is not compared here.
+  /// Returns the comparison; `nil` where the path has another type than the constant, such as an optional one.
   @inline(__always)
   private static func equal<Environment, Value, T: Equatable & Sendable>(
     _ path: ValuePath<Environment, Value>, _ constant: T

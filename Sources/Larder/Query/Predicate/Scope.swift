@@ -6,10 +6,10 @@ import Foundation
 struct Scope<Environment>: Sendable {
   private let slots: [any VariableSlot<Environment>]
 
-  /// The empty scope, in which only constants can be compiled.
+  /// Makes the empty scope, in which only constants can be compiled.
   init() { slots = [] }
 
-  /// The scope of the item itself.
+  /// Makes the scope of the item itself.
   init(item variable: PredicateExpressions.Variable<Environment>) {
     slots = [Slot<Environment, Environment>(variable: variable, path: ValuePath(keyPath: \.self, isAll: true))]
   }

@@ -23,7 +23,7 @@ struct ValuePath<Environment, Output>: Sendable {
 }
 
 extension Compiled {
-  /// An expression that reads the value at a path.
+  /// Makes an expression that reads the value at a path.
   init(path: ValuePath<Environment, Output>) {
     let keyPath = path.keyPath
     self.init(path: path) { $0[keyPath: keyPath as KeyPath<Environment, Output>] }

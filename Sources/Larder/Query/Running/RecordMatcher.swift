@@ -1,4 +1,4 @@
-/// Tests records against the conditions of a query that no index has answered.
+/// A test of records against the conditions of a query that no index has answered.
 struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where Item.ID: Hashable & Codable & Sendable {
   let query: Query<Item>
   let coder: RecordCoder<Item>

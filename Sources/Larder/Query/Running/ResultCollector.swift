@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Keeps the first results of a query while candidates come in, in their order or in any.
+/// A collector of the first results of a query, while candidates come in, in their order or in any.
 struct ResultCollector<Item: Sendable> {
   private let order: ResultOrder<Item>
   /// The order by what was read of the candidates once; `nil` when a property that the query sorts by has no index values.
