@@ -96,6 +96,18 @@ import Testing
         == Run(output: "", errors: "weather-spots: WEATHER_SPOTS_UNITS in the environment: units is one of metric, imperial\n", code: 78))
   }
 
+  @Test func aConfigurationThatCannotBeReadOrWrittenSaysWhy() async throws {
+    let file = try workspace.file("file", "")
+    let written = try await run(["config", "set", "units", "imperial"], ["XDG_CONFIG_HOME": file])
+    #expect(written.code == 73)
+    #expect(
+      written.errors.hasPrefix("weather-spots: \(file)/weather-spots/config cannot be written: the system refused "), "\(written.errors)")
+    let folder = workspace.path("weather-spots/config")
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let read = try await run(["list"])
+    #expect(read.code == 78 && read.errors.contains(/cannot be read: ./), "\(read.errors)")
+  }
+
   @Test func whatCannotBeSetIsAMistake() async throws {
     #expect(try await run(["config", "set", "colour", "red"]).code == 64)
     #expect(try await run(["config", "set", "units", "kelvin"]).code == 64)

@@ -3,8 +3,9 @@ internal import Synchronization
 
 /// A quota that fills up evenly: so much weight in a time, and no more than that at once.
 ///
-/// Share one among everything that counts against one quota. A provider that counts by the clock's minute is kept to with a bucket of, say,
-/// four fifths of its number.
+/// Share one among everything that counts against one quota. A full bucket and what fills it meanwhile may go through in one period: twice
+/// the capacity. So keep to a quota that a provider counts by the clock's minute with a bucket of two fifths of its number: at most four
+/// fifths of it are then used in any minute.
 public final class TokenBucket: Sendable {
   private struct State {
     /// Below zero by what was promised to waiting callers.

@@ -27,7 +27,7 @@ public struct AlertNotice: Codable, Identifiable, Sendable {
   public let revision: AlertRevision
   /// The time at which the provider reported the warning.
   public let checkedAt: Date
-  /// Until when the warning holds.
+  /// The time until which the warning holds.
   public let expires: Date
   /// The state of the notice.
   public internal(set) var state = State.queued
@@ -35,7 +35,7 @@ public struct AlertNotice: Codable, Identifiable, Sendable {
   public internal(set) var attempts = 0
   /// Whether an attempt may have succeeded: noted before it begins, so that it is known after a crash.
   public internal(set) var isOutcomeUnknown = false
-  /// From when on it may be handed over.
+  /// The time from which on it may be handed over.
   public internal(set) var due: Date
   /// The time at which the notice was delivered or lapsed.
   public internal(set) var settledAt: Date?

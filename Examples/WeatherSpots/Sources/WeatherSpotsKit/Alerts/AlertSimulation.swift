@@ -27,7 +27,7 @@ public struct AlertSimulation: Sendable {
   public struct Result: Codable, Hashable, Sendable {
     /// The number of watchers.
     public var watchers = 0
-    /// At how many different points.
+    /// The number of different points at which the watchers are.
     public var points = 0
     /// The number of clusters that the watchers formed.
     public var clusters = 0

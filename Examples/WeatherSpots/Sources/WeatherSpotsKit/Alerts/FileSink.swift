@@ -46,7 +46,11 @@ public final class FileSink: AlertSink {
       // What closing could fail in would have failed in `synchronize`.
       defer { do { try handle.close() } catch {} }
       try isSound.withLock { isSound in
-        if !isSound { try cutTail(handle) }
+        if !isSound {
+          // So that the file's name survives a power cut: the run or the call that made it may have ended before.
+          try POSIXFileSystem().syncDirectory(file.deletingLastPathComponent().path)
+          try cutTail(handle)
+        }
         isSound = false
       }
       let written = doubtful.isEmpty ? [] : try keys(in: handle, among: doubtful)
@@ -74,8 +78,6 @@ public final class FileSink: AlertSink {
       guard FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]) else {
         throw SinkError("\(file.lastPathComponent) cannot be made", tookNothing: true)
       }
-      // So that the new file's name survives a power cut.
-      try POSIXFileSystem().syncDirectory(file.deletingLastPathComponent().path)
     }
     return try FileHandle(forUpdating: file)
   }
@@ -99,18 +101,18 @@ public final class FileSink: AlertSink {
     if Self.beginning.starts(with: head) {
       try handle.truncate(atOffset: end)
     } else {
-      // The last line of somebody else's text is ended, and stays.
+      // The last line of another program's text is ended, and stays.
       try handle.seekToEnd()
       try handle.write(contentsOf: Data("\n".utf8))
     }
   }
 
-  /// The beginning of every line that this sink writes.
+  /// The bytes with which every line of this sink begins.
   private static let beginning = Data(#"{"alert":"#.utf8)
 
   private struct Key: Decodable { let key: String }
 
-  /// Those of some keys that are in the file; a line that is not a notice belongs to somebody else and is passed over.
+  /// Returns those of some keys that are in the file; a line that is not a notice is another program's and is passed over.
   private func keys(in handle: FileHandle, among keys: Set<String>) throws -> Set<String> {
     var (found, rest): (Set<String>, Data) = ([], Data())
     try handle.seek(toOffset: 0)

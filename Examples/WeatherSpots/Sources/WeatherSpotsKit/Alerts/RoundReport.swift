@@ -6,7 +6,7 @@ public struct RoundReport: Hashable, Sendable {
   public internal(set) var clusters = 0
   /// The number of calls to the provider.
   public internal(set) var calls = 0
-  /// For how many clusters there is no answer, those included for which asking would have been of no use.
+  /// The number of clusters without an answer, those included for which asking would have been of no use.
   public internal(set) var failedCalls = 0
   /// The number of clusters in places for which the provider has no warnings.
   public internal(set) var notOffered = 0

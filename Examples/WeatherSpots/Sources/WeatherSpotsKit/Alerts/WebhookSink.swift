@@ -37,8 +37,10 @@ public final class WebhookSink: AlertSink {
     name = Self.name(of: url)
   }
 
-  /// Part of the key of every notice: should it change, watchers are told again what they were told; should two URLs share it, what one
-  /// was told counts as told to the other.
+  /// Returns the name of the sink for a URL.
+  ///
+  /// It is part of the key of every notice: should it change, watchers are told again what they were told; should two URLs share it, what
+  /// one was told counts as told to the other.
   private static func name(of url: URL) -> String {
     var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
     // They do not say whom a notice is for, and a new password is no new receiver.

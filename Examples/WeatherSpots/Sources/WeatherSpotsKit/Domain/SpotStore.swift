@@ -25,7 +25,9 @@ public struct SpotStore: Sendable {
       options: StoreOptions(access: access, pollInterval: .milliseconds(100), lockTimeout: .seconds(10), migration: migration))
   }
 
-  /// Opens a SQLite store to read what other processes write, and never to write or to wait.
+  /// Opens a SQLite store to read what other processes write, and never to write.
+  ///
+  /// It waits for no lock, but up to two seconds while another process recovers the log after a crash.
   ///
   /// - Throws: What opening throws; `.locked` when another program keeps the store to itself.
   public init(readingBeside file: URL) async throws(RepositoryError) {

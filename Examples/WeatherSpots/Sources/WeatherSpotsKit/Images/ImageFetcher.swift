@@ -5,10 +5,10 @@ public import Foundation
 public import Larder
 public import LarderBlobs
 
-/// Gives out images by URL: from memory, from disk, or from their server, in that order; each result says which.
+/// A source of images by URL: from memory, from disk, or from their server, in that order; each result says which.
 ///
-/// One request for a URL at a time, whoever asks; at most five requests in all. A caller who is cancelled leaves at once, and when
-/// nobody waits any more the request is cancelled. Failures are given to everybody who waits and are not kept: the next caller tries
+/// One request for a URL at a time, shared by all calls for it; at most five requests in all. A call that is cancelled ends at once, and
+/// with the last one that waits the request is cancelled. A failure is that of all calls that wait, and is not kept: the next call tries
 /// again.
 public final class ImageFetcher: Sendable {
   /// The limits of requests.
@@ -73,7 +73,7 @@ public final class ImageFetcher: Sendable {
     do throws(ImageError) { return .success(try await image(from: url)) } catch { return .failure(error) }
   }
 
-  /// Removes every image from memory and disk; what is being fetched now is given to those who wait for it and not kept.
+  /// Removes every image from memory and disk; what is being fetched now is returned to the calls that wait for it and not kept.
   ///
   /// - Throws: As ``Larder/BlobStore/clear()``.
   public func clear() async throws(RepositoryError) {

@@ -5,8 +5,9 @@ import Synchronization
 /// The known state of each host, shared by all requests: a host that failed is not asked again for a while.
 ///
 /// A host that cannot be reached five times in a row is left alone by all its services, a service that fails or refuses five times in a
-/// row by itself, both for 30 seconds, doubling up to ten minutes; then one request tries again. A host that asks for time is left alone
-/// for as long as it asks, also by later runs, because that is kept in the store. Only requests that were really made count.
+/// row by itself, both for 30 seconds, doubling up to ten minutes; then one request tries again. A host that asks for 5 seconds or more
+/// is left alone for as long as it asks, for a day at most, also by later runs, because that is kept in the store. Only requests that were
+/// really made count.
 public final class HostStates: Sendable {
   /// A host, or something that it has refused, that is not asked again before a time.
   public struct Hold: Codable, Identifiable, Sendable {
@@ -14,7 +15,7 @@ public final class HostStates: Sendable {
     public let id: String
     /// The reason.
     public let problem: WeatherProblem
-    /// Until when.
+    /// The time until which it is not asked again.
     public let until: Date
     /// The time at which the hold began; one from the future means that the clock was set back, and is ignored.
     public let notedAt: Date
@@ -24,7 +25,7 @@ public final class HostStates: Sendable {
     var failures = 0
     var last: ProviderError?
     var coolDown = HostStates.coolDown
-    /// Until when it is not asked, by the monotonic clock.
+    /// The time until which it is not asked, by the monotonic clock.
     var closedUntil: Duration?
     var isProbing = false
   }

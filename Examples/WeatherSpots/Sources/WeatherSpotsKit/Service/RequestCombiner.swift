@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-/// Makes one request of the kinds of data that are asked for together.
+/// The requests for kinds of data that are asked for together, combined into one for each service.
 ///
 /// Every kind of data has a cache of its own, and each cache fetches for itself. What is asked for together is announced here first; the
 /// fetch of the first kind then asks for all of them, and the others find the answer there. So a forecast is one request to its service.

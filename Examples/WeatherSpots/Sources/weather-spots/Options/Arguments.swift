@@ -27,7 +27,7 @@ func instantArgument(_ text: String) throws -> Date {
   }
 }
 
-/// The option that says which time it is.
+/// The option of the current time.
 struct TimeOption: ParsableArguments {
   @Option(help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
   var now: Date?

@@ -19,7 +19,7 @@ struct FilterOptions: ParsableArguments {
   var filter: SpotFilter { SpotFilter(country: country, kind: kind, minimumRating: minRating) }
 }
 
-/// The option that asks how instead of what.
+/// The option that shows the plan of a query instead of its answer.
 struct ExplainOption: ParsableArguments {
   @Flag(help: "Show the query plan instead of the answer: the index, the conditions checked besides, and the number of spots examined.")
   var explain = false

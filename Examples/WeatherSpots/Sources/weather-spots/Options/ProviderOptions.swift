@@ -115,7 +115,7 @@ struct ProviderOptions: ParsableArguments {
     return { clock.now }
   }
 
-  /// Returns who is asked.
+  /// Makes the provider that is asked.
   ///
   /// - Parameter hosts: What is known of the hosts; `nil` only to find out whether a provider can be made.
   func makeProvider(_ hosts: HostStates?) throws -> any ForecastProvider {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Larder
 import WeatherSpotsKit
 
@@ -68,6 +69,21 @@ struct Failure: Error {
     default: self.init(.other, "\(place): \(error.code)\(why)")
     }
   }
+}
+
+extension Error {
+  /// The words of the operating system for a call that failed, or else those of the error.
+  var reason: String {
+    if let error = self as? RepositoryError { return error.message }
+    let error = self as NSError
+    let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError ?? error
+    return cause.domain == NSPOSIXErrorDomain ? String(cString: strerror(Int32(cause.code))) : error.localizedDescription
+  }
+}
+
+extension POSIXError {
+  /// The error of the call before.
+  static var last: POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
 }
 
 /// A command whose failure is written to standard error on one line and becomes the exit code.

@@ -2,12 +2,12 @@ import Dispatch
 import Foundation
 import Larder
 
-/// Ends what runs on Ctrl-C (SIGINT) and SIGTERM, so that the store is closed and the exit code is 0; a second signal kills as ever.
+/// The signals SIGINT (Ctrl-C) and SIGTERM, which end what runs, so that the store is closed and the exit code is 0; a second one kills.
 struct TerminationSignals {
   private let signals: AsyncStream<Void>
   private let sources: [any DispatchSourceSignal]
 
-  /// From now on the signals do not kill the process.
+  /// Begins to receive the signals: from now on they do not kill the process.
   init() {
     let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     self.signals = signals

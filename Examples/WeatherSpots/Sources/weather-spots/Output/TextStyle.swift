@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-/// Whether what was found may stand out.
+/// The style of the words that matched a search.
 enum TextStyle {
   case plain, bold
 

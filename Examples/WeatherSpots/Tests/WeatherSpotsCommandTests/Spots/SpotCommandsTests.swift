@@ -156,7 +156,25 @@ import WeatherSpotsKit
     let store = try await store("spots.json")
     #expect(
       try await weatherSpots(["export", "--format", "csv", "--output", "/nowhere/x.csv", "--store", store])
-        == Run(output: "", errors: "weather-spots: /nowhere/x.csv cannot be written\n", code: 73))
+        == Run(output: "", errors: "weather-spots: /nowhere/x.csv cannot be written: No such file or directory\n", code: 73))
+  }
+
+  @Test func aFileBesideTheOutputStaysAndNothingElseIsLeftThere() async throws {
+    let store = try await store("spots.json")
+    let output = workspace.path("out.csv")
+    _ = try workspace.file("out.csv.partial", "mine")
+    #expect(try await weatherSpots(["export", "--format", "csv", "--output", output, "--store", store]).code == 0)
+    #expect(try workspace.text("out.csv.partial") == "mine" && workspace.text("out.csv").contains("Brest"))
+    // Where it cannot be written, what was begun is removed, and nothing else.
+    let folder = workspace.path("folder")
+    _ = try workspace.file("folder.partial", "mine")
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    #expect(
+      try await weatherSpots(["export", "--format", "csv", "--output", folder, "--store", store])
+        == Run(output: "", errors: "weather-spots: \(folder) cannot be written: Is a directory\n", code: 73))
+    let names = try FileManager.default.contentsOfDirectory(atPath: workspace.directory.path)
+    #expect(names.filter { $0.hasSuffix(".partial") }.sorted() == ["folder.partial", "out.csv.partial"])
+    #expect(try workspace.text("folder.partial") == "mine")
   }
 
   @Test func withoutAStoreNothingIsMadeButByImportAndAdd() async throws {

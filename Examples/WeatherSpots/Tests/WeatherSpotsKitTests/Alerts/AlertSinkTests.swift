@@ -80,6 +80,23 @@ import Testing
     #expect(error?.tookNothing == true)
   }
 
+  @Test(.enabled(if: geteuid() != 0, "root may read everything"))
+  func aDirectoryWhoseSyncFailedIsSyncedBeforeAnythingIsAccepted() async throws {
+    // Files in it may be made and opened, and it cannot be opened itself: the file is made, and the sync fails.
+    chmod(folder.url.path, 0o300)
+    defer { chmod(folder.url.path, 0o700) }
+    let (sink, notice) = (FileSink(file), try delivery("1"))
+    // The file is there when the same sink tries again, and when a new one does after a kill.
+    for sink in [sink, sink, FileSink(file)] {
+      let error = await #expect(throws: SinkError.self) { try await sink.deliver([notice]) }
+      #expect(error?.description.hasPrefix("the directory of notices.jsonl cannot be synced") == true)
+      #expect(FileManager.default.fileExists(atPath: file.path))
+    }
+    chmod(folder.url.path, 0o700)
+    try await sink.deliver([notice])
+    #expect(try ids() == ["1"])
+  }
+
   @Test func aWebhookGetsTheNoticeAndItsKey() async throws {
     let server = try LoopbackServer { _ in .init(204, "") }
     let sink = WebhookSink(try await server.start().appending(path: "hook"), timeout: .seconds(300))

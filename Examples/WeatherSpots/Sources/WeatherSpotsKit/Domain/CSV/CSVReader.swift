@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Reads the records of an RFC 4180 file: quoted fields may hold commas, quotes and line ends.
+/// The records of an RFC 4180 file, read one by one: quoted fields may hold commas, quotes and line ends.
 ///
 /// Lines end with LF or CRLF, a byte order mark is skipped, and empty lines are no records. A record that breaks the rules is reported
 /// and reading goes on after its line, so that one pass finds every fault.

@@ -13,7 +13,7 @@ public struct Geohash: Hashable, Sendable, TextCodable {
   /// The precisions there are.
   public static let precisions = 1...12
 
-  /// Its characters.
+  /// The words for a geohash, for the error of a text that is none.
   public static let expectedText = "a geohash"
 
   /// The number of characters.

@@ -19,7 +19,7 @@ public struct OpenMeteoProvider: ForecastProvider {
   /// The credit that Open-Meteo asks for.
   public var attribution: [String] { ["Weather data by Open-Meteo.com (https://open-meteo.com/), CC BY 4.0"] }
 
-  /// No: a point is enough.
+  /// Whether a place must come with its country: `false`, a point is enough.
   public var needsCountry: Bool { false }
 
   /// Everything but warnings, and the sea everywhere: whether a place has one, only asking tells.

@@ -48,7 +48,7 @@ public struct WeatherKitProvider: ForecastProvider {
   public var attribution: [String] { Self.credit }
   static let credit = ["Weather data by Apple Weather (https://weatherkit.apple.com/legal-attribution.html)"]
 
-  /// Yes: warnings are a country's.
+  /// Whether a place must come with its country: `true`, warnings are a country's.
   public var needsCountry: Bool { true }
 
   /// Returns the one service, or `nil` for the sea, which it does not have.

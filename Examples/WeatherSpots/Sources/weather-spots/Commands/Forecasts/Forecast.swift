@@ -17,14 +17,15 @@ struct Forecast: ReportingCommand {
       stored, and the end says how many and why. An estimate of more than half a minute is announced; --dry-run only estimates, --limit takes \
       only the first spots.
 
-      A host that asks for time (Retry-After) gets no request before that time, in later runs either; a refused key is not used for fifteen \
-      minutes. After five failures in a row a service gets no request for half a minute. Data and failures of a server of --api are kept apart \
-      from those of other servers; with --policy cache-only and no --api the newest stored data of any server are shown.
+      A host that asks for time (Retry-After) gets no request before that time, in later runs either; less than 5 seconds are not remembered, \
+      and more than a day counts as a day. A refused key is not used for fifteen minutes. After five failures in a row a service gets no \
+      request for half a minute. Data and failures of a server of --api are kept apart from those of other servers; with --policy cache-only \
+      and no --api the newest stored data of any server are shown.
 
-      Warnings that cannot be refreshed are shown as last known, with their age, for as long as they hold.
+      Warnings that cannot be refreshed are shown as last known, with their age, for as long as they hold, and for at most 48 hours.
 
-      At most four fifths of Open-Meteo's limits by the minute, the hour and the day are used. Each run of the program counts for itself: \
-      several runs together may exceed the limits.
+      At most four fifths of Open-Meteo's limits by the minute, the hour and the day are used: some 70 spots are fetched at once, and some 40 \
+      more each minute. Each run of the program counts for itself: several runs together may exceed the limits.
 
       WeatherKit needs a key of an Apple developer team: WEATHERKIT_KEY_FILE is the file AuthKey_….p8, which only its owner may be able \
       to read, WEATHERKIT_KEY_ID and WEATHERKIT_TEAM_ID are Apple's ten characters, WEATHERKIT_SERVICE_ID is the name of the service.

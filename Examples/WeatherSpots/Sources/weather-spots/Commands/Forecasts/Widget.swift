@@ -7,8 +7,9 @@ struct Widget: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Shows the forecast that another process has fetched, with its age.",
     discussion: """
-      As a widget does beside its app: it opens the store to read only, next to whoever writes it, sends no request, waits for no \
-      lock, and changes nothing. Needs a SQLite store. If the forecast is older than it should be, the exit code is 4; if none is stored, 69.
+      As a widget does beside its app: it opens the store to read only, next to the process that writes it, sends no request, waits for no \
+      lock but up to two seconds while another process recovers the log after a crash, and changes nothing. Needs a SQLite store. \
+      If the forecast is older than it should be, the exit code is 4; if none is stored, 69.
       """)
 
   @Argument(help: "The name or the id.")

@@ -117,7 +117,9 @@ struct ConfigFile {
     let url = location
     guard FileManager.default.fileExists(atPath: url.path) else { return ConfigFile(url: url, text: [], lines: [:]) }
     let bytes: Data
-    do { bytes = try Data(contentsOf: url) } catch { throw Failure(.configuration, "\(url.path) cannot be read") }
+    do { bytes = try Data(contentsOf: url) } catch {
+      throw Failure(.configuration, "\(url.path) cannot be read: \(error.reason)")
+    }
     var text = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     if text.last?.isEmpty == true { text.removeLast() }
     var lines: [Settings.Key: Line] = [:]
@@ -155,8 +157,8 @@ struct ConfigFile {
       // It may have a key.
       try Export.write(bytes, to: url.path, permissions: 0o600)
       try files.syncDirectory(directory)
-    } catch {
-      throw Failure(.noOutput, "\(url.path) cannot be written")
+    } catch let failure as Failure { throw failure } catch {
+      throw Failure(.noOutput, "\(url.path) cannot be written: \(error.reason)")
     }
   }
 

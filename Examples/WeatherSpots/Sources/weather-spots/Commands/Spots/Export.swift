@@ -32,21 +32,24 @@ struct Export: ReportingCommand {
     if globals.json { try writeJSON(["exported": spots.count]) } else { try writeText("Exported \(spots.count) spots to \(output).\n") }
   }
 
-  /// Writes a file that is never half written.
-  static func write(_ data: Data, to path: String, permissions: Int? = nil) throws {
-    let partial = path + ".partial"
+  /// Writes a file that is never half written, under a name of its own until it is whole.
+  static func write(_ data: Data, to path: String, permissions: mode_t = 0o666) throws {
+    let (place, random) = (URL(filePath: path), String(format: "%08x", UInt32.random(in: 0 ... .max)))
+    // The longest names that there may be have no room for more.
+    let partial = place.deletingLastPathComponent().appending(path: ".\(place.lastPathComponent.prefix(40)).\(random).partial").path
+    func failure(_ error: any Error) -> Failure { Failure(.noOutput, "\(path) cannot be written: \(error.reason)") }
+    // A file that has this name already is not opened, and not removed below.
+    let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)
+    guard descriptor >= 0 else { throw failure(POSIXError.last) }
     do {
-      guard FileManager.default.createFile(atPath: partial, contents: nil, attributes: permissions.map { [.posixPermissions: $0] }) else {
-        throw CocoaError(.fileWriteUnknown)
-      }
-      let file = try FileHandle(forWritingTo: URL(filePath: partial))
+      let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
       try file.write(contentsOf: data)
       try file.synchronize()
       try file.close()
-      guard rename(partial, path) == 0 else { throw CocoaError(.fileWriteUnknown) }
+      guard rename(partial, path) == 0 else { throw POSIXError.last }
     } catch {
       unlink(partial)
-      throw Failure(.noOutput, "\(path) cannot be written")
+      throw failure(error)
     }
   }
 }

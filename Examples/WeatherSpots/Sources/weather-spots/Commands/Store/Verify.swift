@@ -5,7 +5,8 @@ import WeatherSpotsKit
 struct Verify: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Reads the whole store back and checks every record.",
-    discussion: "Changes nothing. The exit code is 0 for a sound store and 76 otherwise.")
+    discussion:
+      "Changes no record; opening repairs what a crash left, as every command does. The exit code is 0 for a sound store and 76 otherwise.")
 
   @OptionGroup var globals: GlobalOptions
 
