@@ -108,7 +108,7 @@ import Testing
       let error = await #expect(throws: RepositoryError.self) { _ = try await places.find(by: id) }
       #expect(error?.code == .migrationFailed)
       #expect(error?.keyHash == RecordKey(id).hash)
-      #expect(error?.message.contains(id == "1-0" ? "does not decode" : "more than 500") == true)
+      #expect(error?.message.contains(id == "1-0" ? "does not decode" : "at most 500") == true)
     }
     try await places.close()
   }
