@@ -80,7 +80,7 @@ import WeatherSpotsKit
     let servers = OpenMeteoServers(url)
     let provider = OpenMeteoProvider(servers: servers, timeout: .seconds(60), hosts: hosts)
     let service = try await WeatherService(storage, provider: provider, limits: .openMeteo(), gathersPlaces: true)
-    _ = await service.estimate(for: spots, policy: .cacheFirst, placesPerCall: 25, quota: (atOnce: 300, perMinute: 180))
+    _ = await service.estimate(for: spots, policy: .cacheFirst, placesPerCall: 25, perMinute: 480)
     try await withThrowingTaskGroup(of: SpotWeather.self) { group in
       for spot in spots { group.addTask { try await service.forecast(for: spot) } }
       for try await forecast in group {

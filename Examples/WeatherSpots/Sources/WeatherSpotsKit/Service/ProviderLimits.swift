@@ -23,29 +23,23 @@ public final class ProviderLimits: Sendable {
     self.clock = clock
   }
 
-  /// Returns those of Open-Meteo's free service: four requests at a time, as it queues five of one address and refuses the sixth, and
-  /// four fifths of its limits in any minute, hour and day.
+  /// Returns those of Open-Meteo's free service: four requests at a time, as it queues five of one address and refuses the sixth, and four
+  /// fifths of its limits by the minute, the hour and the day: so much at once, which comes back evenly.
   ///
-  /// A bucket that is full at first fills up while it is emptied. So the one of the minute lets through 300 at once and 180 more in the
-  /// minute, 480 together; those of the hour and the day hold half of what may go through. A burst waits for the minute; the longer
-  /// limits are errors when they are reached.
+  /// A burst waits for the minute; the longer limits are errors when they are reached. Behind a burst the first minute may take what comes
+  /// back too, up to twice the share: for more than some 110 spots the service may ask for time, which is then kept.
   public static func openMeteo(clock: any WallClock = SystemClock()) -> ProviderLimits {
     ProviderLimits(
       concurrency: 4,
       quotas: [
-        // The last of four requests that wait, each for 25 places of a weight of 3.1, waits for 104 s.
-        TokenBucket(
-          openMeteoWeightAtOnce, per: .seconds(60 * openMeteoWeightAtOnce / openMeteoWeightPerMinute), maximumWait: .seconds(120),
-          clock: clock),
-        TokenBucket(2000, per: .hours(1), clock: clock),
-        TokenBucket(4000, per: .hours(24), clock: clock),
+        TokenBucket(openMeteoPerMinute, per: .seconds(60), maximumWait: .seconds(60), clock: clock),
+        TokenBucket(4000, per: .hours(1), clock: clock),
+        TokenBucket(8000, per: .hours(24), clock: clock),
       ], clock: clock)
   }
 
-  /// The weight that Open-Meteo is asked for at once when nothing was asked for a while.
-  public static let openMeteoWeightAtOnce = 300.0
-  /// The weight that may follow in each minute; with the one at once, four fifths of Open-Meteo's limit of 600 by the minute.
-  public static let openMeteoWeightPerMinute = 180.0
+  /// The share of Open-Meteo's limit by the minute that is used here.
+  public static let openMeteoPerMinute = 480.0
 
   /// Returns those of WeatherKit, which counts by the month.
   public static func weatherKit(clock: any WallClock = SystemClock()) -> ProviderLimits {

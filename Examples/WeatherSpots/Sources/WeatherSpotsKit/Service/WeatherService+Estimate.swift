@@ -23,9 +23,9 @@ extension WeatherService {
   ///   - day: The first day; today unless given.
   ///   - policy: Where the answers may come from.
   ///   - placesPerCall: How many places go in one call.
-  ///   - quota: The weight that may be fetched at once, and what comes back in a minute; `nil` for none that would be waited for.
+  ///   - perMinute: The quota of a minute; `nil` for none that would be waited for.
   public func estimate(
-    for spots: [Spot], on day: LocalDay? = nil, policy: FetchPolicy, placesPerCall: Int, quota: (atOnce: Double, perMinute: Double)?
+    for spots: [Spot], on day: LocalDay? = nil, policy: FetchPolicy, placesPerCall: Int, perMinute: Double?
   ) async -> ForecastEstimate {
     var (toFetch, weight): (Int, Double) = (0, 0)
     var places: [String: Int] = [:]
@@ -42,8 +42,8 @@ extension WeatherService {
       }
     }
     let calls = places.values.reduce(0) { $0 + ($1 + placesPerCall - 1) / placesPerCall }
-    // Four calls at a time, of about a second; some of the quota is there at once, and the rest comes back evenly.
-    let waiting = quota.map { max(0, weight - $0.atOnce) / $0.perMinute * 60 } ?? 0
+    // Four calls at a time, of about a second; a minute's quota is there at once, and then comes back evenly.
+    let waiting = perMinute.map { max(0, weight - $0) / $0 * 60 } ?? 0
     return ForecastEstimate(
       spots: spots.count, toFetch: toFetch, calls: calls, weight: weight, seconds: Int((Double(calls) / 4 + waiting).rounded(.up)))
   }

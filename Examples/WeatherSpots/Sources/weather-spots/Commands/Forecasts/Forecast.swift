@@ -24,8 +24,9 @@ struct Forecast: ReportingCommand {
 
       Warnings that cannot be refreshed are shown as last known, with their age, for as long as they hold, and for at most 48 hours.
 
-      At most four fifths of Open-Meteo's limits by the minute, the hour and the day are used: some 70 spots are fetched at once, and some 40 \
-      more each minute. Each run of the program counts for itself: several runs together may exceed the limits.
+      Four fifths of Open-Meteo's limits by the minute, the hour and the day are used: so much at once, which comes back evenly. More than \
+      some 110 spots at once may reach the limit of the minute. Each run of the program counts for itself: several runs together may exceed \
+      the limits.
 
       WeatherKit needs a key of an Apple developer team: WEATHERKIT_KEY_FILE is the file AuthKey_….p8, which only its owner may be able \
       to read, WEATHERKIT_KEY_ID and WEATHERKIT_TEAM_ID are Apple's ten characters, WEATHERKIT_SERVICE_ID is the name of the service.

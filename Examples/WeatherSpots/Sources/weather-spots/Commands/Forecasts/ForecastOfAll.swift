@@ -32,8 +32,7 @@ struct ForecastOfAll {
     }
     let estimate = await weather.estimate(
       for: spots, on: day, policy: policy, placesPerCall: OpenMeteoProvider.placesPerRequest,
-      quota: weather.provider.name == "open-meteo"
-        ? (atOnce: ProviderLimits.openMeteoWeightAtOnce, perMinute: ProviderLimits.openMeteoWeightPerMinute) : nil)
+      perMinute: weather.provider.name == "open-meteo" ? ProviderLimits.openMeteoPerMinute : nil)
     if isDryRun { return try json ? writeJSON(estimate) : writeText("\(estimate.words) No request was sent.\n") }
     if estimate.seconds >= 30 { note(estimate.words) }
     let width = min(30, spots.map(\.name.count).max() ?? 0)
