@@ -88,7 +88,8 @@ public struct StoreOptions: Sendable {
   public struct Checkpoint: Hashable, Sendable {
     /// The time without a write after which it happens; `nil` for never.
     public var idle: Duration?
-    /// Whether it also happens when the backend asks for it, because its journal has outgrown its data.
+    /// Whether it also happens when the backend asks for it, because its journal has outgrown its data, or tombstones
+    /// their limit.
     public var bySize: Bool
 
     /// Makes a policy.
@@ -97,7 +98,7 @@ public struct StoreOptions: Sendable {
       self.bySize = bySize
     }
 
-    /// After five seconds without a write, and when the journal outgrows the data.
+    /// After five seconds without a write, and when the journal outgrows the data, or tombstones twice their limit and a thousand.
     ///
     /// The default. A large JSON file is rewritten in a pause after a commit, or on close, and only when its journal is worth that or a
     /// change in it is a day old.

@@ -172,7 +172,8 @@ struct BlobCrashTests {
   ) async throws -> String {
     try await onOwnThread {
       do {
-        _ = try Self.explore(Self.workloads[1].steps, seed: 1, comparesHashes: comparesHashes, images: 12, through: wrap)
+        _ = try Self.explore(
+          Self.workloads[1].steps, seed: 1, comparesHashes: comparesHashes, images: Torture.count(12, full: 40), through: wrap)
         return ""
       } catch let failure as CrashExplorer.Failure { return "\(failure.underlying)" }
     }

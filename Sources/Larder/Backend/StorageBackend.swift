@@ -138,7 +138,8 @@ public protocol StorageBackend: Sendable {
   /// - Throws: `.outcomeUnknown` or `.poisoned`, as `commit` does.
   func flush() throws(RepositoryError)
 
-  /// Whether a checkpoint would pay now, because the journal has outgrown the data; asked after commits. Must be cheap.
+  /// Whether a checkpoint would pay now, because the journal has outgrown the data, or tombstones their limit; asked after commits. Must be
+  /// cheap.
   var wantsCheckpoint: Bool { get }
 
   /// Whether a checkpoint is worth what it rewrites, asked when writing has paused; where it is not, the journal stays. Must be cheap.

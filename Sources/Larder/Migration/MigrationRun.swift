@@ -38,7 +38,7 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     self.name = name
     self.coder = coder
     options = core.options.migration
-    let isNeeded = !core.state.collections[collection].records.older(than: coder.schemaVersion).isEmpty
+    let isNeeded = core.state.collections[collection].records.hasOlder(than: coder.schemaVersion)
     state = Mutex(
       State(progress: MigrationProgress(collection: name, version: coder.schemaVersion, phase: isNeeded ? .waiting : .notNeeded)))
   }

@@ -108,6 +108,15 @@ struct RecordMap: Sendable {
     return unchanged + overlay.values.compactMap { slot in slot.flatMap { $0.schemaVersion < version ? $0 : nil } }
   }
 
+  /// Whether there are records of an older schema version.
+  ///
+  /// Cost: as ``older(than:)``, up to the first one.
+  func hasOlder(than version: Int) -> Bool {
+    guard oldestSchemaVersion < version else { return false }
+    return overlay.values.contains { ($0?.schemaVersion ?? version) < version }
+      || base.slots.contains { $0.schemaVersion < version && overlay[$0.key] == nil }
+  }
+
   /// Whether ``ordered()`` has hardly anything to sort.
   var isOrdered: Bool { base.isSorted && overlay.count <= base.slots.count / 16 }
 

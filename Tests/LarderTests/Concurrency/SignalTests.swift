@@ -49,11 +49,12 @@ import Testing
   }
 
   @Test func aConsumerInALoopMissesNothing() async {
+    let count = Torture.count(2_000, full: 10_000)
     let signal = Signal()
     let items = Mutex<[Int]>([])
     let consumer = Task {
       var taken = 0
-      while taken < 2_000 {
+      while taken < count {
         let moment = signal.moment
         let found = items.withLock { items in
           defer { items = [] }
@@ -64,12 +65,12 @@ import Testing
       }
       return taken
     }
-    for item in 0..<2_000 {
+    for item in 0..<count {
       items.withLock { $0.append(item) }
       signal.raise()
       if item % 7 == 0 { await Task.yield() }
     }
     let taken = await consumer.value
-    #expect(taken == 2_000)
+    #expect(taken == count)
   }
 }

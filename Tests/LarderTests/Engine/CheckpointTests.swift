@@ -27,7 +27,7 @@ import Testing
     #expect(disk.backend.calls(.checkpoint) == 1)
   }
 
-  /// What deletes ever new keys without a pause keeps no tombstones without a limit.
+  /// Deleting ever new keys without a pause leaves no more tombstones than the limit allows for.
   @Test(arguments: [TestBackend.memory, .sqlite]) func tombstonesAreForgottenWithoutAPause(_ backend: TestBackend) async throws {
     let place = try backend.factory.makePlace()
     defer { place.remove() }

@@ -34,9 +34,9 @@ struct Export: ReportingCommand {
 
   /// Writes a file that is never half written, under a name of its own until it is whole.
   static func write(_ data: Data, to path: String, permissions: mode_t = 0o666) throws {
-    let (place, random) = (URL(filePath: path), String(format: "%08x", UInt32.random(in: 0 ... .max)))
-    // The longest names that there may be have no room for more.
-    let partial = place.deletingLastPathComponent().appending(path: ".\(place.lastPathComponent.prefix(40)).\(random).partial").path
+    let random = String(format: "%08x", UInt32.random(in: 0 ... .max))
+    // Without the file's own name, which may be as long as a name can be.
+    let partial = URL(filePath: path).deletingLastPathComponent().appending(path: ".weather-spots-\(random).partial").path
     func failure(_ error: any Error) -> Failure { Failure(.noOutput, "\(path) cannot be written: \(error.reason)") }
     // A file that has this name already is not opened, and not removed below.
     let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)
