@@ -95,7 +95,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     collection = try core.collection(named: schema.name, of: Item.self)
     core.noteSupport(for: schema.version, of: collection)
     coder = RecordCoder(
-      schemaVersion: schema.version, limits: core.options.limits, migrations: schema.migrations, refusal: schema.placeRefusal)
+      schemaVersion: schema.version, limits: core.options.limits, coding: core.options.coding, migrations: schema.migrations,
+      refusal: schema.placeRefusal)
     migration = core.migration(of: collection, named: schema.name, coder: coder)
   }
 

@@ -21,6 +21,7 @@
 ///
 /// - ``durability``
 /// - ``limits-swift.property``
+/// - ``coding-swift.property``
 /// - ``checkpoint-swift.property``
 /// - ``keepsPreviousSnapshot``
 ///
@@ -176,6 +177,17 @@ public struct StoreOptions: Sendable {
     }
   }
 
+  /// The coder that turns values into JSON and back.
+  public enum Coding: Hashable, Sendable {
+    /// Larder's own, which writes the same bytes as Foundation's in a third of the time. The default.
+    ///
+    /// It reads whole records only: one that is damaged anywhere, or holds text that is no Unicode, does not decode, also where the type
+    /// would not look there. An integer with a fraction or an exponent is read exactly or not at all.
+    case larder
+    /// Foundation's `JSONEncoder` and `JSONDecoder`, to rule the other one out. Stores are the same with both.
+    case foundation
+  }
+
   /// The other users that the store may have while it is open: none by default.
   public var access: Access
   /// The durability of a write that names none: power loss survived by default.
@@ -200,13 +212,15 @@ public struct StoreOptions: Sendable {
   public var lockTimeout: Duration
   /// The policy for records of an older schema version: rewritten in the background by default, after a copy was made.
   public var migration: Migration
+  /// The coder of values as JSON: Larder's own by default.
+  public var coding: Coding
 
   /// Makes options; the defaults are an exclusive, durable store.
   public init(
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
     indexing: Indexing = .onFirstNeed, pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30),
-    migration: Migration = .init()
+    migration: Migration = .init(), coding: Coding = .larder
   ) {
     self.access = access
     self.durability = durability
@@ -218,5 +232,6 @@ public struct StoreOptions: Sendable {
     self.pollInterval = pollInterval
     self.lockTimeout = lockTimeout
     self.migration = migration
+    self.coding = coding
   }
 }

@@ -78,7 +78,7 @@ extension CachedEntry.Content {
     switch self {
     case .value(let value):
       // A value that does not encode is refused by the storage, which counts the error.
-      do { return try JSONEncoder().encode(value).count } catch { return 0 }
+      do { return try JSONCoder(depthLimit: StoreOptions.Limits.maximumDepth).encode(value).json.count } catch { return 0 }
     case .absent(let reason):
       // About what its record takes; or a limit of bytes would not bound how much of nothing is kept.
       return 128 + reason.utf8.count

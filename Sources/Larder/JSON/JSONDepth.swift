@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The nesting depth of JSON text, found without decoding it.
 ///
-/// Foundation's decoder recurses, and a deeply nested value overflows a 512 KiB stack (a secondary thread on Darwin) before the decoder's
-/// own limit of 512 throws. So depth is measured on the bytes, before saving and before decoding.
+/// A type that is decoded recurses with its text, and a deeply nested value overflows a 512 KiB stack (a secondary thread on Darwin).
+/// So depth is measured on the bytes when a store is opened; what is saved is measured while it is encoded.
 enum JSONDepth {
   /// Whether arrays and objects nest deeper than the limit.
   ///

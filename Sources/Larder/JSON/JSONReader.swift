@@ -27,7 +27,7 @@ struct JSONReader {
 
   private mutating func value() throws(RepositoryError) -> JSONValue {
     switch next() {
-    case UInt8(ascii: "\""): return .string(try string())
+    case UInt8(ascii: "\""): return .string(string())
     case UInt8(ascii: "{"): return .object(try object())
     case UInt8(ascii: "["): return .array(try array())
     case UInt8(ascii: "t"): return literal("true", .bool(true))
@@ -71,7 +71,7 @@ struct JSONReader {
     while !skip(UInt8(ascii: "}")) {
       _ = next()
       let start = position
-      let name = try string()
+      let name = string()
       guard object[name] == nil else {
         throw RepositoryError(.decodingFailed, "expected members with different names, found two with one name", offset: UInt64(start))
       }
@@ -88,22 +88,12 @@ struct JSONReader {
     return JSONNumber(checked: String(decoding: text, as: UTF8.self))
   }
 
-  /// Reads a string; Foundation reads one with escapes, which are rare.
-  private mutating func string() throws(RepositoryError) -> String {
+  /// Reads a string.
+  private mutating func string() -> String {
     let start = position
-    var hasEscapes = false
-    position += 1
-    while bytes[position] != UInt8(ascii: "\"") {
-      let isEscape = bytes[position] == UInt8(ascii: "\\")
-      hasEscapes = hasEscapes || isEscape
-      position += isEscape ? 2 : 1
-    }
-    position += 1
-    guard hasEscapes else { return String(decoding: bytes[(start + 1)..<(position - 1)], as: UTF8.self) }
-    do {
-      return try JSONDecoder().decode(String.self, from: Data(bytes[start..<position]))
-    } catch {
-      throw RepositoryError(.decodingFailed, "expected a string of JSON, found something else", offset: UInt64(start), underlying: error)
+    return bytes.withUnsafeBytes { bytes in
+      position = JSONString.end(in: bytes, from: start)
+      return JSONString.text(UnsafeRawBufferPointer(rebasing: bytes[(start + 1)..<(position - 1)]))
     }
   }
 }

@@ -6,17 +6,17 @@ internal import Foundation
 /// is one of these is its raw value's key; everything else is its JSON with sorted keys. The form is chosen by the type, once.
 struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   private let limit: Int
+  private let json: JSONCoder
   /// The order in which results come whose other values are equal.
   let order = KeyOrder(of: ID.self)
   private let text: @Sendable (ID) throws -> String
   /// Whether an id might not survive its key, so that a save must try it.
   private let needsRoundTrip: Bool
 
-  init(limit: Int) {
+  init(limit: Int, _ coder: JSONCoder = JSONCoder(depthLimit: StoreOptions.Limits.maximumDepth)) {
     self.limit = limit
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    let json: @Sendable (ID) throws -> String = { String(decoding: try encoder.encode($0), as: UTF8.self) }
+    json = coder
+    let json: @Sendable (ID) throws -> String = { String(decoding: try coder.encode($0).json, as: UTF8.self) }
     // Chosen here and not per id: a look-up must cost about what a dictionary's does.
     needsRoundTrip = !isPlain(ID.self)
     text =
@@ -54,7 +54,7 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     guard needsRoundTrip else { return key }
     let decoded: ID
     do {
-      decoded = try JSONDecoder().decode(ID.self, from: Data(key.text.utf8))
+      decoded = try json.decode(ID.self, from: Data(key.text.utf8))
     } catch {
       throw RepositoryError(
         .invalidKey, "expected an id that decodes from its own encoding, found one that does not; correct its coding", keyHash: key.hash,
@@ -75,7 +75,7 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     case is UUID.Type: id = UUID(uuidString: key.text) as? ID
     default:
       // Numbers are their own JSON; other plain keys are what a JSON string holds.
-      id = Self.decoded(Data(key.text.utf8)) ?? Self.decoded(Self.quoted(key.text))
+      id = decoded(Data(key.text.utf8)) ?? decoded(quoted(key.text))
     }
     do throws(RepositoryError) {
       if let id, try self.key(for: id) == key { return id }
@@ -83,12 +83,12 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     return nil
   }
 
-  private static func decoded(_ json: Data) -> ID? {
-    do { return try JSONDecoder().decode(ID.self, from: json) } catch { return nil }
+  private func decoded(_ text: Data) -> ID? {
+    do { return try json.decode(ID.self, from: text) } catch { return nil }
   }
 
-  private static func quoted(_ text: String) -> Data {
-    do { return try JSONEncoder().encode(text) } catch { return Data() }
+  private func quoted(_ text: String) -> Data {
+    do { return try json.encode(text).json } catch { return Data() }
   }
 }
 

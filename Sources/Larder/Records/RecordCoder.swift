@@ -6,8 +6,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   let schemaVersion: Int
   let keys: KeyCoder<Item.ID>
   private let limits: StoreOptions.Limits
-  private let encoder: JSONEncoder
-  private let decoder = JSONDecoder()
+  private let json: JSONCoder
   private let hasTriedRoundTrip = Atomic(false)
   private let plan: MigrationPlan
   private let valueType = ObjectIdentifier(DecodedValue<Item>.self)
@@ -15,16 +14,15 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   private let refusal: (@Sendable (Item) -> RepositoryError?)?
 
   init(
-    schemaVersion: Int, limits: StoreOptions.Limits, migrations: [Migration] = [],
+    schemaVersion: Int, limits: StoreOptions.Limits, coding: StoreOptions.Coding = .larder, migrations: [Migration] = [],
     refusal: (@Sendable (Item) -> RepositoryError?)? = nil
   ) {
     self.schemaVersion = schemaVersion
     self.refusal = refusal
     plan = MigrationPlan(version: schemaVersion, steps: migrations)
     self.limits = limits
-    keys = KeyCoder(limit: limits.keyBytes)
-    encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]  // so that files can be compared line by line
+    json = JSONCoder(coding, depthLimit: limits.jsonDepth)
+    keys = KeyCoder(limit: limits.keyBytes, JSONCoder(coding, depthLimit: StoreOptions.Limits.maximumDepth))
   }
 
   /// Returns a value as bytes under its key; with `decoding`, also the value that these bytes decode to, for an index or observer.
@@ -32,16 +30,18 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   func encode(_ item: Item, decoding: Bool) throws(RepositoryError) -> EncodedRecord {
     let key = try keys.keyForStoring(item.id)
     if let refusal, let error = refusal(item) { throw error }
-    if EncodingDepth.isUnsafe(item, limit: limits.jsonDepth) { throw RecordLimit.tooDeep(limits, key) }
-    let value: Data
+    let output: DirectEncoder.Output
     do {
-      value = try encoder.encode(item)
+      output = try json.encode(item)
     } catch {
-      throw RepositoryError(.encodingFailed, "the value does not encode as JSON", keyHash: key.hash, underlying: error)
+      if error is JSONTooDeep { throw RecordLimit.tooDeep(limits, key) }
+      throw RepositoryError(
+        .encodingFailed, "the value does not encode as JSON; `NaN` and infinity have none", keyHash: key.hash, underlying: error)
     }
-    let isUnusual = try RecordLimit.check(limits, key: key, encoded: value)
+    let value = output.json
+    if let error = RecordLimit.sizeViolation(of: limits, key: key, value: value) { throw error }
     var decoded: DecodedValue<Item>?
-    if decoding || isUnusual || !hasTriedRoundTrip.load(ordering: .relaxed) {
+    if decoding || output.hasUnusualNumber || !hasTriedRoundTrip.load(ordering: .relaxed) {
       // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again. And a number
       // that is JSON and that no decoder takes.
       decoded = DecodedValue(try decode(value, key: key))
@@ -76,7 +76,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   func decode(_ value: Data, key: RecordKey) throws(RepositoryError) -> Item {
     let item: Item
     do {
-      item = try decoder.decode(Item.self, from: value)
+      item = try json.decode(Item.self, from: value)
     } catch {
       throw RepositoryError(.decodingFailed, "the record does not decode as \(Item.self)", keyHash: key.hash, underlying: error)
     }
@@ -92,9 +92,9 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   /// The result is decoded from its new encoding, so that memory never shows something that the next launch will not.
   /// - Throws: `.migrationFailed`.
   func migrate(_ value: Data, key: RecordKey, from version: Int) throws(RepositoryError) -> (item: Item, value: Data) {
-    let migrated = try plan.migrate(value, from: version, key: key)
+    let migrated = try plan.migrate(value, from: version, key: key, json)
     do throws(RepositoryError) {
-      _ = try RecordLimit.check(limits, key: key, encoded: migrated)
+      try RecordLimit.check(limits, key: key, encoded: migrated)
       return (try decode(migrated, key: key), migrated)
     } catch {
       throw RepositoryError(

@@ -2,13 +2,12 @@ internal import Foundation
 
 /// The limits of a record, the same when it is saved and when it is read.
 enum RecordLimit {
-  /// Checks what is about to be stored: that it is within the limits, and JSON.
-  /// - Returns: Whether it holds a number that must be decoded to know whether it can be read.
+  /// Checks what a migration has made: that it is within the limits, and JSON.
   /// - Throws: `.tooLarge`, `.encodingFailed`.
-  static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) -> Bool {
+  static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) {
     if let error = sizeViolation(of: limits, key: key, value: value) { throw error }
     switch JSONSyntax.verdict(on: value, depthLimit: limits.jsonDepth) {
-    case .valid(let hasUnusualNumber): return hasUnusualNumber
+    case .valid: return
     case .tooDeep: throw tooDeep(limits, key)
     case .malformed(let offset):
       throw RepositoryError(
@@ -29,7 +28,8 @@ enum RecordLimit {
     return JSONDepth.exceeds(limits.jsonDepth, in: value) ? tooDeep(limits, key) : nil
   }
 
-  private static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
+  /// Returns the error for a key or a value that is longer than the limits.
+  static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
     if key.byteCount > limits.keyBytes {
       return RepositoryError(
         .tooLarge,

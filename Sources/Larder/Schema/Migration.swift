@@ -28,7 +28,7 @@ internal import Foundation
 public struct Migration: Sendable {
   /// The version that the step begins from; it leads to the next.
   public let from: Int
-  let apply: @Sendable (Data) throws -> Data
+  let apply: @Sendable (Data, JSONCoder) throws -> Data
 
   /// Makes a step from one type to another; the last step of a plan mostly leads to the repository's own type.
   ///
@@ -37,17 +37,14 @@ public struct Migration: Sendable {
   public init<Old: Decodable & Sendable, New: Encodable & Sendable>(
     from version: Int, _ old: Old.Type, to new: New.Type, _ migrate: @escaping @Sendable (Old) throws -> New
   ) {
-    let decoder = JSONDecoder()
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     from = version
-    apply = { data in
-      let value = try migrate(decoder.decode(Old.self, from: data))
-      let limit = StoreOptions.Limits.maximumDepth
-      if EncodingDepth.isUnsafe(value, limit: limit) {
-        throw RepositoryError(.tooLarge, "the step's result nests deeper than \(limit), the most that a record may")
+    apply = { data, json in
+      let value = try migrate(json.decode(Old.self, from: data))
+      do {
+        return try json.encode(value).json
+      } catch let error as JSONTooDeep {
+        throw RepositoryError(.tooLarge, "the step's result nests deeper than \(error.limit), the most that a record may")
       }
-      return try encoder.encode(value)
     }
   }
 
@@ -56,7 +53,7 @@ public struct Migration: Sendable {
   /// What it does not touch stays as it is, numbers digit by digit.
   public init(from version: Int, _ edit: @escaping @Sendable (inout JSONObject) throws -> Void) {
     from = version
-    apply = { data in
+    apply = { data, _ in
       var object = try JSONObject(json: data)
       try edit(&object)
       return object.json
@@ -92,7 +89,7 @@ struct MigrationPlan: Sendable {
   ///
   /// A schema without steps takes old records as they are: the change was one that `Codable` bridges, such as a new optional property.
   /// - Throws: `.migrationFailed` with the step that failed.
-  func migrate(_ value: Data, from version: Int, key: RecordKey) throws(RepositoryError) -> Data {
+  func migrate(_ value: Data, from version: Int, key: RecordKey, _ json: JSONCoder) throws(RepositoryError) -> Data {
     guard let first = steps.first else { return value }
     guard first.from <= version else {
       throw RepositoryError(
@@ -101,7 +98,7 @@ struct MigrationPlan: Sendable {
     var value = value
     for step in steps where step.from >= version {
       do {
-        value = try step.apply(value)
+        value = try step.apply(value, json)
       } catch {
         throw RepositoryError(
           .migrationFailed, "the step from version \(step.from) to \(step.from + 1) failed", keyHash: key.hash, underlying: error)

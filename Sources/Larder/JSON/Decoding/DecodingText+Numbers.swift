@@ -1,0 +1,139 @@
+internal import Foundation
+
+extension DecodingText {
+  /// Returns an integer; `nil` for what is none, or does not fit the type.
+  @inline(__always) func integer<Number: FixedWidthInteger>(_ type: Number.Type, at entry: Int) -> Number? {
+    let length = Int(entries[entry].length)
+    // Eighteen digits fit 64 bits.
+    guard entries[entry].kind == .number, entries[entry].isPlain, length <= 18 else { return longInteger(type, at: entry) }
+    let start = Int(entries[entry].offset)
+    var position = start
+    let isNegative = bytes[start] == UInt8(ascii: "-")
+    if isNegative { position += 1 }
+    var value: Int64 = 0
+    while position < start + length {
+      value = value &* 10 &+ Int64(bytes[position] &- 0x30)
+      position += 1
+    }
+    return Number(exactly: isNegative ? -value : value)
+  }
+
+  /// Returns an integer that is long, or is written with a point or an exponent, if its value is one: `1.0` and `1e3` are.
+  private func longInteger<Number: FixedWidthInteger>(_ type: Number.Type, at entry: Int) -> Number? {
+    guard let number = number(at: entry) else { return nil }
+    if entries[entry].isPlain { return Number(String(decoding: number, as: UTF8.self)) }
+    return WrittenNumber(number).integer(type)
+  }
+
+  /// Returns a floating-point number, the nearest to what is written; `nil` for what is none, or too large or too small for the type.
+  @inline(__always) func double(at entry: Int) -> Double? {
+    guard let number = number(at: entry) else { return nil }
+    return WrittenNumber(number).double ?? floatingPoint(Double.self, number)
+  }
+
+  func float(at entry: Int) -> Float? { number(at: entry).flatMap { floatingPoint(Float.self, $0) } }
+
+  private func floatingPoint<Number: BinaryFloatingPoint & LosslessStringConvertible>(
+    _ type: Number.Type, _ number: UnsafeRawBufferPointer
+  ) -> Number? {
+    guard let value = Number(String(decoding: number, as: UTF8.self)), value.isFinite else { return nil }
+    return value != 0 || WrittenNumber(number).isZero ? value : nil
+  }
+
+  func decimal(at entry: Int) -> Decimal? {
+    number(at: entry).flatMap { Decimal(string: String(decoding: $0, as: UTF8.self)) }
+  }
+}
+
+/// A number as JSON writes it: its digits without the point, and the power of ten that they are multiplied by.
+private struct WrittenNumber {
+  let digits: Slice<UnsafeRawBufferPointer>
+  let isNegative: Bool
+  /// The digits as a number, up to nineteen of them.
+  private(set) var mantissa: UInt64 = 0
+  private(set) var digitCount = 0
+  private(set) var exponent = 0
+
+  @inline(__always) init(_ number: UnsafeRawBufferPointer) {
+    isNegative = number.first == UInt8(ascii: "-")
+    digits = number[(isNegative ? 1 : 0)...]
+    var isFraction = false
+    var position = digits.startIndex
+    while position < digits.endIndex {
+      let byte = number[position]
+      position += 1
+      if byte &- 0x30 < 10 {
+        if isFraction { exponent -= 1 }
+        if digitCount > 0 || byte != 0x30 { digitCount += 1 }
+        mantissa = mantissa &* 10 &+ UInt64(byte &- 0x30)
+      } else if byte == UInt8(ascii: ".") {
+        isFraction = true
+      } else {
+        exponent += Self.exponent(number[position...])
+        break
+      }
+    }
+  }
+
+  private static func exponent(_ text: Slice<UnsafeRawBufferPointer>) -> Int {
+    var value = 0
+    for byte in text where byte &- 0x30 < 10 { value = min(value * 10 + Int(byte &- 0x30), 1 << 40) }
+    return text.first == UInt8(ascii: "-") ? -value : value
+  }
+
+  var isZero: Bool { digitCount == 0 }
+
+  /// The nearest `Double`, where one operation gives it: both operands are exact, so the result is rounded once (Clinger, "How to read
+  /// floating point numbers accurately", 1990).
+  var double: Double? {
+    guard digitCount <= 15, -22...22 ~= exponent else { return nil }
+    let value = exponent < 0 ? Double(mantissa) / Self.powers[-exponent] : Double(mantissa) * Self.powers[exponent]
+    return isNegative ? -value : value
+  }
+
+  private static let powers: [Double] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+  ]
+
+  /// Returns the number as an integer; `nil` when it is none, or does not fit.
+  func integer<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
+    var value: Number = 0
+    var exponent = exponent
+    var zeros = 0
+    for byte in digits {
+      if byte | 0x20 == UInt8(ascii: "e") { break }
+      guard byte &- 0x30 < 10 else { continue }
+      // Zeros are taken in when another digit follows them.
+      guard byte != 0x30 else {
+        if value != 0 { zeros += 1 }
+        continue
+      }
+      for _ in 0...zeros {
+        guard let grown = Self.times10(value) else { return nil }
+        value = grown
+      }
+      zeros = 0
+      guard let grown = Self.adding(byte &- 0x30, to: value, isNegative: isNegative) else { return nil }
+      value = grown
+    }
+    guard value != 0 else { return 0 }
+    exponent += zeros
+    guard 0...40 ~= exponent else { return nil }
+    for _ in 0..<exponent {
+      guard let grown = Self.times10(value) else { return nil }
+      value = grown
+    }
+    return value
+  }
+
+  private static func times10<Number: FixedWidthInteger>(_ value: Number) -> Number? {
+    let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+    return overflows ? nil : product
+  }
+
+  private static func adding<Number: FixedWidthInteger>(_ digit: UInt8, to value: Number, isNegative: Bool) -> Number? {
+    let (sum, overflows) =
+      isNegative ? value.subtractingReportingOverflow(Number(digit)) : value.addingReportingOverflow(Number(digit))
+    return overflows ? nil : sum
+  }
+}

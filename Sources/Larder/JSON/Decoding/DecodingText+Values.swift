@@ -1,0 +1,92 @@
+internal import Foundation
+
+extension DecodingText {
+  /// Returns the value of an entry.
+  ///
+  /// - Throws: `DecodingError`; what the type itself throws.
+  @inline(__always) func value<Value: Decodable>(
+    _ type: Value.Type, at entry: Int, _ path: CodingPath?, _ key: @autoclosure () -> (some CodingKey)?
+  ) throws -> Value {
+    // The types are compared and not cast: most values are of other types. Where they are the same, the bits are.
+    if Value.self == String.self {
+      return unsafeBitCast(try required(string(at: entry), String.self, at: entry, path, key()), to: Value.self)
+    } else if Value.self == Double.self {
+      return unsafeBitCast(try required(double(at: entry), Double.self, at: entry, path, key()), to: Value.self)
+    } else if Value.self == Int.self {
+      return unsafeBitCast(try required(integer(Int.self, at: entry), Int.self, at: entry, path, key()), to: Value.self)
+    } else if Value.self == UUID.self {
+      if let id = uuid(at: entry) { return unsafeBitCast(id, to: Value.self) }
+    } else if Value.self == Date.self {
+      let seconds = try required(double(at: entry), Double.self, at: entry, path, key())
+      return unsafeBitCast(Date(timeIntervalSinceReferenceDate: seconds), to: Value.self)
+    } else if Value.self == Data.self {
+      return unsafeBitCast(try data(at: entry, path, key()), to: Value.self)
+    } else if Value.self == URL.self {
+      return unsafeBitCast(try url(at: entry, path, key()), to: Value.self)
+    } else if Value.self == Decimal.self {
+      return unsafeBitCast(try required(decimal(at: entry), Decimal.self, at: entry, path, key()), to: Value.self)
+    }
+    return try Value(from: SlotDecoder(text: self, entry: entry, path: key().map { CodingPath($0, after: path) } ?? path))
+  }
+
+  /// Returns what was found.
+  /// - Throws: `DecodingError` when nothing was.
+  @inline(__always) func required<Value>(
+    _ value: Value?, _ type: Any.Type, at entry: Int, _ path: CodingPath?, _ key: @autoclosure () -> (some CodingKey)?
+  ) throws -> Value {
+    guard let value else { throw mismatch(type, at: entry, CodingPath.keys(path, key())) }
+    return value
+  }
+
+  /// Returns an id of 36 digits and hyphens; `nil` for any other text, which may be another spelling of one.
+  private func uuid(at entry: Int) -> UUID? {
+    guard entries[entry].kind == .string, entries[entry].length == 36 else { return nil }
+    let text = UnsafeRawBufferPointer(rebasing: bytes[entries[entry].range])
+    guard text[8] == UInt8(ascii: "-"), text[13] == UInt8(ascii: "-"), text[18] == UInt8(ascii: "-"), text[23] == UInt8(ascii: "-")
+    else { return nil }
+    var id: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    let isRead = withUnsafeMutableBytes(of: &id) { id in
+      var position = 0
+      for index in 0..<16 {
+        if index == 4 || index == 6 || index == 8 || index == 10 { position += 1 }
+        guard let high = Hexadecimal.value(of: text[position]), let low = Hexadecimal.value(of: text[position + 1]) else { return false }
+        id[index] = high << 4 | low
+        position += 2
+      }
+      return true
+    }
+    return isRead ? UUID(uuid: id) : nil
+  }
+
+  private func data(at entry: Int, _ path: CodingPath?, _ key: (some CodingKey)?) throws -> Data {
+    let text = try required(string(at: entry), entries[entry].kind == .null ? Data.self : String.self, at: entry, path, key)
+    guard let data = Data(base64Encoded: text) else {
+      throw DecodingError.dataCorrupted(
+        .init(codingPath: CodingPath.keys(path, key), debugDescription: "expected Base64, found another text"))
+    }
+    return data
+  }
+
+  private func url(at entry: Int, _ path: CodingPath?, _ key: (some CodingKey)?) throws -> URL {
+    let text = try required(string(at: entry), entries[entry].kind == .null ? URL.self : String.self, at: entry, path, key)
+    guard let url = URL(string: text) else {
+      throw DecodingError.dataCorrupted(
+        .init(codingPath: CodingPath.keys(path, key), debugDescription: "expected a URL, found another text"))
+    }
+    return url
+  }
+
+  // MARK: Failures
+
+  /// Returns the error for a value that is not of a type.
+  func mismatch(_ type: Any.Type, at entry: Int, isContainer: Bool = false, _ path: [any CodingKey]) -> DecodingError {
+    let found = entries[entry]
+    let context = { DecodingError.Context(codingPath: path, debugDescription: $0) }
+    if found.kind == .null, type != Bool.self { return .valueNotFound(type, context("expected \(type), found null")) }
+    if found.kind == .number, !isContainer, type != Bool.self, type != String.self {
+      // No value is named: what is stored may be private.
+      return .dataCorrupted(context("expected a number that fits \(type), found one that does not"))
+    }
+    return .typeMismatch(type, context("expected \(type), found \(found.name)"))
+  }
+}

@@ -1,0 +1,135 @@
+internal import Foundation
+
+/// A text that is being decoded: its bytes, and the structure that ``JSONScan`` has found in it.
+final class DecodingText {
+  let entries: ContiguousArray<JSONEntry>
+  /// The state that changes: behind a pointer, as that of an ``EncodingWriter``.
+  private let state: UnsafeMutablePointer<State>
+
+  private struct State {
+    var bytes: UnsafeRawBufferPointer
+    /// The bytes, where a decoder outlives the call.
+    var kept: UnsafeMutableRawBufferPointer?
+    /// The object in which a name was found last, and the entry behind that member: names are mostly asked for in their order.
+    var hint = (object: -1, next: 0)
+    /// The members of objects whose names are not in order, or many.
+    var tables: [Int: [String: Int]] = [:]
+  }
+
+  init(_ bytes: UnsafeRawBufferPointer, _ entries: ContiguousArray<JSONEntry>) {
+    self.entries = entries
+    state = .allocate(capacity: 1)
+    state.initialize(to: State(bytes: bytes))
+  }
+
+  deinit {
+    state.pointee.kept?.deallocate()
+    state.deinitialize(count: 1)
+    state.deallocate()
+  }
+
+  var bytes: UnsafeRawBufferPointer { @inline(__always) get { state.pointee.bytes } }
+
+  /// A text of nothing but null, for what is not there.
+  static var null: DecodingText {
+    DecodingText(UnsafeRawBufferPointer(start: nil, count: 0), [JSONEntry(kind: .null, isPlain: true, offset: 0, length: 0, next: 1)])
+  }
+
+  /// Copies the bytes, which are only lent.
+  func keepBytes() {
+    guard state.pointee.kept == nil else { return }
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+    copy.copyMemory(from: bytes)
+    state.pointee.kept = copy
+    state.pointee.bytes = UnsafeRawBufferPointer(copy)
+  }
+
+  // MARK: Members
+
+  /// Returns the entry of a member's value; `nil` when there is no member of this name. Of two with one name it is the first.
+  @inline(__always) func member(_ name: String, of object: Int) -> Int? {
+    guard entries[object].isPlain else { return table(of: object)[name] }
+    var name = name
+    return name.withUTF8 { search(UnsafeRawBufferPointer($0), in: object) }
+  }
+
+  private func search(_ name: UnsafeRawBufferPointer, in object: Int) -> Int? {
+    let end = Int(entries[object].next)
+    let hint = state.pointee.hint
+    let first = hint.object == object ? hint.next : object + 1
+    var at = first
+    var steps = 0
+    while at < end {
+      if isName(name, at: at) { return found(at + 1, in: object) }
+      at = Int(entries[at + 1].next)
+      steps += 1
+      if steps == Self.longSearch { return table(of: object)[String(decoding: name, as: UTF8.self)] }
+    }
+    at = object + 1
+    while at < first {
+      if isName(name, at: at) { return found(at + 1, in: object) }
+      at = Int(entries[at + 1].next)
+    }
+    return nil
+  }
+
+  /// The number of names that are looked at before a table is made of them.
+  private static let longSearch = 32
+
+  @inline(__always) private func found(_ value: Int, in object: Int) -> Int {
+    state.pointee.hint = (object, Int(entries[value].next))
+    return value
+  }
+
+  @inline(__always) private func isName(_ name: UnsafeRawBufferPointer, at entry: Int) -> Bool {
+    guard Int(entries[entry].length) == name.count else { return false }
+    guard let name = name.baseAddress, let text = bytes.baseAddress else { return true }
+    return memcmp(name, text + Int(entries[entry].offset), Int(entries[entry].length)) == 0
+  }
+
+  private func table(of object: Int) -> [String: Int] {
+    if let table = state.pointee.tables[object] { return table }
+    var table: [String: Int] = [:]
+    for name in names(of: object) where table[text(at: name)] == nil { table[text(at: name)] = name + 1 }
+    state.pointee.tables[object] = table
+    return table
+  }
+
+  /// Returns the entries of an object's names, in their order.
+  func names(of object: Int) -> [Int] {
+    var names: [Int] = []
+    var at = object + 1
+    while at < entries[object].next {
+      names.append(at)
+      at = Int(entries[at + 1].next)
+    }
+    return names
+  }
+
+  // MARK: Strings
+
+  /// Returns a string, or the name of a member.
+  @inline(__always) func text(at entry: Int) -> String {
+    let contents = UnsafeRawBufferPointer(rebasing: bytes[entries[entry].range])
+    return entries[entry].isPlain ? String(decoding: contents, as: UTF8.self) : JSONString.text(contents)
+  }
+
+  func string(at entry: Int) -> String? { entries[entry].kind == .string ? text(at: entry) : nil }
+
+  // MARK: Other values
+
+  func isNull(at entry: Int) -> Bool { entries[entry].kind == .null }
+
+  func bool(at entry: Int) -> Bool? {
+    switch entries[entry].kind {
+    case .true: true
+    case .false: false
+    default: nil
+    }
+  }
+
+  /// The bytes of a number; `nil` for anything else.
+  func number(at entry: Int) -> UnsafeRawBufferPointer? {
+    entries[entry].kind == .number ? UnsafeRawBufferPointer(rebasing: bytes[entries[entry].range]) : nil
+  }
+}

@@ -1,0 +1,167 @@
+internal import Foundation
+
+/// Memory that grows, for text that is written from front to back.
+struct ByteBuffer: ~Copyable {
+  private var base: UnsafeMutableRawPointer
+  private var capacity: Int
+  private(set) var count = 0
+
+  init(capacity: Int) {
+    self.capacity = capacity
+    base = .allocate(byteCount: capacity + Self.slack, alignment: 8)
+  }
+
+  /// Room behind the text, so that eight bytes can be read from wherever one is.
+  private static let slack = 8
+
+  deinit { base.deallocate() }
+
+  /// Lends the bytes, which are there until the next one is written.
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+
+  /// Returns a copy of the bytes.
+  func data() -> Data { Data(bytes: base, count: count) }
+
+  /// Makes room for more bytes.
+  @inline(__always) private mutating func reserve(_ more: Int) {
+    if capacity - count < more { grow(by: more) }
+  }
+
+  @inline(never) private mutating func grow(by more: Int) {
+    capacity = max(2 * capacity, count + more)
+    let grown = UnsafeMutableRawPointer.allocate(byteCount: capacity + Self.slack, alignment: 8)
+    grown.copyMemory(from: base, byteCount: count)
+    base.deallocate()
+    base = grown
+  }
+
+  @inline(__always) mutating func append(_ byte: UInt8) {
+    reserve(1)
+    base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+    count += 1
+  }
+
+  @inline(__always) mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    guard let start = bytes.baseAddress else { return }
+    reserve(bytes.count)
+    (base + count).copyMemory(from: start, byteCount: bytes.count)
+    count += bytes.count
+  }
+
+  mutating func append(_ text: StaticString) {
+    append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  /// Appends text without anything that JSON escapes.
+  mutating func append(plain text: String) {
+    var text = text
+    text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Returns the first eight of some bytes as a number, the first one highest; what is missing is zero.
+  @inline(__always) func prefix(at offset: Int, length: Int) -> UInt64 {
+    let word = UInt64(bigEndian: base.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    return length >= 8 ? word : word & ~(.max >> UInt64(8 * length))
+  }
+
+  /// Removes what is behind a length.
+  mutating func truncate(to length: Int) { count = length }
+
+  /// Lends room for some bytes to a closure that writes them from the front.
+  /// - Parameter write: Returns how many it has written.
+  @inline(__always) mutating func append(atMost limit: Int, _ write: (UnsafeMutableRawPointer) -> Int) {
+    reserve(limit)
+    count += write(base + count)
+  }
+}
+
+// MARK: - Numbers and strings as JSON has them
+
+extension ByteBuffer {
+  /// Appends an integer in decimal digits.
+  mutating func append(_ magnitude: UInt64, isNegative: Bool) {
+    append(atMost: 20) { place in
+      var rest = magnitude
+      var length = isNegative ? 1 : 0
+      repeat {
+        length += 1
+        rest /= 10
+      } while rest > 0
+      rest = magnitude
+      var position = length
+      repeat {
+        position -= 1
+        let quotient = rest / 10
+        place.storeBytes(of: UInt8(truncatingIfNeeded: 0x30 &+ rest &- quotient &* 10), toByteOffset: position, as: UInt8.self)
+        rest = quotient
+      } while rest > 0
+      if isNegative { place.storeBytes(of: UInt8(ascii: "-"), as: UInt8.self) }
+      return length
+    }
+  }
+
+  /// Appends a string with its quotation marks.
+  ///
+  /// - Returns: Whether it holds ASCII alone, and nothing that was escaped.
+  @discardableResult mutating func append(quoting text: String) -> Bool {
+    var text = text
+    return text.withUTF8 { text in append(quoting: UnsafeRawBufferPointer(text)) }
+  }
+
+  private mutating func append(quoting text: UnsafeRawBufferPointer) -> Bool {
+    append(UInt8(ascii: "\""))
+    var isPlain = true
+    var start = 0
+    while true {
+      let (end, isASCII) = Self.plainEnd(of: text, from: start)
+      if !isASCII { isPlain = false }
+      append(UnsafeRawBufferPointer(rebasing: text[start..<end]))
+      guard end < text.count else { break }
+      isPlain = false
+      append(escaping: text[end])
+      start = end + 1
+    }
+    append(UInt8(ascii: "\""))
+    return isPlain
+  }
+
+  /// Returns where the first byte is that must be escaped, and whether all before it are ASCII.
+  ///
+  /// Eight at a time, as ``JSONScan`` does it.
+  private static func plainEnd(of text: UnsafeRawBufferPointer, from start: Int) -> (end: Int, isASCII: Bool) {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    var index = start
+    var seen: UInt64 = 0
+    while text.count - index >= 8 {
+      let word = text.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      let quotes = word ^ (ones &* 0x22)
+      let solidi = word ^ (ones &* 0x5C)
+      let marks = ((quotes &- ones) & ~quotes) | ((solidi &- ones) & ~solidi) | ((word &- ones &* 0x20) & ~word)
+      guard marks & (ones &* 0x80) == 0 else { break }
+      seen |= word
+      index += 8
+    }
+    while index < text.count {
+      let byte = text[index]
+      if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte < 0x20 { break }
+      seen |= UInt64(byte)
+      index += 1
+    }
+    return (index, seen & (ones &* 0x80) == 0)
+  }
+
+  private mutating func append(escaping byte: UInt8) {
+    append(UInt8(ascii: "\\"))
+    switch byte {
+    case 0x08: append(UInt8(ascii: "b"))
+    case 0x0C: append(UInt8(ascii: "f"))
+    case 0x0A: append(UInt8(ascii: "n"))
+    case 0x0D: append(UInt8(ascii: "r"))
+    case 0x09: append(UInt8(ascii: "t"))
+    case 0..<0x20:
+      append("u00")
+      append(plain: Hexadecimal.string(byte))
+    default: append(byte)
+    }
+  }
+}

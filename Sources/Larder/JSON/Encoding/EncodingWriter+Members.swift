@@ -1,0 +1,220 @@
+internal import Foundation
+
+extension EncodingWriter {
+  /// A member of an object, or what in an array is written elsewhere.
+  struct Member {
+    /// The first eight bytes of the name, the first one highest, which tell most names apart.
+    let prefix: UInt64
+    /// The offset of the name's quotation mark; in an array, of the element.
+    let start: Int
+    /// The length of the name as it is written, without quotation marks; -1 in an array.
+    let nameLength: Int
+    /// The offset where the value ends, once the next member or the end of the object has come.
+    var end = 0
+    /// The position of the writer of the value in ``EncodingWriter/children``; -1 where it is written here.
+    var child = -1
+
+    var nameRange: Range<Int> { start + 1..<start + 1 + nameLength }
+    /// The offset of the value: behind the name, its quotation marks and the colon.
+    var valueStart: Int { start + nameLength + 3 }
+  }
+
+  /// Begins a member of the object that is being encoded; its value comes next.
+  @inline(__always) func beginMember(_ name: String) {
+    let slot = slots.count - 1
+    let isFirst = members.count == slots[slot].firstMember
+    if !isFirst {
+      members[members.count - 1].end = bytes.count
+      bytes.append(UInt8(ascii: ","))
+    }
+    let start = bytes.count
+    let isPlain = bytes.append(quoting: name)
+    let length = bytes.count - start - 2
+    bytes.append(UInt8(ascii: ":"))
+    let member = Member(prefix: bytes.prefix(at: start + 1, length: length), start: start, nameLength: length)
+    if !isPlain { slots[slot].hasOddName = true }
+    if !isFirst, let last = members.last, !isBefore(last, member) { slots[slot].isInOrder = false }
+    members.append(member)
+  }
+
+  /// Takes back a member whose value could not be encoded.
+  func removeMember() {
+    let member = members.removeLast()
+    let isFirst = members.count == slots[slots.count - 1].firstMember
+    bytes.truncate(to: isFirst ? member.start : member.start - 1)
+  }
+
+  /// Begins an element of the array that is being encoded; its value comes next.
+  @inline(__always) func beginElement() {
+    let slot = slots.count - 1
+    if slots[slot].count > 0 { bytes.append(UInt8(ascii: ",")) }
+    slots[slot].count += 1
+  }
+
+  /// Takes back an element whose value could not be encoded.
+  func removeElement() {
+    let slot = slots.count - 1
+    slots[slot].count -= 1
+    if slots[slot].count > 0 { bytes.truncate(to: bytes.count - 1) }
+  }
+
+  // MARK: What is written elsewhere
+
+  /// Makes the writer of a nested container or a superclass, at the member or element that was begun.
+  func addChild(_ step: Step) -> EncodingWriter {
+    let slot = slots.count - 1
+    let child = EncodingWriter(tally, depth: slots[slot].depth + 1, path: path(step))
+    child.push(.none)
+    if slots[slot].content == .object {
+      members[members.count - 1].child = children.count
+    } else {
+      members.append(Member(prefix: 0, start: bytes.count, nameLength: -1, child: children.count))
+    }
+    slots[slot].isInOrder = false
+    children.append(child)
+    return child
+  }
+
+  /// Returns the writer that a member of this name has, or gets for the value that it has; `nil` when there is no such member.
+  func child(named name: String, _ step: Step) -> EncodingWriter? {
+    let slot = slots.count - 1
+    guard let position = members.indices.dropFirst(slots[slot].firstMember).last(where: { nameText(members[$0]) == name }) else {
+      return nil
+    }
+    if members[position].child >= 0 { return children[members[position].child] }
+    let end = position + 1 < members.count ? members[position].end : bytes.count
+    let child = EncodingWriter(tally, depth: slots[slot].depth + 1, path: path(step))
+    child.push(.none)
+    child.bytes.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[members[position].valueStart..<end]))
+    child.slots[0].content = .value
+    members[position].child = children.count
+    slots[slot].isInOrder = false
+    children.append(child)
+    return child
+  }
+
+  // MARK: Finishing
+
+  /// Finishes the value that is being encoded: closes its bracket, and puts its members in order.
+  func finishSlot() throws {
+    let slot = slots[slots.count - 1]
+    switch slot.content {
+    case .nothing, .value: return
+    case .object:
+      if members.count > slot.firstMember { members[members.count - 1].end = bytes.count }
+      if slot.isInOrder, !slot.hasOddName {
+        bytes.append(UInt8(ascii: "}"))
+      } else {
+        try rewriteObject(slot)
+      }
+    case .array:
+      if members.count > slot.firstMember { try rewriteArray(slot) }
+      bytes.append(UInt8(ascii: "]"))
+    }
+    members.removeLast(members.count - slot.firstMember)
+  }
+
+  private func rewriteObject(_ slot: Slot) throws {
+    scratch.truncate(to: 0)
+    scratch.append(UInt8(ascii: "{"))
+    if slot.hasOddName {
+      for (name, value) in orderOfOddNames(slot.firstMember) { try appendMember(members[name], value: members[value]) }
+    } else {
+      sortMembers(from: slot.firstMember)
+      for position in slot.firstMember..<members.count {
+        // Of two with one name the last one holds; it comes behind the other.
+        let isReplaced = position + 1 < members.count && isSameName(members[position], members[position + 1])
+        if !isReplaced { try appendMember(members[position], value: members[position]) }
+      }
+    }
+    scratch.append(UInt8(ascii: "}"))
+    bytes.truncate(to: slot.start)
+    bytes.append(scratch.bytes)
+  }
+
+  /// Sorts members by name, those with one name as they came: they are few, and often nearly in order.
+  private func sortMembers(from first: Int) {
+    for position in (first + 1)..<max(members.count, first + 1) {
+      let moving = members[position]
+      var place = position
+      while place > first, isBefore(moving, members[place - 1]) {
+        members[place] = members[place - 1]
+        place -= 1
+      }
+      members[place] = moving
+    }
+  }
+
+  /// Returns members in the order of their names, as a dictionary has them: equal names are one, in the spelling that came first, and the
+  /// value that came last holds.
+  private func orderOfOddNames(_ first: Int) -> [(name: Int, value: Int)] {
+    var positions: [String: Int] = [:]
+    var order: [(name: Int, value: Int)] = []
+    for member in first..<members.count {
+      let name = nameText(members[member])
+      if let position = positions[name] {
+        order[position].value = member
+      } else {
+        positions[name] = order.count
+        order.append((member, member))
+      }
+    }
+    let names = order.map { Array(nameText(members[$0.name]).utf8) }
+    return order.indices.sorted { names[$0].lexicographicallyPrecedes(names[$1]) }.map { order[$0] }
+  }
+
+  private func appendMember(_ name: Member, value: Member) throws {
+    if scratch.count > 1 { scratch.append(UInt8(ascii: ",")) }
+    if value.child < 0, name.start == value.start {
+      return scratch.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[name.start..<value.end]))
+    }
+    scratch.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[name.start..<name.valueStart]))
+    if value.child >= 0 {
+      try children[value.child].finish(into: &scratch)
+    } else {
+      scratch.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[value.valueStart..<value.end]))
+    }
+  }
+
+  private func rewriteArray(_ slot: Slot) throws {
+    var text = ByteBuffer(capacity: 2 * (bytes.count - slot.start) + 16)
+    var start = slot.start
+    for member in members[slot.firstMember...] {
+      text.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[start..<member.start]))
+      try children[member.child].finish(into: &text)
+      start = member.start
+    }
+    text.append(UnsafeRawBufferPointer(rebasing: bytes.bytes[start..<bytes.count]))
+    bytes.truncate(to: slot.start)
+    bytes.append(text.bytes)
+  }
+
+  /// Finishes a text that was written elsewhere, and appends it.
+  private func finish(into text: inout ByteBuffer) throws {
+    guard slots.count == 1 else { throw misused("a container was finished while a value inside it was encoded") }
+    if slots[0].content == .nothing { bytes.append("{}") }
+    try finishSlot()
+    slots[0].content = .value
+    text.append(bytes.bytes)
+  }
+
+  // MARK: Names
+
+  private func nameText(_ member: Member) -> String {
+    JSONString.text(UnsafeRawBufferPointer(rebasing: bytes.bytes[member.nameRange]))
+  }
+
+  @inline(__always) private func isBefore(_ left: Member, _ right: Member) -> Bool {
+    left.prefix != right.prefix ? left.prefix < right.prefix : isBeforeInFull(left, right)
+  }
+
+  @inline(never) private func isBeforeInFull(_ left: Member, _ right: Member) -> Bool {
+    let text = bytes.bytes
+    return text[left.nameRange].lexicographicallyPrecedes(text[right.nameRange])
+  }
+
+  private func isSameName(_ left: Member, _ right: Member) -> Bool {
+    let text = bytes.bytes
+    return left.prefix == right.prefix && left.nameLength == right.nameLength && text[left.nameRange].elementsEqual(text[right.nameRange])
+  }
+}
