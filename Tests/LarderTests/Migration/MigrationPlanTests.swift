@@ -44,7 +44,7 @@ import Testing
     let failure: RepositoryError? = await withCheckedContinuation { continuation in
       Thread.detachNewThread {
         do throws(RepositoryError) {
-          _ = try plan.migrate(Data(#"{"id":1}"#.utf8), from: 1, key: RecordKey("1"))
+          _ = try plan.migrate(Data(#"{"id":1}"#.utf8), from: 1, key: RecordKey("1"), JSONCoder(depthLimit: 128))
           continuation.resume(returning: nil)
         } catch {
           continuation.resume(returning: error)
@@ -64,7 +64,7 @@ import Testing
 
 @Suite("JSON objects of migrations", .timeLimit(.minutes(1))) struct JSONObjectTests {
   private func edited(_ json: String, _ edit: @escaping @Sendable (inout JSONObject) throws -> Void = { _ in }) throws -> String {
-    String(decoding: try Migration(from: 1, edit).apply(Data(json.utf8)), as: UTF8.self)
+    String(decoding: try Migration(from: 1, edit).apply(Data(json.utf8), JSONCoder(depthLimit: 128)), as: UTF8.self)
   }
 
   @Test func numbersThatAreNotTouchedKeepEveryDigit() throws {

@@ -46,7 +46,7 @@ final class DecodingText {
 
   // MARK: Members
 
-  /// Returns the entry of a member's value; `nil` when there is no member of this name. Of two with one name it is the first.
+  /// Returns the entry of a member's value, of two with one name the first; `nil` when there is no member of this name.
   @inline(__always) func member(_ name: String, of object: Int) -> Int? {
     guard entries[object].isPlain else { return table(of: object)[name] }
     var name = name
