@@ -173,7 +173,9 @@ struct DecodingProbe: Decodable {
       case 8: note("date \(try c.decode(Date.self).timeIntervalSinceReferenceDate)")
       case 9: note("uuid \(try c.decode(UUID.self))")
       case 10: note("decimal \(try c.decode(Decimal.self))")
-      case 11: note("if present \(String(describing: try c.decodeIfPresent(Int.self)))")
+      case 11:
+        // At the end, Foundation's moves on by one.
+        if !c.isAtEnd { note("if present \(String(describing: try c.decodeIfPresent(Int.self)))") }
       case 12: let n = try c.nestedContainer(keyedBy: AnyKey.self); note("nested \(path(n.codingPath))")
       case 13: let n = try c.nestedUnkeyedContainer(); note("nestedU \(path(n.codingPath))")
       case 14: let d = try c.superDecoder(); note("super \(path(d.codingPath))"); _ = try DecodingProbe(from: d)
