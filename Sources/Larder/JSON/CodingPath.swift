@@ -8,9 +8,9 @@ final class CodingPath {
     self.parent = parent
   }
 
-  /// Returns the keys of a path, with one behind it if that is given.
-  static func keys(_ path: CodingPath?, _ last: (any CodingKey)? = nil) -> [any CodingKey] {
-    var keys: [any CodingKey] = last.map { [$0] } ?? []
+  /// Returns the keys of a path.
+  static func keys(_ path: CodingPath?) -> [any CodingKey] {
+    var keys: [any CodingKey] = []
     var step = path
     while let present = step {
       keys.append(present.key)

@@ -37,6 +37,8 @@ struct JSONScan {
   enum Step { case value, end, failed, tooDeep }
 
   mutating func run() -> JSONSyntax.Verdict {
+    // Entries count in 32 bits; no record may be so long.
+    guard bytes.count < UInt32.max else { return .malformed(offset: Int(UInt32.max)) }
     while true {
       switch value() {
       case .value: continue

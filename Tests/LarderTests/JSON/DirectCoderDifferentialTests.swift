@@ -23,11 +23,11 @@ import Testing
       switch (expected, found) {
       case (.success(let expected), .success(let found)):
         encoded += 1
-        #expect(found == expected, "\(value)")
+        #expect(found == expected, "\(String(decoding: expected, as: UTF8.self))")
         let seed = random.next()
         #expect(Self.transcript(of: found, seed) == Self.foundationTranscript(of: found, seed), "\(String(decoding: found, as: UTF8.self))")
       case (.failure, .failure): break
-      default: Issue.record("\(expected) \(found) \(value)")
+      default: Issue.record("\(expected) \(found)")
       }
     }
     #expect(encoded >= Torture.count(1_400, full: 55_000))

@@ -5,36 +5,36 @@ extension DecodingText {
   ///
   /// - Throws: `DecodingError`; what the type itself throws.
   @inline(__always) func value<Value: Decodable>(
-    _ type: Value.Type, at entry: Int, _ path: CodingPath?, _ key: @autoclosure () -> (some CodingKey)?
+    _ type: Value.Type, at entry: Int, _ path: @autoclosure () -> CodingPath?
   ) throws -> Value {
     // The types are compared and not cast: most values are of other types. Where they are the same, the bits are.
     if Value.self == String.self {
-      return unsafeBitCast(try required(string(at: entry), String.self, at: entry, path, key()), to: Value.self)
+      return unsafeBitCast(try required(string(at: entry), String.self, at: entry, path()), to: Value.self)
     } else if Value.self == Double.self {
-      return unsafeBitCast(try required(double(at: entry), Double.self, at: entry, path, key()), to: Value.self)
+      return unsafeBitCast(try required(double(at: entry), Double.self, at: entry, path()), to: Value.self)
     } else if Value.self == Int.self {
-      return unsafeBitCast(try required(integer(Int.self, at: entry), Int.self, at: entry, path, key()), to: Value.self)
+      return unsafeBitCast(try required(integer(Int.self, at: entry), Int.self, at: entry, path()), to: Value.self)
     } else if Value.self == UUID.self {
       if let id = uuid(at: entry) { return unsafeBitCast(id, to: Value.self) }
     } else if Value.self == Date.self {
-      let seconds = try required(double(at: entry), Double.self, at: entry, path, key())
+      let seconds = try required(double(at: entry), Double.self, at: entry, path())
       return unsafeBitCast(Date(timeIntervalSinceReferenceDate: seconds), to: Value.self)
     } else if Value.self == Data.self {
-      return unsafeBitCast(try data(at: entry, path, key()), to: Value.self)
+      return unsafeBitCast(try data(at: entry, path()), to: Value.self)
     } else if Value.self == URL.self {
-      return unsafeBitCast(try url(at: entry, path, key()), to: Value.self)
+      return unsafeBitCast(try url(at: entry, path()), to: Value.self)
     } else if Value.self == Decimal.self {
-      return unsafeBitCast(try required(decimal(at: entry), Decimal.self, at: entry, path, key()), to: Value.self)
+      return unsafeBitCast(try required(decimal(at: entry), Decimal.self, at: entry, path()), to: Value.self)
     }
-    return try Value(from: SlotDecoder(text: self, entry: entry, path: key().map { CodingPath($0, after: path) } ?? path))
+    return try Value(from: SlotDecoder(text: self, entry: entry, path: path()))
   }
 
   /// Returns what was found.
   /// - Throws: `DecodingError` when nothing was.
   @inline(__always) func required<Value>(
-    _ value: Value?, _ type: Any.Type, at entry: Int, _ path: CodingPath?, _ key: @autoclosure () -> (some CodingKey)?
+    _ value: Value?, _ type: Any.Type, at entry: Int, _ path: @autoclosure () -> CodingPath?
   ) throws -> Value {
-    guard let value else { throw mismatch(type, at: entry, CodingPath.keys(path, key())) }
+    guard let value else { throw mismatch(type, at: entry, CodingPath.keys(path())) }
     return value
   }
 
@@ -58,20 +58,20 @@ extension DecodingText {
     return isRead ? UUID(uuid: id) : nil
   }
 
-  private func data(at entry: Int, _ path: CodingPath?, _ key: (some CodingKey)?) throws -> Data {
-    let text = try required(string(at: entry), entries[entry].kind == .null ? Data.self : String.self, at: entry, path, key)
+  private func data(at entry: Int, _ path: @autoclosure () -> CodingPath?) throws -> Data {
+    let text = try required(string(at: entry), entries[entry].kind == .null ? Data.self : String.self, at: entry, path())
     guard let data = Data(base64Encoded: text) else {
       throw DecodingError.dataCorrupted(
-        .init(codingPath: CodingPath.keys(path, key), debugDescription: "expected Base64, found another text"))
+        .init(codingPath: CodingPath.keys(path()), debugDescription: "expected Base64, found another text"))
     }
     return data
   }
 
-  private func url(at entry: Int, _ path: CodingPath?, _ key: (some CodingKey)?) throws -> URL {
-    let text = try required(string(at: entry), entries[entry].kind == .null ? URL.self : String.self, at: entry, path, key)
+  private func url(at entry: Int, _ path: @autoclosure () -> CodingPath?) throws -> URL {
+    let text = try required(string(at: entry), entries[entry].kind == .null ? URL.self : String.self, at: entry, path())
     guard let url = URL(string: text) else {
       throw DecodingError.dataCorrupted(
-        .init(codingPath: CodingPath.keys(path, key), debugDescription: "expected a URL, found another text"))
+        .init(codingPath: CodingPath.keys(path()), debugDescription: "expected a URL, found another text"))
     }
     return url
   }

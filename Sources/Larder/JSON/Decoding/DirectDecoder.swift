@@ -21,7 +21,7 @@ struct DirectDecoder: Sendable {
         // A decoder that the value has kept must not read what is gone.
         if !isKnownUniquelyReferenced(&text) { text.keepBytes() }
       }
-      return try text.value(type, at: 0, nil, nil as PlainCodingKey?)
+      return try text.value(type, at: 0, nil)
     }
   }
 

@@ -34,7 +34,7 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try integer(type, entry(key), key) }
   func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try integer(type, entry(key), key) }
   func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-    try text.value(type, at: entry(key), path, key)
+    try text.value(type, at: entry(key), step(key))
   }
 
   // Not left to the defaults, which look each name up three times.
@@ -54,7 +54,7 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try present(key).map { try integer(type, $0, key) } }
   func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
     guard let entry = present(key) else { return nil }
-    return try text.value(type, at: entry, path, key)
+    return try text.value(type, at: entry, step(key))
   }
 
   // MARK: Containers
@@ -90,19 +90,21 @@ struct KeyedSlotDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     return entry
   }
 
-  private func bool(_ entry: Int, _ key: Key) throws -> Bool { try text.required(text.bool(at: entry), Bool.self, at: entry, path, key) }
+  private func bool(_ entry: Int, _ key: Key) throws -> Bool { try text.required(text.bool(at: entry), Bool.self, at: entry, step(key)) }
   private func string(_ entry: Int, _ key: Key) throws -> String {
-    try text.required(text.string(at: entry), String.self, at: entry, path, key)
+    try text.required(text.string(at: entry), String.self, at: entry, step(key))
   }
   private func double(_ entry: Int, _ key: Key) throws -> Double {
-    try text.required(text.double(at: entry), Double.self, at: entry, path, key)
+    try text.required(text.double(at: entry), Double.self, at: entry, step(key))
   }
   private func float(_ entry: Int, _ key: Key) throws -> Float {
-    try text.required(text.float(at: entry), Float.self, at: entry, path, key)
+    try text.required(text.float(at: entry), Float.self, at: entry, step(key))
   }
   private func integer<Number: FixedWidthInteger>(_ type: Number.Type, _ entry: Int, _ key: Key) throws -> Number {
-    try text.required(text.integer(type, at: entry), type, at: entry, path, key)
+    try text.required(text.integer(type, at: entry), type, at: entry, step(key))
   }
+
+  private func step(_ key: Key) -> CodingPath { CodingPath(key, after: path) }
 
   @inline(never) private func notFound(_ key: Key) -> DecodingError {
     .keyNotFound(key, .init(codingPath: codingPath, debugDescription: "expected a member \(key.stringValue), found none"))

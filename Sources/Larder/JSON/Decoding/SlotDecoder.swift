@@ -39,7 +39,7 @@ struct SlotDecoder: Decoder, SingleValueDecodingContainer {
   func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
   func decode(_ type: UInt128.Type) throws -> UInt128 { try integer(type) }
   func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-    try text.value(type, at: entry, path, nil as PlainCodingKey?)
+    try text.value(type, at: entry, path)
   }
 
   private func integer<Number: FixedWidthInteger>(_ type: Number.Type) throws -> Number {
@@ -47,6 +47,6 @@ struct SlotDecoder: Decoder, SingleValueDecodingContainer {
   }
 
   @inline(__always) private func required<Value>(_ value: Value?, _ type: Any.Type) throws -> Value {
-    try text.required(value, type, at: entry, path, nil as PlainCodingKey?)
+    try text.required(value, type, at: entry, path)
   }
 }

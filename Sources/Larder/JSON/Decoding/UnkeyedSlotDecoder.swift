@@ -37,7 +37,7 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
   mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
   mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try integer(type) }
   mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-    let value = try text.value(type, at: next(type), path, key)
+    let value = try text.value(type, at: next(type), step)
     advance()
     return value
   }
@@ -61,19 +61,19 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
   }
 
   private func nested(_ type: Any.Type) throws -> SlotDecoder {
-    SlotDecoder(text: text, entry: try next(type), path: CodingPath(PlainCodingKey(position: currentIndex), after: path))
+    SlotDecoder(text: text, entry: try next(type), path: step)
   }
 
   // MARK: Elements
 
-  private var key: PlainCodingKey? { PlainCodingKey(position: currentIndex) }
+  private var step: CodingPath { CodingPath(PlainCodingKey(position: currentIndex), after: path) }
 
   /// Returns the next element's entry.
   @inline(__always) private func next(_ type: Any.Type) throws -> Int {
     guard !isAtEnd else {
       throw DecodingError.valueNotFound(
         type,
-        .init(codingPath: CodingPath.keys(path, key), debugDescription: "expected another element, found the end of the array"))
+        .init(codingPath: CodingPath.keys(step), debugDescription: "expected another element, found the end of the array"))
     }
     return entry
   }
@@ -85,7 +85,7 @@ struct UnkeyedSlotDecoder: UnkeyedDecodingContainer {
 
   @inline(__always) private mutating func element<Value>(_ type: Value.Type, _ read: (DecodingText, Int) -> Value?) throws -> Value {
     let entry = try next(type)
-    let value = try text.required(read(text, entry), type, at: entry, path, key)
+    let value = try text.required(read(text, entry), type, at: entry, step)
     advance()
     return value
   }

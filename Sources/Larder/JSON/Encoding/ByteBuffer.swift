@@ -108,21 +108,31 @@ extension ByteBuffer {
     return text.withUTF8 { text in append(quoting: UnsafeRawBufferPointer(text)) }
   }
 
-  private mutating func append(quoting text: UnsafeRawBufferPointer) -> Bool {
+  @inline(__always) private mutating func append(quoting text: UnsafeRawBufferPointer) -> Bool {
+    let (end, isASCII) = Self.plainEnd(of: text, from: 0)
+    guard end == text.count, let start = text.baseAddress else { return append(escaping: text, from: end) }
+    reserve(end + 2)
+    base.storeBytes(of: UInt8(ascii: "\""), toByteOffset: count, as: UInt8.self)
+    (base + count + 1).copyMemory(from: start, byteCount: end)
+    base.storeBytes(of: UInt8(ascii: "\""), toByteOffset: count + end + 1, as: UInt8.self)
+    count += end + 2
+    return isASCII
+  }
+
+  /// Appends a string with bytes that must be escaped, the first of them at an offset.
+  /// - Returns: `false`.
+  @inline(never) private mutating func append(escaping text: UnsafeRawBufferPointer, from offset: Int) -> Bool {
     append(UInt8(ascii: "\""))
-    var isPlain = true
-    var start = 0
+    var (start, end) = (0, offset)
     while true {
-      let (end, isASCII) = Self.plainEnd(of: text, from: start)
-      if !isASCII { isPlain = false }
       append(UnsafeRawBufferPointer(rebasing: text[start..<end]))
       guard end < text.count else { break }
-      isPlain = false
       append(escaping: text[end])
       start = end + 1
+      end = Self.plainEnd(of: text, from: start).end
     }
     append(UInt8(ascii: "\""))
-    return isPlain
+    return false
   }
 
   /// Returns where the first byte is that must be escaped, and whether all before it are ASCII.

@@ -43,13 +43,40 @@ struct JSONTooDeep: Error {
 /// The findings that all parts of one value's encoding share.
 final class EncodingTally {
   let depthLimit: Int
-  var isTooDeep = false
-  var hasUnusualNumber = false
-  /// The use of a container that cannot be written, and that had no way to throw.
-  var misuse: EncodingError?
-
-  init(depthLimit: Int) { self.depthLimit = depthLimit }
-
   /// The number of values in each other at which encoding stops, those counted that leave no bracket in the text: an optional, a raw value.
-  var levelLimit: Int { 2 * depthLimit + 64 }
+  let levelLimit: Int
+  /// Behind a pointer, as the state of an ``EncodingWriter``.
+  private let state: UnsafeMutablePointer<State>
+
+  private struct State {
+    var isTooDeep = false
+    var hasUnusualNumber = false
+    var misuse: EncodingError?
+  }
+
+  init(depthLimit: Int) {
+    self.depthLimit = depthLimit
+    levelLimit = 2 * depthLimit + 64
+    state = .allocate(capacity: 1)
+    state.initialize(to: State())
+  }
+
+  deinit {
+    state.deinitialize(count: 1)
+    state.deallocate()
+  }
+
+  var isTooDeep: Bool {
+    @inline(__always) get { state.pointee.isTooDeep }
+    set { state.pointee.isTooDeep = newValue }
+  }
+  var hasUnusualNumber: Bool {
+    get { state.pointee.hasUnusualNumber }
+    set { state.pointee.hasUnusualNumber = newValue }
+  }
+  /// The use of a container that cannot be written, and that had no way to throw.
+  var misuse: EncodingError? {
+    get { state.pointee.misuse }
+    set { state.pointee.misuse = newValue }
+  }
 }

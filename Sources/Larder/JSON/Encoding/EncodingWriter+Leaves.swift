@@ -49,8 +49,8 @@ extension EncodingWriter {
   }
 
   @inline(__always) func write(_ value: Double, _ step: @autoclosure () -> Step) throws {
-    // Whole numbers are most of them; from 2^53 on, the text has zeros or an exponent in other places.
-    if let whole = Int64(exactly: value), whole.magnitude < 1 << 53, whole != 0 {
+    // From 2^53 on, the text has zeros or an exponent in other places; zero may be negative.
+    if let whole = Int64(exactly: value), whole.magnitude < 1 << 53, whole != 0 || value.sign == .plus {
       write(whole)
     } else {
       try write(fraction: value, step())

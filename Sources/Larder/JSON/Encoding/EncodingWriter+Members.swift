@@ -5,15 +5,33 @@ extension EncodingWriter {
   struct Member {
     /// The first eight bytes of the name, the first one highest, which tell most names apart.
     let prefix: UInt64
-    /// The offset of the name's quotation mark; in an array, of the element.
-    let start: Int
-    /// The length of the name as it is written, without quotation marks; -1 in an array.
-    let nameLength: Int
-    /// The offset where the value ends, once the next member or the end of the object has come.
-    var end = 0
-    /// The position of the writer of the value in ``EncodingWriter/children``; -1 where it is written here.
-    var child = -1
+    private let offset: UInt32
+    private let length: Int32
+    private var endOffset: UInt32 = 0
+    private var childPosition: Int32 = -1
 
+    init(prefix: UInt64, start: Int, nameLength: Int, child: Int = -1) {
+      self.prefix = prefix
+      // What does not fit is refused by `finishSlot()`.
+      offset = UInt32(truncatingIfNeeded: start)
+      length = Int32(truncatingIfNeeded: nameLength)
+      childPosition = Int32(truncatingIfNeeded: child)
+    }
+
+    /// The offset of the name's quotation mark; in an array, of the element.
+    var start: Int { Int(offset) }
+    /// The length of the name as it is written, without quotation marks; -1 in an array.
+    var nameLength: Int { Int(length) }
+    /// The offset where the value ends, once the next member or the end of the object has come.
+    var end: Int {
+      get { Int(endOffset) }
+      set { endOffset = UInt32(truncatingIfNeeded: newValue) }
+    }
+    /// The position of the writer of the value in ``EncodingWriter/children``; -1 where it is written here.
+    var child: Int {
+      get { Int(childPosition) }
+      set { childPosition = Int32(truncatingIfNeeded: newValue) }
+    }
     var nameRange: Range<Int> { start + 1..<start + 1 + nameLength }
     /// The offset of the value: behind the name, its quotation marks and the colon.
     var valueStart: Int { start + nameLength + 3 }
@@ -97,6 +115,8 @@ extension EncodingWriter {
 
   /// Finishes the value that is being encoded: closes its bracket, and puts its members in order.
   func finishSlot() throws {
+    // Members count in 32 bits; no record may be so long.
+    guard bytes.count < UInt32.max else { throw misused("a value was encoded that takes more than 4 GiB") }
     let slot = slots[slots.count - 1]
     switch slot.content {
     case .nothing, .value: return
