@@ -21,14 +21,13 @@ import Testing
       #expect(throws: DecodingError.self) { try decode(text, as: Int.self) }
       #expect(try JSONDecoder().decode(Int.self, from: Data(text.utf8)) == cut)
     }
-    #expect(try decode("3e30", as: Int128.self) == 3_000_000_000_000_000_000_000_000_000_000)
-    #expect(throws: DecodingError.self) { try JSONDecoder().decode(Int128.self, from: Data("3e30".utf8)) }
   }
 
   @Test func integersAreReadExactlyInEveryForm() throws {
     for (text, value) in [
       ("1.0", 1), ("-1.00", -1), ("1e3", 1_000), ("1.5e1", 15), ("120e-1", 12), ("1.05E+2", 105), ("0e99", 0), ("-0", 0), ("0.000", 0),
       ("9223372036854775807", .max), ("-9223372036854775808", .min), ("922337203685477580.7e1", .max), ("1e18", 1_000_000_000_000_000_000),
+      ("-9223372036854775.808e3", .min), ("0.0012e4", 12),
     ] { #expect(try decode(text, as: Int.self) == value, "\(text)") }
     for text in ["9223372036854775808", "-9223372036854775809", "1e19", "0.5", "1e-1", "105e-1", "1e99999999999999999999"] {
       #expect(throws: DecodingError.self, "\(text)") { try decode(text, as: Int.self) }

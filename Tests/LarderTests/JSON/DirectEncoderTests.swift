@@ -82,7 +82,8 @@ import Testing
       },
       { encoder in
         var outer = encoder.unkeyedContainer()
-        try outer.encode(Custom { _ in try outer.encode(1) })
+        var same = outer
+        try outer.encode(Custom { _ in try same.encode(1) })
       },
     ]
     for use in uses { #expect(throws: EncodingError.self) { try text(Custom(body: use)) } }

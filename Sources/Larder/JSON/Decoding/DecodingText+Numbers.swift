@@ -19,10 +19,13 @@ extension DecodingText {
   }
 
   /// Returns an integer that is long, or is written with a point or an exponent, if its value is one: `1.0` and `1e3` are.
+  ///
+  /// With a point or an exponent it has at most 64 bits, as with Foundation.
   private func longInteger<Number: FixedWidthInteger>(_ type: Number.Type, at entry: Int) -> Number? {
     guard let number = number(at: entry) else { return nil }
     if entries[entry].isPlain { return Number(String(decoding: number, as: UTF8.self)) }
-    return WrittenNumber(number).integer(type)
+    let written = WrittenNumber(number)
+    return written.integer.flatMap { Number(exactly: written.isNegative ? -Int128($0) : Int128($0)) }
   }
 
   /// Returns a floating-point number, the nearest to what is written; `nil` for what is none, or too large or too small for the type.
@@ -95,45 +98,33 @@ private struct WrittenNumber {
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
   ]
 
-  /// Returns the number as an integer; `nil` when it is none, or does not fit.
-  func integer<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
-    var value: Number = 0
-    var exponent = exponent
+  /// The number without its sign, if it is an integer of up to 64 bits.
+  var integer: UInt64? {
+    var value: UInt64 = 0
     var zeros = 0
     for byte in digits {
       if byte | 0x20 == UInt8(ascii: "e") { break }
       guard byte &- 0x30 < 10 else { continue }
+      zeros += 1
       // Zeros are taken in when another digit follows them.
-      guard byte != 0x30 else {
-        if value != 0 { zeros += 1 }
-        continue
-      }
-      for _ in 0...zeros {
-        guard let grown = Self.times10(value) else { return nil }
-        value = grown
-      }
-      zeros = 0
-      guard let grown = Self.adding(byte &- 0x30, to: value, isNegative: isNegative) else { return nil }
-      value = grown
+      guard byte != 0x30 else { continue }
+      guard let sum = Self.shifted(value, by: zeros, plus: UInt64(byte - 0x30)) else { return nil }
+      (value, zeros) = (sum, 0)
     }
-    guard value != 0 else { return 0 }
-    exponent += zeros
-    guard 0...40 ~= exponent else { return nil }
-    for _ in 0..<exponent {
-      guard let grown = Self.times10(value) else { return nil }
-      value = grown
-    }
-    return value
+    if value == 0 { return 0 }
+    return exponent + zeros >= 0 ? Self.shifted(value, by: exponent + zeros, plus: 0) : nil
   }
 
-  private static func times10<Number: FixedWidthInteger>(_ value: Number) -> Number? {
-    let (product, overflows) = value.multipliedReportingOverflow(by: 10)
-    return overflows ? nil : product
-  }
-
-  private static func adding<Number: FixedWidthInteger>(_ digit: UInt8, to value: Number, isNegative: Bool) -> Number? {
-    let (sum, overflows) =
-      isNegative ? value.subtractingReportingOverflow(Number(digit)) : value.addingReportingOverflow(Number(digit))
+  /// Returns a number with more decimal digits behind it, and another added; `nil` when that does not fit.
+  private static func shifted(_ value: UInt64, by digits: Int, plus digit: UInt64) -> UInt64? {
+    var value = value
+    // Zero stays zero, however many zeros are before the first digit; no other number has room for twenty more.
+    for _ in 0..<(value == 0 ? 0 : min(digits, 20)) {
+      let (product, overflows) = value.multipliedReportingOverflow(by: 10)
+      if overflows { return nil }
+      value = product
+    }
+    let (sum, overflows) = value.addingReportingOverflow(digit)
     return overflows ? nil : sum
   }
 }
