@@ -33,9 +33,12 @@ let package = Package(
       pkgConfig: "sqlite3",
       providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]
     ),
+    // The processor's instruction for CRC32C. See Docs/Design/0013-checksums-by-the-processor.md.
+    .target(name: "CLarderChecksum"),
     .target(
       name: "Larder",
       dependencies: [
+        "CLarderChecksum",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),

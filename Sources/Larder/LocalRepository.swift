@@ -171,7 +171,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` or `.newerSchema` for a record that is there but
   ///   cannot be read as `Item`; `.invalidKey` for an id that cannot be a key; `.closed`.
   public nonisolated(nonsending) func find(by id: Item.ID) async throws(RepositoryError) -> Item? {
-    try core.records(of: collection)[coder.keys.key(for: id)]?.value(coder)
+    try core.records(of: collection).value(for: coder.keys.key(for: id), coder)
   }
 
   /// Returns all records that decode, in the order of their keys' bytes; `snapshot.undecodable` lists the others.

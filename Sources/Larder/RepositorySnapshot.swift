@@ -46,7 +46,7 @@ where Item.ID: Hashable & Codable & Sendable {
   /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge`, or `.newerSchema` (of a foreign commit by a newer app) for a record that
   ///   is there but cannot be read as `Item`; `.invalidKey` for an id that cannot be a key.
   public func find(by id: Item.ID) throws(RepositoryError) -> Item? {
-    try records[coder.keys.key(for: id)]?.value(coder)
+    try records.value(for: coder.keys.key(for: id), coder)
   }
 
   /// Returns all records that decode, in the order of their keys' bytes; ``undecodable`` lists the others.

@@ -7,23 +7,60 @@ internal import Foundation
 ///
 /// An id may be private, so a key prints as its hash.
 public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The key text.
-  public let text: String
+  private let form: Form
+
+  /// The form that a key is kept in; a text has one: the upper-case text of a UUID is never kept as text.
+  private enum Form: Sendable {
+    case text(String)
+    /// 36 bytes of text as 16, and none of them on the heap: most ids are UUIDs, and every record in memory has a key.
+    case uuid(UUIDNumber)
+  }
 
   /// Makes a key of its text.
   public init(_ text: String) {
     var text = text
     text.makeContiguousUTF8()
-    self.text = text
+    let number = text.utf8.count == UUIDNumber.textCount ? text.utf8.withContiguousStorageIfAvailable { UUIDNumber(text: .init($0)) } : nil
+    form = if case let number?? = number { .uuid(number) } else { .text(text) }
+  }
+
+  /// Makes a key of its text in UTF-8; bytes that are not UTF-8 are repaired, as `String(decoding:as:)` does.
+  public init(utf8 bytes: UnsafeRawBufferPointer) {
+    if let number = UUIDNumber(text: bytes) {
+      form = .uuid(number)
+    } else {
+      form = .text(String(decoding: bytes, as: UTF8.self))
+    }
+  }
+
+  init(_ number: UUIDNumber) { form = .uuid(number) }
+
+  /// The key text.
+  ///
+  /// Cost: that of making it where the key is the upper-case text of a UUID, which is kept as a number.
+  public var text: String {
+    switch form {
+    case .text(let text): text
+    case .uuid(let number): number.text
+    }
   }
 
   /// The length in bytes of UTF-8.
-  public var byteCount: Int { text.utf8.count }
+  public var byteCount: Int {
+    switch form {
+    case .text(let text): text.utf8.count
+    case .uuid: UUIDNumber.textCount
+    }
+  }
 
   /// Lends the bytes of the key.
   public func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
-    if let result = text.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
-    return Array(text.utf8).withUnsafeBytes(body)
+    switch form {
+    case .text(let text):
+      if let result = text.utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
+      return Array(text.utf8).withUnsafeBytes(body)
+    case .uuid(let number): return number.withText(body)
+    }
   }
 
   /// A hash for logs and errors, which must not name the key itself: the CRC32C of its bytes, as eight hexadecimal digits.
@@ -34,17 +71,49 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
 
   /// Whether the bytes are the same.
   public static func == (left: RecordKey, right: RecordKey) -> Bool {
-    left.withBytes { left in right.withBytes { right in left.elementsEqualBytes(right) } }
+    switch (left.form, right.form) {
+    case (.uuid(let left), .uuid(let right)): left == right
+    case (.text(let left), .text(let right)): left.withBytes { left in right.withBytes { left.elementsEqualBytes($0) } }
+    default: false
+    }
   }
 
   /// Compares the bytes, as SQLite's `BINARY` collation does.
   public static func < (left: RecordKey, right: RecordKey) -> Bool {
-    left.withBytes { left in right.withBytes { right in left.lexicographicallyPrecedes(right) } }
+    if case (.uuid(let left), .uuid(let right)) = (left.form, right.form) { return left < right }
+    return left.withBytes { left in right.withBytes { left.precedesInBytes($0) } }
   }
 
   /// Hashes the bytes.
   public func hash(into hasher: inout Hasher) {
-    withBytes { hasher.combine(bytes: $0) }
+    switch form {
+    case .text(let text): text.withBytes { hasher.combine(bytes: $0) }
+    case .uuid(let number): hasher.combine(number)
+    }
+  }
+
+  /// A hash for tables in memory, which nobody can craft collisions for without knowing the process's seed.
+  ///
+  /// Cost: a few multiplications for the keys of UUIDs and short texts; otherwise that of `Hasher`.
+  var tableHash: UInt64 {
+    switch form {
+    case .uuid(let number): return KeyHash.of(number.high, number.low, count: UUIDNumber.textCount)
+    case .text(let text):
+      return text.withBytes { bytes in
+        guard bytes.count > 16 else { return KeyHash.of(bytes) }
+        var hasher = Hasher()
+        hasher.combine(bytes: bytes)
+        return UInt64(bitPattern: Int64(hasher.finalize()))
+      }
+    }
+  }
+}
+
+extension String {
+  /// Lends the bytes of UTF-8.
+  fileprivate func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    if let result = utf8.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
+    return Array(utf8).withUnsafeBytes(body)
   }
 }
 
@@ -53,5 +122,12 @@ extension UnsafeRawBufferPointer {
   func elementsEqualBytes(_ other: UnsafeRawBufferPointer) -> Bool {
     guard count == other.count, let base = baseAddress, let otherBase = other.baseAddress else { return count == other.count }
     return memcmp(base, otherBase, count) == 0
+  }
+
+  /// Whether this region comes first in the order of bytes.
+  func precedesInBytes(_ other: UnsafeRawBufferPointer) -> Bool {
+    guard let base = baseAddress, let otherBase = other.baseAddress else { return count < other.count }
+    let order = memcmp(base, otherBase, Swift.min(count, other.count))
+    return order == 0 ? count < other.count : order < 0
   }
 }

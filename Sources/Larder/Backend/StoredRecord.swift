@@ -35,11 +35,11 @@ public struct StoredRecord: Sendable {
   /// Every backend uses this one formula, so that a record keeps its checksum when it moves between backends.
   public var checksum: UInt32 {
     var crc = CRC32C()
-    crc.update(UInt64(collection.utf8.count))
-    crc.update(UInt64(key.byteCount))
-    crc.update(revision.number)
-    crc.update(UInt64(bitPattern: Int64(schemaVersion)) &* 2 &+ (value == nil ? 0 : 1))
-    RecordKey(collection).withBytes { crc.update($0) }
+    let version = UInt64(bitPattern: Int64(schemaVersion)) &* 2 &+ (value == nil ? 0 : 1)
+    let numbers = (UInt64(collection.utf8.count), UInt64(key.byteCount), revision.number, version)
+    withUnsafeBytes(of: (numbers.0.littleEndian, numbers.1.littleEndian, numbers.2.littleEndian, numbers.3.littleEndian)) { crc.update($0) }
+    var collection = collection
+    collection.withUTF8 { crc.update(UnsafeRawBufferPointer($0)) }
     key.withBytes { crc.update($0) }
     value?.withUnsafeBytes { crc.update($0) }
     return crc.value

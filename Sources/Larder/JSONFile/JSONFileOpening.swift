@@ -75,9 +75,8 @@ struct JSONFileOpening {
     _ file: any OpenFile, _ lock: any HeldLock, _ removed: [String], _ visit: (StoredRecord) -> Void
   ) throws(RepositoryError) -> (Found, OpenReport) {
     try file.sync()
-    let mainFile = try file.read(at: 0, count: file.size())
     let journal = try fileSystem.contents(of: paths.journal, syncingFirst: true)
-    let contents = try JSONFileContents(mainFile, journal, paths, options.recovery, visit)
+    let contents = try JSONFileContents(.file(file), journal, paths, options.recovery, visit)
     var found = Found(lock: lock, options: options)
     found.main = try MainFile(file, contents.header, tombstones: contents.tombstones)
     if let journal, let replay = contents.replay { found.journal = .init(data: journal, replay: replay) }

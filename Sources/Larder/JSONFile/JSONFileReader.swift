@@ -22,7 +22,7 @@ struct JSONFileReader {
       let journal = try fileSystem.contents(of: paths.journal)
       do throws(RepositoryError) {
         var records: [StoredRecord] = []
-        let contents = try JSONFileContents(mainFile, journal, paths, options.recovery) { records.append($0) }
+        let contents = try JSONFileContents(.data(mainFile), journal, paths, options.recovery) { records.append($0) }
         if try fileSystem.contents(of: paths.mainFile, limit: Self.headerSize) == mainFile.prefix(Self.headerSize) {
           return (records, contents.report)
         }

@@ -61,12 +61,12 @@ struct JSONFileContents {
   /// Reads both, and hands over each record and tombstone as it is at the newest commit.
   /// - Throws: as ``MainFileReader/read(_:begin:)`` and ``JSONFileReplay``.
   init(
-    _ mainFile: Data, _ journal: Data?, _ paths: JSONFilePaths, _ recovery: StoreOptions.Recovery, _ visit: (StoredRecord) -> Void
+    _ mainFile: MainFileSource, _ journal: Data?, _ paths: JSONFilePaths, _ recovery: StoreOptions.Recovery, _ visit: (StoredRecord) -> Void
   ) throws(RepositoryError) {
     var replay: JSONFileReplay?
     var changes: [RecordAddress: StoredRecord] = [:]
     var tombstones: [RecordAddress: UInt64] = [:]
-    header = try MainFileReader(data: mainFile, file: paths.mainFile).read { line throws(RepositoryError) in
+    header = try MainFileReader(source: mainFile, file: paths.mainFile).read { line throws(RepositoryError) in
       if line.record.value == nil { tombstones[line.record.address] = line.record.revision.number }
       if changes.isEmpty || changes[line.record.address] == nil { visit(line.record) }
     } begin: { header throws(RepositoryError) in

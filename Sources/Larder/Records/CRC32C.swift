@@ -1,10 +1,13 @@
 // Records/ holds what a record is: its key, its checksum, its encoded and decoded forms, and the map of a collection.
 // Invariant: two keys are one only if their bytes are. Called by the store, the repositories and every backend.
 
+internal import CLarderChecksum
+
 /// The CRC32C checksum (Castagnoli, polynomial 0x1EDC6F41 reflected), as RFC 3720 appendix B.4 defines it.
 ///
 /// It detects every error burst of up to 32 bits, hence every damaged single byte. It does not resist an attacker.
-/// Cost: about one nanosecond per byte in release builds (slicing by eight).
+/// Cost: about a tenth of a nanosecond per byte in release builds where the processor has an instruction for it, as nearly all have;
+/// otherwise about one (slicing by eight).
 public struct CRC32C: Sendable {
   private var state: UInt32
 
@@ -16,6 +19,14 @@ public struct CRC32C: Sendable {
 
   /// Adds bytes.
   public mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    guard Self.hasInstruction else { return updateByTable(bytes) }
+    state = larder_crc32c_update(state, bytes.baseAddress, bytes.count)
+  }
+
+  private static let hasInstruction = larder_crc32c_is_available()
+
+  /// Adds bytes as ``update(_:)`` does, on any processor.
+  mutating func updateByTable(_ bytes: UnsafeRawBufferPointer) {
     state = Self.tables.withUnsafeBufferPointer { tables in
       var crc = state
       var index = 0
@@ -35,11 +46,6 @@ public struct CRC32C: Sendable {
       }
       return crc
     }
-  }
-
-  /// Adds the eight bytes of a number, least significant first.
-  mutating func update(_ number: UInt64) {
-    withUnsafeBytes(of: number.littleEndian) { update($0) }
   }
 
   /// Returns the checksum of some bytes.

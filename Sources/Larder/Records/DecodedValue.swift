@@ -1,9 +1,24 @@
 /// A decoded value behind one reference: handed on and looked at without a copy of what it holds.
-final class DecodedValue<Item: Sendable>: DecodedRecord {
+final class DecodedValue<Item: Sendable>: Sendable {
   let item: Item
 
   init(_ item: Item) { self.item = item }
+
+  /// Returns a copy of the value.
+  ///
+  /// Not inlined: here the type is known from the object, and elsewhere it would be looked up by its parameter, which takes longer than
+  /// the copy.
+  @inline(never) func copy() -> Item { item }
+}
+
+extension DecodedValue where Item: Codable & Identifiable, Item.ID: Hashable & Codable & Sendable {
+  /// Returns a copy of the value if it is that of a key, as its id says; otherwise `nil`.
+  ///
+  /// Not inlined, as ``copy()``.
+  @inline(never) func copy(ifOf key: RecordKey, _ keys: KeyCoder<Item.ID>) -> Item? {
+    do throws(RepositoryError) { return try keys.key(for: item.id) == key ? item : nil } catch { return nil }
+  }
 }
 
 /// A decoded value of whatever type; always a ``DecodedValue``.
-protocol DecodedRecord: AnyObject, Sendable {}
+typealias DecodedRecord = AnyObject & Sendable

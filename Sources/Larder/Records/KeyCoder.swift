@@ -4,39 +4,46 @@ internal import Foundation
 ///
 /// A `String` is its own key; integers are decimal digits; a `UUID` is its upper-case text; a `RawRepresentable` whose raw value
 /// is one of these is its raw value's key; everything else is its JSON with sorted keys. The form is chosen by the type, once.
-struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
+final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   private let limit: Int
   private let json: JSONCoder
   /// The order in which results come whose other values are equal.
   let order = KeyOrder(of: ID.self)
-  private let text: @Sendable (ID) throws -> String
+  private let form: Form
   /// Whether an id might not survive its key, so that a save must try it.
   private let needsRoundTrip: Bool
 
-  init(limit: Int, _ coder: JSONCoder = JSONCoder(depthLimit: StoreOptions.Limits.maximumDepth)) {
+  /// Whether a key is made of an id in less time than a record is fetched from memory.
+  let areCheap: Bool
+
+  private enum Form { case string, uuid, int, plain, json }
+
+  init(limit: Int, _ json: JSONCoder = JSONCoder(depthLimit: StoreOptions.Limits.maximumDepth)) {
     self.limit = limit
-    json = coder
-    let json: @Sendable (ID) throws -> String = { String(decoding: try coder.encode($0).json, as: UTF8.self) }
+    self.json = json
     // Chosen here and not per id: a look-up must cost about what a dictionary's does.
     needsRoundTrip = !isPlain(ID.self)
-    text =
+    form =
       switch ID.self {
-      case is String.Type: { id in try (id as? String) ?? json(id) }
-      case is UUID.Type: { id in try (id as? UUID).map(Hexadecimal.string) ?? json(id) }
-      case let type where isPlain(type): { id in try plainText(of: id) ?? json(id) }
-      default: json
+      case is String.Type: .string
+      case is UUID.Type: .uuid
+      case is Int.Type: .int
+      case let type where isPlain(type): .plain
+      default: .json
       }
+    areCheap = form == .uuid || form == .int
   }
 
   /// Returns the key of an id.
   /// - Throws: `.invalidKey` when the id does not encode, or is longer than the limit.
   func key(for id: ID) throws(RepositoryError) -> RecordKey {
     let key: RecordKey
-    do {
-      key = RecordKey(try text(id))
-    } catch {
-      throw RepositoryError(
-        .invalidKey, "expected an id that encodes, found one that does not; correct its `encode(to:)`", underlying: error)
+    switch form {
+    // The form says what the type is, and to ask for a cast would take longer than the rest of a look-up.
+    case .uuid: key = RecordKey(UUIDNumber(unsafeBitCast(id, to: UUID.self)))
+    case .string: key = RecordKey(unsafeBitCast(id, to: String.self))
+    case .int: key = RecordKey(unsafeBitCast(id, to: Int.self).description)
+    case .plain, .json: key = try rareKey(for: id)
     }
     guard key.byteCount <= limit else {
       throw RepositoryError(
@@ -45,6 +52,16 @@ struct KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
         keyHash: key.hash)
     }
     return key
+  }
+
+  private func rareKey(for id: ID) throws(RepositoryError) -> RecordKey {
+    if form == .plain, let text = plainText(of: id) { return RecordKey(text) }
+    do {
+      return RecordKey(String(decoding: try json.encode(id).json, as: UTF8.self))
+    } catch {
+      throw RepositoryError(
+        .invalidKey, "expected an id that encodes, found one that does not; correct its `encode(to:)`", underlying: error)
+    }
   }
 
   /// Returns the key of an id that is about to be stored, and tries that it decodes to the same id.

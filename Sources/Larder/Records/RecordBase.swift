@@ -13,26 +13,34 @@ final class RecordBase: Sendable {
   let newestSchemaVersion: Int
   /// The oldest schema version among the slots; the largest number when there are none.
   let oldestSchemaVersion: Int
-  /// Position + 1 of a slot, 0 where there is none; the size is a power of two, at least twice the number of slots.
-  private let table: Mutex<[UInt32]?>
+  /// The positions of the keys; none before ``index()`` where ``slots`` is in key order.
+  private let table = LazyReference<KeyTable>()
+  /// The values that were looked up.
+  private let values = LazyReference<ValueTable>()
   /// The slots that have not been seen to decode, as of the last look; all others do for good.
   private let doubtful: Mutex<[RecordSlot]>
 
   /// Takes the slots; of two with one key the newer revision stays.
   init(_ slots: [RecordSlot]) {
-    newestSchemaVersion = slots.reduce(0) { max($0, $1.schemaVersion) }
-    oldestSchemaVersion = slots.reduce(.max) { min($0, $1.schemaVersion) }
-    isSorted = zip(slots, slots.dropFirst()).allSatisfy { $0.key < $1.key }
+    var (newest, oldest, isSorted) = (0, Int.max, true)
+    var last: RecordSlot?
+    for slot in slots {
+      newest = max(newest, slot.schemaVersion)
+      oldest = min(oldest, slot.schemaVersion)
+      if isSorted, let last, !(last.key < slot.key) { isSorted = false }
+      last = slot
+    }
+    (newestSchemaVersion, oldestSchemaVersion, self.isSorted) = (newest, oldest, isSorted)
     if isSorted {
       self.slots = slots
-      table = Mutex(nil)
-      doubtful = Mutex(slots)
     } else {
-      let (unique, positions) = Self.indexed(slots)
+      let unique: [RecordSlot]
+      let keys: KeyTable
+      (unique, keys) = Self.indexed(slots)
       self.slots = unique
-      table = Mutex(positions)
-      doubtful = Mutex(unique)
+      table.storeIfNil(keys)
     }
+    doubtful = Mutex(self.slots)
   }
 
   static let empty = RecordBase([])
@@ -46,9 +54,37 @@ final class RecordBase: Sendable {
   ///
   /// Cost: as ``slot(for:)``.
   func position(of key: RecordKey) -> Int? {
-    guard let table = table.withLock({ $0 }) else { return search(key) }
-    let position = table[Self.probe(table, for: key, in: slots)]
-    return position == 0 ? nil : Int(position - 1)
+    guard let table = table.unretained else { return search(key) }
+    return table._withUnsafeGuaranteedRef { $0.position(of: key, in: slots) }
+  }
+
+  /// Returns a copy of the value of a key, decoded at the first call.
+  ///
+  /// Cost: as ``slot(for:)``. Once it was looked up, the value itself is compared where its id has a key that is cheap to make: that
+  /// spares a visit to the slot, which mostly is far from any cache.
+  /// - Throws: as ``RecordSlot/decoded(_:)``.
+  func value<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> Item? {
+    guard let table = table.unretained, coder.keys.areCheap else { return try slot(for: key)?.value(coder) }
+    let values = values.unretained
+    var found: Int?
+    let known: Item? = table._withUnsafeGuaranteedRef { table in
+      table.first(key.tableHash) { position in
+        if let value = values?._withUnsafeGuaranteedRef({ $0.value(at: position) }),
+          let copy = value._withUnsafeGuaranteedRef({ coder.typed($0)?.copy(ifOf: key, coder.keys) })
+        {
+          return copy
+        }
+        guard found == nil, slots[position].key == key else { return nil }
+        found = position
+        return nil
+      }
+    }
+    guard let found else { return known }
+    let copy = try slots[found].value(coder)
+    if let value = slots[found].unretainedValue {
+      (self.values.load() ?? self.values.storeIfNil(ValueTable(count: slots.count))).set(value, at: found)
+    }
+    return copy
   }
 
   /// The number of slots that ``unread()`` looks at, at most.
@@ -67,10 +103,13 @@ final class RecordBase: Sendable {
   }
 
   /// Makes the table if it was put off.
+  ///
+  /// Cost: linear, once.
   func index() {
-    guard table.withLock({ $0 }) == nil else { return }
-    let positions = Self.indexed(slots).positions
-    table.withLock { $0 = positions }
+    guard table.load() == nil else { return }
+    var keys = KeyTable.Draft(count: slots.count)
+    for (position, slot) in slots.enumerated() { keys.append(slot.key, at: position) }
+    table.storeIfNil(KeyTable(keys))
   }
 
   private func search(_ key: RecordKey) -> Int? {
@@ -83,35 +122,17 @@ final class RecordBase: Sendable {
   }
 
   /// Returns the slots without those that have the key of another, which no backend of ours gives, and the table of their positions.
-  private static func indexed(_ slots: [RecordSlot]) -> (slots: [RecordSlot], positions: [UInt32]) {
-    var table = [UInt32](repeating: 0, count: tableSize(slots.count))
+  private static func indexed(_ slots: [RecordSlot]) -> (slots: [RecordSlot], table: KeyTable) {
+    var keys = KeyTable.Draft(count: slots.count)
     var kept = slots
     var duplicates: Set<Int> = []
     for (position, slot) in slots.enumerated() {
-      let index = probe(table, for: slot.key, in: slots)
-      if table[index] == 0 {
-        table[index] = UInt32(position + 1)
-      } else {
-        let first = Int(table[index] - 1)
+      if let first = keys.insert(slot.key, at: position, in: slots) {
         if kept[first].revision < slot.revision { kept[first] = slot }
         duplicates.insert(position)
       }
     }
-    guard !duplicates.isEmpty else { return (kept, table) }
+    guard !duplicates.isEmpty else { return (kept, KeyTable(keys)) }
     return indexed(kept.enumerated().filter { !duplicates.contains($0.offset) }.map(\.element))
-  }
-
-  /// Returns the position in the table that holds the key, or the empty one where it would go.
-  private static func probe(_ table: [UInt32], for key: RecordKey, in slots: [RecordSlot]) -> Int {
-    let mask = table.count - 1
-    var index = key.hashValue & mask
-    while table[index] != 0, slots[Int(table[index] - 1)].key != key { index = (index + 1) & mask }
-    return index
-  }
-
-  private static func tableSize(_ count: Int) -> Int {
-    var size = 2
-    while size < count * 2 { size *= 2 }
-    return size
   }
 }

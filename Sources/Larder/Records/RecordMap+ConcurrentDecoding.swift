@@ -2,10 +2,17 @@ extension RecordMap {
   /// Returns the values of all records that decode, in key order; decodes on all cores.
   @concurrent func items<Item>(_ coder: RecordCoder<Item>) async -> [Item] {
     let slots = ordered()
+    if let items = Self.items(of: slots, coder, decoding: false) { return items }
     await Self.decode(slots.filter(\.isEncoded), coder)
+    return Self.items(of: slots, coder, decoding: true) ?? []
+  }
+
+  /// Returns the values of all slots that decode; without `decoding`, `nil` if one was not decoded yet.
+  private static func items<Item>(of slots: [RecordSlot], _ coder: RecordCoder<Item>, decoding: Bool) -> [Item]? {
     var items: [Item] = []
     items.reserveCapacity(slots.count)
     for slot in slots {
+      guard decoding || !slot.isEncoded else { return nil }
       do throws(RepositoryError) { items.append(try slot.value(coder)) } catch { continue }  // listed by `snapshot.undecodable`
     }
     return items

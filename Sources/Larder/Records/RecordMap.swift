@@ -5,36 +5,76 @@ internal import HashTreeCollections
 /// It is a ``RecordBase`` from opening, and over it a persistent tree of what changed since. A copy costs nothing, a change
 /// O(log of the changes).
 struct RecordMap: Sendable {
-  private var base: RecordBase
-  /// The changes since the base: a slot, or `nil` where a record of the base was deleted.
-  private var overlay: TreeDictionary<RecordKey, RecordSlot?> = [:]
-  private(set) var count: Int
-  /// Those of the overlay that may not decode.
-  private var doubtful = DoubtfulRecords.none
+  private var storage: Storage
 
-  init(_ slots: [RecordSlot] = []) {
-    base = slots.isEmpty ? .empty : RecordBase(slots)
-    count = base.slots.count
-    newestSchemaVersion = base.newestSchemaVersion
-    oldestSchemaVersion = base.oldestSchemaVersion
+  /// Everything that a map has, behind one reference: whoever reads the published state counts one more user of one object.
+  ///
+  /// Unchecked, since it changes: only in the hands of the one map that has it, which is asked for before each change.
+  private final class Storage: @unchecked Sendable {
+    let base: RecordBase
+    /// The changes since the base: a slot, or `nil` where a record of the base was deleted.
+    var overlay: TreeDictionary<RecordKey, RecordSlot?> = [:]
+    var count: Int
+    /// Those of the overlay that may not decode.
+    var doubtful = DoubtfulRecords.none
+    var newestSchemaVersion: Int
+    var oldestSchemaVersion: Int
+
+    init(_ base: RecordBase) {
+      self.base = base
+      count = base.slots.count
+      newestSchemaVersion = base.newestSchemaVersion
+      oldestSchemaVersion = base.oldestSchemaVersion
+    }
+
+    init(_ other: Storage) {
+      base = other.base
+      overlay = other.overlay
+      count = other.count
+      doubtful = other.doubtful
+      newestSchemaVersion = other.newestSchemaVersion
+      oldestSchemaVersion = other.oldestSchemaVersion
+    }
+
+    static let empty = Storage(.empty)
   }
 
+  init(_ slots: [RecordSlot] = []) { storage = slots.isEmpty ? .empty : Storage(RecordBase(slots)) }
+
+  private var base: RecordBase { storage.base }
+  private var overlay: TreeDictionary<RecordKey, RecordSlot?> { storage.overlay }
+  private var doubtful: DoubtfulRecords { storage.doubtful }
+
+  var count: Int { storage.count }
   /// An upper bound of the schema versions: no record is of a newer version than this; 0 when there was none.
-  private(set) var newestSchemaVersion: Int
+  var newestSchemaVersion: Int { storage.newestSchemaVersion }
   /// A lower bound of the schema versions: no record is of an older version than this; the largest number when there was none.
-  private(set) var oldestSchemaVersion: Int
+  var oldestSchemaVersion: Int { storage.oldestSchemaVersion }
 
   subscript(key: RecordKey) -> RecordSlot? {
-    if !overlay.isEmpty, let change = overlay[key] { return change }
-    return base.slot(for: key)
+    if !storage.overlay.isEmpty, let change = storage.overlay[key] { return change }
+    return storage.base.slot(for: key)
+  }
+
+  /// Returns a copy of the value of a key, decoded at the first call; `nil` without a record.
+  /// - Throws: as ``RecordSlot/decoded(_:)``.
+  func value<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> Item? {
+    if !storage.overlay.isEmpty, let change = storage.overlay[key] { return try change?.value(coder) }
+    return try storage.base.value(for: key, coder)
+  }
+
+  /// Makes the storage that of this map alone, for a change.
+  private mutating func makeUnique() {
+    if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage) }
   }
 
   /// Puts a record in the place of its key, and returns what was there.
   @discardableResult mutating func upsert(_ slot: RecordSlot) -> RecordSlot? {
-    let old = overlay.updateValue(slot, forKey: slot.key) ?? base.slot(for: slot.key)
-    if old == nil { count += 1 }
-    newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
-    oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
+    makeUnique()
+    let old = storage.overlay.updateValue(slot, forKey: slot.key) ?? base.slot(for: slot.key)
+    if old == nil { storage.count += 1 }
+    storage.newestSchemaVersion = max(newestSchemaVersion, slot.schemaVersion)
+    storage.oldestSchemaVersion = min(oldestSchemaVersion, slot.schemaVersion)
     noteDoubt(slot.reading == .readable ? nil : slot, of: slot.key)
     return old
   }
@@ -42,19 +82,21 @@ struct RecordMap: Sendable {
   /// Takes the record of a key out, if there is one.
   mutating func remove(_ key: RecordKey) {
     guard self[key] != nil else { return }
-    count -= 1
+    makeUnique()
+    storage.count -= 1
     noteDoubt(nil, of: key)
     if base.slot(for: key) == nil {
-      overlay.removeValue(forKey: key)
+      storage.overlay.removeValue(forKey: key)
     } else {
-      overlay.updateValue(nil, forKey: key)
+      storage.overlay.updateValue(nil, forKey: key)
     }
   }
 
-  private mutating func noteDoubt(_ slot: RecordSlot?, of key: RecordKey) {
+  /// For a map that has its storage alone.
+  private func noteDoubt(_ slot: RecordSlot?, of key: RecordKey) {
     if slot == nil, doubtful.count == 0 { return }
-    if !isKnownUniquelyReferenced(&doubtful) { doubtful = DoubtfulRecords(doubtful) }
-    doubtful.set(slot, for: key)
+    if !isKnownUniquelyReferenced(&storage.doubtful) { storage.doubtful = DoubtfulRecords(doubtful) }
+    storage.doubtful.set(slot, for: key)
   }
 
   /// Makes a new base of everything once the changes outnumber it: look-ups in the base are faster, and each record is moved a constant

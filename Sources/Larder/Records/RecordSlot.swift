@@ -5,20 +5,35 @@ internal import Synchronization
 ///
 /// What is read is always what was stored, decoded: a saved value is not handed around its own encoding, so that memory never shows
 /// something that the next launch will not.
+///
+/// Opening makes one for every record, so that its size counts: 88 bytes.
 final class RecordSlot: Sendable {
   let key: RecordKey
+  private let version: Int32
   let revision: Revision
-  /// The commits from the last that changed what the record means to the last that wrote it: those between were migrations.
-  let sameMeaning: ClosedRange<Revision>
-  let schemaVersion: Int
+  /// The commits of ``sameMeaning``, where they are not ``revision`` alone.
+  private let rewriting: Rewriting?
+  /// The value once it was decoded, for good: what readers ask for first, and without a lock.
+  private let readable = LazyReference<any DecodedRecord>()
   private let content: Mutex<Content>
 
+  /// What is kept beside ``readable``.
   private enum Content: Sendable {
     case encoded(Data)
-    case decoded(any DecodedRecord)
-    /// The value of an older version brought up, and the bytes that will be stored for it.
-    case migrated(any DecodedRecord, Data)
-    case undecodable(RepositoryError)
+    case decoded
+    /// The bytes that will be stored for a value of an older version that was brought up.
+    case migrated(Data)
+    case undecodable(Failure)
+  }
+
+  private final class Rewriting: Sendable {
+    let commits: ClosedRange<Revision>
+    init(_ commits: ClosedRange<Revision>) { self.commits = commits }
+  }
+
+  private final class Failure: Sendable {
+    let error: RepositoryError
+    init(_ error: RepositoryError) { self.error = error }
   }
 
   init(
@@ -27,33 +42,38 @@ final class RecordSlot: Sendable {
   ) {
     self.key = key
     self.revision = revision
-    self.sameMeaning = sameMeaning ?? revision...revision
-    self.schemaVersion = schemaVersion
-    content = Mutex(decoded.map(Content.decoded) ?? .encoded(value))
+    rewriting = sameMeaning.map(Rewriting.init)
+    version = Int32(clamping: schemaVersion)
+    content = Mutex(decoded == nil ? .encoded(value) : .decoded)
+    if let decoded { readable.storeIfNil(decoded) }
   }
 
   /// Makes the slot of a record whose value is refused; its bytes stay with the backend.
   init(key: RecordKey, revision: Revision, schemaVersion: Int, refusedFor error: RepositoryError) {
     self.key = key
     self.revision = revision
-    sameMeaning = revision...revision
-    self.schemaVersion = schemaVersion
-    content = Mutex(.undecodable(error))
+    rewriting = nil
+    version = Int32(clamping: schemaVersion)
+    content = Mutex(.undecodable(Failure(error)))
   }
+
+  var schemaVersion: Int { Int(version) }
+
+  /// The commits from the last that changed what the record means to the last that wrote it: those between were migrations.
+  var sameMeaning: ClosedRange<Revision> { rewriting?.commits ?? revision...revision }
 
   /// Returns whether the record means the same now as at a revision.
   func isUnchanged(since known: Revision) -> Bool { sameMeaning.contains(known) }
 
   /// Whether asking for the value costs a decode.
-  var isEncoded: Bool {
-    content.withLock { if case .encoded = $0 { true } else { false } }
-  }
+  var isEncoded: Bool { reading == .untouched }
 
   /// The result of decoding the record so far.
   enum Reading { case untouched, readable, unreadable }
 
   var reading: Reading {
-    content.withLock { content in
+    if readable.isSet { return .readable }
+    return content.withLock { content in
       switch content {
       case .encoded: .untouched
       case .decoded, .migrated: .readable
@@ -64,52 +84,69 @@ final class RecordSlot: Sendable {
 
   /// Returns a copy of the value, decoded at the first call.
   /// - Throws: as ``decoded(_:)``.
-  func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item { try decoded(coder).item }
+  func value<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> Item { try decoded(coder).copy() }
+
+  /// The value if it was decoded; it lives as long as this does.
+  var unretainedValue: Unmanaged<any DecodedRecord>? { readable.unretained }
 
   /// Returns the value, decoded at the first call, to be looked at without copying it.
   /// - Throws: `.decodingFailed`, `.migrationFailed`, `.tooLarge` for a record over a limit, `.newerSchema` for one of a newer version;
   ///   `.unsupported` as ``migrated(_:)``.
   func decoded<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
+    if let value = readable.load() { return try typed(value, coder) }
+    return try decodedNow(coder)
+  }
+
+  private func decodedNow<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     let content = content.withLock { $0 }
     switch content {
-    case .decoded(let value), .migrated(let value, _):
-      guard let item = coder.typed(value) else {
-        throw RepositoryError(
-          .decodingFailed, "expected \(Item.self), found a record that was decoded as another type; read the collection as one type",
-          keyHash: key.hash)
-      }
-      return item
-    case .undecodable(let error):
-      throw error
+    case .decoded, .migrated:
+      // Another reader has just decoded it.
+      guard let value = readable.load() else { return try decodedNow(coder) }
+      return try typed(value, coder)
+    case .undecodable(let failure):
+      throw failure.error
     case .encoded where schemaVersion < coder.schemaVersion:
       return try migrated(coder).value
     case .encoded(let data):
-      // Decoded outside the lock: two readers may both do it, and both get the same value.
+      // Decoded outside the lock: two readers may both do it, and the first value is what both get.
       do throws(RepositoryError) {
-        let item = DecodedValue(try coder.decode(data, key: key))
-        self.content.withLock { $0 = .decoded(item) }
-        return item
+        return try typed(publish(DecodedValue(try coder.decode(data, key: key)), as: .decoded).value, coder)
       } catch {
-        self.content.withLock { $0 = .undecodable(error) }
+        self.content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error)) } }
         throw error
       }
     }
+  }
+
+  /// Puts a value in the place of the bytes that it was decoded from, unless another reader has done so.
+  /// - Returns: The value and the content that are there now.
+  private func publish(_ value: any DecodedRecord, as new: Content) -> (value: any DecodedRecord, content: Content) {
+    content.withLock { content in
+      // Both change under the lock, and the value first: whoever sees that it was decoded finds it.
+      let first = readable.storeIfNil(value)
+      if case .encoded = content { content = new }
+      return (first, content)
+    }
+  }
+
+  private func typed<Item>(_ value: any DecodedRecord, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
+    if let value = coder.typed(value) { return value }
+    throw RepositoryError(
+      .decodingFailed, "expected \(Item.self), found a record that was decoded as another type; read the collection as one type",
+      keyHash: key.hash)
   }
 
   /// Returns why the record does not decode; `nil` when it does.
   ///
   /// Decodes it at the first call, and casts nothing afterwards.
   func failure<Item>(_ coder: RecordCoder<Item>) -> RepositoryError? {
-    switch content.withLock({ $0 }) {
-    case .decoded, .migrated: return nil
-    case .undecodable(let error): return error
-    case .encoded:
-      do throws(RepositoryError) {
-        let _: DecodedValue<Item> = try decoded(coder)
-        return nil
-      } catch {
-        return error
-      }
+    if reading == .readable { return nil }
+    do throws(RepositoryError) {
+      let _: DecodedValue<Item> = try decodedNow(coder)
+      return nil
+    } catch {
+      return error
     }
   }
 
@@ -119,12 +156,10 @@ final class RecordSlot: Sendable {
   func migrated<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> (value: DecodedValue<Item>, data: Data) {
     let content = content.withLock { $0 }
     switch content {
-    case .undecodable(let error): throw error
-    case .migrated(let value, let data):
-      if let value = coder.typed(value) { return (value, data) }
-      throw RepositoryError(
-        .decodingFailed, "expected \(Item.self), found a record that was decoded as another type; read the collection as one type",
-        keyHash: key.hash)
+    case .undecodable(let failure): throw failure.error
+    case .migrated(let data):
+      guard let value = readable.load() else { return try migrated(coder) }
+      return (try typed(value, coder), data)
     case .decoded:
       throw RepositoryError(
         .unsupported,
@@ -135,14 +170,11 @@ final class RecordSlot: Sendable {
         let migrated = try coder.migrate(data, key: key, from: schemaVersion)
         let result = (value: DecodedValue(migrated.item), data: migrated.value)
         // Two readers may both do it; the first result is what both see and what is stored.
-        let first: Content = self.content.withLock { content in
-          if case .encoded = content { content = .migrated(result.value, result.data) }
-          return content
-        }
-        if case .migrated(let value, let data) = first, let value = coder.typed(value) { return (value, data) }
+        let first = publish(result.value, as: .migrated(result.data))
+        if case .migrated(let data) = first.content, let value = coder.typed(first.value) { return (value, data) }
         return result
       } catch {
-        self.content.withLock { if case .encoded = $0 { $0 = .undecodable(error) } }
+        self.content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error)) } }
         throw error
       }
     }

@@ -118,7 +118,7 @@ final class SQLiteScan {
         throw connection.damaged("expected ascending keys in \"\(name)\", found one out of order")
       }
       // Bytes that are not UTF-8 are repaired to other bytes here, which the length or the checksum below reveals.
-      let key = RecordKey(String(decoding: keyBytes, as: UTF8.self))
+      let key = RecordKey(utf8: keyBytes)
       let crc = row.integer(3)
       let record = StoredRecord(
         collection: name, key: key, revision: Revision(UInt64(bitPattern: row.integer(1))),
@@ -145,7 +145,11 @@ final class SQLiteScan {
     mutating func follows(_ next: UnsafeRawBufferPointer, in group: String?) -> Bool {
       defer {
         isEmpty = false
-        bytes.replaceSubrange(0..., with: next)  // reuses its storage
+        if bytes.count == next.count {
+          bytes.withUnsafeMutableBytes { $0.copyMemory(from: next) }
+        } else {
+          bytes.replaceSubrange(0..., with: next)  // reuses its storage
+        }
       }
       if isEmpty || group != self.group {
         self.group = group

@@ -85,21 +85,7 @@ extension EncodingWriter {
   /// Writes the upper-case text of an id, as `uuidString` has it.
   func write(_ id: UUID) {
     bytes.append(UInt8(ascii: "\""))
-    bytes.append(atMost: 36) { place in
-      withUnsafeBytes(of: id.uuid) { bytes in
-        var position = 0
-        for index in 0..<16 {
-          if index == 4 || index == 6 || index == 8 || index == 10 {
-            place.storeBytes(of: UInt8(ascii: "-"), toByteOffset: position, as: UInt8.self)
-            position += 1
-          }
-          place.storeBytes(of: Hexadecimal.upperCaseDigit(bytes[index] >> 4), toByteOffset: position, as: UInt8.self)
-          place.storeBytes(of: Hexadecimal.upperCaseDigit(bytes[index] & 0xF), toByteOffset: position + 1, as: UInt8.self)
-          position += 2
-        }
-        return 36
-      }
-    }
+    UUIDNumber(id).withText { bytes.append($0) }
     bytes.append(UInt8(ascii: "\""))
   }
 }

@@ -1,9 +1,14 @@
 internal import Foundation
 
 /// A reader of a main file, which compares every byte or its checksum.
+///
+/// Its bytes are read and compared in pieces, several at a time on all cores: memory is needed for these, and for what they hold.
 struct MainFileReader {
-  let data: Data
+  let source: MainFileSource
   let file: String
+
+  /// The size of a piece in bytes.
+  private static let pieceSize = 1 << 20
 
   /// A line of the main file: its record, the range of its text, and its checksum.
   struct Line: Sendable {
@@ -15,21 +20,29 @@ struct MainFileReader {
   /// Reads everything.
   ///
   /// - Parameters:
-  ///   - visit: Takes each line; the values are slices that share the data.
+  ///   - visit: Takes each line; its text is a range of the piece that it was read from.
   ///   - begin: Takes the header, before the first line is read.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
   func read(
     _ visit: (Line) throws(RepositoryError) -> Void, begin: (MainFileHeader) throws(RepositoryError) -> Void = { _ in }
   ) throws(RepositoryError) -> MainFileHeader {
-    try data.lending { bytes throws(RepositoryError) in
+    var seal = SealHash()
+    let head = try source.read(at: 0, count: Self.pieceSize)
+    let (header, end) = try head.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
-      var seal = SealHash()
       let header = try readHeader(&cursor, &seal)
-      try begin(header)
-      let count = try readLines(&cursor, &seal, commit: header.commit, visit)
-      try readSeal(&cursor, seal, count: count)
-      return header
+      return (header, cursor.offset)
     }
+    try begin(header)
+    var offset = end
+    let count = try readLines(&offset, &seal, commit: header.commit, visit)
+    let tail = try source.read(at: offset, count: Self.pieceSize)
+    try tail.lending { bytes throws(RepositoryError) in
+      var cursor = ByteCursor(bytes, file: file)
+      cursor.base = offset
+      try readSeal(&cursor, seal, count: count)
+    }
+    return header
   }
 
   /// Reads the header at the beginning of the file.
@@ -92,28 +105,50 @@ struct MainFileReader {
     return cursor.corrupted("expected `\(MainFileFormat.opening)`, found a damaged beginning", at: 0)
   }
 
-  /// Reads all lines up to the seal, in parallel if there are many, and hands them over in order.
+  /// Reads all lines up to the seal, and hands them over in order; moves the offset to the seal.
   /// - Returns: The number of lines.
   private func readLines(
-    _ cursor: inout ByteCursor, _ seal: inout SealHash, commit: UInt64, _ visit: (Line) throws(RepositoryError) -> Void
+    _ offset: inout Int, _ seal: inout SealHash, commit: UInt64, _ visit: (Line) throws(RepositoryError) -> Void
   ) throws(RepositoryError) -> UInt64 {
     var count: UInt64 = 0
     var last: RecordAddress?
-    for segment in MainFileSegment.read(cursor, data: data, commit: commit) {
-      let (lines, end) = try segment.get()
-      // Within a segment the order was checked where it was read.
-      if let last, let first = lines.first, !(last < first.record.address) {
-        throw cursor.corrupted("expected a key after that of the record before", at: first.text.lowerBound)
+    let breadth = 4 * max(1, ProcessInfo.processInfo.activeProcessorCount)
+    while true {
+      let pieces = try nextPieces(from: offset, upTo: breadth)
+      let results = ConcurrentMap.blockingParts(pieces, of: 1) { part in
+        part.first.map { MainFileSegment.read($0, commit: commit, file: file) }
       }
-      last = lines.last?.record.address ?? last
-      count += UInt64(lines.count)
-      for line in lines {
-        seal.add(line.checksum)
-        try visit(line)
+      for (piece, result) in zip(pieces, results) {
+        guard let result else { continue }
+        let (lines, end) = try result.get()
+        // Within a piece the order was checked where it was read.
+        if let last, let first = lines.first, !(last < first.record.address) {
+          let offset = UInt64(piece.start + first.text.lowerBound)
+          throw RepositoryError(.corrupted, "expected a key after that of the record before", file: file, offset: offset)
+        }
+        last = lines.last?.record.address ?? last
+        count += UInt64(lines.count)
+        for line in lines {
+          seal.add(line.checksum)
+          try visit(line)
+        }
+        offset = piece.start + end
+        // What is not a line is the seal, or must be.
+        if end < piece.end || !piece.isFollowed { return count }
       }
-      cursor.offset = end
+      if pieces.isEmpty { return count }
     }
-    return count
+  }
+
+  private func nextPieces(from offset: Int, upTo breadth: Int) throws(RepositoryError) -> [MainFilePiece] {
+    var pieces: [MainFilePiece] = []
+    var start = offset
+    while pieces.count < breadth, pieces.last?.isFollowed ?? true {
+      guard let piece = try MainFilePiece(source, at: start, size: Self.pieceSize) else { break }
+      pieces.append(piece)
+      start = piece.start + piece.end
+    }
+    return pieces
   }
 
   /// Reads the seal at the end of the file.

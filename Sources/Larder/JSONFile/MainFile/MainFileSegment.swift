@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A run of a main file's lines that is read by itself, so that a large main file is read on every core.
+/// A run of a main file's lines that is read by itself.
 struct MainFileSegment {
   typealias Lines = (lines: [MainFileReader.Line], end: Int)
 
@@ -8,43 +8,17 @@ struct MainFileSegment {
   /// The newest commit of the main file.
   let commit: UInt64
 
-  /// The least that is worth a core, in bytes.
-  private static let size = 1 << 20
+  /// Whether values are copied, so that they do not keep alive what they were read from.
+  var copiesValues = false
 
-  /// Reads the lines from the cursor to the seal.
-  /// - Returns: The segments in the order of the file, each with its lines or with what is wrong in it.
-  static func read(_ cursor: ByteCursor, data: Data, commit: UInt64) -> [Result<Lines, RepositoryError>] {
-    let segment = MainFileSegment(data: data, commit: commit)
-    let starts = starts(in: cursor)
-    guard starts.count > 1 else { return [segment.lines(from: cursor, to: cursor.bytes.count)] }
-    let file = cursor.file
-    return ConcurrentMap.blockingParts(Array(starts.indices), of: 1) { part in
-      let index = part.startIndex
-      return data.withUnsafeBytes { bytes in
-        var cursor = ByteCursor(bytes, file: file)
-        cursor.offset = starts[index]
-        return segment.lines(from: cursor, to: index + 1 < starts.count ? starts[index + 1] : bytes.count)
-      }
+  /// Reads the lines of a piece.
+  static func read(_ piece: MainFilePiece, commit: UInt64, file: String) -> Result<Lines, RepositoryError> {
+    let segment = MainFileSegment(data: piece.bytes, commit: commit, copiesValues: true)
+    return piece.bytes.withUnsafeBytes { bytes in
+      var cursor = ByteCursor(bytes, file: file)
+      cursor.base = piece.start
+      do throws(RepositoryError) { return .success(try segment.readLines(from: cursor, to: piece.end)) } catch { return .failure(error) }
     }
-  }
-
-  /// Returns the offsets of the segments: at the cursor, and behind the line feeds that come next after equal shares.
-  private static func starts(in cursor: ByteCursor) -> [Int] {
-    let bytes = cursor.bytes
-    let cores = min(ProcessInfo.processInfo.activeProcessorCount, (bytes.count - cursor.offset) / size)
-    guard cores > 1, let base = bytes.baseAddress else { return [cursor.offset] }
-    var starts = [cursor.offset]
-    for core in 1..<cores {
-      let share = cursor.offset + (bytes.count - cursor.offset) / cores * core
-      guard let lineFeed = memchr(base + share, 0x0A, bytes.count - share) else { continue }
-      let start = base.distance(to: UnsafeRawPointer(lineFeed)) + 1
-      if start > (starts.last ?? 0), start < bytes.count, bytes[start] == UInt8(ascii: "{") { starts.append(start) }
-    }
-    return starts
-  }
-
-  private func lines(from cursor: ByteCursor, to end: Int) -> Result<Lines, RepositoryError> {
-    do throws(RepositoryError) { return .success(try readLines(from: cursor, to: end)) } catch { return .failure(error) }
   }
 
   /// Reads lines from the cursor to an offset, as far as there are any.
@@ -52,11 +26,12 @@ struct MainFileSegment {
   func readLines(from start: ByteCursor, to end: Int) throws(RepositoryError) -> Lines {
     var cursor = start
     var lines: [MainFileReader.Line] = []
+    var arena: ValueArena? = copiesValues ? ValueArena() : nil
     var collection = ""
     while cursor.offset < end, cursor.next == UInt8(ascii: "{") {
       let start = cursor.offset
       let isSameCollection = try readCollection(&cursor, &collection)
-      let line = try readRecord(&cursor, collection: collection, start: start)
+      let line = try readRecord(&cursor, &arena, collection: collection, start: start)
       if isSameCollection, let previous = lines.last, !(previous.record.key < line.record.key) {
         throw cursor.corrupted("expected a key after that of the record before", at: start)
       }
@@ -99,9 +74,11 @@ struct MainFileSegment {
   }
 
   /// Reads a line from behind its collection to its closing brace.
-  private func readRecord(_ cursor: inout ByteCursor, collection: String, start: Int) throws(RepositoryError) -> MainFileReader.Line {
+  private func readRecord(
+    _ cursor: inout ByteCursor, _ arena: inout ValueArena?, collection: String, start: Int
+  ) throws(RepositoryError) -> MainFileReader.Line {
     try cursor.expect(#","id":""#)
-    let key = RecordKey(try cursor.string())
+    let key = try readKey(&cursor)
     try cursor.expect(#","rev":"#)
     let revision = try cursor.number()
     try cursor.expect(#","version":"#)
@@ -116,7 +93,9 @@ struct MainFileSegment {
     } else {
       try cursor.expect(#""value":"#)
       let end = try endOfValue(cursor)
-      value = data[(data.startIndex + cursor.offset)..<(data.startIndex + end)]
+      value =
+        arena?.copy(UnsafeRawBufferPointer(rebasing: cursor.bytes[cursor.offset..<end]))
+        ?? data[(data.startIndex + cursor.offset)..<(data.startIndex + end)]
       cursor.offset = end
     }
     try cursor.expect("}")
@@ -128,6 +107,18 @@ struct MainFileSegment {
         keyHash: key.hash)
     }
     return MainFileReader.Line(record: record, text: start..<cursor.offset, checksum: checksum)
+  }
+
+  /// Reads a key and its closing quotation mark; makes no text where it is that of a UUID, which has nothing to escape.
+  private func readKey(_ cursor: inout ByteCursor) throws(RepositoryError) -> RecordKey {
+    let end = cursor.offset + UUIDNumber.textCount
+    if end < cursor.bytes.count, cursor.bytes[end] == UInt8(ascii: "\""),
+      let number = UUIDNumber(text: UnsafeRawBufferPointer(rebasing: cursor.bytes[cursor.offset..<end]))
+    {
+      cursor.offset = end + 1
+      return RecordKey(number)
+    }
+    return RecordKey(try cursor.string())
   }
 
   /// Returns the end of the value that starts here: before the brace that ends the line, and its comma if it has one.

@@ -29,7 +29,7 @@ struct MainFileStream {
   /// - Returns: The header.
   /// - Throws: as ``MainFileReader/read(_:begin:)``, and what the closure throws.
   func read(_ visit: (MainFileReader.Line, Data) throws(RepositoryError) -> Void) throws(RepositoryError) -> MainFileHeader {
-    let grammar = MainFileReader(data: Data(), file: path)
+    let grammar = MainFileReader(source: .file(file), file: path)
     var seal = SealHash()
     var piece = Piece()
     _ = try more(&piece)

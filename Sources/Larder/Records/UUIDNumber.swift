@@ -1,0 +1,91 @@
+internal import Foundation
+
+/// The 128 bits of a UUID as two numbers, most significant first, and its upper-case text.
+///
+/// The numbers order as the texts do. Eight digits at a time are made and read, as the bytes of one number.
+struct UUIDNumber: Hashable, Comparable, Sendable {
+  let high: UInt64
+  let low: UInt64
+
+  /// The length of the text in bytes.
+  static let textCount = 36
+
+  init(_ id: UUID) {
+    (high, low) = withUnsafeBytes(of: id.uuid) { bytes in
+      (
+        UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)), UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+      )
+    }
+  }
+
+  /// Reads the upper-case text of a UUID; `nil` for any other bytes.
+  init?(text bytes: UnsafeRawBufferPointer) {
+    guard bytes.count == Self.textCount, bytes[8] == Self.hyphen, bytes[13] == Self.hyphen, bytes[18] == Self.hyphen,
+      bytes[23] == Self.hyphen,
+      let first = Self.digits(bytes.bigEndian(at: 0, UInt64.self)),
+      let second = Self.digits(UInt64(bytes.bigEndian(at: 9, UInt32.self)) << 32 | UInt64(bytes.bigEndian(at: 14, UInt32.self))),
+      let third = Self.digits(UInt64(bytes.bigEndian(at: 19, UInt32.self)) << 32 | UInt64(bytes.bigEndian(at: 24, UInt32.self))),
+      let fourth = Self.digits(bytes.bigEndian(at: 28, UInt64.self))
+    else { return nil }
+    (high, low) = (first << 32 | second, third << 32 | fourth)
+  }
+
+  static func < (left: UUIDNumber, right: UUIDNumber) -> Bool {
+    left.high == right.high ? left.low < right.low : left.high < right.high
+  }
+
+  /// The same text as `uuidString`.
+  var text: String {
+    String(unsafeUninitializedCapacity: Self.textCount) { buffer in
+      withText { UnsafeMutableRawBufferPointer(buffer).copyMemory(from: $0) }
+      return Self.textCount
+    }
+  }
+
+  /// Lends the bytes of the text.
+  func withText<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    withUnsafeTemporaryAllocation(byteCount: Self.textCount, alignment: 8) { bytes in
+      let (second, third) = (Self.text(of: high), Self.text(of: low >> 32))
+      bytes.storeBytes(of: Self.text(of: high >> 32).bigEndian, as: UInt64.self)
+      bytes.storeBytes(of: UInt32(truncatingIfNeeded: second >> 32).bigEndian, toByteOffset: 9, as: UInt32.self)
+      bytes.storeBytes(of: UInt32(truncatingIfNeeded: second).bigEndian, toByteOffset: 14, as: UInt32.self)
+      bytes.storeBytes(of: UInt32(truncatingIfNeeded: third >> 32).bigEndian, toByteOffset: 19, as: UInt32.self)
+      bytes.storeBytes(of: UInt32(truncatingIfNeeded: third).bigEndian, toByteOffset: 24, as: UInt32.self)
+      bytes.storeBytes(of: Self.text(of: low).bigEndian, toByteOffset: 28, as: UInt64.self)
+      (bytes[8], bytes[13], bytes[18], bytes[23]) = (Self.hyphen, Self.hyphen, Self.hyphen, Self.hyphen)
+      return body(UnsafeRawBufferPointer(bytes))
+    }
+  }
+
+  private static var hyphen: UInt8 { UInt8(ascii: "-") }
+
+  /// Returns the text of the low 32 bits of a number: eight upper-case digits, the first one in the highest byte.
+  private static func text(of number: UInt64) -> UInt64 {
+    // Spreads the digits, one to a byte.
+    var digits = number & 0xFFFF_FFFF
+    digits = (digits << 16 | digits) & 0x0000_FFFF_0000_FFFF
+    digits = (digits << 8 | digits) & 0x00FF_00FF_00FF_00FF
+    digits = (digits << 4 | digits) & 0x0F0F_0F0F_0F0F_0F0F
+    // A digit of ten or more carries into bit 4 when six is added: letters begin seven bytes behind where digits would go on.
+    let letters = (digits &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+    return digits &+ 0x3030_3030_3030_3030 &+ letters &* 7
+  }
+
+  /// Returns the number that eight upper-case digits say; `nil` where one is none.
+  private static func digits(_ text: UInt64) -> UInt64? {
+    // Right for digits and upper-case letters; anything else has another text.
+    let letters = text >> 6 & 0x0101_0101_0101_0101
+    let digits = (text & 0x0F0F_0F0F_0F0F_0F0F) &+ letters &* 9
+    var number = digits & 0x0F0F_0F0F_0F0F_0F0F
+    number = (number >> 4 | number) & 0x00FF_00FF_00FF_00FF
+    number = (number >> 8 | number) & 0x0000_FFFF_0000_FFFF
+    number = (number >> 16 | number) & 0xFFFF_FFFF
+    return Self.text(of: number) == text ? number : nil
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  fileprivate func bigEndian<Number: FixedWidthInteger & BitwiseCopyable>(at offset: Int, _: Number.Type) -> Number {
+    Number(bigEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
+  }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// A main file of many pieces reads as one: records across the bounds of pieces, longer than pieces, and damage anywhere.
+@Suite(.timeLimit(.minutes(2))) struct MainFilePieceTests {
+  private struct Note: Codable, Identifiable, Hashable, Sendable {
+    let id: Int
+    var text: String
+  }
+
+  private static func notes(_ random: inout SeededGenerator) -> [Note] {
+    // About 4 MiB: some records beyond the size of a piece, and many small ones around them.
+    (0..<300).map { id in
+      let count = id % 97 == 5 ? 5_000_000 / (1 + id / 97) : Int.random(in: 0...20_000, using: &random)
+      return Note(id: id, text: String(repeating: ["a", "é", "\"", "\\n", "{"][id % 5], count: count / 4))
+    }
+  }
+
+  @Test func everyRecordComesBackAndDamageIsFound() async throws {
+    let seed = Seeds.list(1, for: "main file pieces")[0]
+    var random = SeededGenerator(seed)
+    let files = SimulatedFileSystem()
+    let url = URL(fileURLWithPath: "/data/notes.json")
+    let notes = Self.notes(&random)
+    func open() async throws -> LocalRepository<Note> {
+      try await LocalRepository<Note>(backend: JSONFileBackend(file: url, fileSystem: files))
+    }
+    let first = try await open()
+    try await first.save(contentsOf: notes)
+    try await first.checkpoint()
+    try await first.close()
+    let second = try await open()
+    #expect(Set(try await second.loadAll()) == Set(notes), "LARDER_SEED=\(seed)")
+    #expect(second.openReport.recordCount == notes.count)
+    try await second.close()
+
+    let file = try #require(try files.open(url.path, writable: true))
+    let size = try file.size()
+    #expect(size > 3 << 20)
+    for _ in 0..<5 {
+      let offset = Int.random(in: 0..<size, using: &random)
+      let old = try file.read(at: offset, count: 1)
+      try Data([old[old.startIndex] ^ 0x04]).withUnsafeBytes { try file.write($0, at: offset) }
+      let error = await #expect(throws: RepositoryError.self, "LARDER_SEED=\(seed): \(offset)") { try await open() }
+      #expect([.corrupted, .newerSchema].contains(error?.code), "LARDER_SEED=\(seed): \(offset)")
+      try old.withUnsafeBytes { try file.write($0, at: offset) }
+    }
+    let third = try await open()
+    #expect(third.openReport.recordCount == notes.count)
+    try await third.close()
+    try file.cut(to: size - size / 3)
+    #expect(await code { _ = try await open() } == .corrupted)
+  }
+}
