@@ -127,8 +127,6 @@ extension LocalRepository {
     try await core.transaction(durability, body).get()
   }
 
-  /// Whether written values will be asked for at once, by an index or an observer, so that their writer decodes them.
-  private nonisolated var needsValues: Bool {
-    core.state.collections[collection].indexes.needsValues || core.hub.isObserved(collection)
-  }
+  /// Whether written values will be asked for at once, by an index, so that their writer decodes them; an observer does so itself.
+  private nonisolated var needsValues: Bool { core.state.collections[collection].indexes.needsValues }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import Synchronization
 import TestSupport
 import Testing
 
@@ -46,6 +47,44 @@ struct SQLiteBackendTests: SQLiteSuite {
         RecordAddress(collection: "spots", key: RecordKey("b")): "2 1 deleted",
         RecordAddress(collection: "nowhere", key: RecordKey("never")): "2 1 deleted",
       ])
+  }
+
+  /// A batch is sorted and its addresses are taken once; what comes of it is what its records in their order say.
+  @Test(arguments: Seeds.list(3, for: "SQLite batches")) func largeBatchesInAnyOrderKeepTheLastOfEachRecord(_ seed: UInt64) throws {
+    var random = SeededGenerator(seed)
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    var expected: [RecordAddress: String] = [:]
+    for commit in 1...6 as ClosedRange<UInt64> {
+      var batch: [StoredRecord] = []
+      for number in 0..<400 {
+        let key = "key \(Int.random(in: 0..<250, using: &random))"
+        let collection = Bool.random(using: &random) ? "spots" : "notes"
+        let value = Int.random(in: 0..<3, using: &random) == 0 ? nil : "\(number)"
+        batch.append(record(key, value, at: commit, in: collection))
+        expected[RecordAddress(collection: collection, key: RecordKey(key))] = "\(commit) 1 \(value ?? "deleted")"
+      }
+      try backend.commit(batch, at: commit)
+    }
+    #expect(backend.verify().isSound)
+    try backend.close()
+    #expect(try readBack(url).contents == expected)
+  }
+
+  /// A checkpoint takes the mark of buffered commits out before it folds: cut short between, it leaves the log one step ahead.
+  @Test func aCheckpointThatEndsBeforeItFoldsLeavesASoundStore() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    for number in 1...3 as ClosedRange<UInt64> {
+      try backend.commit([record("a", "\(number)", at: number)], at: number, .buffered)
+    }
+    try backend.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    try backend.store.withLock { store throws(RepositoryError) in try store.writer()?.clearMark() }
+    let files = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
+    backend.abandon()
+    try directory.replace(with: files)
+    let (report, contents) = try readBack(url)
+    #expect(report.commit == Revision(3) && report.cutTail == nil && contents.values.sorted() == ["3 1 3"])
   }
 
   @Test func keysThatLookAlikeStayApart() throws {

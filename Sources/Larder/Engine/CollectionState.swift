@@ -26,5 +26,12 @@ struct CollectionState: Sendable {
     return old
   }
 
-  mutating func rebaseIfWorthwhile() { records.rebaseIfWorthwhile() }
+  /// Returns the records in a form that is quicker to look up in, where so many have changed that it is worthwhile; `nil` otherwise.
+  func rebasedIfWorthwhile() -> RecordMap? {
+    var records = records
+    return records.rebaseIfWorthwhile() ? records : nil
+  }
+
+  /// Replaces the records by the same ones in another form.
+  mutating func take(_ rebased: RecordMap) { records = rebased }
 }

@@ -38,7 +38,16 @@ final class CommitQueue: Sendable {
     guard let writes = removeGroup() else { return core.scheduleIdleCheckpoint() }
     commit(writes, to: core)
     core.checkpointBySize()
+    if endIfEmpty() { return core.scheduleIdleCheckpoint() }
     core.executor.queue.async { self.drain(core) }
+  }
+
+  /// Ends the drain where nothing waits, as after nearly every commit of a lone writer; then the next write begins another.
+  private func endIfEmpty() -> Bool {
+    inbox.withLock { inbox in
+      inbox.isDraining = !inbox.writes.isEmpty
+      return inbox.writes.isEmpty
+    }
   }
 
   /// Commits everything that waits: for a store that is being closed.
@@ -182,7 +191,10 @@ private struct CommitGroup {
       let outcome = failure.flatMap { claim.isFinal ? nil : .failure($0) } ?? claim.outcome
       claim.write.outcome.resolve(outcome)
     }
-    if hasCommitted { core.hub.announce(pending.changes, commit: pending.latest) }
+    if hasCommitted {
+      core.hub.announce(pending.changes, commit: pending.latest)
+      core.rebaseIfWorthwhile()
+    }
     return failure
   }
 

@@ -79,6 +79,7 @@ extension StoreCore {
     if commits.addresses == nil { hub.note(deletions) } else { hub.forgetDeletions(upTo: commits.commit) }
     publish(state.collections, commit: commits.commit)
     if !changes.isEmpty { hub.announce(changes, commit: commits.commit) }
+    rebaseIfWorthwhile()
   }
 
   /// Returns a record of another process in memory; its value is refused where this process is too old for it.

@@ -52,10 +52,8 @@ extension StoreCore {
   ///
   /// On the executor only.
   func publish(_ collections: [CollectionState], commit: Revision) {
-    var collections = collections
-    for position in collections.indices { collections[position].rebaseIfWorthwhile() }
     // The old state goes back to the caller, so that what only it has kept alive is not released under the lock.
-    _ = published.withLock { [collections] current in
+    _ = published.withLock { current in
       let old = current
       current.commit = commit.number
       // A collection may have been added since these were taken; it is empty, and stays. So do indexes that were declared: none of them has
@@ -65,6 +63,22 @@ extension StoreCore {
         if !collection.indexes.areDeclared { current.collections[position].indexes = old.collections[position].indexes }
       }
       return old
+    }
+  }
+
+  /// Makes the look-ups of collections quick again that have changed much, and nothing else of them.
+  ///
+  /// Called after the callers of a commit were resumed: after a large batch it takes as long as sorting all records.
+  ///
+  /// On the executor only.
+  func rebaseIfWorthwhile() {
+    for (position, collection) in state.collections.enumerated() {
+      guard let rebased = collection.rebasedIfWorthwhile() else { continue }
+      _ = published.withLock { state in
+        let old = state.collections[position]
+        state.collections[position].take(rebased)
+        return old
+      }
     }
   }
 

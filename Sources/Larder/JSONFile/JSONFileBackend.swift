@@ -15,7 +15,7 @@ internal import Synchronization
 /// For a store with one repository, ``LocalRepository/init(jsonFile:schema:options:)`` does the same in one line.
 ///
 /// A save appends to the journal, so that it costs the same for ten records and for a hundred thousand; a checkpoint folds the journal into
-/// a new document. After a clean close only the document remains, and beside one of more than 4 MiB a journal of up to an eighth of its
+/// a new document. After a clean close only the document remains, and beside one of more than 1 MiB a journal of up to an eighth of its
 /// size, which is not worth folding yet. It can be read with any tool but not edited by hand: every line has a checksum.
 ///
 /// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if asked for), `-quarantine-…` (bytes that were cut from a journal), and
@@ -62,9 +62,9 @@ public final class JSONFileBackend: StorageBackend {
     /// The number of bytes of journal that are allocated at a time: a multiple of 512.
     package var journalChunk = 64 << 10
     /// The size up to which a document is rewritten for any change, in bytes.
-    package var smallFile = 4 << 20
+    package var smallFile = 1 << 20
 
-    package init(journalChunk: Int = 64 << 10, smallFile: Int = 4 << 20) {
+    package init(journalChunk: Int = 64 << 10, smallFile: Int = 1 << 20) {
       self.journalChunk = journalChunk
       self.smallFile = smallFile
     }
@@ -177,7 +177,7 @@ public final class JSONFileBackend: StorageBackend {
     phase.withLock { if case .open(let store) = $0 { store.wantsCheckpoint } else { false } }
   }
 
-  /// Whether the document is small (4 MiB), or at most eight times as large as the journal, or the oldest change is a day old.
+  /// Whether the document is small (1 MiB), or at most eight times as large as the journal, or the oldest change is a day old.
   ///
   /// Asked at a pause after a commit, and on close: a change that is a day old waits for one of these.
   public var isCheckpointWorthwhile: Bool {

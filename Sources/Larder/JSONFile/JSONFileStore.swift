@@ -78,6 +78,8 @@ final class JSONFileStore {
 
   /// Notes the changes of a batch that was appended.
   func note(_ batch: WriteBatch) {
+    // Asked for where it spares several growths: for a few records it would copy a large dictionary.
+    if batch.records.count > changes.count { changes.reserveCapacity(changes.count + batch.records.count) }
     for record in batch.records { changes[record.address] = record }
     if oldestChange == nil { oldestChange = .now }
     commit = batch.commits.upperBound

@@ -101,10 +101,12 @@ struct RecordMap: Sendable {
 
   /// Makes a new base of everything once the changes outnumber it: look-ups in the base are faster, and each record is moved a constant
   /// number of times however often this happens.
-  mutating func rebaseIfWorthwhile() {
-    guard overlay.count > base.slots.count + 4_096 else { return }
+  /// - Returns: Whether it was worthwhile.
+  mutating func rebaseIfWorthwhile() -> Bool {
+    guard overlay.count > base.slots.count + 4_096 else { return false }
     self = RecordMap(ordered())
     index()
+    return true
   }
 
   /// Prepares the base for look-ups by hash, if that was put off.

@@ -3,7 +3,9 @@ internal import Larder
 
 /// The one row of `larder_store`: the identity of the store, its newest commit, and the sum of all that it must hold.
 struct SQLiteStoreRow: Equatable {
-  var id: UUID
+  let id: UUID
+  /// The id as it is stored: made once, and not for every commit.
+  private let idText: String
   var commit: UInt64 = 0
   /// The commit up to which tombstones may have been forgotten.
   var tombstonesSince: UInt64 = 0
@@ -16,7 +18,7 @@ struct SQLiteStoreRow: Equatable {
   /// Durable before the first of them, so that recovery knows that the end of the log may be missing without any damage.
   var isBuffered = false
 
-  init(id: UUID) { self.id = id }
+  init(id: UUID) { (self.id, idText) = (id, id.uuidString) }
 
   /// Adds a record or tombstone to the sum, by its checksum.
   mutating func add(_ crc: Int64) { digest &+= Self.mixed(crc) }
@@ -33,7 +35,7 @@ struct SQLiteStoreRow: Equatable {
 
   /// The CRC32C of the row written as text.
   private var checksum: Int64 {
-    let text = "\(id.uuidString)|\(commit)|\(tombstonesSince)|\(records)|\(tombstones)|\(digest)|\(isBuffered ? 1 : 0)"
+    let text = "\(idText)|\(commit)|\(tombstonesSince)|\(records)|\(tombstones)|\(digest)|\(isBuffered ? 1 : 0)"
     return Int64(RecordKey(text).withBytes { CRC32C.checksum($0) })
   }
 
@@ -52,7 +54,7 @@ struct SQLiteStoreRow: Equatable {
     guard try statement.step(), let id = UUID(uuidString: try statement.text(0)) else {
       throw connection.damaged("expected one row in larder_store, found none that can be read")
     }
-    self.id = id
+    self.init(id: id)
     var numbers: [Int64] = []
     for column: Int32 in 1...7 { numbers.append(try statement.integer(column)) }
     commit = UInt64(bitPattern: numbers[0])
@@ -62,7 +64,7 @@ struct SQLiteStoreRow: Equatable {
     digest = UInt64(bitPattern: numbers[4])
     isBuffered = numbers[5] != 0
     let text = try statement.text(0)
-    let isWhole = numbers[6] == checksum && numbers[0] >= 0 && text == id.uuidString
+    let isWhole = numbers[6] == checksum && numbers[0] >= 0 && text == idText
     guard try !statement.step(), isWhole else {
       throw connection.damaged("expected one row with a correct checksum in larder_store, found other data")
     }
@@ -70,7 +72,7 @@ struct SQLiteStoreRow: Equatable {
 
   /// Binds all columns to ``insert`` or ``update``.
   func bind(to statement: SQLiteStatement) throws(RepositoryError) {
-    try statement.bind(id.uuidString, at: 1)
+    try statement.bind(idText, at: 1)
     try statement.bind(Int64(bitPattern: commit), at: 2)
     try statement.bind(Int64(bitPattern: tombstonesSince), at: 3)
     try statement.bind(Int64(records), at: 4)

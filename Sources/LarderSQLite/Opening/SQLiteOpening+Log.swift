@@ -62,7 +62,10 @@ extension SQLiteOpening {
     } catch {
       return  // folding was cut short in the middle of it: the log has the whole of it
     }
-    guard folded.id == row.id, folded.commit < row.commit || folded == row else {
+    // A checkpoint that was cut short may have taken the mark of buffered commits out in the log alone.
+    var marked = row
+    marked.isBuffered = true
+    guard folded.id == row.id, folded.commit < row.commit || folded == row || folded == marked else {
       throw RepositoryError(
         .corrupted,
         "the write-ahead log belongs to another copy of the store, or an earlier one: expected one that goes on from commit "

@@ -1,8 +1,25 @@
+internal import Foundation
 internal import Larder
 
 extension SQLiteWriter {
+  /// Returns the last record of each address, in the order of tables and keys: so each page of a table's tree is met once.
+  static func newestByKey(_ records: [StoredRecord]) -> [StoredRecord] {
+    guard records.count > 1 else { return records }
+    let order = records.indices.sorted { left, right in
+      let comparison = records[left].compareAddress(to: records[right])
+      return comparison == 0 ? left < right : comparison < 0
+    }
+    return order.indices.compactMap { position in
+      let record = records[order[position]]
+      let isLast = position + 1 == order.count || record.compareAddress(to: records[order[position + 1]]) != 0
+      return isLast ? record : nil
+    }
+  }
+
   /// Writes a record or tombstone, and counts it in the store's row.
-  func apply(_ record: StoredRecord, to next: inout SQLiteStoreRow) throws(RepositoryError) {
+  ///
+  /// - Parameter isNew: Whether it is known that the store holds neither a record nor a tombstone of its address.
+  func apply(_ record: StoredRecord, to next: inout SQLiteStoreRow, isNew: Bool = false) throws(RepositoryError) {
     guard record.revision.number <= UInt64(Int64.max) else {
       throw RepositoryError(
         .unsupported, "expected a revision of at most \(Int64.max), found \(record.revision.number)", file: connection.path)
@@ -10,10 +27,10 @@ extension SQLiteWriter {
     guard record.value != nil else { return try applyDeletion(record, to: &next) }
     let table = try table(record.collection)
     let crc = Int64(record.checksum)
-    if let old = try table.checksum(of: record.address) { next.subtract(old) } else { next.records += 1 }
+    if !isNew, let old = try table.checksum(of: record.address) { next.subtract(old) } else { next.records += 1 }
     try table.upsert(record, crc)
     next.add(crc)
-    if next.tombstones > 0, let old = try tombstones.checksum(of: record.address) {
+    if !isNew, next.tombstones > 0, let old = try tombstones.checksum(of: record.address) {
       try tombstones.delete(record.address)
       next.subtract(old)
       next.tombstones -= 1
@@ -87,5 +104,19 @@ extension SQLiteWriter {
       .unsupported,
       "expected a collection name that can be a table, found \"\(name)\": use letters, digits, \"_\", \"-\" and \".\", no reserved prefix, "
         + "and no name that differs from another in case only", file: connection.path)
+  }
+}
+
+extension StoredRecord {
+  /// Compares addresses by their bytes: negative when this one comes first, zero when they are the same.
+  fileprivate func compareAddress(to other: StoredRecord) -> Int {
+    if collection != other.collection { return RecordKey(collection) < RecordKey(other.collection) ? -1 : 1 }
+    return key.withBytes { left in
+      other.key.withBytes { right in
+        guard let first = left.baseAddress, let second = right.baseAddress else { return left.count - right.count }
+        let order = memcmp(first, second, min(left.count, right.count))
+        return order == 0 ? left.count - right.count : Int(order)
+      }
+    }
   }
 }

@@ -60,7 +60,9 @@ final class SQLiteWriter {
     try checkSpace(for: batch)
     try transaction(durability(of: batch.durability)) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
-      for record in batch.records { try self.apply(record, to: &next) }
+      // In a store without records and tombstones there is nothing to look up.
+      let isFirst = next.records == 0 && next.tombstones == 0
+      for record in Self.newestByKey(batch.records) { try self.apply(record, to: &next, isNew: isFirst) }
       next.commit = batch.commits.upperBound
       if batch.durability == .buffered { next.isBuffered = true }
     }
@@ -100,8 +102,13 @@ final class SQLiteWriter {
   func checkpoint(keeping tombstoneLimit: Int) throws(RepositoryError) {
     try checkUse()
     if row.tombstones > tombstoneLimit {
-      try transaction(.durable) { next throws(RepositoryError) in try self.prune(keeping: tombstoneLimit, &next) }
+      try transaction(.durable) { next throws(RepositoryError) in
+        try self.prune(keeping: tombstoneLimit, &next)
+        self.clearMark(&next)
+      }
     }
+    // Before folding, so that it is folded once; a full disk may have room for this only afterwards.
+    do throws(RepositoryError) { try clearMark() } catch { guard error.code == .full else { throw error } }
     do {
       try checkSpaceToFold()
       try foldEmptying()
@@ -111,12 +118,21 @@ final class SQLiteWriter {
       throw poisoned(by: error)
     }
     hasUnsynced = false
-    // In a shared store the mark stays: other processes may have written buffered commits since.
-    if row.isBuffered && sharing == nil {
-      try transaction(.durable) { next throws(RepositoryError) in next.isBuffered = false }
-      do { try connection.checkpoint(truncating: true) } catch { if error.code != .locked { throw poisoned(by: error) } }
-    }
+    guard row.isBuffered, sharing == nil else { return }
+    try clearMark()
+    do { try connection.checkpoint(truncating: true) } catch { if error.code != .locked { throw poisoned(by: error) } }
   }
+
+  /// Notes that no commit is buffered any more, if that is noted: the sync of this commit makes all before it durable.
+  ///
+  /// If it is cut off, what is left of the log ends before it, with the mark.
+  func clearMark() throws(RepositoryError) {
+    guard row.isBuffered, sharing == nil else { return }
+    try transaction(.durable) { next throws(RepositoryError) in self.clearMark(&next) }
+  }
+
+  /// Takes the mark of buffered commits out; in a shared store it stays, since other processes may have written some.
+  private func clearMark(_ next: inout SQLiteStoreRow) { if sharing == nil { next.isBuffered = false } }
 
   /// Folds what readers do not hold back.
   ///

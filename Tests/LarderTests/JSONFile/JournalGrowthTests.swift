@@ -1,6 +1,7 @@
 import Foundation
 import LarderTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Larder
@@ -74,5 +75,71 @@ import Testing
     }
     #expect(failure?.code == .outcomeUnknown)
     try writer.close()
+  }
+
+  // MARK: Large frames
+
+  /// A file that counts the bytes that are written to it.
+  private final class CountingFile: ForwardingFile {
+    let base: any OpenFile
+    let count = Mutex(0)
+
+    init(_ base: any OpenFile) { self.base = base }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError) {
+      count.withLock { $0 += bytes.count }
+      try base.write(bytes, at: offset)
+    }
+  }
+
+  private func largeBatch(_ commit: UInt64, bytes: Int) -> WriteBatch {
+    let value = Data(#""\#(String(repeating: "v", count: bytes))""#.utf8)
+    let record = StoredRecord(collection: "spots", key: RecordKey("large"), revision: Revision(commit), schemaVersion: 1, value: value)
+    return WriteBatch(records: [record], commits: commit...commit)
+  }
+
+  private var header: JournalHeader { JournalHeader(storeID: UUID(), generation: 1, base: 0, salt: 7, tag: 0) }
+
+  @Test func aLargeFrameIsWrittenOnce() throws {
+    let file = CountingFile(try SimulatedFileSystem().create("/journal"))
+    let contents = try JournalWriter.create(file, header, chunk: 4_096)
+    var writer = try JournalWriter(continuing: file, contents, chunk: 4_096)
+    let before = file.count.withLock { $0 }
+    try writer.append(largeBatch(1, bytes: 1 << 20))
+    let written = file.count.withLock { $0 } - before
+    #expect(written < (1 << 20) + (1 << 18), "the frame, and zero bytes behind it, not under it")
+    let data = try file.read(at: 0, count: .max)
+    let found = try JournalReader(data: data, file: "journal").read { _ in }
+    #expect(found.lastCommit == 1 && found.tail == .clean && data.count > writer.end)
+  }
+
+  @Test func aLargeFrameThatHasNoRoomIsTakenBack() throws {
+    var (refused, unknown) = (0, 0)
+    for step in 1... {
+      let files = SimulatedFileSystem()
+      let file = try files.create("/journal")
+      let contents = try JournalWriter.create(file, header, chunk: 4_096)
+      var writer = try JournalWriter(continuing: file, contents, chunk: 4_096)
+      try writer.append(batch(1, .durable))
+      let (end, size) = (writer.end, try file.size())
+      files.fail(FaultPlan(.operation(files.operationCount + step), code: .full, writtenBytes: 50_000))
+      do throws(RepositoryError) {
+        try writer.append(largeBatch(2, bytes: 100_000))
+        #expect(step == 5, "zero bytes, sync, frame, sync")
+        break
+      } catch {
+        // A failed sync, or one that takes back: what is on the disk is not known then.
+        guard error.code == .full else {
+          unknown += 1
+          continue
+        }
+        refused += 1
+      }
+      #expect(try writer.end == end && file.size() <= size + 4_096)
+      try writer.append(batch(2, .durable))
+      let found = try JournalReader(data: file.read(at: 0, count: .max), file: "journal").read { _ in }
+      #expect(found.lastCommit == 2 && found.tail == .clean, "step \(step)")
+    }
+    #expect(refused == 2 && unknown == 2)
   }
 }

@@ -75,6 +75,6 @@ import Testing
       }
       try await group.waitForAll()
     }
-    try await things.flush()  // behind the announcement of all that
+    try await things.settle()
   }
 }

@@ -1,5 +1,8 @@
+import Dispatch
 import Foundation
 import LarderTesting
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import Larder
@@ -58,7 +61,7 @@ import Testing
     var results = registers.results(of: Self.best).makeAsyncIterator()
     _ = try await results.next()
     for value in 1...1_000 { try await registers.save(Register(id: 1, value: value)) }
-    try await registers.flush()  // behind the announcement of the last
+    try await registers.settle()
     let waiting = await results.results?.currentFeed?.waitingCount
     #expect(waiting == 1)
     let newest = try await results.next()
@@ -68,6 +71,59 @@ import Testing
     try await registers.save(Register(id: 1, value: 1_001))
     let next = try await results.next()
     #expect(next?.first == Register(id: 1, value: 1_001))
+  }
+
+  @Test func whatNoQueryNeedsIsNotKeptForAReaderThatIsAway() async throws {
+    let registers = try await repository()
+    let query = Query<Register>().where(#Predicate { $0.value > 40 }).sorted(by: \.value).limit(2)
+    var results = registers.results(of: query).makeAsyncIterator()
+    let first = try await results.next()
+    #expect(first?.map(\.id) == [5])
+    let feed = try #require(await results.results?.currentFeed)
+    for id in 100..<200 { try await registers.save(Register(id: id, value: 7)) }
+    for id in 1...3 { try await registers.delete(id) }
+    try await registers.settle()
+    #expect(feed.waitingCount == 0)
+    try await registers.save(Register(id: 4, value: 41))
+    try await registers.delete(5)
+    try await registers.settle()
+    #expect(feed.waitingCount == 2, "what comes into the result, and what leaves it")
+    let second = try await results.next()
+    #expect(second?.map(\.id) == [4])
+    let runs = await results.results?.runCount
+    #expect(runs == 1)
+  }
+
+  @Test func noCommitWaitsForTheTestOfAChange() async throws {
+    let registers = try await repository()
+    let slow = SlowObserver()
+    registers.core.hub.register(slow, for: registers.collection, isLater: true)
+    // With the observer on the commits' own way, the second of these would never return.
+    for value in 1...20 { try await registers.save(Register(id: 1, value: value)) }
+    #expect(slow.commits.isEmpty)
+    slow.gate.signal()
+    try await registers.settle()
+    #expect(slow.commits == (2...21).map { UInt64($0) }, "in their order, each once")
+    try await registers.save(Register(id: 1, value: 0))
+    try await registers.close()
+    try await until { slow.isFinished }
+    #expect(slow.commits.last == 22, "the end comes behind the last change")
+  }
+
+  /// An observer that takes nothing before it is let through.
+  private final class SlowObserver: ChangeObserver {
+    let gate = DispatchSemaphore(value: 0)
+    private let state = Mutex((commits: [UInt64](), isFinished: false))
+    var commits: [UInt64] { state.withLock { $0.commits } }
+    var isFinished: Bool { state.withLock { $0.isFinished } }
+
+    func receive(_ changes: [RecordChange], commit: Revision) {
+      gate.wait()
+      gate.signal()
+      state.withLock { $0.commits.append(commit.number) }
+    }
+
+    func finish() { state.withLock { $0.isFinished = true } }
   }
 
   @Test func aUsedUpWindowIsFilledAgain() async throws {
@@ -83,7 +139,7 @@ import Testing
     #expect((2...6).contains(runs), "\(runs) runs for 95 removals: the window holds 26")
     let feed = await results.results?.currentFeed
     for id in 200..<400 { try await registers.save(Register(id: id, value: id)) }
-    try await registers.flush()  // behind the announcement of the last
+    try await registers.settle()
     #expect(feed?.waitingCount == 200)
     let many = try await results.next()
     #expect(many?.map(\.id) == [397, 396, 395])

@@ -63,6 +63,9 @@ struct JournalWriter {
   /// chunk.
   private var reserve: Int { chunk / 4 }
 
+  /// The length of a frame from which on no zero bytes are written where it goes, which would cost as much as the frame itself.
+  private var unallocatedFrom: Int { 16 * chunk }
+
   /// Appends a batch.
   ///
   /// - Throws: `.full` or `.inputOutput` when nothing of the batch is kept; `.outcomeUnknown` when a sync failed, or when a broken write
@@ -71,11 +74,13 @@ struct JournalWriter {
     let frame = JournalFrame.bytes(batch, durableThrough: durableThrough, seed: seed)
     let size = end + frame.count + JournalFormat.terminatorSize + (batch.records.contains { $0.value != nil } ? reserve : 0)
     try takeGrowth(isNeeded: size > allocated)
-    if size > allocated { try allocate(size) }
+    let before = allocated
+    if size > allocated { try allocate(size, leavingOut: frame.count < unallocatedFrom ? 0 : frame.count) }
     do throws(RepositoryError) {
       try frame.lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
     } catch {
-      try takeBack(frame.count, after: error)
+      if frame.count >= unallocatedFrom, before < allocated { try cut(to: before, after: error) }
+      try takeBack(min(frame.count, allocated - end), after: error)
       throw error.naming(name)
     }
     end += frame.count
@@ -116,21 +121,24 @@ struct JournalWriter {
 
   /// Grows the file by zero bytes and syncs it, so that a frame is always written into space that survives: a file that ends in a frame
   /// was cut, and not by a crash.
-  private mutating func allocate(_ size: Int) throws(RepositoryError) {
+  ///
+  /// - Parameter frame: The length of a frame for which the space is left out: it reads as zero bytes until the frame is there.
+  private mutating func allocate(_ size: Int, leavingOut frame: Int) throws(RepositoryError) {
     // A sixteenth of the journal at least, so that growing costs a constant share.
     let step = max(chunk, end / 16 / chunk * chunk)
     do throws(RepositoryError) {
-      try extend(to: (size + step - 1) / step * step)
+      try extend(to: (size + step - 1) / step * step, from: max(allocated, end + frame))
     } catch {
       guard error.code == .full, step > chunk else { throw error }
-      try extend(to: (size + chunk - 1) / chunk * chunk)
+      try extend(to: (size + chunk - 1) / chunk * chunk, from: max(allocated, end + frame))
     }
   }
 
-  private mutating func extend(to target: Int) throws(RepositoryError) {
-    let zeros = [UInt8](repeating: 0, count: target - allocated)
+  /// Grows the file, writing zero bytes from an offset on.
+  private mutating func extend(to target: Int, from start: Int) throws(RepositoryError) {
+    let zeros = [UInt8](repeating: 0, count: target - start)
     do throws(RepositoryError) {
-      try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: allocated) }
+      try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: start) }
     } catch {
       // What was written of them takes the last space of a full disk from all programs; if it stays, it is overwritten by the next attempt.
       do throws(RepositoryError) { try file.cut(to: allocated) } catch {}
@@ -154,7 +162,15 @@ struct JournalWriter {
 
   /// Allocates again what was cut, for the deletions that it is kept for.
   mutating func growAgain(to size: Int) throws(RepositoryError) {
-    if size > allocated { try extend(to: size) }
+    if size > allocated { try extend(to: size, from: allocated) }
+  }
+
+  /// Gives back the space that a frame was to be written into, which a full disk may not have.
+  private mutating func cut(to size: Int, after cause: RepositoryError) throws(RepositoryError) {
+    do throws(RepositoryError) { try file.cut(to: size) } catch {
+      throw RepositoryError(.outcomeUnknown, "a broken write could not be taken back", file: name, underlying: cause)
+    }
+    allocated = size
   }
 
   /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle, and syncs them.

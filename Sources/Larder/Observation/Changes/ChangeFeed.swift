@@ -11,11 +11,11 @@ final class ChangeFeed: ChangeObserver {
     /// The newest commit that was announced.
     var told = Revision.zero
     var buffer = ChangeBuffer()
-    /// The filter of a waiting reader, which is woken only for changes that pass.
+    /// The filter of a reader that has followed all it has taken: what does not pass is left out.
     var filter: Filter?
   }
 
-  /// Whether a change matters to a reader whose buffer is empty; called on the store's executor.
+  /// Whether a change matters to a reader whose buffer is empty; called where the feed receives its changes.
   typealias Filter = @Sendable (RecordChange) -> Bool
 
   private let state = Mutex(State())
@@ -50,7 +50,7 @@ final class ChangeFeed: ChangeObserver {
       }
       for change in changes where change.revision > state.start {
         // What matters not may still take back what is buffered.
-        if let filter = state.filter, !state.buffer.contains(change.key), !filter(change) { continue }
+        if let filter = state.filter, state.buffer.isEmpty || !state.buffer.contains(change.key), !filter(change) { continue }
         state.buffer.add(change, upTo: change.end(upTo: commit))
       }
       return !state.buffer.isEmpty
@@ -59,6 +59,12 @@ final class ChangeFeed: ChangeObserver {
   }
 
   func finish() { signal.finish() }
+
+  /// Leaves out changes that do not pass, from now on until the reader takes some, whether it waits or not: what nobody needs does not
+  /// add up.
+  ///
+  /// For a reader that has followed every change that it has taken. What is buffered already may make less matter, never more.
+  func pass(only filter: Filter?) { state.withLock { $0.filter = filter } }
 
   /// Returns the oldest set that was not taken yet, as soon as there is one; `nil` at the end, and when the task is cancelled.
   nonisolated(nonsending) func next() async -> (revision: Revision, changes: [RecordChange])? {

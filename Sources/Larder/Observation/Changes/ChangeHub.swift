@@ -1,6 +1,7 @@
+internal import Dispatch
 internal import Synchronization
 
-/// An observer of commits, called on the store's executor: it takes note, and returns at once.
+/// An observer of commits, called on a queue of the store: it takes note, and returns at once.
 protocol ChangeObserver: AnyObject, Sendable {
   /// Receives the changes of one published state in the order of their commits; `commit` is the newest of the store.
   ///
@@ -21,13 +22,30 @@ final class ChangeHub: Sendable {
 
   private struct Seats: Sendable {
     var byCollection: [Int: [Seat]] = [:]
+    /// The observers that are told on ``queue``.
+    var later: [Int: [Seat]] = [:]
     var isFinished = false
+    /// What the later ones have not been told yet.
+    var waiting: [Announcement] = []
+    var waitingCount = 0
+    /// Whether a delivery is scheduled or running, which will see what is added.
+    var isDelivering = false
+  }
+
+  /// The changes of one published state.
+  private struct Announcement: Sendable {
+    let changes: [RecordChange]
+    let commit: Revision
   }
 
   private let seats = Mutex(Seats())
-  /// The newest commit that was announced to all observers.
+  /// The newest commit that was announced to all observers that are told at once.
   let progress = ChangeProgress()
   private let deletionLog: Mutex<DeletionLog>
+  /// Where observers are told that may take longer over a change than a commit should wait.
+  private let queue = DispatchQueue(label: "larder.observers", qos: .userInitiated)
+  /// The number of changes above which the executor waits until they are delivered, so that memory stays bounded.
+  static let mostWaiting = 4_096
 
   /// Makes a hub that knows these deletions from earlier runs.
   init(_ deletions: DeletionLog) { deletionLog = Mutex(deletions) }
@@ -36,10 +54,17 @@ final class ChangeHub: Sendable {
   deinit { finish() }
 
   /// Adds an observer of a collection; one that comes after the end is ended at once.
-  func register(_ observer: any ChangeObserver, for collection: Int) {
+  ///
+  /// - Parameter isLater: Whether it is told on ``queue``, so that no commit waits for what it does with a change.
+  func register(_ observer: any ChangeObserver, for collection: Int, isLater: Bool = false) {
     let isFinished = seats.withLock { seats in
-      seats.byCollection[collection, default: []].removeAll { $0.observer == nil }
-      seats.byCollection[collection, default: []].append(Seat(observer: observer))
+      if isLater {
+        seats.later[collection, default: []].removeAll { $0.observer == nil }
+        seats.later[collection, default: []].append(Seat(observer: observer))
+      } else {
+        seats.byCollection[collection, default: []].removeAll { $0.observer == nil }
+        seats.byCollection[collection, default: []].append(Seat(observer: observer))
+      }
       return seats.isFinished
     }
     if isFinished { observer.finish() }
@@ -47,7 +72,9 @@ final class ChangeHub: Sendable {
 
   /// Whether a collection has an observer.
   func isObserved(_ collection: Int) -> Bool {
-    seats.withLock { seats in seats.byCollection[collection]?.contains { $0.observer != nil } ?? false }
+    seats.withLock { seats in
+      [seats.byCollection, seats.later].contains { $0[collection]?.contains { $0.observer != nil } ?? false }
+    }
   }
 
   /// Notes the deletions of commits that are durable, before these are published.
@@ -69,28 +96,90 @@ final class ChangeHub: Sendable {
     }
   }
 
-  /// Announces to the observers of each collection the changes that were published.
+  /// Announces to the observers of each collection the changes that were published; to those that are told later, it has them announced.
   ///
   /// Deletions among them were noted before, by ``note(_:)``.
   ///
   /// On the executor only.
   func announce(_ changes: [RecordChange], commit: Revision) {
-    let observers = seats.withLock { seats in seats.byCollection.mapValues { $0.compactMap(\.observer) } }
+    let (observers, delivery) = seats.withLock { seats in
+      (seats.byCollection.mapValues { $0.compactMap(\.observer) }, Self.add(Announcement(changes: changes, commit: commit), to: &seats))
+    }
     for (collection, observers) in observers where !observers.isEmpty {
       let own = changes.filter { $0.collection == collection }
       for observer in observers { observer.receive(own, commit: commit) }
     }
     progress.advance(to: commit)
+    switch delivery {
+    case .none: break
+    case .scheduled: queue.async { self.deliver() }
+    case .awaited: queue.sync { self.deliver() }
+    }
   }
 
   /// Ends the feeds of all observers: the store was closed.
+  ///
+  /// Those that are told later end behind what they are still to be told.
   func finish() {
-    let observers = seats.withLock { seats in
+    let (observers, later, waiting) = seats.withLock { seats in
       seats.isFinished = true
-      defer { seats.byCollection = [:] }
-      return seats.byCollection.values.joined().compactMap(\.observer)
+      defer { (seats.byCollection, seats.later, seats.waiting, seats.waitingCount) = ([:], [:], [], 0) }
+      let (now, later) = (seats.byCollection, seats.later)
+      return (now.values.joined().compactMap(\.observer), later.mapValues { $0.compactMap(\.observer) }, seats.waiting)
     }
     for observer in observers { observer.finish() }
+    if later.isEmpty { return }
+    // Behind the delivery that may be under way; without the hub, which may be going.
+    queue.async {
+      Self.deliver(waiting, to: later)
+      for observer in later.values.joined() { observer.finish() }
+    }
+  }
+
+  // MARK: Telling later
+
+  /// Returns when the later observers were told of everything that was announced: for tests.
+  func settle() async { await queue.run {} }
+
+  private enum Delivery { case none, scheduled, awaited }
+
+  /// Adds what is to be told later, and says what brings it there.
+  private static func add(_ announcement: Announcement, to seats: inout Seats) -> Delivery {
+    guard !seats.later.isEmpty else { return .none }
+    let isFull = seats.waitingCount > mostWaiting
+    seats.waiting.append(announcement)
+    seats.waitingCount += announcement.changes.count
+    if isFull { return .awaited }
+    defer { seats.isDelivering = true }
+    return seats.isDelivering ? .none : .scheduled
+  }
+
+  /// Tells the later observers what waits, until nothing does.
+  ///
+  /// On ``queue`` only.
+  private func deliver() {
+    while true {
+      let (waiting, later) = seats.withLock { seats in
+        defer { (seats.waiting, seats.waitingCount) = ([], 0) }
+        if seats.waiting.isEmpty { seats.isDelivering = false }
+        for (collection, list) in seats.later where list.contains(where: { $0.observer == nil }) {
+          let left = list.filter { $0.observer != nil }
+          seats.later[collection] = left.isEmpty ? nil : left
+        }
+        return (seats.waiting, seats.waiting.isEmpty ? [:] : seats.later.mapValues { $0.compactMap(\.observer) })
+      }
+      if waiting.isEmpty { return }
+      Self.deliver(waiting, to: later)
+    }
+  }
+
+  private static func deliver(_ waiting: [Announcement], to later: [Int: [any ChangeObserver]]) {
+    for (collection, observers) in later where !observers.isEmpty {
+      for announcement in waiting {
+        let own = announcement.changes.filter { $0.collection == collection }
+        for observer in observers { observer.receive(own, commit: announcement.commit) }
+      }
+    }
   }
 }
 

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// The results of one query for one reader, kept up on an actor of their own, so that the reader's actor does not pay for it.
 ///
-/// While the reader waits, the store's executor tests each change, which costs less than to wake the reader; closures of the app and words
-/// are never tested there.
+/// Each change is tested before the reader is woken or keeps it, on a queue beside the store's executor, so that no commit waits for it;
+/// closures of the app and words are never tested there.
 ///
 /// A change is tested against the query and put into the ordered window. The query is run again only when the window is used up, when the
 /// predicate fails for a changed record, or, for a query in the order of its rank, when a record that matches has changed: ranks depend on
@@ -34,7 +34,8 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
       guard matcher.query.filters.isEmpty, matcher.query.shape.words == nil else { return nil }
       let (matcher, window) = (matcher, window)
       return { change in
-        if window.contains(change.key) { return true }
+        // What is new since the window was filled cannot be in it: a deletion before it would be buffered.
+        if change.old != nil, window.contains(change.key) { return true }
         guard let new = change.new else { return false }
         do throws(RepositoryError) { return try matcher.liveMatch(new).map(window.admits) ?? false } catch { return true }
       }
@@ -57,6 +58,7 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
         if let items = different() { return items }
         guard let changes = await feed.nextAll(passing: following?.filter) else { break }
         if try !follow(changes) { try await fill() }
+        feed.pass(only: following?.filter)
       }
       if !Task.isCancelled { end() }
       return nil
@@ -72,9 +74,10 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
   private func begin() async throws(RepositoryError) {
     guard let core, !core.state.isClosed else { return end() }
     let feed = ChangeFeed()
-    core.hub.register(feed, for: collection)
+    core.hub.register(feed, for: collection, isLater: true)
     self.feed = feed
     try await fill()
+    feed.pass(only: following?.filter)
   }
 
   private func end() {
