@@ -7,7 +7,7 @@ struct ValueArena {
   private var used = 0
 
   /// The size of a block, which is freed when the last of its values was decoded.
-  private static let blockSize = 256 << 10
+  private static let blockSize = 16 << 10
 
   /// Returns a copy of some bytes.
   mutating func copy(_ bytes: UnsafeRawBufferPointer) -> Data {

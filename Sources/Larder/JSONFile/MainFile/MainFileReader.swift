@@ -8,7 +8,7 @@ struct MainFileReader {
   let file: String
 
   /// The size of a piece in bytes.
-  private static let pieceSize = 1 << 20
+  private static let pieceSize = 256 << 10
 
   /// A line of the main file: its record, the range of its text, and its checksum.
   struct Line: Sendable {
