@@ -103,8 +103,9 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// Declares the indexes, and builds those that must be there before the first call.
   nonisolated func prepare() async throws(RepositoryError) {
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
-    for (index, declaration) in schema.indexes.enumerated() where declaration.isUnique || core.options.indexing == .eager {
-      await core.buildIndex(index, of: collection)
+    let eager = schema.indexes.indices.filter { schema.indexes[$0].isUnique || core.options.indexing == .eager }
+    await core.buildIndexes(eager, of: collection)
+    for index in eager {
       let found = core.state.collections[collection].indexes.duplicates(index, collection: schema.name)
       duplicates.withLock { $0 += found }
     }

@@ -69,15 +69,6 @@ enum ConcurrentMap {
     return outputs.withLock { $0.compactMap(\.self) }
   }
 
-  /// Returns the elements in order: halves are sorted at the same time, then merged.
-  ///
-  /// Blocks the thread.
-  static func blockingSorted<Element: Comparable & Sendable>(_ elements: [Element]) -> [Element] {
-    guard elements.count > blockingPartSize * 4 else { return elements.sorted() }
-    let halves = blockingParts(elements, of: (elements.count + 1) / 2) { $0.sorted() }
-    return halves[0].merged(with: halves[1], by: <)
-  }
-
   private static func ranges(_ count: Int, _ size: Int) -> [Range<Int>] {
     stride(from: 0, to: count, by: size).map { $0..<min($0 + size, count) }
   }

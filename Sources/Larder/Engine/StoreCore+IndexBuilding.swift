@@ -18,33 +18,35 @@ extension StoreCore {
     }
   }
 
-  /// Builds an index that is not there yet, while writes go on; calls for the same one share the work.
-  func buildIndex(_ index: Int, of collection: Int) async {
-    let build = indexBuilds.withLock { builds in
-      let address = IndexAddress(collection: collection, index: index)
-      if let running = builds[address] { return running }
-      let task = Task { await self.build(index, of: collection) }
-      builds[address] = task
-      return task
+  /// Builds indexes that are not there yet, in one pass over the records, while writes go on; calls for the same ones share the work.
+  func buildIndexes(_ indexes: [Int], of collection: Int) async {
+    let builds = indexBuilds.withLock { builds in
+      let addresses = indexes.map { IndexAddress(collection: collection, index: $0) }
+      let missing = addresses.filter { builds[$0] == nil }.map(\.index)
+      if !missing.isEmpty {
+        let task = Task { await self.build(missing, of: collection) }
+        for index in missing { builds[IndexAddress(collection: collection, index: index)] = task }
+      }
+      return addresses.compactMap { builds[$0] }
     }
-    await build.value
+    for build in builds { await build.value }
   }
 
-  private func build(_ index: Int, of collection: Int) async {
-    // From here on, the state logs what changes for the index that is being built.
+  private func build(_ wanted: [Int], of collection: Int) async {
+    // From here on, the state logs what changes for the indexes that are being built.
     let begun: (slots: [RecordSlot], indexes: IndexSet)? = await executor.run {
       let begun: (RecordMap, IndexSet)? = self.published.withLock { state in
-        guard !state.collections[collection].indexes.isBuilt(index) else { return nil }
-        state.collections[collection].indexes.startBuilding(index)
+        guard wanted.contains(where: { !state.collections[collection].indexes.isBuilt($0) }) else { return nil }
+        for index in wanted { state.collections[collection].indexes.startBuilding(index) }
         return (state.collections[collection].records, state.collections[collection].indexes)
       }
       return begun.map { ($0.0.ordered(), $0.1) }
     }
     guard let begun else { return }
-    let body = await DispatchQueue.global(qos: .userInitiated).run { begun.indexes.body(index, over: begun.slots) }
+    let bodies = await DispatchQueue.global(qos: .userInitiated).run { begun.indexes.built(wanted, over: begun.slots) }
     await executor.run {
       var indexes = self.state.collections[collection].indexes
-      indexes.finishBuilding(index, body)
+      for (index, body) in zip(wanted, bodies) { indexes.finishBuilding(index, body) }
       let finished = indexes
       self.published.withLock { $0.collections[collection].indexes = finished }
     }

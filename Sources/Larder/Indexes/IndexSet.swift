@@ -13,7 +13,7 @@ struct IndexSet: Sendable {
   let areDeclared: Bool
   /// Whether the collection has a unique index, so that a write may be refused.
   let areUnique: Bool
-  private(set) var bodies: [IndexBody]
+  var bodies: [IndexBody]
 
   /// Makes the indexes of a collection that no repository was opened for.
   init() { self.init([], keys: .bytes, areDeclared: false) }
@@ -71,7 +71,7 @@ extension IndexSet {
 
   /// Follows a change of one record in one index.
   /// - Returns: Whether the index is unique and holds the new values for another record, too.
-  private func change(_ body: inout IndexBody, _ definition: IndexDefinition, _ old: RecordSlot?, _ new: RecordSlot?) -> Bool {
+  func change(_ body: inout IndexBody, _ definition: IndexDefinition, _ old: RecordSlot?, _ new: RecordSlot?) -> Bool {
     var isContested = false
     switch body {
     case .absent:
@@ -111,48 +111,5 @@ extension IndexSet {
       body = .text(text)
     }
     return isContested
-  }
-}
-
-// MARK: - Building
-
-extension IndexSet {
-  /// Begins to note what changes, for an index that is about to be built from the present records.
-  mutating func startBuilding(_ index: Int) {
-    if case .absent = bodies[index] { bodies[index] = .building([]) }
-  }
-
-  /// Publishes a built index, after what has changed since ``startBuilding(_:)`` was applied to it.
-  mutating func finishBuilding(_ index: Int, _ built: IndexBody) {
-    guard case .building(let log) = bodies[index] else { return }
-    var body = built
-    for (old, new) in log { _ = change(&body, definitions[index], old, new) }
-    bodies[index] = body
-  }
-
-  /// Builds an index of records at once, on this thread and as many others as there are cores.
-  mutating func build(_ index: Int, from records: RecordMap) {
-    if !isBuilt(index) { bodies[index] = body(index, over: records.ordered()) }
-  }
-
-  /// Returns an index over these records.
-  ///
-  /// Cost: decodes what was not touched yet, reads, and sorts. Blocks the thread: `explain` and a snapshot's search for words run it on
-  /// the caller's, everything else on one that may block.
-  func body(_ index: Int, over slots: [RecordSlot]) -> IndexBody {
-    let definition = definitions[index]
-    switch definition.kind {
-    case .ordered:
-      let entries = ConcurrentMap.blockingMap(slots) { definition.entry($0) }
-      return .ordered(PersistentTree(sorted: ConcurrentMap.blockingSorted(entries.compactMap { $0 })))
-    case .geo:
-      let places = ConcurrentMap.blockingMap(slots) { slot in definition.place(slot).map { ($0, slot) } }
-      return .geo(GeoIndex(places.compactMap { $0 }, keys: keys))
-    case .fullText:
-      let portions = ConcurrentMap.blockingParts(slots) { part in
-        TextPortion(part.compactMap { slot in definition.texts(slot).map { (slot, $0) } })
-      }
-      return .text(TextIndex(portions, keys: keys))
-    }
   }
 }

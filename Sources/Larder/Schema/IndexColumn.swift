@@ -29,8 +29,9 @@ public struct IndexColumn<Item>: Sendable {
 
   private init<Value: IndexableValue>(_ keyPath: any KeyPath<Item, Value> & Sendable, isDescending: Bool) {
     let rawValues = RawIndexValues.of(Value.self)
+    let read = PropertyReader(keyPath)
     self.init(keyPath: keyPath, isDescending: isDescending, rawValues: rawValues) { item in
-      let property = item[keyPath: keyPath]
+      let property = read(item)
       let indexValue = property.indexValue
       rawValues?.note(property, indexValue)
       return indexValue

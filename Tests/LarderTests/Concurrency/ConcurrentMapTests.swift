@@ -20,13 +20,6 @@ import Testing
     #expect(mapped == numbers.map { $0 * 2 } && joined == numbers && single == numbers)
   }
 
-  @Test func sortedHalvesAreMerged() async {
-    var generator = SystemRandomNumberGenerator()
-    let numbers = (0..<20_001).map { _ in Int.random(in: 0..<1_000, using: &generator) }
-    let sorted = await DispatchQueue.global().run { ConcurrentMap.blockingSorted(numbers) }
-    #expect(sorted == numbers.sorted())
-  }
-
   @Test func tasksKeepTaskLocalValues() async {
     let tags = await Self.$tag.withValue(7) { await ConcurrentMap.parts(Array(0..<2_000)) { _ in Self.tag } }
     #expect(tags == [7, 7, 7, 7])

@@ -21,7 +21,8 @@ import Testing
       try await things.save(contentsOf: saved)
       for id in [0, 45, 89] { try await things.delete(id - 500) }
       change(things) { indexes in
-        for index in declared.indices { indexes.finishBuilding(index, indexes.body(index, over: before)) }
+        let built = indexes.built(Array(declared.indices), over: before)
+        for index in declared.indices { indexes.finishBuilding(index, built[index]) }
       }
 
       let all = try await things.loadAll()

@@ -8,6 +8,7 @@ import Testing
   private static let kinds: [any TreeTrial.Type] = [
     Trial<TagEntry<Three>>.self, Trial<TagEntry<Four>>.self, Trial<TagEntry<Five>>.self, Trial<TagEntry<Eight>>.self,
     Trial<TagEntry<Usual>>.self,
+    Trial<BlurredEntry<Three>>.self, Trial<BlurredEntry<Eight>>.self,
     Trial<SpanEntry<Three>>.self, Trial<SpanEntry<Eight>>.self, Trial<SpanEntry<Usual>>.self,
   ]
 
@@ -138,6 +139,17 @@ private struct TagEntry<Width: Widths>: TestEntry {
 
   init(key: Int) { self.key = key }
   init(key: Int, tag: Int) { (self.key, self.tag) = (key, tag) }
+}
+
+/// An entry whose digest many keys share, so that inner nodes do not tell them apart.
+private struct BlurredEntry<Width: Widths>: TestEntry {
+  typealias Summary = NoSummary<Self>
+
+  let key: Int
+  static var leafCapacity: Int { Width.leaf }
+  static var fanOut: Int { Width.fan }
+  static func digest(_ key: Int) -> UInt8 { UInt8(clamping: (key + 500) / 50) }
+  static var isDigestExact: Bool { false }
 }
 
 /// An entry whose nodes know the least and the greatest key below them.

@@ -55,7 +55,10 @@ struct GeoEntry: TreeEntry {
   }
 
   var key: GeoKey { GeoKey(cell: cell, key: slot.key) }
-  static var leafCapacity: Int { 24 }
+  /// Few, as copying a leaf counts the references to the records.
+  static var leafCapacity: Int { 12 }
+  static func digest(_ key: GeoKey) -> UInt64 { key.cell }
+  static var isDigestExact: Bool { false }
 
   /// Returns the key of an entry at a place.
   static func key(_ place: GeoCoordinate, _ key: RecordKey) -> GeoKey { GeoKey(cell: cell(SpherePoint(place)), key: key) }

@@ -12,6 +12,15 @@ struct GeoIndex: Sendable {
     tree = PersistentTree(sorted: entries.map { GeoEntry($0, $1) }.sorted { $0.key < $1.key })
   }
 
+  /// Makes the index of sorted parts of the records.
+  init(sorted parts: [[GeoEntry]], keys: KeyOrder) {
+    self.keys = keys
+    tree = PersistentTree(
+      sorted: parts.reduce([]) { all, part in
+        all.isEmpty ? part : all.merged(with: part) { $0.cell == $1.cell ? $0.key < $1.key : $0.cell < $1.cell }
+      })
+  }
+
   var count: Int { tree.count }
 
   /// Inserts a record, or replaces the one that has its key and its place.

@@ -30,13 +30,7 @@ struct IndexWalk {
 
   /// Visits the entries from the middle of a group on, which may be most of the index.
   private func entries(_ ranks: Range<Int>, from start: Start, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
-    let position = tree.rank { entry in
-      switch entry.compared(to: start.values) {
-      case .orderedAscending: false
-      case .orderedDescending: true
-      case .orderedSame: !keys.isBefore(entry.slot.key, start.key)
-      }
-    }
+    let position = tree.rank(of: start.values, start.key)
     guard isReversed else { return forward((position..<tree.count).clamped(to: ranks), body) }
     guard forward((position..<tree.end(of: start.values)).clamped(to: ranks), body) else { return false }
     return groupsReversed((0..<tree.start(of: start.values)).clamped(to: ranks), body)
@@ -61,8 +55,7 @@ struct IndexWalk {
     var values: ArraySlice<IndexValue> = []
     var wantsMore = true
     func flush() {
-      group.sort { keys.isBefore($0.key, $1.key) }
-      for slot in group where wantsMore { wantsMore = body(slot) }
+      for slot in keys.sorted(group) where wantsMore { wantsMore = body(slot) }
       group.removeAll(keepingCapacity: true)
     }
     tree.forEach(in: ranks, reversed: isReversed) { entry in
@@ -82,25 +75,26 @@ struct IndexWalk {
     var end = ranks.upperBound
     while end > ranks.lowerBound {
       var group: [RecordSlot] = []
-      var values: [IndexValue] = []
+      var first: IndexEntry?
       var wantsMore = true
       var visited = 0
       // Most groups are small, and one way through the tree serves many of them.
       tree.forEach(in: ranks.lowerBound..<end, reversed: true) { entry in
-        if !group.isEmpty, values != entry.values {
+        if let other = first, !entry.hasValues(of: other) {
           for slot in group.reversed() where wantsMore { wantsMore = body(slot) }
           visited += group.count
           group.removeAll(keepingCapacity: true)
+          first = nil
         }
-        if group.isEmpty { values = entry.values }
+        if first == nil { first = entry }
         group.append(entry.slot)
         return wantsMore && group.count < 16
       }
       guard wantsMore else { return false }
-      guard !group.isEmpty else { return true }
+      guard let first else { return true }
       end -= visited
       // The beginning of a large group, or of the range, was not seen yet: go to it, and forwards from there.
-      let start = max(ranks.lowerBound, tree.start(of: values))
+      let start = max(ranks.lowerBound, tree.start(of: first.values))
       guard forward(start..<end, body) else { return false }
       end = start
     }

@@ -4,46 +4,68 @@ struct TextPortion: Sendable {
   private(set) var lengths: [UInt32] = []
   /// The words, in order.
   private(set) var terms: [Term] = []
-  /// The records of each of ``terms``; numbers are places in ``slots``.
-  private(set) var postings: [[TextPosting]] = []
+  /// The records of all words, those of one behind those of the other; numbers are places in ``slots``.
+  private var allPostings: [TextPosting] = []
+  /// The part of ``allPostings`` that each of ``terms`` has.
+  private var parts: [Range<Int>] = []
+
+  /// The records of a word, by its place in ``terms``.
+  func postings(_ place: Int) -> ArraySlice<TextPosting> { allPostings[parts[place]] }
 
   /// Counts the words of records with their texts; records without a word are left out.
   init(_ records: some Sequence<(RecordSlot, [String])>) {
     var folding = TextFolding()
     var known: [Term: Int] = [:]
-    var lists: [[TextPosting]] = []
+    // One list of all occurrences in the order in which they come: a list for each word would be looked up and grown at every word.
+    var occurrences: [(word: Int, posting: TextPosting)] = []
+    /// The last occurrence of each word, and how many it has.
+    var last: [Int] = []
+    var counts: [Int] = []
     for (slot, texts) in records {
       let number = UInt32(slots.count)
+      let start = occurrences.count
       var length: UInt32 = 0
-      var places: [Int] = []
       for text in texts {
         folding.words(in: text) { term, _ in
           length += 1
-          let place: Int
+          let word: Int
           if let found = known[term] {
-            place = found
+            word = found
           } else {
-            place = lists.count
-            known[term] = place
-            lists.append([])
+            word = last.count
+            known[term] = word
+            last.append(-1)
+            counts.append(0)
           }
-          if let last = lists[place].indices.last, lists[place][last].number == number {
-            lists[place][last].frequency += 1
+          if last[word] >= start {
+            occurrences[last[word]].posting.frequency += 1
           } else {
-            lists[place].append(TextPosting(number: number, frequency: 1, length: 0))
-            places.append(place)
+            last[word] = occurrences.count
+            counts[word] += 1
+            occurrences.append((word, TextPosting(number: number, frequency: 1, length: 0)))
           }
         }
       }
       guard length > 0 else { continue }
-      for place in places { lists[place][lists[place].count - 1].length = length }
+      for position in start..<occurrences.count { occurrences[position].posting.length = length }
       slots.append(slot)
       lengths.append(length)
     }
     // Here and not where portions are joined: here all cores sort.
     let order = known.sorted { $0.key < $1.key }
     terms = order.map(\.key)
-    postings = order.map { lists[$0.value] }
+    var next = counts
+    var end = 0
+    for (_, word) in order {
+      parts.append(end..<end + counts[word])
+      next[word] = end
+      end += counts[word]
+    }
+    allPostings = [TextPosting](repeating: TextPosting(number: 0, frequency: 0, length: 0), count: end)
+    for (word, posting) in occurrences {
+      allPostings[next[word]] = posting
+      next[word] += 1
+    }
   }
 }
 
@@ -99,9 +121,9 @@ private struct JoinedTerm: Sendable {
   /// Returns the word with its records; each portion's numbers begin at its start.
   func entry(_ portions: [TextPortion], _ starts: [UInt32]) -> TermEntry {
     var postings: [TextPosting] = []
-    postings.reserveCapacity(places.reduce(0) { $0 + portions[$1.portion].postings[$1.place].count })
+    postings.reserveCapacity(places.reduce(0) { $0 + portions[$1.portion].postings($1.place).count })
     for (portion, place) in places {
-      for posting in portions[portion].postings[place] {
+      for posting in portions[portion].postings(place) {
         postings.append(
           TextPosting(number: posting.number + starts[portion], frequency: posting.frequency, length: posting.length))
       }

@@ -19,7 +19,7 @@ struct TermEntry: TreeEntry {
 
   var key: Term { term }
   /// Few, as copying a leaf counts the references of all its lists.
-  static var leafCapacity: Int { 16 }
+  static var leafCapacity: Int { 12 }
 }
 
 /// A record by its number.
@@ -33,6 +33,8 @@ struct TextDocument: TreeEntry {
   var slot: RecordSlot
 
   var key: UInt32 { number }
+  /// Few, as copying a leaf counts the references to the records.
+  static var leafCapacity: Int { 12 }
 
   /// Whether its key comes first.
   func precedes(_ other: TextDocument, _ keys: KeyOrder) -> Bool {
@@ -47,6 +49,11 @@ struct TextNumber: TreeEntry {
   let key: OrderedKey
   let number: UInt32
   let rank: UInt64
+
+  static func digest(_ key: OrderedKey) -> UInt64 { key.order.head(of: key.key) }
+  static var isDigestExact: Bool { false }
+  /// Few, as copying a leaf counts the references to the keys.
+  static var leafCapacity: Int { 12 }
 }
 
 /// A number that no record has any more.

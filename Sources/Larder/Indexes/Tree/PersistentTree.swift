@@ -7,18 +7,31 @@
 protocol TreeEntry: Sendable {
   associatedtype Key: Comparable & Sendable
   associatedtype Summary: TreeSummary where Summary.Entry == Self
+  /// What inner nodes keep of a key: of a key that refers to memory a few numbers, so that an edit that copies a node counts no references.
+  associatedtype Digest: Comparable & Sendable = Key
 
   var key: Key { get }
+  /// Returns the digest of a key: a key that comes before another has a digest that comes before the other's or equals it.
+  static func digest(_ key: Key) -> Digest
+  /// Whether keys are ordered as their digests, so that of equal digests the keys are equal.
+  static var isDigestExact: Bool { get }
   /// The greatest number of entries in a leaf, at least 3.
   static var leafCapacity: Int { get }
   /// The greatest number of children of an inner node, at least 3.
   static var fanOut: Int { get }
 }
 
+extension TreeEntry where Digest == Key {
+  static func digest(_ key: Key) -> Key { key }
+  static var isDigestExact: Bool { true }
+}
+
 extension TreeEntry {
   /// About a kilobyte, which one edit may have to copy.
   static var leafCapacity: Int { Swift.max(16, Swift.min(256, 1_024 / Swift.max(1, MemoryLayout<Self>.stride))) }
   /// Few, as an edit beside a copy counts the references of all children on its path.
+  ///
+  /// The same holds for the entries of a leaf: what refers to memory, most of which is in no cache, has small leaves of its own.
   static var fanOut: Int { 8 }
 }
 
@@ -52,7 +65,7 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
   init(sorted entries: [Entry]) {
     count = entries.count
     // Not filled, so that the first insertions do not split every leaf.
-    let part = Swift.max(1, Entry.leafCapacity * 3 / 4)
+    let part = Swift.max(1, Entry.leafCapacity * 7 / 8)
     var nodes = stride(from: 0, to: entries.count, by: part).map { start in
       PersistentTreeNode.leaf(Array(entries[start..<Swift.min(start + part, entries.count)]))
     }
@@ -70,7 +83,7 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
   /// Inserts an entry, or replaces the one with its key, which is returned.
   @discardableResult mutating func insert(_ entry: Entry) -> Entry? {
     var old: Entry?
-    if let right = root.insert(entry, isLast: true, replacing: &old) {
+    if let right = root.insert(entry, Entry.digest(entry.key), isLast: true, replacing: &old) {
       let left = root
       root = .leaf([])
       root = .inner([left, right].compactMap { PersistentTreeNode.Child($0) })
@@ -80,11 +93,13 @@ struct PersistentTree<Entry: TreeEntry>: Sendable {
   }
 
   /// Changes the entry of a key in place, if there is one; the key must stay.
-  @discardableResult mutating func update(_ key: Entry.Key, _ body: (inout Entry) -> Void) -> Bool { root.update(key, body) }
+  @discardableResult mutating func update(_ key: Entry.Key, _ body: (inout Entry) -> Void) -> Bool {
+    root.update(key, Entry.digest(key), body)
+  }
 
   /// Removes the entry of a key, which is returned; `nil` when there is none.
   @discardableResult mutating func remove(_ key: Entry.Key) -> Entry? {
-    guard let old = root.remove(key) else { return nil }
+    guard let old = root.remove(key, Entry.digest(key)) else { return nil }
     count -= 1
     while case .inner(let children) = root, children.count < 2 { root = children.first?.node ?? .leaf([]) }
     return old
@@ -98,11 +113,11 @@ extension PersistentTree {
   var first: Entry? { root.first }
 
   /// Returns the entry of a key.
-  func find(_ key: Entry.Key) -> Entry? { root.find(key) }
+  func find(_ key: Entry.Key) -> Entry? { root.find(key, Entry.digest(key)) }
 
   /// Returns the last entry before a key, and the first one after it.
   func neighbours(of key: Entry.Key) -> (before: Entry?, after: Entry?) {
-    let position = rank { !($0 < key) }
+    let position = rank(of: key)
     var before: Entry?
     var after: Entry?
     forEach(in: position - 1..<position + 2) { entry in
@@ -115,7 +130,18 @@ extension PersistentTree {
   /// Returns the number of entries before the first whose key meets the predicate: the rank of that entry, or `count` if there is none.
   ///
   /// The predicate is monotone: once a key meets it, all that follow do. It is asked O(log n) times.
-  func rank(whereFirst isAtOrAfter: (Entry.Key) -> Bool) -> Int { root.rank(whereFirst: isAtOrAfter) }
+  /// - Parameter answer: Whether the keys of a digest meet the predicate, where the digest tells; otherwise a key is looked up.
+  func rank(
+    whereFirst isAtOrAfter: (Entry.Key) -> Bool, byDigest answer: (Entry.Digest) -> Bool? = { _ in nil }
+  ) -> Int {
+    root.rank(whereFirst: isAtOrAfter, byDigest: answer)
+  }
+
+  /// Returns the number of entries before a key.
+  private func rank(of key: Entry.Key) -> Int {
+    let digest = Entry.digest(key)
+    return rank(whereFirst: { !($0 < key) }, byDigest: { $0 < digest ? false : Entry.isDigestExact || digest < $0 ? true : nil })
+  }
 
   /// Returns the entry of a rank, which the caller knows to be in `0..<count`.
   ///
@@ -135,12 +161,12 @@ extension PersistentTree {
 
   /// Visits the entries from a key on, in order, until `visit` returns `false`.
   func forEach(from key: Entry.Key, _ visit: (Entry) -> Bool) {
-    forEach(in: rank { !($0 < key) }..<count, visit)
+    forEach(in: rank(of: key)..<count, visit)
   }
 
   /// Visits the leaves in order.
   func forEachLeaf(_ visit: ([Entry]) -> Void) { root.forEachLeaf(visit) }
 
   /// Returns the leaf that holds the first entry at or after a key.
-  func leaf(atOrAfter key: Entry.Key) -> [Entry]? { root.leaf(atOrAfter: key) }
+  func leaf(atOrAfter key: Entry.Key) -> [Entry]? { root.leaf(atOrAfter: key, Entry.digest(key)) }
 }

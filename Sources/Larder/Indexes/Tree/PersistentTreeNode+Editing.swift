@@ -4,7 +4,9 @@ extension PersistentTreeNode {
   /// Inserts an entry, and returns the right half if the node became too wide.
   ///
   /// - Parameter isLast: Whether the node ends the tree.
-  mutating func insert(_ entry: Entry, isLast: Bool, replacing old: inout Entry?) -> PersistentTreeNode? {
+  mutating func insert(
+    _ entry: Entry, _ digest: Entry.Digest, isLast: Bool, replacing old: inout Entry?
+  ) -> PersistentTreeNode? {
     switch self {
     case .leaf(var entries):
       self = .leaf([])
@@ -20,9 +22,9 @@ extension PersistentTreeNode {
     case .inner(var children):
       self = .leaf([])
       defer { self = .inner(children) }
-      let position = Self.position(of: entry.key, in: children)
+      let position = Self.position(of: entry.key, digest, in: children)
       let isLast = isLast && position == children.count - 1
-      let right = children[position].node.insert(entry, isLast: isLast, replacing: &old)
+      let right = children[position].node.insert(entry, digest, isLast: isLast, replacing: &old)
       if right != nil {
         children[position].refresh()
       } else if old != nil {
@@ -31,7 +33,7 @@ extension PersistentTreeNode {
         children[position].count += 1
         children[position].summary.formUnion(Entry.Summary(entry))
         // Entries before the first one of a node come into its first child only.
-        if position == 0, let first = children[0].node.first { children[0].first = first.key }
+        if position == 0, let first = children[0].node.first { children[0].first = Entry.digest(first.key) }
       }
       guard let right, let child = Child(right) else { return nil }
       children.insert(child, at: position + 1)
@@ -51,7 +53,7 @@ extension PersistentTreeNode {
   }
 
   /// Changes the entry of a key in place; `false` when there is none.
-  mutating func update(_ key: Entry.Key, _ body: (inout Entry) -> Void) -> Bool {
+  mutating func update(_ key: Entry.Key, _ digest: Entry.Digest, _ body: (inout Entry) -> Void) -> Bool {
     switch self {
     case .leaf(var entries):
       let position = Self.position(of: key, in: entries)
@@ -63,15 +65,15 @@ extension PersistentTreeNode {
     case .inner(var children):
       self = .leaf([])
       defer { self = .inner(children) }
-      let position = Self.position(of: key, in: children)
-      guard children[position].node.update(key, body) else { return false }
+      let position = Self.position(of: key, digest, in: children)
+      guard children[position].node.update(key, digest, body) else { return false }
       if Entry.Summary.self != NoSummary<Entry>.self { children[position].refresh() }
       return true
     }
   }
 
   /// Removes the entry of a key, and returns it.
-  mutating func remove(_ key: Entry.Key) -> Entry? {
+  mutating func remove(_ key: Entry.Key, _ digest: Entry.Digest) -> Entry? {
     switch self {
     case .leaf(var entries):
       let position = Self.position(of: key, in: entries)
@@ -82,8 +84,8 @@ extension PersistentTreeNode {
     case .inner(var children):
       self = .leaf([])
       defer { self = .inner(children) }
-      let position = Self.position(of: key, in: children)
-      guard let old = children[position].node.remove(key) else { return nil }
+      let position = Self.position(of: key, digest, in: children)
+      guard let old = children[position].node.remove(key, digest) else { return nil }
       if children[position].node.width == 0 {
         children.remove(at: position)
       } else {
@@ -131,7 +133,7 @@ extension PersistentTreeNode.Child {
   /// Reads the first key and the summary of the node again; the count is known.
   fileprivate mutating func refresh(count: Int) {
     guard Entry.Summary.self == NoSummary<Entry>.self else { return refresh() }
-    if let entry = node.first { first = entry.key }
+    if let entry = node.first { first = Entry.digest(entry.key) }
     self.count = count
   }
 }

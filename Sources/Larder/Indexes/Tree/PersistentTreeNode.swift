@@ -3,9 +3,9 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
   case leaf([Entry])
   case inner([Child])
 
-  /// A node below another, never empty, with its first key, which finds the way to it.
+  /// A node below another, never empty, with the digest of its first key, which finds the way to it.
   struct Child: Sendable {
-    var first: Entry.Key
+    var first: Entry.Digest
     var count: Int
     var summary: Entry.Summary
     var node: PersistentTreeNode
@@ -14,7 +14,7 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
       switch node {
       case .leaf(let entries):
         guard let first = entries.first else { return nil }
-        self.first = first.key
+        self.first = Entry.digest(first.key)
         summary = Entry.Summary(first)
         for entry in entries.dropFirst() { summary.formUnion(Entry.Summary(entry)) }
         count = entries.count
@@ -50,8 +50,13 @@ enum PersistentTreeNode<Entry: TreeEntry>: Sendable {
 
   /// Returns the position of the child that holds `key`, if any does.
   @inline(__always)
-  static func position(of key: Entry.Key, in children: [Child]) -> Int {
-    (1..<children.count).partitionPoint { key < children[$0].first } - 1
+  static func position(of key: Entry.Key, _ digest: Entry.Digest, in children: [Child]) -> Int {
+    (1..<children.count).partitionPoint { position in
+      if digest < children[position].first { return true }
+      // Only of keys with one digest is the first one of a child looked up.
+      if Entry.isDigestExact || children[position].first < digest { return false }
+      return children[position].node.first.map { key < $0.key } ?? false
+    } - 1
   }
 }
 
@@ -69,13 +74,13 @@ extension Range<Int> {
 }
 
 extension PersistentTreeNode {
-  func find(_ key: Entry.Key) -> Entry? {
+  func find(_ key: Entry.Key, _ digest: Entry.Digest) -> Entry? {
     switch self {
     case .leaf(let entries):
       let position = Self.position(of: key, in: entries)
       return position < entries.count && entries[position].key == key ? entries[position] : nil
     case .inner(let children):
-      return children[Self.position(of: key, in: children)].node.find(key)
+      return children[Self.position(of: key, digest, in: children)].node.find(key, digest)
     }
   }
 
@@ -86,27 +91,31 @@ extension PersistentTreeNode {
     }
   }
 
-  func leaf(atOrAfter key: Entry.Key) -> [Entry]? {
+  func leaf(atOrAfter key: Entry.Key, _ digest: Entry.Digest) -> [Entry]? {
     switch self {
     case .leaf(let entries):
       guard let last = entries.last, !(last.key < key) else { return nil }
       return entries
     case .inner(let children):
-      let position = Self.position(of: key, in: children)
-      if let leaf = children[position].node.leaf(atOrAfter: key) { return leaf }
-      return position + 1 < children.count ? children[position + 1].node.leaf(atOrAfter: key) : nil
+      let position = Self.position(of: key, digest, in: children)
+      if let leaf = children[position].node.leaf(atOrAfter: key, digest) { return leaf }
+      return position + 1 < children.count ? children[position + 1].node.leaf(atOrAfter: key, digest) : nil
     }
   }
 
-  func rank(whereFirst isAtOrAfter: (Entry.Key) -> Bool) -> Int {
+  func rank(whereFirst isAtOrAfter: (Entry.Key) -> Bool, byDigest answer: (Entry.Digest) -> Bool?) -> Int {
     switch self {
     case .leaf(let entries):
       return (0..<entries.count).partitionPoint { isAtOrAfter(entries[$0].key) }
     case .inner(let children):
       // The last child that begins before: the entry is in it, or is the first of the next one.
-      let position = (1..<children.count).partitionPoint { isAtOrAfter(children[$0].first) } - 1
-      let before = children[..<position].reduce(0) { $0 + $1.count }
-      return before + children[position].node.rank(whereFirst: isAtOrAfter)
+      let position =
+        (1..<children.count).partitionPoint { position in
+          answer(children[position].first) ?? children[position].node.first.map { isAtOrAfter($0.key) } ?? true
+        } - 1
+      var before = 0
+      for child in 0..<position { before += children[child].count }
+      return before + children[position].node.rank(whereFirst: isAtOrAfter, byDigest: answer)
     }
   }
 

@@ -28,7 +28,8 @@ struct SortColumn<Item>: Sendable {
   init<Value: IndexableValue>(indexed keyPath: any KeyPath<Item, Value> & Sendable, _ order: SortOrder) {
     self.keyPath = keyPath
     isReversed = order == .reverse
-    value = { $0[keyPath: keyPath].indexValue }
+    let read = PropertyReader(keyPath)
+    value = { read($0).indexValue }
     self.order = { _, _ in 0 }
   }
 

@@ -36,7 +36,8 @@ enum FastComparison {
     _ path: ValuePath<Environment, Value>, _ constant: T
   ) -> Compiled<Environment, Bool>? {
     guard let keyPath = recast(path.keyPath, to: (any KeyPath<Environment, T> & Sendable).self) else { return nil }
-    return Compiled { $0[keyPath: keyPath as KeyPath<Environment, T>] == constant }
+    let read = PropertyReader(keyPath)
+    return Compiled { read($0) == constant }
   }
 
   @inline(__always)
@@ -44,11 +45,12 @@ enum FastComparison {
     _ path: ValuePath<Environment, Value>, _ comparison: Operator, _ constant: T
   ) -> Compiled<Environment, Bool>? {
     guard let keyPath = recast(path.keyPath, to: (any KeyPath<Environment, T> & Sendable).self) else { return nil }
+    let read = PropertyReader(keyPath)
     return switch comparison {
-    case .lessThan: Compiled { $0[keyPath: keyPath as KeyPath<Environment, T>] < constant }
-    case .lessThanOrEqual: Compiled { $0[keyPath: keyPath as KeyPath<Environment, T>] <= constant }
-    case .greaterThan: Compiled { $0[keyPath: keyPath as KeyPath<Environment, T>] > constant }
-    case .greaterThanOrEqual: Compiled { $0[keyPath: keyPath as KeyPath<Environment, T>] >= constant }
+    case .lessThan: Compiled { read($0) < constant }
+    case .lessThanOrEqual: Compiled { read($0) <= constant }
+    case .greaterThan: Compiled { read($0) > constant }
+    case .greaterThanOrEqual: Compiled { read($0) >= constant }
     @unknown default: nil
     }
   }

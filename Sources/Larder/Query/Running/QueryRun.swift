@@ -91,7 +91,7 @@ extension QueryRun {
       slots.append(slot)
       return slots.count < needed
     }
-    if isSortedByID { slots.sort { indexes.keys.isBefore($0.key, $1.key) } }
+    if isSortedByID { slots = indexes.keys.sorted(slots) }
     if skipped == 0, slots.count <= shape.maximum ?? .max { return slots }
     return Array(slots.dropFirst(skipped).prefix(shape.maximum ?? .max))
   }

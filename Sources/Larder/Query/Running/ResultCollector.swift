@@ -31,6 +31,10 @@ struct ResultCollector<Item: Sendable> {
       kept.append(candidate)
       return kept.count < needed ?? .max
     }
+    // Most come behind those that are kept, and their first property tells: then nothing is made of the others.
+    if let bar, let keyOrder, !keyOrder.isReversed.isEmpty, bar.head < keyOrder.head(of: order.columns[0].value?(candidate.item) ?? .null) {
+      return true
+    }
     let key = sortKey(of: candidate)
     if let bar, !(keyOrder?.isBefore(key, bar) ?? order.isBefore(candidate, kept[bar.position])) { return true }
     keys.append(key)
@@ -47,8 +51,9 @@ struct ResultCollector<Item: Sendable> {
   }
 
   private func sortKey(of candidate: QueryCandidate<Item>) -> SortKey {
-    SortKey(
-      values: order.columns.map { $0.value?(candidate.item) ?? .null }, distance: candidate.distance, score: candidate.score,
+    let values = order.columns.map { $0.value?(candidate.item) ?? .null }
+    return SortKey(
+      head: values.first.flatMap { keyOrder?.head(of: $0) } ?? 0, values: values, distance: candidate.distance, score: candidate.score,
       key: candidate.slot.key, position: kept.count)
   }
 
@@ -67,6 +72,8 @@ struct ResultCollector<Item: Sendable> {
 
 /// The values that order a candidate among the results, of one type whatever the type of the records is.
 struct SortKey: Sendable {
+  /// The head of the first value, turned round where it is sorted in reverse: most comparisons end with it.
+  let head: UInt64
   let values: [IndexValue]
   let distance: Double?
   let score: Double?
@@ -79,8 +86,12 @@ struct SortKey: Sendable {
     let isReversed: [Bool]
     let keys: KeyOrder
 
+    /// Returns the head of a first value.
+    func head(of value: IndexValue) -> UInt64 { IndexHead.of(value, isDescending: isReversed.first ?? false) }
+
     /// Whether the left one comes first.
     func isBefore(_ left: SortKey, _ right: SortKey) -> Bool {
+      if left.head != right.head { return left.head < right.head }
       for column in isReversed.indices {
         let order = left.values[column].compared(to: right.values[column])
         if order != .orderedSame { return (order == .orderedAscending) != isReversed[column] }

@@ -118,7 +118,7 @@ extension TypedQueryRun {
         if query.shape.isStrict { _ = await state.records.undecodableCount(coder) }
         return try Self(query, coder, state)
       }
-      for index in missing { await core.buildIndex(index, of: collection) }
+      await core.buildIndexes(missing, of: collection)
     }
   }
 }
@@ -139,7 +139,7 @@ extension CollectionState {
   /// Returns the state with indexes that were missing, built for this copy alone and not published.
   func building(_ missing: [Int]) -> CollectionState {
     var state = self
-    for index in missing { state.indexes.build(index, from: records) }
+    state.indexes.build(missing, from: records)
     return state
   }
 }

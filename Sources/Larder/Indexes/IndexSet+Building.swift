@@ -1,0 +1,68 @@
+extension IndexSet {
+  /// Begins to note what changes, for an index that is about to be built from the present records.
+  mutating func startBuilding(_ index: Int) {
+    if case .absent = bodies[index] { bodies[index] = .building([]) }
+  }
+
+  /// Publishes a built index, after what has changed since ``startBuilding(_:)`` was applied to it.
+  mutating func finishBuilding(_ index: Int, _ built: IndexBody) {
+    guard case .building(let log) = bodies[index] else { return }
+    var body = built
+    for (old, new) in log { _ = change(&body, definitions[index], old, new) }
+    bodies[index] = body
+  }
+
+  /// Builds indexes of records at once, on this thread and as many others as there are cores.
+  mutating func build(_ wanted: [Int], from records: RecordMap) {
+    let missing = wanted.filter { !isBuilt($0) }
+    if missing.isEmpty { return }
+    for (index, body) in zip(missing, built(missing, over: records.ordered())) { bodies[index] = body }
+  }
+
+  /// Returns indexes over these records, which are in the order of their keys.
+  ///
+  /// Cost: one pass over the records for all of them, which decodes what was not touched yet, reads and sorts; then their parts are joined,
+  /// all indexes at the same time. Blocks the thread: `explain` and a snapshot's search for words run it on the caller's, everything else
+  /// on one that may block.
+  func built(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
+    let parts = ConcurrentMap.blockingParts(slots) { part in
+      wanted.map { IndexPortion(definitions[$0], part) }
+    }
+    return ConcurrentMap.blockingParts(Array(wanted.indices), of: 1) { positions in
+      positions.map { position in joined(parts.map { $0[position] }, definitions[wanted[position]].kind) }
+    }.flatMap { $0 }
+  }
+
+  private func joined(_ portions: [IndexPortion], _ kind: IndexDefinition.Kind) -> IndexBody {
+    switch kind {
+    case .ordered:
+      let parts = portions.compactMap { portion in if case .ordered(let part) = portion { part } else { nil } }
+      return .ordered(PersistentTree(sorted: OrderedPortion.joined(parts)))
+    case .geo:
+      let parts = portions.compactMap { portion in if case .geo(let part) = portion { part } else { nil } }
+      return .geo(GeoIndex(sorted: parts, keys: keys))
+    case .fullText:
+      let parts = portions.compactMap { portion in if case .text(let part) = portion { part } else { nil } }
+      return .text(TextIndex(parts, keys: keys))
+    }
+  }
+}
+
+/// What one index reads of some of the records; portions are made in parallel.
+private enum IndexPortion: Sendable {
+  case ordered(OrderedPortion)
+  case geo([GeoEntry])
+  case text(TextPortion)
+
+  init(_ definition: IndexDefinition, _ slots: ArraySlice<RecordSlot>) {
+    switch definition.kind {
+    case .ordered:
+      self = .ordered(OrderedPortion(slots.compactMap(definition.entry)))
+    case .geo:
+      let entries = slots.compactMap { slot in definition.place(slot).map { GeoEntry($0, slot) } }
+      self = .geo(entries.sorted { $0.cell == $1.cell ? $0.key < $1.key : $0.cell < $1.cell })
+    case .fullText:
+      self = .text(TextPortion(slots.lazy.compactMap { slot in definition.texts(slot).map { (slot, $0) } }))
+    }
+  }
+}
