@@ -55,8 +55,7 @@ struct GeoEntry: TreeEntry {
   }
 
   var key: GeoKey { GeoKey(cell: cell, key: slot.key) }
-  /// Few, as copying a leaf counts the references to the records.
-  static var leafCapacity: Int { 12 }
+  static var leafCapacity: Int { 24 }
   static func digest(_ key: GeoKey) -> UInt64 { key.cell }
   static var isDigestExact: Bool { false }
 
