@@ -15,14 +15,15 @@ skip() {
 }
 
 # Prints `NAME COUNT`, the instructions of one operation, from the program's lines `NAME OPERATIONS …` and callgrind's files, one for each mark.
+# Parts of one name are added up; with a negative number of operations they are taken off.
 counts() { # LINES PREFIX
   local number=0 name operations rest
   while read -r name operations rest; do
     number=$((number + 1))
     if [ "$name" != - ]; then
-      awk -v name="$name" -v operations="$operations" '$1 == "summary:" { printf "%s %.0f\n", name, $2 / operations }' "$2.$number"
+      awk -v name="$name" -v operations="$operations" '$1 == "summary:" { print name, $2 / operations }' "$2.$number"
     fi
-  done <"$1"
+  done <"$1" | awk '!($1 in sum) { names[++count] = $1 } { sum[$1] += $2 } END { for (i = 1; i <= count; i++) printf "%s %.0f\n", names[i], sum[names[i]] }'
 }
 
 # Prints a line for each operation, and fails where one takes too much more. An operation that takes less is told, so that the baseline is renewed.
@@ -63,9 +64,10 @@ self_test() {
   expect 1 'find 1000' 'find 1031'
   expect 1 'find 1000\nsave 500' 'find 1000'
   expect 1 'find 1000' 'find 1000\nsave 500'
-  printf -- '- 1 3\nfind 100 102\n' >"$tree/lines"
+  printf -- '- 1 3\nfind 100 102\nfind -10 1\n' >"$tree/lines"
   printf 'summary: 77\n' >"$tree/out.1"
-  printf 'summary: 123456\n' >"$tree/out.2"
+  printf 'summary: 124456\n' >"$tree/out.2"
+  printf 'summary: 100\n' >"$tree/out.3"
   if [ "$(counts "$tree/lines" "$tree/out")" != "find 1235" ]; then failures=$((failures + 1)); fi
   rm -rf "$tree"
   if [ "$failures" != 0 ]; then echo "instructions.sh: judges its own cases wrongly" >&2; return 1; fi

@@ -66,10 +66,11 @@ package struct Page: Sendable {
 
   private var ahead: String {
     let lines = report.scenarios.filter { !$0.peersAhead.isEmpty }.map { scenario in
-      let peers = scenario.peersAhead.map { "\($0.name) (\(Figures.text($0.median, $0.unit)))" }.joined(separator: ", ")
-      let best = scenario.series.filter { $0.kind == .larder }.min { $0.median < $1.median }
-      let larder = best.map { "\($0.name) \(Figures.text($0.median, $0.unit))" } ?? ""
-      return "- **\(scenario.title)**: \(peers); \(larder). \(scenario.notes.joined(separator: " "))"
+      let pairs = scenario.peersAhead.map { peer, larder in
+        "\(peer.name) (\(Figures.text(peer.median, peer.unit))) before \(larder.name) (\(Figures.text(larder.median, larder.unit)))"
+      }
+      return
+        "- **\(scenario.title)**: \(pairs.joined(separator: "; ")). \(scenario.reason ?? "Nothing in the design asks for it: to be mended.")"
     }
     let text = lines.isEmpty ? "Nowhere in this run." : lines.joined(separator: "\n")
     return "## Where a peer is ahead\n\n\(text)"

@@ -36,6 +36,8 @@ package struct Report: Codable, Sendable {
       self = try decoder.decode(Report.self, from: Data(contentsOf: file))
     } catch let error as DecodingError {
       throw ReportError("expected a file that `larder-bench run --json` has written, found \(file.path): \(error)")
+    } catch {
+      throw ReportError("expected a file of figures, could not read \(file.path): \(error.localizedDescription)")
     }
   }
 
@@ -59,25 +61,32 @@ package struct ScenarioReport: Codable, Sendable {
   package var series: [Series]
   package var goals: [Goal]
   package var notes: [String]
+  /// The reason for which a peer is ahead, where it is in the design.
+  package var reason: String?
   /// The machine's load before and after, over the last minute.
   package var loads: [Double]
 
   package init(
     name: String, group: String, title: String, operation: String, base: String?, series: [Series], goals: [Goal] = [],
-    notes: [String] = [], loads: [Double] = []
+    notes: [String] = [], reason: String? = nil, loads: [Double] = []
   ) {
     (self.name, self.group, self.title, self.operation, self.base) = (name, group, title, operation, base)
-    (self.series, self.goals, self.notes, self.loads) = (series, goals, notes, loads)
+    (self.series, self.goals, self.notes, self.reason, self.loads) = (series, goals, notes, reason, loads)
   }
 
   package var verdicts: [Verdict] { goals.compactMap { $0.verdict(on: series) } }
 
-  /// The peers that do better than every form of Larder that was measured beside them.
-  package var peersAhead: [Series] {
-    guard !series.contains(where: { $0.size != nil }), let best = series.filter({ $0.kind == .larder }).map(\.median).min() else {
-      return []
+  /// The peers that do better than a form of Larder at the same work, each with the one that it is furthest ahead of.
+  ///
+  /// The work is named behind the comma of a contender's name; a peer that does what no form of Larder is named for is compared with all of
+  /// them.
+  package var peersAhead: [(peer: Series, larder: Series)] {
+    let larder = series.filter { $0.kind == .larder && $0.size == nil }
+    return series.filter { $0.kind == .peer && $0.size == nil }.compactMap { peer in
+      let same = larder.filter { $0.work == peer.work }
+      let slowest = (same.isEmpty ? larder : same).max { $0.median < $1.median }
+      return slowest.flatMap { $0.median > peer.median ? (peer, $0) : nil }
     }
-    return series.filter { $0.kind == .peer && $0.median < best }
   }
 
   /// Returns the ratios to the base, of the same size where there are sizes.

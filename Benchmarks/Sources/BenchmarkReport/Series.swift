@@ -19,6 +19,11 @@ package struct Series: Codable, Equatable, Sendable {
     (self.name, self.kind, self.size, self.unit, self.rounds) = (name, kind, size, unit, rounds)
   }
 
+  /// The part of the name behind the first comma: the work, where one contender does several.
+  package var work: String? {
+    name.firstIndex(of: ",").map { name[name.index(after: $0)...].trimmingPrefix(" ") }.map(String.init)
+  }
+
   package var median: Double { Statistics(rounds)?.median ?? .nan }
 
   /// The operations a second, where the series measures time.

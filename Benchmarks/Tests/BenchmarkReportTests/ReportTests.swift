@@ -78,8 +78,11 @@ import Testing
 
   @Test func peersThatAreAheadAreNamed() {
     let one = report([Series("store", .larder, [5]), Series("GRDB", .peer, [1]), Series("limit", .limit, [0.5])]).scenarios[0]
-    #expect(one.peersAhead.map(\.name) == ["GRDB"])
-    #expect(Page(report(one.series)).markdown.contains("**Save**: GRDB (1.00 µs); store 5.00 µs."))
+    #expect(one.peersAhead.map(\.peer.name) == ["GRDB"])
+    #expect(Page(report(one.series)).markdown.contains("**Save**: GRDB (1.00 µs) before store (5.00 µs)."))
+    let page = [Series("store, first", .larder, [1]), Series("store, last", .larder, [9]), Series("GRDB, last", .peer, [2])]
+    #expect(report(page).scenarios[0].peersAhead.map(\.larder.name) == ["store, last"])
+    #expect(report(page + [Series("GRDB, first", .peer, [2])]).scenarios[0].peersAhead.count == 1)
   }
 
   @Test func picturesEscapeTheirTexts() {

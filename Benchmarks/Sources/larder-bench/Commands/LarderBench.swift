@@ -7,7 +7,9 @@ struct LarderBench: AsyncParsableCommand {
     commandName: "larder-bench",
     abstract: "Measures Larder beside other stores and the machine's limits, on the same records and durability.",
     discussion: "Build it in release: swift run -c release larder-bench …\n\n" + choices,
-    subcommands: [List.self, Run.self, Compare.self, MakePage.self, Resident.self]
+    subcommands: [List.self, Run.self, Compare.self, MakePage.self, Resident.self],
+    // So that an unknown word is taken for a scenario, and answered with their list.
+    defaultSubcommand: Run.self
   )
 
   /// The scenarios and engines by name.

@@ -15,6 +15,7 @@ struct Run: AsyncParsableCommand {
   @Flag(help: "Few records (10,000) and rounds, for a try-out.") var quick = false
 
   func validate() throws {
+    if CommandLine.arguments.count == 1 { throw CleanExit.helpRequest(LarderBench.self) }
     for name in scenarios where Scenario.named(name) == nil {
       throw ValidationError("There is no scenario “\(name)”.\n\n\(LarderBench.choices)")
     }
@@ -31,9 +32,9 @@ struct Run: AsyncParsableCommand {
     let sample = try Bench.places(count).prefix(10_000)
     let bytes = try sample.reduce(0) { try $0 + JSONEncoder().encode($1).count } / max(1, sample.count)
     var report = Report(machine: .current, date: Date(), records: count, recordBytes: bytes, isQuick: quick)
-    print("Machine: \(report.machine.text)")
-    if count != 100_000 { print("The figures that are asked for are for 100,000 records; times and bytes of other numbers differ.") }
-    print("Records: \(Figures.count(count)) of \(bytes) bytes; durability as each scenario says; load \(Figures.digits(Machine.load))")
+    say("Machine: \(report.machine.text)")
+    if count != 100_000 { say("The figures that are asked for are for 100,000 records; times and bytes of other numbers differ.") }
+    say("Records: \(Figures.count(count)) of \(bytes) bytes; durability as each scenario says; load \(Figures.digits(Machine.load))")
     for scenario in chosen {
       let found = try await scenario.report(count, isQuick: quick, Set(engine))
       guard !found.series.isEmpty else {
@@ -41,11 +42,11 @@ struct Run: AsyncParsableCommand {
         continue
       }
       report.scenarios.append(found)
-      print(
+      say(
         "\n\(found.title) (\(found.name); \(found.series.map(\.rounds.count).max() ?? 0) rounds, load \(found.loads.map(Figures.digits).joined(separator: " to ")))\n"
       )
-      print(found.table.plain)
-      for verdict in found.verdicts { print("  " + verdict.text) }
+      say(found.table.plain)
+      for verdict in found.verdicts { say("  " + verdict.text) }
       // Written after each scenario, so that a run that is broken off has not been for nothing.
       if let json { try keep(report, in: json) }
     }
@@ -56,4 +57,7 @@ struct Run: AsyncParsableCommand {
     // Replaced in one step: a run that is broken off leaves the last whole file.
     try report.encoded().write(to: URL(fileURLWithPath: path), options: .atomic)
   }
+
+  /// Prints a line at once, also where the output goes into a file.
+  private func say(_ text: String) { FileHandle.standardOutput.write(Data("\(text)\n".utf8)) }
 }

@@ -12,6 +12,8 @@ struct Scenario: Sendable {
   var goals: [Goal] = []
   /// Sentences for the page: how it is measured, and why a peer is ahead where one is.
   var notes: [String] = []
+  /// The reason for which a peer is ahead, where it is in the design and not a thing to mend.
+  var reason: String?
   let run: @Sendable (Bench) async throws -> [Series]
 
   enum Group: String, CaseIterable, Sendable {
@@ -38,6 +40,7 @@ struct Scenario: Sendable {
     let series = try await run(Bench(records: records, isQuick: isQuick, engines: engines, scenario: name))
     return ScenarioReport(
       name: name, group: group.rawValue, title: title, operation: operation, base: base, series: series, goals: goals, notes: notes,
+      reason: reason,
       loads: [before, Machine.load])
   }
 }

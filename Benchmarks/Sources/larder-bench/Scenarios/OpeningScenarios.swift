@@ -8,10 +8,9 @@ let openingScenarios = [
     name: "open", group: .opening, title: "Open a store and read the first record", operation: "opening",
     base: "SQLite in C, all values read",
     goals: [Goal("Larder JSON", .atMost(50_000)), Goal("Larder SQLite", .atMost(60_000))],
-    notes: [
-      "GRDB opens at once because it keeps nothing in memory: it pays at every read instead, where Larder does not go to the disk any more.",
-      "Decoding means JSONDecoder over one array of the same records, which is what a store in one file does at least.",
-    ]
+    notes: ["Decoding means JSONDecoder over one array of the same records, which is what a store in one file does at least."],
+    reason:
+      "GRDB opens at once because it keeps nothing in memory: it pays at every read instead, where Larder does not go to the disk any more."
   ) { bench in
     let places = try bench.places()
     return try await withDirectory { directory in

@@ -54,8 +54,8 @@ let readingScenarios = [
   Scenario(
     name: "coding", group: .reading, title: "Encode and decode one record", operation: "record",
     notes: [
-      "Larder's encoding is a save to a closed store, which is refused once the record is encoded; its decoding is the first touch of a record",
-      "in a store in memory.",
+      "Larder's encoding is a save to a closed store, which is refused once the record is encoded, less a deletion that is refused as well.",
+      "Its decoding is the first touch of a record in a store in memory.",
     ]
   ) { bench in
     let places = Array(try bench.places().prefix(bench.operations(10_000)))
@@ -65,8 +65,8 @@ let readingScenarios = [
       guard bench.wants(.memory) else { return [] }
       return try await bench.race(
         [
-          .timed("Larder, encoding", .larder, operations: places.count) { _ in for place in places { try await encoder.encode(place) } },
-          .timed("JSONEncoder, sorted keys", .peer, operations: places.count) { _ in
+          encoder.contender("Larder, encoding", .larder, places),
+          .timed("JSONEncoder, encoding", .peer, operations: places.count) { _ in
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
             for place in places { _ = try encoder.encode(place) }
@@ -76,7 +76,7 @@ let readingScenarios = [
             try await store.save(contentsOf: places)
             return try await clock.measure { try expect(try await store.loadAll(), places.count) }.microseconds / Double(places.count)
           },
-          .timed("JSONDecoder", .peer, operations: places.count) { _ in
+          .timed("JSONDecoder, decoding", .peer, operations: places.count) { _ in
             let decoder = JSONDecoder()
             for bytes in encoded { try expect(try decoder.decode(Place.self, from: bytes)) }
           },
