@@ -16,7 +16,13 @@ let readingScenarios = [
   ) { bench in
     let places = try bench.places()
     var numbers = SeededNumbers(1)
-    let ids = (0..<bench.operations(20_000)).map { _ in places[Int.random(in: 0..<places.count, using: &numbers)].id }
+    let shuffled = places.map(\.id).shuffled(using: &numbers)
+    let count = min(bench.operations(20_000), places.count)
+    // Others in each round, until all were asked for: what was found just now is still in the processor's caches.
+    let ids = { @Sendable (round: Int) in
+      let start = round * count % (shuffled.count - count + 1)
+      return Array(shuffled[start..<start + count])
+    }
     return try await withDirectory { directory in
       var (contenders, stores): ([Contender], [any PlaceStore]) = ([], [])
       for engine in bench.wanted([.memory, .json, .sqlite]) {
@@ -25,26 +31,27 @@ let readingScenarios = [
         try expect(try await store.loadAll(), places.count)
         stores.append(store)
         let repository = store.repository
-        contenders.append(.timed(engine, ", main actor", operations: ids.count) { _ in try await findOnMainActor(ids, in: repository) })
+        contenders.append(.timed(engine, ", main actor", operations: count) { try await findOnMainActor(ids($0), in: repository) })
         contenders.append(
-          .timed(engine, ", task", operations: ids.count) { _ in for id in ids { try expect(try await repository.find(by: id)) } })
+          .timed(engine, ", task", operations: count) { for id in ids($0) { try expect(try await repository.find(by: id)) } })
       }
       if bench.wants(.grdb) {
         let store = try await GRDBStore(in: directory)
         try await store.save(contentsOf: places)
         stores.append(store)
-        let some = Array(ids.prefix(max(1, ids.count / 20)))
-        contenders.append(.timed(.grdb, ", task", operations: some.count) { _ in for id in some { try expect(try await store.find(id)) } })
+        let some = max(1, count / 20)
         contenders.append(
-          .timed(.grdb, ", blocking", operations: some.count) { _ in try findBlocking(some, in: store) })
+          .timed(.grdb, ", task", operations: some) { for id in ids($0).prefix(some) { try expect(try await store.find(id)) } })
+        contenders.append(
+          .timed(.grdb, ", blocking", operations: some) { try findBlocking(Array(ids($0).prefix(some)), in: store) })
       }
       if bench.wants(.dictionary) {
         let dictionary = Dictionary(places.map { ($0.id, $0) }) { first, _ in first }
-        contenders.append(.timed(.dictionary, operations: ids.count) { _ in for id in ids { try expect(dictionary[id]) } })
+        contenders.append(.timed(.dictionary, operations: count) { for id in ids($0) { try expect(dictionary[id]) } })
       }
       if bench.wants(.dictionaryActor) {
         let dictionary = DictionaryStore(places)
-        contenders.append(.timed(.dictionaryActor, operations: ids.count) { _ in for id in ids { try expect(await dictionary.find(id)) } })
+        contenders.append(.timed(.dictionaryActor, operations: count) { for id in ids($0) { try expect(await dictionary.find(id)) } })
       }
       let series = try await bench.race(contenders, rounds: bench.rounds(15))
       for store in stores { try await store.close() }
