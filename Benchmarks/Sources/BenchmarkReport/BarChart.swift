@@ -12,14 +12,17 @@ package struct BarChart: Sendable {
     for scenario in scenarios {
       parts.append(SVG.text(scenario.title, x: 4, y: y, isBold: true))
       y += 20
-      let greatest = scenario.series.map(\.median).filter(\.isFinite).max() ?? 1
+      // One that takes many times as long as the others would leave nothing of them to see: its bar is cut off, and says so.
+      let medians = scenario.series.map(\.median).filter(\.isFinite)
+      let cut = 10 * (Statistics(medians)?.upperQuartile ?? 1)
+      let greatest = medians.filter { $0 <= cut }.max() ?? 1
       for one in scenario.series {
-        let length = max(1.5, one.median / max(greatest, .leastNonzeroMagnitude) * bar)
+        let length = min(bar, max(1.5, one.median / max(greatest, .leastNonzeroMagnitude) * bar))
         parts.append(SVG.text(one.name, x: label - 8, y: y, anchor: "end"))
         parts.append(
           "<rect x=\"\(SVG.number(label))\" y=\"\(SVG.number(y - 10))\" width=\"\(SVG.number(length))\" height=\"12\" rx=\"2\" "
             + "fill=\"\(SVG.color(one.kind))\"/>")
-        parts.append(SVG.text(Self.value(one), x: label + length + 6, y: y))
+        parts.append(SVG.text((one.median > cut ? "… " : "") + Self.value(one), x: label + length + 6, y: y))
         y += step
       }
       y += 16
