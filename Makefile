@@ -1,5 +1,5 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo test smoke torture lint api bench docs
+.PHONY: help demo test smoke torture lint api bench instructions docs
 
 help:
 	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
@@ -8,7 +8,8 @@ help:
 	@echo 'make torture  make test with full counts, in debug and in release; takes an hour or more'
 	@echo 'make api      renews Docs/API, the list of public declarations that make test compares'
 	@echo 'make lint     checks formatting, words, rooms, guides and house rules; needs no build'
-	@echo 'make bench    measures the backends in release; WORDS="save json" chooses scenarios'
+	@echo 'make bench    measures everything in release and renews Docs/Benchmarks.md; ARGUMENTS="run save --quick" runs a part'
+	@echo 'make instructions  counts the instructions of single operations, and compares them with the last ones'
 	@echo 'make docs     makes the documentation in .build-docs/site'
 
 demo:
@@ -37,7 +38,11 @@ lint:
 
 bench:
 	@Scripts/set-up.sh
-	@swift run --package-path Benchmarks -c release larder-bench $(WORDS)
+	@Scripts/bench.sh $(ARGUMENTS)
+
+instructions:
+	@Scripts/set-up.sh
+	@Scripts/instructions.sh $(ARGUMENTS)
 
 docs:
 	@Scripts/set-up.sh

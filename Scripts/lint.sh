@@ -10,6 +10,7 @@ for check in sources snippets words rooms scripts; do
 done
 Scripts/api.sh --self-test
 Scripts/slowest.sh --self-test
+Scripts/instructions.sh --self-test
 
 if ! command -v swift >/dev/null; then
   echo "Swift 6.2 or later is missing: get it from https://www.swift.org/install, then run this again." >&2

@@ -85,7 +85,7 @@ step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
 if [ "$configuration" = release ]; then
   step "every public entry of Examples/WeatherSpots, as released" Scripts/smoke.sh
 fi
-step "the benchmarks" build Benchmarks
+step "the benchmarks and their tests" build_and_test Benchmarks
 
 if [ "$has_events" = yes ]; then
   echo

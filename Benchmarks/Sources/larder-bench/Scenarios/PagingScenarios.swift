@@ -1,0 +1,57 @@
+import BenchmarkRecords
+import BenchmarkReport
+import Foundation
+import Larder
+
+let pagingScenarios = [
+  Scenario(
+    name: "page", group: .queries, title: "A page of 50", operation: "page",
+    goals: [
+      Goal("Larder memory, offset at 90 %", .atMost(100)), Goal("Larder memory, without an index", .atMost(30_000)),
+      Goal("Larder memory, after a cursor at 90 %", .atMost(100)),
+      Goal("Larder memory, without an index", .timesFaster(1, than: "GRDB, without an index")),
+    ],
+    notes: ["By population, which is indexed, and by name, which is not."],
+    reason:
+      "Without an index SQLite sorts one column; Larder reads the field of every record. An app that pages by a field declares an index."
+  ) { bench in
+    let places = try bench.places()
+    let offset = places.count * 9 / 10
+    return try await withDirectory { directory in
+      var contenders: [Contender] = []
+      let count = bench.operations(20)
+      if bench.wants(.memory) {
+        let store = try await LarderStore(.memory, in: directory, indexes: [Place.Indexes.population])
+        try await store.save(contentsOf: places)
+        let repository = store.repository
+        let byPopulation = Query<Place>().sorted(by: \.population)
+        let byName = Query<Place>().sorted(by: \.name)
+        let cursor = try await repository.page(byPopulation, limit: offset).next
+        let idCursor = try await repository.page(Query<Place>(), limit: offset).next
+        contenders += [
+          .repeated(.memory, ", first", count) { _ in try expect(try await repository.page(byPopulation, limit: 50).items, 50) },
+          .repeated(.memory, ", after a cursor at 90 %", count) { _ in
+            try expect(try await repository.page(byPopulation, after: cursor, limit: 50).items, 50)
+          },
+          .repeated(.memory, ", by id after a cursor at 90 %", count) { _ in
+            try expect(try await repository.page(Query(), after: idCursor, limit: 50).items, 50)
+          },
+          .repeated(.memory, ", offset at 90 %", max(1, count / 10)) { _ in
+            try expect(try await repository.fetch(byPopulation.offset(offset).limit(50)), 50)
+          },
+          .repeated(.memory, ", without an index", 1) { _ in try expect(try await repository.page(byName, limit: 50).items, 50) },
+        ]
+      }
+      if bench.wants(.grdb) {
+        let store = try await GRDBStore(in: directory, isIndexed: true)
+        try await store.save(contentsOf: places)
+        contenders += [
+          .repeated(.grdb, ", first", count) { _ in try expect(try await store.page(after: 0), 50) },
+          .repeated(.grdb, ", offset at 90 %", max(1, count / 10)) { _ in try expect(try await store.page(after: offset), 50) },
+          .repeated(.grdb, ", without an index", 1) { _ in try expect(try await store.pageWithoutIndex(), 50) },
+        ]
+      }
+      return try await bench.race(contenders, rounds: bench.rounds(9))
+    }
+  }
+]
