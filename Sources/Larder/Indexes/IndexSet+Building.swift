@@ -48,7 +48,7 @@ extension IndexSet {
   }
 }
 
-/// What one index reads of some of the records; portions are made in parallel.
+/// The part of an index that is made of some of the records; portions are made in parallel.
 private enum IndexPortion: Sendable {
   case ordered(OrderedPortion)
   case geo([GeoEntry])

@@ -17,7 +17,7 @@ final class RecordSlot: Sendable {
   private let readable = LazyReference<any DecodedRecord>()
   private let content: Mutex<Content>
 
-  /// What is kept beside ``readable``.
+  /// The contents that are kept beside ``readable``.
   private enum Content: Sendable {
     case encoded(Data)
     case decoded

@@ -88,7 +88,9 @@ enum IndexHead {
   }
 }
 
-/// What decides between most entries of an ordered index: the head of the first value, the rest of it or the head of the second one, and
+/// The numbers that decide between most entries of an ordered index.
+///
+/// They are the head of the first value, the rest of it or the head of the second one, and
 /// the beginning of the key.
 ///
 /// What stands behind something that is not whole decides nothing, and is 0.

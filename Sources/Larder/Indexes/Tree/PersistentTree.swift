@@ -7,7 +7,9 @@
 protocol TreeEntry: Sendable {
   associatedtype Key: Comparable & Sendable
   associatedtype Summary: TreeSummary where Summary.Entry == Self
-  /// What inner nodes keep of a key: of a key that refers to memory a few numbers, so that an edit that copies a node counts no references.
+  /// The part of a key that inner nodes keep: of a key that refers to memory a few numbers.
+  ///
+  /// So an edit that copies a node counts no references.
   associatedtype Digest: Comparable & Sendable = Key
 
   var key: Key { get }

@@ -25,7 +25,7 @@ final class ChangeHub: Sendable {
     /// The observers that are told on ``queue``.
     var later: [Int: [Seat]] = [:]
     var isFinished = false
-    /// What the later ones have not been told yet.
+    /// The changes that the later ones have not been told yet.
     var waiting: [Announcement] = []
     var waitingCount = 0
     /// Whether a delivery is scheduled or running, which will see what is added.
@@ -42,7 +42,7 @@ final class ChangeHub: Sendable {
   /// The newest commit that was announced to all observers that are told at once.
   let progress = ChangeProgress()
   private let deletionLog: Mutex<DeletionLog>
-  /// Where observers are told that may take longer over a change than a commit should wait.
+  /// The queue on which observers are told that may take longer over a change than a commit should wait.
   private let queue = DispatchQueue(label: "larder.observers", qos: .userInitiated)
   /// The number of changes above which the executor waits until they are delivered, so that memory stays bounded.
   static let mostWaiting = 4_096
