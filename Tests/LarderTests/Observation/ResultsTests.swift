@@ -98,6 +98,12 @@ import Testing
     let registers = try await repository()
     let slow = SlowObserver()
     registers.core.hub.register(slow, for: registers.collection, isLater: true)
+    // Fewer are told on the commits' own way.
+    let others = (0..<ChangeHub.few).map { _ in SlowObserver() }
+    for other in others {
+      other.gate.signal()
+      registers.core.hub.register(other, for: registers.collection, isLater: true)
+    }
     // With the observer on the commits' own way, the second of these would never return.
     for value in 1...20 { try await registers.save(Register(id: 1, value: value)) }
     #expect(slow.commits.isEmpty)
@@ -108,6 +114,7 @@ import Testing
     try await registers.close()
     try await until { slow.isFinished }
     #expect(slow.commits.last == 22, "the end comes behind the last change")
+    #expect(others.allSatisfy { $0.commits == slow.commits })
   }
 
   /// An observer that takes nothing before it is let through.

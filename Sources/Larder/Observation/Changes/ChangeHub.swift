@@ -22,7 +22,7 @@ final class ChangeHub: Sendable {
 
   private struct Seats: Sendable {
     var byCollection: [Int: [Seat]] = [:]
-    /// The observers that are told on ``queue``.
+    /// The observers that are told on ``queue``, unless they are few.
     var later: [Int: [Seat]] = [:]
     var isFinished = false
     /// The changes that the later ones have not been told yet.
@@ -42,10 +42,12 @@ final class ChangeHub: Sendable {
   /// The newest commit that was announced to all observers that are told at once.
   let progress = ChangeProgress()
   private let deletionLog: Mutex<DeletionLog>
-  /// The queue on which observers are told that may take longer over a change than a commit should wait.
+  /// The queue on which observers are told that together may take longer over a change than a commit should wait.
   private let queue = DispatchQueue(label: "larder.observers", qos: .userInitiated)
   /// The number of changes above which the executor waits until they are delivered, so that memory stays bounded.
   static let mostWaiting = 4_096
+  /// The number of later observers, and of changes, up to which they are told at once: to wake the queue would take longer.
+  static let few = 8
 
   /// Makes a hub that knows these deletions from earlier runs.
   init(_ deletions: DeletionLog) { deletionLog = Mutex(deletions) }
@@ -55,7 +57,7 @@ final class ChangeHub: Sendable {
 
   /// Adds an observer of a collection; one that comes after the end is ended at once.
   ///
-  /// - Parameter isLater: Whether it is told on ``queue``, so that no commit waits for what it does with a change.
+  /// - Parameter isLater: Whether it is told on ``queue`` where there are more than ``few``, so that no commit waits for all of them.
   func register(_ observer: any ChangeObserver, for collection: Int, isLater: Bool = false) {
     let isFinished = seats.withLock { seats in
       if isLater {
@@ -112,6 +114,7 @@ final class ChangeHub: Sendable {
     progress.advance(to: commit)
     switch delivery {
     case .none: break
+    case .immediate(let later): Self.deliver([Announcement(changes: changes, commit: commit)], to: later)
     case .scheduled: queue.async { self.deliver() }
     case .awaited: queue.sync { self.deliver() }
     }
@@ -141,11 +144,15 @@ final class ChangeHub: Sendable {
   /// Returns when the later observers were told of everything that was announced: for tests.
   func settle() async { await queue.run {} }
 
-  private enum Delivery { case none, scheduled, awaited }
+  private enum Delivery { case none, immediate([Int: [any ChangeObserver]]), scheduled, awaited }
 
   /// Adds what is to be told later, and says what brings it there.
   private static func add(_ announcement: Announcement, to seats: inout Seats) -> Delivery {
     guard !seats.later.isEmpty else { return .none }
+    // Only where nothing is still to be told before; nothing can come between, since only the executor announces.
+    if !seats.isDelivering, announcement.changes.count <= few, seats.later.values.reduce(0, { $0 + $1.count }) <= few {
+      return .immediate(seats.later.mapValues { $0.compactMap(\.observer) })
+    }
     let isFull = seats.waitingCount > mostWaiting
     seats.waiting.append(announcement)
     seats.waitingCount += announcement.changes.count
