@@ -53,8 +53,11 @@ struct PendingState {
       case .put(let record, let collection, let expectation):
         try put(record, in: collection, expecting: expectation)
       case .putAll(let records, let collection):
-        self.records.reserveCapacity(self.records.count + records.count)
-        changes.reserveCapacity(changes.count + records.count)
+        // Only for the larger part: to make room for many small ones exactly would copy all before at each.
+        if records.count > self.records.count {
+          self.records.reserveCapacity(self.records.count + records.count)
+          changes.reserveCapacity(changes.count + records.count)
+        }
         for record in records { try put(record, in: collection) }
       case .delete(let key, let collection, let version, let expectation):
         _ = try delete(key, in: collection, schemaVersion: version, expecting: expectation)

@@ -7,6 +7,8 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   let keys: KeyCoder<Item.ID>
   private let limits: StoreOptions.Limits
   private let json: JSONCoder
+  /// The coder of what is between two steps of a migration, which may nest as deep as any record.
+  private let migrating: JSONCoder
   private let hasTriedRoundTrip = Atomic(false)
   private let plan: MigrationPlan
   private let valueType = ObjectIdentifier(DecodedValue<Item>.self)
@@ -22,7 +24,8 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
     plan = MigrationPlan(version: schemaVersion, steps: migrations)
     self.limits = limits
     json = JSONCoder(coding, depthLimit: limits.jsonDepth)
-    keys = KeyCoder(limit: limits.keyBytes, JSONCoder(coding, depthLimit: StoreOptions.Limits.maximumDepth))
+    migrating = JSONCoder(coding, depthLimit: StoreOptions.Limits.maximumDepth)
+    keys = KeyCoder(limit: limits.keyBytes, migrating)
   }
 
   /// Returns a value as bytes under its key; with `decoding`, also the value that these bytes decode to, for an index or observer.
@@ -92,7 +95,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   /// The result is decoded from its new encoding, so that memory never shows something that the next launch will not.
   /// - Throws: `.migrationFailed`.
   func migrate(_ value: Data, key: RecordKey, from version: Int) throws(RepositoryError) -> (item: Item, value: Data) {
-    let migrated = try plan.migrate(value, from: version, key: key, json)
+    let migrated = try plan.migrate(value, from: version, key: key, migrating)
     do throws(RepositoryError) {
       try RecordLimit.check(limits, key: key, encoded: migrated)
       return (try decode(migrated, key: key), migrated)

@@ -20,6 +20,11 @@ struct SQLiteStoreRow: Equatable {
 
   init(id: UUID) { (self.id, idText) = (id, id.uuidString) }
 
+  /// Whether this is an earlier row after tombstones were forgotten, which changes no record and is no commit.
+  func hasForgotten(since earlier: SQLiteStoreRow) -> Bool {
+    commit == earlier.commit && records == earlier.records && tombstones < earlier.tombstones && tombstonesSince > earlier.tombstonesSince
+  }
+
   /// Adds a record or tombstone to the sum, by its checksum.
   mutating func add(_ crc: Int64) { digest &+= Self.mixed(crc) }
   /// Removes a record or tombstone from the sum, by its checksum.

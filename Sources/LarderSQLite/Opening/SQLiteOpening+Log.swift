@@ -62,10 +62,10 @@ extension SQLiteOpening {
     } catch {
       return  // folding was cut short in the middle of it: the log has the whole of it
     }
-    // A checkpoint that was cut short may have taken the mark of buffered commits out in the log alone.
+    // A checkpoint that was cut short may have taken the mark of buffered commits out in the log alone, and forgotten tombstones.
     var marked = row
     marked.isBuffered = true
-    guard folded.id == row.id, folded.commit < row.commit || folded == row || folded == marked else {
+    guard folded.id == row.id, folded.commit < row.commit || folded == row || folded == marked || row.hasForgotten(since: folded) else {
       throw RepositoryError(
         .corrupted,
         "the write-ahead log belongs to another copy of the store, or an earlier one: expected one that goes on from commit "

@@ -58,6 +58,17 @@ import Testing
     }
   }
 
+  @Test(arguments: [1, 40]) func namesThatAreEqualInAnotherSpellingAreFound(_ count: Int) throws {
+    let members = (10..<10 + count).map { "\"A\($0)\":\($0)" } + ["\"K\":7"]
+    struct Kelvin: Decodable {
+      let value: Int
+      init(from decoder: any Decoder) throws {
+        value = try decoder.container(keyedBy: AnyKey.self).decode(Int.self, forKey: AnyKey("\u{212A}"))
+      }
+    }
+    #expect(try decode("{\(members.joined(separator: ","))}", as: Kelvin.self).value == 7)
+  }
+
   @Test func errorsNameThePathAndNoValue() {
     struct Inner: Decodable { let secret: Int }
     do {

@@ -107,6 +107,64 @@ import Testing
     }
   }
 
+  @Test func anEncoderThatOutlivesItsValueIsAnError() throws {
+    final class Keeper {
+      var encoder: (any Encoder)?
+      var container: KeyedEncodingContainer<AnyKey>?
+    }
+    let keeper = Keeper()
+    let inner = Custom { encoder in
+      var own = encoder.container(keyedBy: AnyKey.self)
+      let above = own.superEncoder()
+      var container = above.container(keyedBy: AnyKey.self)
+      try container.encode(1, forKey: AnyKey("a"))
+      (keeper.encoder, keeper.container) = (above, container)
+    }
+    #expect(throws: EncodingError.self) {
+      try text(
+        Custom { encoder in
+          var list = encoder.unkeyedContainer()
+          try list.encode(inner)
+          do { try keeper.container?.encode(7, forKey: AnyKey("x")) } catch {}
+          _ = keeper.encoder?.container(keyedBy: AnyKey.self)
+        })
+    }
+  }
+
+  @Test func aWrongUseThatIsSwallowedIsAnErrorToo() {
+    let uses: [(any Encoder) throws -> Void] = [
+      { encoder in
+        _ = encoder.unkeyedContainer()
+        var keyed = encoder.container(keyedBy: AnyKey.self)
+        do { try keyed.encode(1, forKey: AnyKey("a")) } catch {}
+      },
+      { encoder in
+        _ = encoder.container(keyedBy: AnyKey.self)
+        var list = encoder.unkeyedContainer()
+        _ = list.superEncoder()
+      },
+      { encoder in
+        var single = encoder.singleValueContainer()
+        try single.encode(1)
+        var keyed = encoder.container(keyedBy: AnyKey.self)
+        for name in ["a", "b"] { do { try keyed.encode(1, forKey: AnyKey(name)) } catch {} }
+      },
+    ]
+    for use in uses { #expect(throws: EncodingError.self) { try text(["outer": Custom(body: use), "z": Custom(body: use)]) } }
+  }
+
+  @Test func manyMembersAreSortedAndTheNewestOfANameHolds() throws {
+    let names = (0..<300).map { "key\($0 * 7 % 300)" }
+    let json = try text(
+      Custom { encoder in
+        var container = encoder.container(keyedBy: AnyKey.self)
+        for round in 0..<3 {
+          for name in names { try container.encode(round, forKey: AnyKey(name)) }
+        }
+      })
+    #expect(json == "{" + names.sorted().map { "\"\($0)\":2" }.joined(separator: ",") + "}")
+  }
+
   @Test(arguments: [0, 1, 2, 63, 64, 65, 128]) func depthIsLimited(_ limit: Int) throws {
     indirect enum Nest: Encodable {
       case end, list(Nest), object(Nest), superclass(Nest)

@@ -115,7 +115,7 @@ extension KeyOrder {
       let isNegative = bytes.first == 0x2D
       let digits = bytes.dropFirst(isNegative ? 1 : 0)
       let size = 1 << 63 | UInt64(Swift.min(digits.count, 127)) << 56
-      let head = digits.count > 127 ? size : size | Self.beginning(digits, count: 7)
+      let head = digits.count >= 127 ? size : size | Self.beginning(digits, count: 7)
       return isNegative ? ~head : head
     }
   }

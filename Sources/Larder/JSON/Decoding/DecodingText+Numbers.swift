@@ -80,7 +80,7 @@ private struct WrittenNumber {
 
   private static func exponent(_ text: Slice<UnsafeRawBufferPointer>) -> Int {
     var value = 0
-    for byte in text where byte &- 0x30 < 10 { value = min(value * 10 + Int(byte &- 0x30), 1 << 40) }
+    for byte in text where byte &- 0x30 < 10 { value = min(value * 10 + Int(byte &- 0x30), 1 << 24) }
     return text.first == UInt8(ascii: "-") ? -value : value
   }
 

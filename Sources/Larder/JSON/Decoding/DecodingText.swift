@@ -70,7 +70,8 @@ final class DecodingText {
       if isName(name, at: at) { return found(at + 1, in: object) }
       at = Int(entries[at + 1].next)
     }
-    return nil
+    // A name that is not ASCII may still be another spelling of one that is.
+    return name.contains { $0 >= 0x80 } ? table(of: object)[String(decoding: name, as: UTF8.self)] : nil
   }
 
   /// The number of names that are looked at before a table is made of them.

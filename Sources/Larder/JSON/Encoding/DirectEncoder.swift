@@ -49,6 +49,7 @@ final class EncodingTally {
   private let state: UnsafeMutablePointer<State>
 
   private struct State {
+    var isOver = false
     var isTooDeep = false
     var hasUnusualNumber = false
     var misuse: EncodingError?
@@ -66,9 +67,11 @@ final class EncodingTally {
     state.deallocate()
   }
 
+  /// Whether the encoding fails, whatever comes: nothing more is written.
+  var isOver: Bool { @inline(__always) get { state.pointee.isOver } }
   var isTooDeep: Bool {
-    @inline(__always) get { state.pointee.isTooDeep }
-    set { state.pointee.isTooDeep = newValue }
+    get { state.pointee.isTooDeep }
+    set { (state.pointee.isTooDeep, state.pointee.isOver) = (newValue, state.pointee.isOver || newValue) }
   }
   var hasUnusualNumber: Bool {
     get { state.pointee.hasUnusualNumber }
@@ -77,6 +80,6 @@ final class EncodingTally {
   /// The use of a container that cannot be written, and that had no way to throw.
   var misuse: EncodingError? {
     get { state.pointee.misuse }
-    set { state.pointee.misuse = newValue }
+    set { (state.pointee.misuse, state.pointee.isOver) = (newValue, state.pointee.isOver || newValue != nil) }
   }
 }

@@ -96,7 +96,7 @@ extension EncodingWriter {
   /// Returns the writer that a member of this name has, or gets for the value that it has; `nil` when there is no such member.
   func child(named name: String, _ step: Step) -> EncodingWriter? {
     let slot = slots.count - 1
-    guard let position = members.indices.dropFirst(slots[slot].firstMember).last(where: { nameText(members[$0]) == name }) else {
+    guard let position = lastMember(named: name, from: slots[slot].firstMember, isOdd: slots[slot].hasOddName) else {
       return nil
     }
     if members[position].child >= 0 { return children[members[position].child] }
@@ -109,6 +109,18 @@ extension EncodingWriter {
     slots[slot].isInOrder = false
     children.append(child)
     return child
+  }
+
+  private func lastMember(named name: String, from first: Int, isOdd: Bool) -> Int? {
+    scratch.truncate(to: 0)
+    let isPlain = scratch.append(quoting: name)
+    guard isPlain, !isOdd else { return members.indices.dropFirst(first).last { nameText(members[$0]) == name } }
+    let prefix = scratch.prefix(at: 1, length: scratch.count - 2)
+    return members.indices.dropFirst(first).last { position in
+      let member = members[position]
+      guard member.prefix == prefix, member.nameLength == scratch.count - 2 else { return false }
+      return bytes.bytes[member.nameRange].elementsEqual(scratch.bytes.dropFirst().dropLast())
+    }
   }
 
   // MARK: Finishing
@@ -152,8 +164,14 @@ extension EncodingWriter {
     bytes.append(scratch.bytes)
   }
 
-  /// Sorts members by name, those with one name as they came: they are few, and often nearly in order.
+  /// Sorts members by name, those with one name as they came.
   private func sortMembers(from first: Int) {
+    guard members.count - first <= Self.fewMembers else {
+      let sorted = members[first...].sorted { isBefore($0, $1) || (!isBefore($1, $0) && $0.start < $1.start) }
+      for (position, member) in sorted.enumerated() { members[first + position] = member }
+      return
+    }
+    // The properties of a type are few, and often nearly in order.
     for position in (first + 1)..<max(members.count, first + 1) {
       let moving = members[position]
       var place = position
@@ -164,6 +182,8 @@ extension EncodingWriter {
       members[place] = moving
     }
   }
+
+  private static var fewMembers: Int { 24 }
 
   /// Returns members in the order of their names, as a dictionary has them: equal names are one, in the spelling that came first, and the
   /// value that came last holds.
@@ -214,8 +234,9 @@ extension EncodingWriter {
     guard slots.count == 1 else { throw misused("a container was finished while a value inside it was encoded") }
     if slots[0].content == .nothing { bytes.append("{}") }
     try finishSlot()
-    slots[0].content = .value
     text.append(bytes.bytes)
+    // Whoever has kept a container of it is told so.
+    slots.removeAll()
   }
 
   // MARK: Names

@@ -144,7 +144,7 @@ final class EncodingWriter {
 
   /// Whether a slot is the one that is being encoded.
   @inline(__always) func isCurrent(_ slot: Int, _ serial: Int) -> Bool {
-    slots.count == slot + 1 && slots[slot].serial == serial && !tally.isTooDeep
+    slots.count == slot + 1 && slots[slot].serial == serial && !tally.isOver
   }
 
   /// - Throws: The error for a slot that cannot be written, or not now.
@@ -154,6 +154,7 @@ final class EncodingWriter {
 
   @inline(never) private func notCurrent() -> any Error {
     if tally.isTooDeep { return JSONTooDeep(limit: tally.depthLimit) }
+    if let misuse = tally.misuse { return misuse }
     return misused("a container was used while a value inside it was encoded, or after its value was finished")
   }
 

@@ -79,8 +79,12 @@ struct JournalWriter {
     do throws(RepositoryError) {
       try frame.lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
     } catch {
-      if frame.count >= unallocatedFrom, before < allocated { try cut(to: before, after: error) }
-      try takeBack(min(frame.count, allocated - end), after: error)
+      if frame.count >= unallocatedFrom, before < allocated {
+        // Its beginning first: a file that ends within a frame was cut, and not by a crash.
+        try takeBack(min(frame.count, before - end), after: error)
+        try cut(to: before, after: error)
+      }
+      if allocated > before || frame.count < unallocatedFrom { try takeBack(min(frame.count, allocated - end), after: error) }
       throw error.naming(name)
     }
     end += frame.count
@@ -167,10 +171,13 @@ struct JournalWriter {
 
   /// Gives back the space that a frame was to be written into, which a full disk may not have.
   private mutating func cut(to size: Int, after cause: RepositoryError) throws(RepositoryError) {
-    do throws(RepositoryError) { try file.cut(to: size) } catch {
+    do throws(RepositoryError) {
+      try file.cut(to: size)
+      // A file system that cannot cut has the space still.
+      allocated = try file.size()
+    } catch {
       throw RepositoryError(.outcomeUnknown, "a broken write could not be taken back", file: name, underlying: cause)
     }
-    allocated = size
   }
 
   /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle, and syncs them.

@@ -12,7 +12,11 @@ final class ChangeFeed: ChangeObserver {
     var told = Revision.zero
     var buffer = ChangeBuffer()
     /// The filter of a reader that has followed all it has taken: what does not pass is left out.
-    var filter: Filter?
+    var filter: Filter? {
+      didSet { filterNumber += 1 }
+    }
+    /// The number of times that the filter was set.
+    private(set) var filterNumber = 0
   }
 
   /// Whether a change matters to a reader whose buffer is empty; called where the feed receives its changes.
@@ -42,15 +46,20 @@ final class ChangeFeed: ChangeObserver {
   }
 
   func receive(_ changes: [RecordChange], commit: Revision) {
+    // Tested without the lock, which a reader may be waiting for: a test may decode the record.
+    let (filter, filterNumber, start) = state.withLock { ($0.early == nil ? $0.filter : nil, $0.filterNumber, $0.start) }
+    let passes = filter.map { filter in changes.map { $0.revision > start && filter($0) } }
     let isReady = state.withLock { state in
       state.told = max(state.told, commit)
       guard state.early == nil else {
         state.early? += changes.map { ($0, $0.end(upTo: commit)) }
         return false
       }
-      for change in changes where change.revision > state.start {
+      // By a filter that is another one by now, nothing is left out.
+      let passes = state.filterNumber == filterNumber ? passes : nil
+      for (position, change) in changes.enumerated() where change.revision > state.start {
         // What matters not may still take back what is buffered.
-        if let filter = state.filter, state.buffer.isEmpty || !state.buffer.contains(change.key), !filter(change) { continue }
+        if let passes, !passes[position], state.buffer.isEmpty || !state.buffer.contains(change.key) { continue }
         state.buffer.add(change, upTo: change.end(upTo: commit))
       }
       return !state.buffer.isEmpty
