@@ -60,7 +60,7 @@ public struct StoreOptions: Sendable {
     }
     /// The deepest nesting of arrays and objects in a record: 64 by default, at most 128.
     ///
-    /// Foundation's decoder recurses and would overflow the small stack of a thread on Darwin long before its own limit of 512.
+    /// A type that is decoded recurses with its record, and deep ones would overflow the small stack of a thread on Darwin.
     public var jsonDepth: Int {
       didSet { jsonDepth = Self.clamp(jsonDepth, to: Self.maximumDepth) }
     }

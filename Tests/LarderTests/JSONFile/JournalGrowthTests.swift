@@ -142,4 +142,33 @@ import Testing
     }
     #expect(refused == 2 && unknown == 2)
   }
+
+  /// A file that ends within a frame counts as cut off, so no crash may leave one.
+  @Test(arguments: [CrashKind.processKill, .powerLoss]) func aCrashWhileALargeFrameIsTakenBackLeavesAJournalThatIsRead(_ kind: CrashKind)
+    throws
+  {
+    var images = 0
+    for crash in 1... {
+      let files = SimulatedFileSystem()
+      let file = try files.create("/journal")
+      try files.syncDirectory("/")
+      let contents = try JournalWriter.create(file, header, chunk: 4_096)
+      var writer = try JournalWriter(continuing: file, contents, chunk: 4_096)
+      try writer.append(batch(1, .durable))
+      let frame = files.operationCount + 3
+      files.fail(FaultPlan(.operation(frame), code: .full, writtenBytes: 50_000))
+      files.crash(beforeOperation: frame + crash)
+      do throws(RepositoryError) {
+        try writer.append(largeBatch(2, bytes: 100_000))
+      } catch {}
+      for image in files.crashImages(kind) {
+        images += 1
+        let data = try #require(image.fileSystem.contents(of: "/journal"))
+        let found = try JournalReader(data: data, file: "journal").read { _ in }
+        #expect(found.lastCommit == 1, "crash \(crash)")
+      }
+      guard files.isDown else { break }
+    }
+    #expect(images > 3)
+  }
 }
