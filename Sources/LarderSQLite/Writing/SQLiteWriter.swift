@@ -98,15 +98,19 @@ final class SQLiteWriter {
 
   // MARK: Checkpoints
 
+  /// Forgets tombstones over a limit, where there are any.
+  func forgetTombstones(over limit: Int) throws(RepositoryError) {
+    guard row.tombstones > limit else { return }
+    try transaction(.durable) { next throws(RepositoryError) in
+      try self.prune(keeping: limit, &next)
+      self.clearMark(&next)
+    }
+  }
+
   /// Forgets tombstones over the limit, and folds the log into the database.
   func checkpoint(keeping tombstoneLimit: Int) throws(RepositoryError) {
     try checkUse()
-    if row.tombstones > tombstoneLimit {
-      try transaction(.durable) { next throws(RepositoryError) in
-        try self.prune(keeping: tombstoneLimit, &next)
-        self.clearMark(&next)
-      }
-    }
+    try forgetTombstones(over: tombstoneLimit)
     // Before folding, so that it is folded once; a full disk may have room for this only afterwards.
     do throws(RepositoryError) { try clearMark() } catch { guard error.code == .full else { throw error } }
     do {
