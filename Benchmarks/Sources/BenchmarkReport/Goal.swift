@@ -1,4 +1,4 @@
-/// A figure that was asked for, checked against what was measured.
+/// A figure to reach, checked against what was measured.
 package struct Goal: Codable, Equatable, Sendable {
   package enum Rule: Codable, Equatable, Sendable {
     /// At most so many times what another contender takes.
@@ -78,7 +78,7 @@ private struct Growth {
   }
 }
 
-/// The finding where a figure was asked for, in words.
+/// The finding where there is a goal, in words.
 package struct Verdict: Equatable, Sendable {
   package let series: String
   package let found: String
@@ -93,6 +93,6 @@ package struct Verdict: Equatable, Sendable {
 
   package var text: String {
     let spread = ratio.map { " (quartiles \(Figures.digits($0.lowerQuartile)) to \(Figures.digits($0.upperQuartile)))" } ?? ""
-    return "\(series): \(found)\(spread); asked for: \(asked): \(isReached ? "reached" : "missed")"
+    return "\(series): \(found)\(spread); goal: \(asked): \(isReached ? "reached" : "missed")"
   }
 }

@@ -53,7 +53,7 @@ package struct Page: Sendable {
   }
 
   private var goals: String {
-    var table = TextTable(["work", "contender", "found", "asked for", ""])
+    var table = TextTable(["work", "contender", "found", "goal", ""])
     var reached = 0
     let verdicts = report.scenarios.flatMap { scenario in scenario.verdicts.map { (scenario.title, $0) } }
     guard !verdicts.isEmpty else { return "" }
@@ -61,7 +61,7 @@ package struct Page: Sendable {
       if verdict.isReached { reached += 1 }
       table.add([title, verdict.series, verdict.found, verdict.asked, verdict.isReached ? "reached" : "**missed**"])
     }
-    return "## What was asked for\n\n\(reached) of \(verdicts.count) figures are reached.\n\n\(table.markdown)"
+    return "## Goals\n\n\(reached) of \(verdicts.count) are reached.\n\n\(table.markdown)"
   }
 
   private var ahead: String {

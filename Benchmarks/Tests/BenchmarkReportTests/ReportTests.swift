@@ -32,7 +32,7 @@ import Testing
   @Test func aVerdictSaysWhatWasFoundAndWhatWasAskedFor() throws {
     let series = [Series("store", .larder, [13, 13]), Series("limit", .limit, [10, 10]), Series("peer", .peer, [26, 26])]
     let missed = try #require(Goal("store", .atMostTimes(1.15, of: "limit")).verdict(on: series))
-    #expect(missed.text == "store: 1.30 times limit (quartiles 1.30 to 1.30); asked for: at most 1.15 times: missed")
+    #expect(missed.text == "store: 1.30 times limit (quartiles 1.30 to 1.30); goal: at most 1.15 times: missed")
     #expect(try #require(Goal("store", .timesFaster(2, than: "peer")).verdict(on: series)).isReached)
     #expect(try #require(Goal("peer", .timesFaster(1, than: "store")).verdict(on: series)).found == "2.00 times slower than store")
     #expect(try #require(Goal("store", .atMost(13)).verdict(on: series)).isReached)

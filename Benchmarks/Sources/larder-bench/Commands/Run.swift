@@ -33,7 +33,7 @@ struct Run: AsyncParsableCommand {
     let bytes = try sample.reduce(0) { try $0 + JSONEncoder().encode($1).count } / max(1, sample.count)
     var report = Report(machine: .current, date: Date(), records: count, recordBytes: bytes, isQuick: quick)
     say("Machine: \(report.machine.text)")
-    if count != 100_000 { say("The figures that are asked for are for 100,000 records; times and bytes of other numbers differ.") }
+    if count != 100_000 { say("The goals are for 100,000 records; times and bytes of other numbers differ.") }
     say("Records: \(Figures.count(count)) of \(bytes) bytes; durability as each scenario says; load \(Figures.digits(Machine.load))")
     for scenario in chosen {
       let found = try await scenario.report(count, isQuick: quick, Set(engine))

@@ -1,6 +1,6 @@
 import BenchmarkReport
 
-/// Work that is measured: who takes part, and what was asked for.
+/// Work that is measured: who takes part, and the goals.
 struct Scenario: Sendable {
   let name: String
   let group: Group
