@@ -2,20 +2,6 @@ internal import Foundation
 internal import Larder
 
 extension SQLiteWriter {
-  /// Returns the last record of each address, in the order of tables and keys: so each page of a table's tree is met once.
-  static func newestByKey(_ records: [StoredRecord]) -> [StoredRecord] {
-    guard records.count > 1 else { return records }
-    let order = records.indices.sorted { left, right in
-      let comparison = records[left].compareAddress(to: records[right])
-      return comparison == 0 ? left < right : comparison < 0
-    }
-    return order.indices.compactMap { position in
-      let record = records[order[position]]
-      let isLast = position + 1 == order.count || record.compareAddress(to: records[order[position + 1]]) != 0
-      return isLast ? record : nil
-    }
-  }
-
   /// Writes a record or tombstone, and counts it in the store's row.
   ///
   /// - Parameter isNew: Whether it is known that the store holds neither a record nor a tombstone of its address.
@@ -104,19 +90,5 @@ extension SQLiteWriter {
       .unsupported,
       "expected a collection name that can be a table, found \"\(name)\": use letters, digits, \"_\", \"-\" and \".\", no reserved prefix, "
         + "and no name that differs from another in case only", file: connection.path)
-  }
-}
-
-extension StoredRecord {
-  /// Compares addresses by their bytes: negative when this one comes first, zero when they are the same.
-  fileprivate func compareAddress(to other: StoredRecord) -> Int {
-    if collection != other.collection { return RecordKey(collection) < RecordKey(other.collection) ? -1 : 1 }
-    return key.withBytes { left in
-      other.key.withBytes { right in
-        guard let first = left.baseAddress, let second = right.baseAddress else { return left.count - right.count }
-        let order = memcmp(first, second, min(left.count, right.count))
-        return order == 0 ? left.count - right.count : Int(order)
-      }
-    }
   }
 }

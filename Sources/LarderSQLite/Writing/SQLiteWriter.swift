@@ -62,7 +62,10 @@ final class SQLiteWriter {
       try self.checkOrder(batch, after: next)
       // In a store without records and tombstones there is nothing to look up.
       let isFirst = next.records == 0 && next.tombstones == 0
-      for record in Self.newestByKey(batch.records) { try self.apply(record, to: &next, isNew: isFirst) }
+      // In their order, each page of a table's tree is met once.
+      for position in SQLiteRecordOrder(batch.records).positions {
+        try self.apply(batch.records[position], to: &next, isNew: isFirst)
+      }
       next.commit = batch.commits.upperBound
       if batch.durability == .buffered { next.isBuffered = true }
     }

@@ -1,0 +1,71 @@
+internal import Larder
+
+/// The order of a batch's records by table and key, each address once, with its last record.
+///
+/// Records are compared by numbers made of the first bytes of their keys, made once for each record: a sort compares each some twenty
+/// times, and to fetch a record or the bytes of its key costs more than to compare them.
+struct SQLiteRecordOrder {
+  /// The positions of the records in the batch.
+  private(set) var positions: [Int] = []
+
+  init(_ records: [StoredRecord]) {
+    guard records.count > 1 else {
+      positions = Array(records.indices)
+      return
+    }
+    let places = Self.places(of: records).sorted { left, right in
+      if left.collection != right.collection { return left.collection < right.collection }
+      if left.high != right.high { return left.high < right.high }
+      if left.low != right.low { return left.low < right.low }
+      // The same first bytes: usually one key twice, where the record that came first stays first.
+      let (first, second) = (records[left.position].key, records[right.position].key)
+      return first == second ? left.position < right.position : first < second
+    }
+    positions.reserveCapacity(places.count)
+    for (index, place) in places.enumerated() {
+      if index + 1 < places.count, places[index + 1].hasFirstBytes(of: place),
+        records[places[index + 1].position].key == records[place.position].key
+      {
+        continue
+      }
+      positions.append(place.position)
+    }
+  }
+
+  /// What a record is compared by, before its whole key.
+  private struct Place {
+    /// The number of its collection in their order.
+    let collection: Int
+    /// The first 16 bytes of its key as numbers, zeros behind a shorter one.
+    let (high, low): (UInt64, UInt64)
+    let position: Int
+
+    func hasFirstBytes(of other: Place) -> Bool { collection == other.collection && high == other.high && low == other.low }
+  }
+
+  private static func places(of records: [StoredRecord]) -> [Place] {
+    var names: Set<String> = []
+    var last: String?
+    for record in records where record.collection != last {
+      names.insert(record.collection)
+      last = record.collection
+    }
+    var numbers: [String: Int] = [:]
+    for (number, name) in names.sorted(by: { RecordKey($0) < RecordKey($1) }).enumerated() { numbers[name] = number }
+    var (name, number) = ("", 0)
+    return records.indices.map { position in
+      let record = records[position]
+      if record.collection != name { (name, number) = (record.collection, numbers[record.collection, default: 0]) }
+      let (high, low) = record.key.withBytes { ($0.number(from: 0), $0.number(from: 8)) }
+      return Place(collection: number, high: high, low: low, position: position)
+    }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Returns eight bytes as the number that compares as they do, with zeros for those behind the end.
+  fileprivate func number(from offset: Int) -> UInt64 {
+    if count >= offset + 8 { return UInt64(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
+    return (offset..<offset + 8).reduce(0) { $0 << 8 | ($1 < count ? UInt64(self[$1]) : 0) }
+  }
+}
