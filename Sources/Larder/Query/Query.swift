@@ -60,18 +60,23 @@ public struct Query<Item: Codable & Identifiable & Sendable>: Sendable where Ite
   /// the reason.
   public func `where`(_ predicate: Predicate<Item>) -> Self {
     do throws(RepositoryError) {
-      return try CompiledPredicate.conjuncts(of: predicate).reduce(self) { $0.adding($1) }
+      return adding(try CompiledPredicate.conjuncts(of: predicate))
     } catch {
       return changed { $0.shape.failure = $0.shape.failure ?? error }
     }
   }
 
   /// Returns the query with one condition more.
-  func adding(_ conjunct: Conjunct<Item>) -> Self {
-    changed { query in
-      query.conjuncts.append(conjunct)
+  func adding(_ conjunct: Conjunct<Item>) -> Self { adding([conjunct]) }
+
+  private func adding(_ added: [Conjunct<Item>]) -> Self {
+    // A copy and no closure, which would look up the types of the query once more.
+    var query = self
+    for conjunct in added {
       query.shape.conditions.append(QueryShape.Condition(constraint: conjunct.constraint, isExact: conjunct.isExact))
     }
+    if query.conjuncts.isEmpty { query.conjuncts = added } else { query.conjuncts += added }
+    return query
   }
 
   /// Returns the query for those records for which the closure returns `true`.

@@ -63,4 +63,23 @@ import Testing
     #expect(found.map(\.item.id) == (isReversed ? Array(100..<111) : Array(200..<211)))
     #expect(examined <= 12)
   }
+
+  /// Groups of up to 15 are gathered and larger ones visited in place.
+  @Test func groupsOfAnySizeComeInOrderFromTheLastToTheFirst() async throws {
+    let sizes = [1, 15, 16, 17, 2, 33, 16, 16, 1, 40, 14]
+    let schema = RepositorySchema<Thing>("things", indexes: [.ordered(\.country)])
+    let things = try await LocalRepository(inMemory: schema)
+    var random = SeededGenerator(2)
+    let countries = sizes.enumerated().flatMap { Array(repeating: "C\(10 + $0.offset)", count: $0.element) }.shuffled(using: &random)
+    var all: [Thing] = []
+    for (number, country) in countries.enumerated() {
+      var thing = Thing.random(number, using: &random)
+      thing.country = country
+      all.append(thing)
+    }
+    try await things.save(contentsOf: all)
+    let expected = all.sorted { $0.country != $1.country ? $0.country > $1.country : $0.id < $1.id }.map(\.id)
+    let query = Query<Thing>().sorted(by: \.country, .reverse)
+    for limit in 1...all.count { #expect(try await things.fetch(query.limit(limit)).map(\.id) == Array(expected.prefix(limit))) }
+  }
 }

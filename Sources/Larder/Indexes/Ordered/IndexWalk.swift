@@ -70,10 +70,21 @@ struct IndexWalk {
     return wantsMore
   }
 
+  /// The number of entries from which a group is visited in place, and not gathered.
+  private static let large = 16
+
   /// Visits the groups from the last to the first, each forwards.
   private func groupsReversed(_ ranks: Range<Int>, _ body: (RecordSlot) -> Bool) -> Bool {
     var end = ranks.upperBound
     while end > ranks.lowerBound {
+      // A large group at the end is gone to at once: two looks tell.
+      let last = tree.entry(at: end - 1)
+      if end - ranks.lowerBound >= Self.large, tree.entry(at: end - Self.large).hasValues(of: last) {
+        let start = max(ranks.lowerBound, tree.start(of: last.values))
+        guard forward(start..<end, body) else { return false }
+        end = start
+        continue
+      }
       var group: [RecordSlot] = []
       var first: IndexEntry?
       var wantsMore = true
@@ -88,7 +99,7 @@ struct IndexWalk {
         }
         if first == nil { first = entry }
         group.append(entry.slot)
-        return wantsMore && group.count < 16
+        return wantsMore && group.count < Self.large
       }
       guard wantsMore else { return false }
       guard let first else { return true }

@@ -28,12 +28,12 @@ extension PersistentTreeNode {
       if right != nil {
         children[position].refresh()
       } else if old != nil {
-        children[position].refresh(count: children[position].count)
+        children[position].refresh(replacing: digest)
       } else {
         children[position].count += 1
         children[position].summary.formUnion(Entry.Summary(entry))
         // Entries before the first one of a node come into its first child only.
-        if position == 0, let first = children[0].node.first { children[0].first = Entry.digest(first.key) }
+        if position == 0, digest < children[0].first { children[0].first = digest }
       }
       guard let right, let child = Child(right) else { return nil }
       children.insert(child, at: position + 1)
@@ -67,7 +67,7 @@ extension PersistentTreeNode {
       defer { self = .inner(children) }
       let position = Self.position(of: key, digest, in: children)
       guard children[position].node.update(key, digest, body) else { return false }
-      if Entry.Summary.self != NoSummary<Entry>.self { children[position].refresh() }
+      children[position].refreshSummary()
       return true
     }
   }
@@ -89,7 +89,7 @@ extension PersistentTreeNode {
       if children[position].node.width == 0 {
         children.remove(at: position)
       } else {
-        children[position].refresh(count: children[position].count - 1)
+        children[position].refresh(without: digest)
         Self.mend(&children, at: position)
       }
       return old
@@ -130,10 +130,23 @@ extension PersistentTreeNode.Child {
     (first, count, summary) = (fresh.first, fresh.count, fresh.summary)
   }
 
-  /// Reads the first key and the summary of the node again; the count is known.
-  fileprivate mutating func refresh(count: Int) {
+  /// Reads the summary of the node again, after a change of an entry whose key stayed.
+  fileprivate mutating func refreshSummary() {
+    if Entry.Summary.self != NoSummary<Entry>.self { refresh() }
+  }
+
+  /// Follows the replacement of an entry by another with its key, which has this digest.
+  fileprivate mutating func refresh(replacing digest: Entry.Digest) {
+    // A digest may refer to what its entry holds: that of the old one is let go.
+    if digest == first { first = digest }
+    refreshSummary()
+  }
+
+  /// Follows the removal of an entry with a digest from the node.
+  fileprivate mutating func refresh(without digest: Entry.Digest) {
     guard Entry.Summary.self == NoSummary<Entry>.self else { return refresh() }
-    if let entry = node.first { first = Entry.digest(entry.key) }
-    self.count = count
+    count -= 1
+    // The first entry lies far off, and is another one only if the removed one had its digest.
+    if digest == first, let entry = node.first { first = Entry.digest(entry.key) }
   }
 }

@@ -21,29 +21,37 @@ struct CompiledPredicate<Item>: Sendable {
   init(_ predicate: Predicate<Item>) throws(RepositoryError) {
     let scope = Scope(item: predicate.variable)
     evaluate = Self.reporting(try scope.compile(expression: predicate.expression).run)
-    conjuncts = try Self.split(predicate.expression, in: scope)
+    var parts: [Conjunct<Item>] = []
+    try Self.split(predicate.expression, in: scope, into: &parts)
+    conjuncts = parts
   }
 
   /// Returns the parts alone, which are all that a query needs, at half the price.
   ///
   /// - Throws: as ``init(_:)``.
   static func conjuncts(of predicate: Predicate<Item>) throws(RepositoryError) -> [Conjunct<Item>] {
-    try split(predicate.expression, in: Scope(item: predicate.variable))
+    var parts: [Conjunct<Item>] = []
+    try split(predicate.expression, in: Scope(item: predicate.variable), into: &parts)
+    return parts
   }
 
+  /// Adds the parts of an expression, in the order written.
   private static func split(
-    _ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>
-  ) throws(RepositoryError) -> [Conjunct<Item>] {
+    _ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>, into parts: inout [Conjunct<Item>]
+  ) throws(RepositoryError) {
     if let (left, right) = (expression as? any SplittableExpression)?.operands {
-      return try split(left, in: scope) + split(right, in: scope)
+      try split(left, in: scope, into: &parts)
+      try split(right, in: scope, into: &parts)
+      return
     }
     let finding = (expression as? any AnalyzableExpression)?.finding(in: scope)
-    if case .always = finding?.constraint { return [] }
+    if case .always = finding?.constraint { return }
     if let finding, finding.isExact {
-      return [Conjunct(exact: finding.constraint) { later(expression, in: scope) }]
+      parts.append(Conjunct(exact: finding.constraint) { later(expression, in: scope) })
+      return
     }
     let run = reporting(try scope.compile(expression: expression).run)
-    return [Conjunct(constraint: finding?.constraint ?? .residual, isExact: false, evaluate: run)]
+    parts.append(Conjunct(constraint: finding?.constraint ?? .residual, isExact: false, evaluate: run))
   }
 
   /// Compiles a part that was found to be a plain comparison, for which compiling does not throw.

@@ -4,20 +4,27 @@ import Foundation
 ///
 /// They are the item, and the elements that the closures of `contains(where:)` and the like are about.
 struct Scope<Environment>: Sendable {
-  private let slots: [any VariableSlot<Environment>]
+  /// The variable that is the whole environment, in the scope of an item.
+  private let item: PredicateExpressions.Variable<Environment>?
+  /// The variables of any other scope.
+  private let others: [any VariableSlot<Environment>]
 
-  /// Makes the empty scope, in which only constants can be compiled.
-  init() { slots = [] }
-
-  /// Makes the scope of the item itself.
-  init(item variable: PredicateExpressions.Variable<Environment>) {
-    slots = [Slot<Environment, Environment>(variable: variable, path: ValuePath(keyPath: \.self, isAll: true))]
+  /// The variables of the scope; that of an item is made when it is asked for, as most comparisons are analyzed without it.
+  private var slots: [any VariableSlot<Environment>] {
+    guard let item else { return others }
+    return [Slot<Environment, Environment>(variable: item, path: ValuePath(keyPath: \.self, isAll: true))]
   }
 
-  private init(slots: [any VariableSlot<Environment>]) { self.slots = slots }
+  /// Makes the empty scope, in which only constants can be compiled.
+  init() { self.init(slots: []) }
+
+  /// Makes the scope of the item itself.
+  init(item variable: PredicateExpressions.Variable<Environment>) { (item, others) = (variable, []) }
+
+  private init(slots: [any VariableSlot<Environment>]) { (item, others) = (nil, slots) }
 
   /// Whether a variable is the whole environment.
-  func isItem(_ variable: PredicateExpressions.Variable<Environment>) -> Bool { slots.count == 1 && slots[0].id == variable.key }
+  func isItem(_ variable: PredicateExpressions.Variable<Environment>) -> Bool { item.map { $0.key == variable.key } ?? false }
 
   /// Returns the scope inside a closure that takes one element more.
   func nested<Element>(_ variable: PredicateExpressions.Variable<Element>) -> Scope<Nested<Environment, Element>> {
