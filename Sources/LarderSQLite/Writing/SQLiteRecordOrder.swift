@@ -32,7 +32,7 @@ struct SQLiteRecordOrder {
     }
   }
 
-  /// What a record is compared by, before its whole key.
+  /// The numbers that a record is compared by, before its whole key.
   private struct Place {
     /// The number of its collection in their order.
     let collection: Int
