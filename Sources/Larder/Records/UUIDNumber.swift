@@ -43,8 +43,12 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
   }
 
   /// Lends the bytes of the text.
+  ///
+  /// They are a local variable, and no temporary allocation: that one, inlined, overwrote the context of the closure around it in optimised
+  /// builds (Swift 6.3.1).
   func withText<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
-    withUnsafeTemporaryAllocation(byteCount: Self.textCount, alignment: 8) { bytes in
+    var text: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
+    return withUnsafeMutableBytes(of: &text) { bytes in
       let (second, third) = (Self.text(of: high), Self.text(of: low >> 32))
       bytes.storeBytes(of: Self.text(of: high >> 32).bigEndian, as: UInt64.self)
       bytes.storeBytes(of: UInt32(truncatingIfNeeded: second >> 32).bigEndian, toByteOffset: 9, as: UInt32.self)
@@ -53,7 +57,7 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
       bytes.storeBytes(of: UInt32(truncatingIfNeeded: third).bigEndian, toByteOffset: 24, as: UInt32.self)
       bytes.storeBytes(of: Self.text(of: low).bigEndian, toByteOffset: 28, as: UInt64.self)
       (bytes[8], bytes[13], bytes[18], bytes[23]) = (Self.hyphen, Self.hyphen, Self.hyphen, Self.hyphen)
-      return body(UnsafeRawBufferPointer(bytes))
+      return body(UnsafeRawBufferPointer(rebasing: bytes[..<Self.textCount]))
     }
   }
 
