@@ -105,6 +105,9 @@ trap 'rm -rf "$work"' EXIT
 # Not through `head`, which would end gzip with an error.
 gzip -dc Benchmarks/Sources/BenchmarkRecords/Data/places.tsv.gz | awk 'NR <= 1001' >"$work/places.tsv"
 # Hashes are the same in every run, and callgrind writes down what it has counted whenever the mark is called.
+# Without the debug information of the C code, which valgrind does not read; the symbols stay.
+strip --strip-debug -o "$work/program" "$program"
+program=$work/program
 if ! SWIFT_DETERMINISTIC_HASHING=1 valgrind --quiet --tool=callgrind --dump-before='*countsEndHere*' --callgrind-out-file="$work/out" \
   "$program" "$work" >"$work/lines" 2>"$work/errors"; then
   cat "$work/errors" >&2
