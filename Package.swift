@@ -40,7 +40,6 @@ let package = Package(
       dependencies: [
         "CLarderChecksum",
         .product(name: "DequeModule", package: "swift-collections"),
-        .product(name: "HashTreeCollections", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),
       ],
       swiftSettings: settings

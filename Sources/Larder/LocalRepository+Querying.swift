@@ -66,7 +66,7 @@ extension LocalRepository {
       let results = try run.results(after: cursor)
       let shown = results.prefix(limit)
       var next: PageCursor?
-      if results.count > limit, let last = shown.last { next = try PageCursor(last, run.query) }
+      if results.count > limit, let last = shown.last { next = try PageCursor(last, after: cursor, run.query) }
       return Page(matches: run.matches(Array(shown)), next: next)
     }
   }

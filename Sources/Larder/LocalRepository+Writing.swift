@@ -19,7 +19,7 @@ extension LocalRepository {
   public nonisolated func save(
     _ item: Item, ifRevision: Revision? = nil, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    let record = try coder.encode(item, decoding: needsValues)
+    let record = try coder.encode(item, decoding: needsValues(of: 1))
     return try await core.submit(.put(record, in: collection, expecting: Expectation(ifRevision)), durability).revision
   }
 
@@ -33,7 +33,8 @@ extension LocalRepository {
   public nonisolated func save(
     contentsOf items: some Sequence<Item> & Sendable, durability: Durability? = nil
   ) async throws(RepositoryError) -> Revision {
-    let records = try await coder.encodeAll(Array(items), decoding: needsValues)
+    let items = Array(items)
+    let records = try await coder.encodeAll(items, decoding: needsValues(of: items.count))
     return try await core.submit(.putAll(records, in: collection), durability).revision
   }
 
@@ -42,7 +43,7 @@ extension LocalRepository {
   /// - Throws: `.alreadyExists`; otherwise as ``save(_:ifRevision:durability:)`` without `.revisionMismatch`.
   @concurrent @discardableResult
   public nonisolated func insert(_ item: Item, durability: Durability? = nil) async throws(RepositoryError) -> Revision {
-    let record = try coder.encode(item, decoding: needsValues)
+    let record = try coder.encode(item, decoding: needsValues(of: 1))
     return try await core.submit(.put(record, in: collection, expecting: .absent), durability).revision
   }
 
@@ -100,7 +101,8 @@ extension LocalRepository {
   @concurrent public nonisolated func replaceAll(
     with items: some Sequence<Item> & Sendable, discardingUndecodable: Bool
   ) async throws(RepositoryError) {
-    let records = try await coder.encodeAll(Array(items), decoding: needsValues)
+    let items = Array(items)
+    let records = try await coder.encodeAll(items, decoding: needsValues(of: items.count))
     // Away from the executor, which then finds almost everything decoded.
     if !discardingUndecodable { try await core.records(of: collection).decode(coder) }
     let coder = discardingUndecodable ? nil : coder
@@ -127,6 +129,6 @@ extension LocalRepository {
     try await core.transaction(durability, body).get()
   }
 
-  /// Whether written values will be asked for at once, by an index, so that their writer decodes them; an observer does so itself.
-  private nonisolated var needsValues: Bool { core.state.collections[collection].indexes.needsValues }
+  /// Whether so many written values will be asked for at once, by an index, so that their writer decodes them; an observer does so itself.
+  private nonisolated func needsValues(of count: Int) -> Bool { core.state.collections[collection].indexes.needsValues(of: count) }
 }

@@ -89,7 +89,7 @@ public struct StoreOptions: Sendable {
   public struct Checkpoint: Hashable, Sendable {
     /// The time without a write after which it happens; `nil` for never.
     public var idle: Duration?
-    /// Whether it also happens when the backend asks for it, because its journal has outgrown its data, or tombstones
+    /// Whether it also happens when the backend asks for it, because its journal is much larger than its data, or tombstones
     /// their limit.
     public var bySize: Bool
 
@@ -99,7 +99,8 @@ public struct StoreOptions: Sendable {
       self.bySize = bySize
     }
 
-    /// After five seconds without a write, and when the journal outgrows the data, or tombstones twice their limit and a thousand.
+    /// After five seconds without a write, and when the journal is larger than one and a half times the data, or tombstones
+    /// twice their limit and a thousand.
     ///
     /// The default. A large JSON file is rewritten in a pause after a commit, or on close, and only when its journal is worth that or a
     /// change in it is a day old.

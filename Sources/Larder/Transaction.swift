@@ -194,7 +194,8 @@ public struct Transaction: ~Copyable {
   ) throws(RepositoryError) -> Revision {
     try check(repository)
     try pending.put(
-      repository.coder.encode(item, decoding: pending.collections[repository.collection].indexes.needsValues), in: repository.collection,
+      repository.coder.encode(item, decoding: pending.collections[repository.collection].indexes.needsValues(of: 1)),
+      in: repository.collection,
       expecting: expectation)
     return pending.revision
   }

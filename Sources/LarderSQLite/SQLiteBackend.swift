@@ -72,7 +72,7 @@ internal import Synchronization
 /// - ``verify()``
 /// - ``backup(to:)``
 /// - ``readCopy(at:_:)``
-public final class SQLiteBackend: StorageBackend {
+public final class SQLiteBackend: PackingBackend {
   /// The path of the database.
   public let name: String
   let store: Mutex<SQLiteStore>
@@ -100,7 +100,17 @@ public final class SQLiteBackend: StorageBackend {
   ///   with several names (hard links); `.notOurStore` for a rollback journal beside the file, which SQLite would roll into it; `.locked`
   ///   when another process has the file open by any name (Linux).
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    try store.withLock { store throws(RepositoryError) in try store.beginOpening(options) }
+    try open(options, limits: nil) { $0.forEach(visit) }
+  }
+
+  package func openPacked(_ options: StoreOptions, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> OpenReport {
+    try open(options, limits: options.limits, visit)
+  }
+
+  private func open(
+    _ options: StoreOptions, limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
+  ) throws(RepositoryError) -> OpenReport {
+    try store.withLock { store throws(RepositoryError) in try store.beginOpening(options, limits) }
     do {
       while let records = try store.withLock({ store throws(RepositoryError) in try store.nextRecords() }) {
         for record in records { visit(record) }

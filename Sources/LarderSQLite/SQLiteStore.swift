@@ -35,7 +35,7 @@ final class SQLiteStore {
 
   // MARK: Opening
 
-  func beginOpening(_ options: StoreOptions) throws(RepositoryError) {
+  func beginOpening(_ options: StoreOptions, _ limits: StoreOptions.Limits?) throws(RepositoryError) {
     switch phase {
     case .unopened, .closed: break
     default: throw RepositoryError(.alreadyOpen, "this backend is open already; close it first", file: name)
@@ -43,14 +43,14 @@ final class SQLiteStore {
     self.options = options
     let opening: SQLiteOpening
     switch options.access {
-    case .exclusive, .shared: opening = try SQLiteOpening(file, options, fileSystem, disk)
-    case .readOnly: opening = try SQLiteOpening(readOnly: file, fileSystem)
+    case .exclusive, .shared: opening = try SQLiteOpening(file, options, limits, fileSystem, disk)
+    case .readOnly: opening = try SQLiteOpening(readOnly: file, limits, fileSystem)
     }
     path = opening.path
     phase = .opening(opening)
   }
 
-  func nextRecords() throws(RepositoryError) -> [StoredRecord]? {
+  func nextRecords() throws(RepositoryError) -> [LoadedRecords]? {
     guard case .opening(let opening) = phase else { return nil }
     return try opening.next()
   }

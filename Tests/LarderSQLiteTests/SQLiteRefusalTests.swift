@@ -138,6 +138,24 @@ struct SQLiteRefusalTests: SQLiteSuite {
     #expect(try readBack(url).contents.count == 3)
   }
 
+  @Test func aRowThatCannotBeReadHidesNoDamageBeforeIt() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    try backend.commit((0..<5).map { record("\($0)", "1", at: 1) }, at: 1)
+    do {
+      let other = try ForeignDatabase(url)
+      try other.run("UPDATE spots SET crc = crc + 1 WHERE id = '1'")
+      // A key of another type, which comes behind all others.
+      try other.run("UPDATE spots SET id = x'33' WHERE id = '3'")
+    }
+    let problems = backend.verify().problems
+    #expect(problems.first?.keyHash == RecordKey("1").hash && problems.compactMap(\.keyHash).count == 1)
+    #expect(problems.contains { "\($0)".contains("expected text in column 0") })
+    try backend.close()
+    let error = #expect(throws: RepositoryError.self) { _ = try readBack(url) }
+    #expect(error?.code == .corrupted && error?.keyHash == RecordKey("1").hash)
+  }
+
   @Test func verifyListsEveryProblemAndChangesNothing() throws {
     let backend = SQLiteBackend(file: url)
     _ = try backend.openAll()

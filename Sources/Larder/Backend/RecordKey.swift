@@ -35,6 +35,9 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
 
   init(_ number: UUIDNumber) { form = .uuid(number) }
 
+  /// The key as a number, where it is the upper-case text of a UUID.
+  var number: UUIDNumber? { if case .uuid(let number) = form { number } else { nil } }
+
   /// The key text.
   ///
   /// Cost: that of making it where the key is the upper-case text of a UUID, which is kept as a number.
@@ -61,6 +64,11 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
       return Array(text.utf8).withUnsafeBytes(body)
     case .uuid(let number): return number.withText(body)
     }
+  }
+
+  /// Lends the bytes of the key, which was made of these: without making them again where they are the text of a UUID.
+  package func withChecksummedBytes<R>(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> R) -> R {
+    number == nil ? withBytes(body) : body(bytes)
   }
 
   /// A hash for logs and errors, which must not name the key itself: the CRC32C of its bytes, as eight hexadecimal digits.
@@ -97,15 +105,17 @@ public struct RecordKey: Hashable, Comparable, Sendable, CustomStringConvertible
   /// Cost: a few multiplications for the keys of UUIDs and short texts; otherwise that of `Hasher`.
   var tableHash: UInt64 {
     switch form {
-    case .uuid(let number): return KeyHash.of(number.high, number.low, count: UUIDNumber.textCount)
-    case .text(let text):
-      return text.withBytes { bytes in
-        guard bytes.count > 16 else { return KeyHash.of(bytes) }
-        var hasher = Hasher()
-        hasher.combine(bytes: bytes)
-        return UInt64(bitPattern: Int64(hasher.finalize()))
-      }
+    case .uuid(let number): number.tableHash
+    case .text(let text): text.withBytes { Self.tableHash(of: $0) }
     }
+  }
+
+  /// Returns the ``tableHash`` of the key with this text, which is none of a UUID.
+  static func tableHash(of text: UnsafeRawBufferPointer) -> UInt64 {
+    guard text.count > 16 else { return KeyHash.of(text) }
+    var hasher = Hasher()
+    hasher.combine(bytes: text)
+    return UInt64(bitPattern: Int64(hasher.finalize()))
   }
 }
 

@@ -34,15 +34,28 @@ public struct StoredRecord: Sendable {
   /// schema version plus one if there is a value (eight bytes each, all least significant byte first), the name, the key and the value.
   /// Every backend uses this one formula, so that a record keeps its checksum when it moves between backends.
   public var checksum: UInt32 {
-    var crc = CRC32C()
-    let version = UInt64(bitPattern: Int64(schemaVersion)) &* 2 &+ (value == nil ? 0 : 1)
-    let numbers = (UInt64(collection.utf8.count), UInt64(key.byteCount), revision.number, version)
-    withUnsafeBytes(of: (numbers.0.littleEndian, numbers.1.littleEndian, numbers.2.littleEndian, numbers.3.littleEndian)) { crc.update($0) }
     var collection = collection
-    collection.withUTF8 { crc.update(UnsafeRawBufferPointer($0)) }
-    key.withBytes { crc.update($0) }
-    value?.withUnsafeBytes { crc.update($0) }
-    return crc.value
+    return collection.withUTF8 { name in
+      key.withBytes { key in
+        var crc = Self.checksum(
+          UnsafeRawBufferPointer(name), key: key, revision: revision.number, schemaVersion: schemaVersion, hasValue: value != nil)
+        value?.withUnsafeBytes { crc.update($0) }
+        return crc.value
+      }
+    }
+  }
+
+  /// Returns the ``checksum`` of a record up to its value, which is still to be added.
+  package static func checksum(
+    _ collection: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, revision: UInt64, schemaVersion: Int, hasValue: Bool
+  ) -> CRC32C {
+    var crc = CRC32C()
+    let version = UInt64(bitPattern: Int64(schemaVersion)) &* 2 &+ (hasValue ? 1 : 0)
+    let numbers = (UInt64(collection.count), UInt64(key.count), revision, version)
+    withUnsafeBytes(of: (numbers.0.littleEndian, numbers.1.littleEndian, numbers.2.littleEndian, numbers.3.littleEndian)) { crc.update($0) }
+    crc.update(collection)
+    crc.update(key)
+    return crc
   }
 }
 

@@ -66,7 +66,7 @@ public struct Cached<Value: Sendable>: Sendable {
   public let refreshError: (any Error)?
 
   /// Makes an answer, for previews and tests.
-  public init(
+  @inline(__always) public init(
     value: Value, fetchedAt: Date, age: Duration, state: State, origin: Origin, refreshError: (any Error)? = nil
   ) {
     self.value = value

@@ -12,10 +12,12 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     case absent(reason: String)
   }
 
-  /// The key of the value.
-  public let key: Key
-  /// The answer of the source.
-  public let content: Content
+  // What is of one size whatever the types are comes first: its place in memory is known without looking the types up.
+
+  /// The value, if there is one: behind a reference, since entries are handed around more often than values are.
+  let boxed: DecodedValue<Value>?
+  /// The reason for which there is no value; empty where there is one.
+  private let reason: String
   /// The date of the answer, by this device's clock.
   public let fetchedAt: Date
   /// The end of the fresh window; not before ``fetchedAt``.
@@ -28,6 +30,8 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
   public let byteCount: Int
   /// The date when ``fetchedAt`` was first noticed to be in the future, because the clock was set back; else `nil`.
   public let noticedInFutureAt: Date?
+  /// The key of the value.
+  public let key: Key
 
   /// Makes an entry, for a cache that is filled from elsewhere than its source, and for tests.
   ///
@@ -55,7 +59,7 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     noticedInFutureAt: Date?
   ) {
     self.key = key
-    self.content = content
+    (boxed, reason) = Self.parts(of: content)
     self.fetchedAt = fetchedAt
     self.freshUntil = freshUntil
     self.usableUntil = usableUntil
@@ -64,12 +68,21 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     self.noticedInFutureAt = noticedInFutureAt
   }
 
+  private static func parts(of content: Content) -> (DecodedValue<Value>?, String) {
+    switch content {
+    case .value(let value): (DecodedValue(value), "")
+    case .absent(let reason): (nil, reason)
+    }
+  }
+
   /// The key, so that there is one entry for each.
   public var id: Key { key }
-  /// The value, if there is one.
-  public var value: Value? {
-    if case .value(let value) = content { value } else { nil }
+  /// The answer of the source.
+  public var content: Content {
+    if let boxed { .value(boxed.copy()) } else { .absent(reason: reason) }
   }
+  /// The value, if there is one.
+  public var value: Value? { boxed?.copy() }
 }
 
 extension CachedEntry.Content {
@@ -96,9 +109,9 @@ extension CachedEntry: Codable {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     key = try container.decode(Key.self, forKey: .key)
     if let reason = try container.decodeIfPresent(String.self, forKey: .absent) {
-      content = .absent(reason: reason)
+      (boxed, self.reason) = (nil, reason)
     } else {
-      content = .value(try container.decode(Value.self, forKey: .value))
+      (boxed, reason) = (DecodedValue(try container.decode(Value.self, forKey: .value)), "")
     }
     fetchedAt = try container.decode(Date.self, forKey: .fetchedAt)
     freshUntil = try container.decode(Date.self, forKey: .freshUntil)
@@ -113,9 +126,10 @@ extension CachedEntry: Codable {
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(key, forKey: .key)
-    switch content {
-    case .value(let value): try container.encode(value, forKey: .value)
-    case .absent(let reason): try container.encode(reason, forKey: .absent)
+    if let boxed {
+      try container.encode(boxed.item, forKey: .value)
+    } else {
+      try container.encode(reason, forKey: .absent)
     }
     try container.encode(fetchedAt, forKey: .fetchedAt)
     try container.encode(freshUntil, forKey: .freshUntil)

@@ -30,9 +30,10 @@ internal import Synchronization
 ///
 /// ## Cost
 ///
-/// An answer with a fresh value takes one look into a dictionary, one into the published records, and a reading of the
-/// clock; it never leaves the caller's actor. The first answer with a record also decodes it. A fetch costs a task and
-/// a commit. Memory: what the repository takes, and an object for each entry that was answered with.
+/// An answer with a fresh value takes one look into a dictionary, one into the published records if something was written
+/// since the last one, and a reading of the clock; it never leaves the caller's actor. The first answer with a record also
+/// decodes it. A fetch costs a task and a commit. Memory: what the repository takes, and an object for each entry that was
+/// answered with.
 ///
 /// ## Topics
 ///
@@ -151,11 +152,12 @@ public actor CachedRepository<Key: Hashable & Codable & Sendable, Value: Codable
 
   /// Returns the value of a key, from storage or from the source as the policy says.
   ///
-  /// Cost of an answer from storage: two look-ups and a reading of the clock.
+  /// Cost of an answer from storage: one or two look-ups and a reading of the clock.
   /// - Throws: what the source throws after its retries, or before one that ``HostLimits`` do not let through; ``CacheError``;
   ///   `CancellationError` when the task is cancelled, which leaves other callers of the key alone.
   public nonisolated(nonsending) func value(for key: Key, policy: FetchPolicy = .cacheFirst) async throws -> Cached<Value> {
-    if let cached = freshAnswer(key, policy) { return cached }
+    let uptime = clock.uptime
+    if let entry = freshEntry(key, policy, at: uptime), let value = entry.value { return entry.hit(value, at: uptime) }
     return try await answer(key, policy)
   }
 

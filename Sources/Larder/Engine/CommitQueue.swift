@@ -35,11 +35,17 @@ final class CommitQueue: Sendable {
   ///
   /// On the executor only.
   private func drain(_ core: StoreCore) {
-    guard let writes = removeGroup() else { return core.scheduleIdleCheckpoint() }
+    guard let writes = removeGroup() else { return rest(core) }
     commit(writes, to: core)
     core.checkpointBySize()
-    if endIfEmpty() { return core.scheduleIdleCheckpoint() }
+    if endIfEmpty() { return rest(core) }
     core.executor.queue.async { self.drain(core) }
+  }
+
+  /// Leaves for later what no write should wait for.
+  private func rest(_ core: StoreCore) {
+    core.scheduleIdleCheckpoint()
+    core.settleIndexesSoon()
   }
 
   /// Ends the drain where nothing waits, as after nearly every commit of a lone writer; then the next write begins another.
@@ -114,10 +120,10 @@ final class CommitQueue: Sendable {
         break
       }
       guard write.claim() else { continue }
-      let savepoint = group.pending.savepoint()
+      let savepoint = group.pending.savepoint(before: write.operation)
       let outcome = group.pending.perform(write.operation, from: savepoint)
       let hasWritten = group.pending.recordCount > savepoint.recordCount
-      if hasWritten, !group.pending.size.isWithinGroup, savepoint.recordCount > 0, core.options.access != .shared {
+      if hasWritten, !group.pending.size.isWithinGroup, savepoint.canSplit, core.options.access != .shared {
         let earlier = group.pending.split(at: savepoint)
         before = [CommitGroup(pending: earlier, claims: group.claims, durability: group.durability)]
         group.claims = []

@@ -187,19 +187,32 @@ struct PendingState {
 
   /// The pending state between two writes, or before a part of one.
   struct Savepoint {
-    fileprivate let collections: [CollectionState]
+    /// `nil` where only writes follow that check everything before they change anything.
+    fileprivate var collections: [CollectionState]?
     fileprivate let size: WriteSize
     fileprivate let commit: UInt64
     let recordCount: Int
+
+    /// Whether what was staged before can be committed by itself.
+    var canSplit: Bool { recordCount > 0 && collections != nil }
   }
 
   func savepoint() -> Savepoint { Savepoint(collections: collections, size: size, commit: commit, recordCount: records.count) }
 
+  /// Returns the savepoint before a write; without the collections if nothing can fail once the write has changed them.
+  ///
+  /// The collections of a savepoint are copied when they are changed: all the way down a tree, for each write of a group.
+  func savepoint(before operation: WriteOperation) -> Savepoint {
+    var savepoint = savepoint()
+    if let collection = operation.collectionOfOneChange, !collections[collection].indexes.areUnique { savepoint.collections = nil }
+    return savepoint
+  }
+
   /// Takes back what was staged since a savepoint.
   mutating func restore(_ savepoint: Savepoint) {
     isContested = false
-    guard records.count > savepoint.recordCount else { return }
-    collections = savepoint.collections
+    guard records.count > savepoint.recordCount, let before = savepoint.collections else { return }
+    collections = before
     size = savepoint.size
     records.removeLast(records.count - savepoint.recordCount)
     changes.removeLast(changes.count - savepoint.recordCount)

@@ -80,6 +80,7 @@ extension StoreCore {
     publish(state.collections, commit: commits.commit)
     if !changes.isEmpty { hub.announce(changes, commit: commits.commit) }
     rebaseIfWorthwhile()
+    settleIndexesSoon()
   }
 
   /// Returns a record of another process in memory; its value is refused where this process is too old for it.

@@ -32,6 +32,32 @@ extension StoreCore {
     for build in builds { await build.value }
   }
 
+  /// Has the indexes let go of the changes that they have followed, a moment after the last of a row of commits.
+  ///
+  /// On the executor only.
+  func settleIndexesSoon() {
+    guard !isSettlingIndexes.load(ordering: .relaxed), state.collections.contains(where: { $0.indexes.keepChanges }) else { return }
+    isSettlingIndexes.store(true, ordering: .relaxed)
+    DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.pauseBeforeSettling) { [weak self] in
+      guard let self else { return }
+      let settled = state.collections.map { $0.indexes.settled() }
+      executor.queue.async { [weak self] in self?.take(settled) }
+    }
+  }
+
+  /// The time for which the changes of a row of commits are gathered, in seconds: to wake a thread for each would cost more than to apply.
+  private static let pauseBeforeSettling = 0.1
+
+  private func take(_ settled: [[(index: Int, before: FollowedIndex, after: FollowedIndex)]]) {
+    for (collection, indexes) in settled.enumerated() {
+      for (index, before, after) in indexes {
+        published.withLock { $0.collections[collection].indexes.settle(index, from: before, to: after) }
+      }
+    }
+    isSettlingIndexes.store(false, ordering: .relaxed)
+    settleIndexesSoon()
+  }
+
   private func build(_ wanted: [Int], of collection: Int) async {
     // From here on, the state logs what changes for the indexes that are being built.
     let begun: (slots: [RecordSlot], indexes: IndexSet)? = await executor.run {

@@ -30,7 +30,7 @@ extension StoreCore {
   ) throws(RepositoryError) -> StoreCore {
     let start = ContinuousClock.now
     var loader = StoreLoader(limits: options.limits)
-    var report = try backend.open(options) { loader.add($0) }
+    var report = try loader.load(backend, options)
     let state = loader.finish(commit: report.commit)
     do throws(RepositoryError) {
       try judge(state)

@@ -48,6 +48,11 @@ extension StoreCore {
     return map
   }
 
+  /// The number of the publication that readers see now; `nil` once the store is closed.
+  ///
+  /// Cost: that of the lock.
+  var openPublication: UInt64? { published.withLock { $0.isClosed ? nil : $0.publication } }
+
   /// Publishes the collections as they are after a commit that is durable.
   ///
   /// On the executor only.
@@ -56,6 +61,7 @@ extension StoreCore {
     _ = published.withLock { current in
       let old = current
       current.commit = commit.number
+      current.publication += 1
       // A collection may have been added since these were taken; it is empty, and stays. So do indexes that were declared: none of them has
       // been built, since only the executor begins that.
       for (position, collection) in collections.enumerated() {

@@ -26,6 +26,8 @@ final class StoreCore: Sendable {
   let checkpointTurn = AsyncSemaphore(1)
   /// The indexes that have been made, or are being made.
   let indexBuilds = Mutex<[IndexAddress: Task<Void, Never>]>([:])
+  /// Whether indexes are to settle, which is asked for on the executor only.
+  let isSettlingIndexes = Atomic(false)
   /// The state of following the other processes that write the store.
   let foreign = Mutex(ForeignState())
   /// The observers of what is committed.

@@ -4,55 +4,53 @@ internal import Foundation
 struct StoreLoader {
   private let limits: StoreOptions.Limits
   private var names: [String] = []
-  private var slots: [[RecordSlot]] = []
+  private var packs: [[RecordPack]] = []
   /// The position of the collection that the last record was of.
   private var current = -1
-  /// The records of that collection that have no slots yet.
-  private var waiting: [StoredRecord] = []
-  /// The number of records that get their slots together, on all cores, and of those that a core makes at a time.
-  private static let (groupSize, partSize) = (16_384, 1_024)
+  /// The records of that collection that are in no pack yet.
+  private var packer: RecordPacker?
+  private static let packSize = 256 << 10
   private var deletions: [DeletionLog.Deletion] = []
   /// The records over a limit.
   private(set) var undecodable: [UndecodableRecord] = []
 
   init(limits: StoreOptions.Limits) { self.limits = limits }
 
-  /// Adds a record or a tombstone, in the order in which the backend has them.
-  mutating func add(_ record: StoredRecord) {
-    if current < 0 || names[current] != record.collection { select(record.collection) }
-    guard record.value != nil else {
-      return deletions.append(.init(collection: current, key: record.key, revision: record.revision))
-    }
-    waiting.append(record)
-    if waiting.count == Self.groupSize { makeSlots() }
+  /// Opens a backend and adds everything that it has.
+  mutating func load(_ backend: any StorageBackend, _ options: StoreOptions) throws(RepositoryError) -> OpenReport {
+    guard let backend = backend as? any PackingBackend else { return try backend.open(options) { add($0) } }
+    return try backend.openPacked(options) { add($0) }
   }
 
-  private mutating func makeSlots() {
-    guard !waiting.isEmpty else { return }
-    let limits = limits
-    let parts = ConcurrentMap.blockingParts(waiting, of: Self.partSize) { part in
-      var slots: [RecordSlot] = []
-      var undecodable: [UndecodableRecord] = []
-      slots.reserveCapacity(part.count)
-      for record in part {
-        guard let value = record.value else { continue }
-        let (slot, error) = Self.slot(of: record, value, limits)
-        slots.append(slot)
-        if let error { undecodable.append(UndecodableRecord(slot, in: record.collection, error)) }
-      }
-      return (slots: slots, undecodable: undecodable)
+  /// Adds records or a tombstone, in the order in which the backend has them.
+  mutating func add(_ records: LoadedRecords) {
+    switch records {
+    case .pack(let pack):
+      finishPack()
+      select(pack.collection)
+      take(pack)
+    case .record(let record): add(record)
     }
-    for part in parts {
-      slots[current] += part.slots
-      undecodable += part.undecodable
+  }
+
+  /// Adds a record or a tombstone, in the order in which the backend has them.
+  mutating func add(_ record: StoredRecord) {
+    if current < 0 || names[current] != record.collection {
+      finishPack()
+      select(record.collection)
     }
-    waiting.removeAll(keepingCapacity: true)
+    guard let value = record.value else {
+      return deletions.append(.init(collection: current, key: record.key, revision: record.revision))
+    }
+    if packer == nil { packer = RecordPacker(record.collection, limits: limits, capacity: value.count) }
+    value.withUnsafeBytes { packer?.append(record.key, revision: record.revision, schemaVersion: record.schemaVersion, value: $0) }
+    if let packer, packer.byteCount >= Self.packSize { finishPack() }
   }
 
   /// Returns a stored record in memory, and the reason why its value is refused if it is over a limit.
   static func slot(of record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
     let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
-    if let error = RecordLimit.violation(of: limits, key: key, value: value) {
+    if let error = value.withUnsafeBytes({ RecordLimit.violation(of: limits, key: key, value: $0) }) {
       return (RecordSlot(key: key, revision: revision, schemaVersion: version, refusedFor: error), error)
     }
     return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)
@@ -60,9 +58,8 @@ struct StoreLoader {
 
   /// Returns the state of everything that was added.
   mutating func finish(commit: Revision) -> StoreState {
-    makeSlots()
-    waiting = []
-    return StoreState(commit: commit.number, names: names, collections: slots.map { CollectionState(records: RecordMap($0)) })
+    finishPack()
+    return StoreState(commit: commit.number, names: names, collections: packs.map { CollectionState(records: RecordMap($0)) })
   }
 
   /// Returns the tombstones, which the backend has kept since a commit.
@@ -70,13 +67,24 @@ struct StoreLoader {
     DeletionLog(deletions, horizon: horizon, limit: limits.tombstones)
   }
 
+  private mutating func finishPack() {
+    guard let packer else { return }
+    self.packer = nil
+    take(packer.finish())
+  }
+
+  private mutating func take(_ pack: RecordPack) {
+    packs[current].append(pack)
+    for refused in pack.refused { undecodable.append(UndecodableRecord(refused.slot, in: pack.collection, refused.error)) }
+  }
+
   private mutating func select(_ name: String) {
-    makeSlots()
+    if current >= 0, names[current] == name { return }
     if let position = names.firstIndex(of: name) {
       current = position
     } else {
       names.append(name)
-      slots.append([])
+      packs.append([])
       current = names.count - 1
     }
   }

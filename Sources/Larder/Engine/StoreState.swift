@@ -6,6 +6,8 @@ struct StoreState: Sendable {
   var names: [String]
   var collections: [CollectionState]
   var condition: Condition = .open
+  /// The number of times that records were published: as long as it is the same, so are all records.
+  var publication: UInt64 = 0
 
   /// The collections that hold records, by name.
   var contents: [OpenReport.Collection] {

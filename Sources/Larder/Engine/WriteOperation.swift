@@ -20,8 +20,17 @@ enum WriteOperation: Sendable {
     switch self {
     case .put(let record, _, _): WriteSize(of: CollectionOfOne(record))
     case .putAll(let records, _), .replaceAll(let records, _, _, _): WriteSize(of: records)
-    case .delete, .rewrite: .unknown
+    case .delete(let key, _, _, _): WriteSize(bytes: key.byteCount, records: 1)
+    case .rewrite: .unknown
     case .transaction(let size, _): size
+    }
+  }
+
+  /// The collection of a write that changes one record in one step, after all its checks but that of unique indexes; `nil` for others.
+  var collectionOfOneChange: Int? {
+    switch self {
+    case .put(_, let collection, _), .delete(_, let collection, _, _): collection
+    case .putAll, .replaceAll, .rewrite, .transaction: nil
     }
   }
 

@@ -126,6 +126,11 @@ public protocol OpenFile: AnyObject, Sendable {
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data
   /// Writes all the bytes at an offset, growing the file where needed.
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError)
+  /// Grows the file by a range at its end that reads as zero bytes and has its space on the disk. By default zero bytes are written.
+  ///
+  /// Bytes of the file that are in the range already must be zero bytes: whether they are written anew is left open. After a failure some
+  /// of the range may be there.
+  func allocate(_ range: Range<Int>) throws(RepositoryError)
   /// Gives the space behind an offset back. By default nothing is done, and the space stays in use.
   ///
   /// A power cut may bring the old size back, with the bytes that were there; they are zero bytes wherever a format uses this.
@@ -139,6 +144,16 @@ public protocol OpenFile: AnyObject, Sendable {
 extension OpenFile {
   /// Returns size and mode only: a file system of your own need not tell files apart.
   public func status() throws(RepositoryError) -> FileStatus { FileStatus(identity: nil, size: try size(), mode: try mode()) }
+  /// Writes zero bytes, 128 KiB at a time.
+  public func allocate(_ range: Range<Int>) throws(RepositoryError) { try writeZeros(range) }
+  /// Writes zero bytes, 128 KiB at a time.
+  func writeZeros(_ range: Range<Int>) throws(RepositoryError) {
+    let zeros = [UInt8](repeating: 0, count: min(128 << 10, range.count))
+    for start in stride(from: range.lowerBound, to: range.upperBound, by: 128 << 10) {
+      let count = min(zeros.count, range.upperBound - start)
+      try zeros.lending { bytes throws(RepositoryError) in try write(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: start) }
+    }
+  }
   /// Does nothing: the space stays in use.
   public func cut(to size: Int) throws(RepositoryError) {}
   /// Does nothing: such files are not locked themselves.

@@ -8,15 +8,15 @@ extension IndexSet {
   mutating func finishBuilding(_ index: Int, _ built: IndexBody) {
     guard case .building(let log) = bodies[index] else { return }
     var body = built
-    for (old, new) in log { _ = change(&body, definitions[index], old, new) }
-    bodies[index] = body
+    definitions[index].apply(log, to: &body)
+    bodies[index] = followed(body, index)
   }
 
   /// Builds indexes of records at once, on this thread and as many others as there are cores.
   mutating func build(_ wanted: [Int], from records: RecordMap) {
     let missing = wanted.filter { !isBuilt($0) }
     if missing.isEmpty { return }
-    for (index, body) in zip(missing, built(missing, over: records.ordered())) { bodies[index] = body }
+    for (index, body) in zip(missing, built(missing, over: records.ordered())) { bodies[index] = followed(body, index) }
   }
 
   /// Returns indexes over these records, which are in the order of their keys.

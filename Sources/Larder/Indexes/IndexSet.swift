@@ -29,9 +29,10 @@ struct IndexSet: Sendable {
     bodies = definitions.map { _ in .absent }
   }
 
-  /// Whether a written value will be asked for at once, so that it is better decoded in the writer's own task.
-  var needsValues: Bool {
-    bodies.contains { if case .absent = $0 { false } else { true } }
+  /// Whether so many written values will be asked for by indexes at once, so that they are better decoded in the writer's own task.
+  func needsValues(of count: Int) -> Bool {
+    let isFollowed = bodies.contains { if case .absent = $0 { false } else { true } }
+    return isFollowed && (areUnique || count >= FollowedIndex.many)
   }
 
   /// Whether both declare the same.
@@ -42,9 +43,34 @@ struct IndexSet: Sendable {
   /// Whether an index can be used.
   func isBuilt(_ index: Int) -> Bool { bodies[index].isBuilt }
 
+  /// Returns the content of an index at this commit.
+  ///
+  /// Cost: that of applying the changes that wait, at the first call.
+  func body(_ index: Int) -> IndexBody {
+    if case .followed(let followed) = bodies[index] { followed.body(definitions[index]) } else { bodies[index] }
+  }
+
   /// Returns the entries of an ordered index; `nil` when it is of another kind, or was not built.
   func tree(_ index: Int) -> PersistentTree<IndexEntry>? {
-    if case .ordered(let tree) = bodies[index] { tree } else { nil }
+    if case .ordered(let tree) = body(index) { tree } else { nil }
+  }
+
+  /// Whether an index keeps changes that it has followed.
+  var keepChanges: Bool { bodies.contains { if case .followed(let followed) = $0 { followed.keepsChanges } else { false } } }
+
+  /// Returns the indexes that keep changes, each with what it is without them.
+  ///
+  /// Blocks the thread, as long as it takes to apply them.
+  func settled() -> [(index: Int, before: FollowedIndex, after: FollowedIndex)] {
+    bodies.indices.compactMap { index in
+      guard case .followed(let followed) = bodies[index], followed.keepsChanges else { return nil }
+      return (index, followed, followed.settled(definitions[index]))
+    }
+  }
+
+  /// Puts an index in the place of the one that it was made of, if that is still there.
+  mutating func settle(_ index: Int, from before: FollowedIndex, to after: FollowedIndex) {
+    if case .followed(let followed) = bodies[index], followed.isSame(as: before) { bodies[index] = .followed(after) }
   }
 
   /// Returns the first index of a kind.
@@ -57,59 +83,37 @@ extension IndexSet {
   /// Follows a change of one record.
   /// - Returns: Whether a unique index holds its new values for another record, too.
   mutating func replace(_ old: RecordSlot?, with new: RecordSlot?) -> Bool {
-    guard needsValues else { return false }
+    let change = IndexChange(old: old, new: new)
     var isContested = false
     for index in bodies.indices {
+      if case .absent = bodies[index] { continue }
       // Taken out of the array while it is changed, so that it has one owner and changes in place.
       var body = IndexBody.absent
       swap(&body, &bodies[index])
-      if change(&body, definitions[index], old, new) { isContested = true }
+      if follow(change, definitions[index], &body) { isContested = true }
       swap(&body, &bodies[index])
     }
     return isContested
   }
 
-  /// Follows a change of one record in one index.
-  /// - Returns: Whether the index is unique and holds the new values for another record, too.
-  func change(_ body: inout IndexBody, _ definition: IndexDefinition, _ old: RecordSlot?, _ new: RecordSlot?) -> Bool {
-    var isContested = false
+  private func follow(_ change: IndexChange, _ definition: IndexDefinition, _ body: inout IndexBody) -> Bool {
     switch body {
-    case .absent:
-      break
     case .building(var log):
       body = .absent
-      log.append((old, new))
+      log.append(change)
       body = .building(log)
-    case .ordered(var tree):
+    case .followed(var index):
       body = .absent
-      let (before, after) = (old.flatMap(definition.entry), new.flatMap(definition.entry))
-      // Where the values are the same, the new entry takes the place of the old one.
-      let isMoved = before != after
-      if let before, isMoved { tree.remove(before) }
-      if let after {
-        if definition.isUnique, isMoved {
-          // Entries with the same values lie side by side. The first of them came alone, so it is enough to look when the second one comes.
-          let (left, right) = tree.neighbours(of: after)
-          isContested = (left?.values == after.values || right?.values == after.values) && !after.values.contains(.null)
-        }
-        tree.insert(after)
-      }
-      body = .ordered(tree)
-    case .geo(var geo):
-      body = .absent
-      if let old, let place = definition.place(old) { geo.remove(old.key, at: place) }
-      if let new, let place = definition.place(new) { geo.insert(new, at: place) }
-      body = .geo(geo)
-    case .text(var text):
-      body = .absent
-      let (before, after) = (old.flatMap(definition.texts), new.flatMap(definition.texts))
-      if let new, let after {
-        text.update(new, from: before ?? [], to: after)
-      } else if let old, let before {
-        text.remove(old.key, texts: before)
-      }
-      body = .text(text)
+      index.follow(change, definition)
+      body = .followed(index)
+    case .absent, .ordered, .geo, .text:
+      return definition.apply(change, to: &body)
     }
-    return isContested
+    return false
+  }
+
+  /// Returns a built index as commits keep it up: a unique one at once, since it may refuse a write; others when they are asked.
+  func followed(_ built: IndexBody, _ index: Int) -> IndexBody {
+    definitions[index].isUnique ? built : .followed(FollowedIndex(built))
   }
 }

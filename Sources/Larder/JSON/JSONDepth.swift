@@ -8,9 +8,9 @@ enum JSONDepth {
   /// Whether arrays and objects nest deeper than the limit.
   ///
   /// Cost: linear; text with few brackets costs a count of them only.
-  static func exceeds(_ limit: Int, in json: Data) -> Bool {
+  static func exceeds(_ limit: Int, in json: UnsafeRawBufferPointer) -> Bool {
     guard json.count > 2 * limit else { return false }
-    return json.withUnsafeBytes { bytes in openingBrackets(bytes) > limit && measuredDepth(bytes) > limit }
+    return openingBrackets(json) > limit && measuredDepth(json) > limit
   }
 
   /// Returns an upper bound of the depth: '[' is 0x5B and '{' is 0x7B, and no other byte becomes 0x7B by setting bit 5.

@@ -83,9 +83,5 @@ extension JSONObject {
   }
 
   /// The object as one line of JSON, names sorted.
-  var json: Data {
-    var writer = JSONWriter()
-    writer.write(.object(self))
-    return Data(writer.bytes)
-  }
+  var json: Data { JSONWriter.json(of: .object(self)) }
 }

@@ -2,16 +2,9 @@ internal import Foundation
 
 /// One pass over a JSON text, which checks it, and notes its structure for a decoder.
 struct JSONScan {
-  /// As many as there are bits in ``inner`` and ``outer``.
-  static let maximumDepth = 128
-
   let bytes: UnsafeRawBufferPointer
   private let depthLimit: Int
   var index = 0
-  private var depth = 0
-  /// The kinds of the containers around: a set bit for an object, the innermost in the lowest bit.
-  private var inner: UInt64 = 0
-  private var outer: UInt64 = 0
   var hasUnusualNumber = false
   /// The values and names so far.
   private(set) var entries: ContiguousArray<JSONEntry> = []
@@ -58,7 +51,7 @@ struct JSONScan {
   private mutating func value() -> Step {
     skipSpace()
     guard let byte = current else { return .failed }
-    if depth > 0 { open[open.count - 1].count += 1 }
+    if !open.isEmpty { open[open.count - 1].count += 1 }
     switch byte {
     case UInt8(ascii: "\""):
       return string() ? .end : .failed
@@ -84,9 +77,9 @@ struct JSONScan {
   private mutating func follow() -> Step {
     while true {
       skipSpace()
-      guard depth > 0 else { return index == bytes.count ? .end : .failed }
+      guard let container = open.last else { return index == bytes.count ? .end : .failed }
       guard let byte = current else { return .failed }
-      let isObject = inner & 1 == 1
+      let isObject = entries[container.entry].kind == .object
       switch byte {
       case UInt8(ascii: ","):
         index += 1
@@ -103,20 +96,14 @@ struct JSONScan {
   }
 
   private mutating func push(isObject: Bool) -> Bool {
-    guard depth < depthLimit else { return false }
+    guard open.count < depthLimit else { return false }
     open.append(OpenContainer(entry: entries.count))
     note(isObject ? .object : .array, from: index, to: index)
     index += 1
-    depth += 1
-    outer = outer << 1 | inner >> 63
-    inner = inner << 1 | (isObject ? 1 : 0)
     return true
   }
 
   private mutating func pop() -> Step {
-    depth -= 1
-    inner = inner >> 1 | outer << 63
-    outer >>= 1
     let closed = open.removeLast()
     entries[closed.entry].length = UInt32(truncatingIfNeeded: closed.count)
     entries[closed.entry].next = UInt32(truncatingIfNeeded: entries.count)

@@ -15,8 +15,9 @@ internal import Synchronization
 /// For a store with one repository, ``LocalRepository/init(jsonFile:schema:options:)`` does the same in one line.
 ///
 /// A save appends to the journal, so that it costs the same for ten records and for a hundred thousand; a checkpoint folds the journal into
-/// a new document. After a clean close only the document remains, and beside one of more than 1 MiB a journal of up to an eighth of its
-/// size, which is not worth folding yet. It can be read with any tool but not edited by hand: every line has a checksum.
+/// a new document. After a clean close only the document remains, and beside one of more than 1 MiB a journal of up to half its size,
+/// which is not worth folding yet: the document alone is complete after ``checkpoint()``. It can be read with any tool but not edited by
+/// hand: every line has a checksum.
 ///
 /// Files beside `spots.json`: `-journal`, `-lock`, `-previous` (if asked for), `-quarantine-…` (bytes that were cut from a journal), and
 /// `-tmp` while one of them is being written.
@@ -39,7 +40,7 @@ internal import Synchronization
 /// ### Formats
 /// - <doc:JSONSnapshotFormat>
 /// - <doc:JournalFormat>
-public final class JSONFileBackend: StorageBackend {
+public final class JSONFileBackend: PackingBackend {
   private let paths: JSONFilePaths
   private let isFileURL: Bool
   private let fileSystem: any FileSystem
@@ -98,6 +99,16 @@ public final class JSONFileBackend: StorageBackend {
   /// - Throws: as ``StorageBackend/open(_:_:)``; `.unsupported` for a file that has several names (hard links) and is opened for writing,
   ///   for a name that is too long, and for anything but a plain file. In every case the files are left as they were.
   public func open(_ options: StoreOptions, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
+    try open(options, limits: nil) { $0.forEach(visit) }
+  }
+
+  package func openPacked(_ options: StoreOptions, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> OpenReport {
+    try open(options, limits: options.limits, visit)
+  }
+
+  private func open(
+    _ options: StoreOptions, limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
+  ) throws(RepositoryError) -> OpenReport {
     guard options.access != .shared else {
       throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
     }
@@ -113,12 +124,12 @@ public final class JSONFileBackend: StorageBackend {
     guard isFree else { throw RepositoryError(.alreadyOpen, "the backend is open: close its store first", file: name) }
     do throws(RepositoryError) {
       if options.access == .readOnly {
-        let (records, report) = try reading(options).run()
+        let (records, report) = try reading(options).run(limits)
         for record in records { visit(record) }
         phase.withLock { $0 = .reading }
         return report
       }
-      let (found, report) = try JSONFileOpening(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options).run(visit)
+      let (found, report) = try JSONFileOpening(paths: paths, fileSystem: fileSystem, tuning: tuning, options: options).run(limits, visit)
       phase.withLock { $0 = .found(found, report) }
       return report
     } catch {
@@ -172,12 +183,12 @@ public final class JSONFileBackend: StorageBackend {
     }
   }
 
-  /// Whether the journal has outgrown the document, and 4 MiB.
+  /// Whether the journal is larger than one and a half times the document, and 4 MiB.
   public var wantsCheckpoint: Bool {
     phase.withLock { if case .open(let store) = $0 { store.wantsCheckpoint } else { false } }
   }
 
-  /// Whether the document is small (1 MiB), or at most eight times as large as the journal, or the oldest change is a day old.
+  /// Whether the document is small (1 MiB), or at most twice as large as the journal, or the oldest change is a day old.
   ///
   /// Asked at a pause after a commit, and on close: a change that is a day old waits for one of these.
   public var isCheckpointWorthwhile: Bool {

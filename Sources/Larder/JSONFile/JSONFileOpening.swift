@@ -31,7 +31,8 @@ struct JSONFileOpening {
   }
 
   /// Hands over the records.
-  func run(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> (Found, OpenReport) {
+  /// - Parameter limits: What records must keep; without it, none is refused.
+  func run(_ limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void) throws(RepositoryError) -> (Found, OpenReport) {
     try paths.checkLength()
     for path in [paths.mainFile, paths.journal] {
       // Before anything is made, and also where the main file is missing.
@@ -49,7 +50,7 @@ struct JSONFileOpening {
         return (Found(lock: lock, options: options), report)
       }
       do throws(RepositoryError) {
-        return try read(file, lock, removed, visit)
+        return try read(file, lock, removed, limits, visit)
       } catch {
         // The failure is what the caller must hear of; the file is closed when it is released, at the latest.
         do throws(RepositoryError) { try file.close() } catch {}
@@ -72,11 +73,11 @@ struct JSONFileOpening {
   }
 
   private func read(
-    _ file: any OpenFile, _ lock: any HeldLock, _ removed: [String], _ visit: (StoredRecord) -> Void
+    _ file: any OpenFile, _ lock: any HeldLock, _ removed: [String], _ limits: StoreOptions.Limits?, _ visit: (LoadedRecords) -> Void
   ) throws(RepositoryError) -> (Found, OpenReport) {
     try file.sync()
     let journal = try fileSystem.contents(of: paths.journal, syncingFirst: true)
-    let contents = try JSONFileContents(.file(file), journal, paths, options.recovery, visit)
+    let contents = try JSONFileContents(.file(file), journal, paths, options.recovery, limits, visit)
     var found = Found(lock: lock, options: options)
     found.main = try MainFile(file, contents.header, tombstones: contents.tombstones)
     if let journal, let replay = contents.replay { found.journal = .init(data: journal, replay: replay) }

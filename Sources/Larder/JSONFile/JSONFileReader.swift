@@ -13,7 +13,7 @@ struct JSONFileReader {
   private static let attempts = 5
 
   /// Returns all records and tombstones as of one commit.
-  func run() throws(RepositoryError) -> ([StoredRecord], OpenReport) {
+  func run(_ limits: StoreOptions.Limits?) throws(RepositoryError) -> ([LoadedRecords], OpenReport) {
     var failure: RepositoryError?
     for _ in 0..<Self.attempts {
       guard let mainFile = try fileSystem.contents(of: paths.mainFile) else {
@@ -21,8 +21,8 @@ struct JSONFileReader {
       }
       let journal = try fileSystem.contents(of: paths.journal)
       do throws(RepositoryError) {
-        var records: [StoredRecord] = []
-        let contents = try JSONFileContents(.data(mainFile), journal, paths, options.recovery) { records.append($0) }
+        var records: [LoadedRecords] = []
+        let contents = try JSONFileContents(.data(mainFile), journal, paths, options.recovery, limits) { records.append($0) }
         if try fileSystem.contents(of: paths.mainFile, limit: Self.headerSize) == mainFile.prefix(Self.headerSize) {
           return (records, contents.report)
         }
@@ -37,9 +37,15 @@ struct JSONFileReader {
 
   func verify() -> VerifyReport {
     do throws(RepositoryError) {
-      let (records, report) = try run()
-      let recordCount = records.count { $0.value != nil }
-      return VerifyReport(commit: report.commit, recordCount: recordCount, tombstoneCount: records.count - recordCount)
+      let (records, report) = try run(nil)
+      var counts = (records: 0, tombstones: 0)
+      for loaded in records {
+        switch loaded {
+        case .pack(let pack): counts.records += pack.count
+        case .record(let record): if record.value == nil { counts.tombstones += 1 } else { counts.records += 1 }
+        }
+      }
+      return VerifyReport(commit: report.commit, recordCount: counts.records, tombstoneCount: counts.tombstones)
     } catch {
       return VerifyReport(problems: [error])
     }

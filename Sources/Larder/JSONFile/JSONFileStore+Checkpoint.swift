@@ -2,23 +2,25 @@ internal import Dispatch
 internal import Foundation
 
 extension JSONFileStore {
-  /// Whether the journal is larger than the main file, so that folding it costs no more than it has cost to write it.
+  /// Whether the journal is half as large again as the main file, so that folding it rewrites at most two thirds of a byte of the old file
+  /// for each byte of the journal.
   var wantsCheckpoint: Bool {
     guard let journal, folding == nil, !isPoisoned else { return false }
-    return journal.end > max(4 << 20, main.size)
+    return journal.end > max(4 << 20, main.size + main.size / 2)
   }
 
-  /// Whether folding the journal is worth what it rewrites: at most eight times the bytes in the journal, or a small file; or the oldest
-  /// of the changes has waited for a day.
+  /// Whether folding the journal is worth what it rewrites of the old file: at most twice the bytes in the journal, or a small file; or the
+  /// oldest of the changes has waited for a day.
   ///
-  /// Asked at a pause after a commit, and on close. So one lone save does not rewrite a large file, and what is written in all is at most
-  /// ten times what was saved, unless the file is small, checkpoints are requested, a change has waited for a day, or
-  /// `keepsPreviousSnapshot` writes a copy besides.
+  /// Asked at a pause after a commit, and on close. A larger journal would be cheaper still, but the next opening replays and copies it:
+  /// one of half the file's size makes that three times as long. What is written in all is at most four times what goes into the journal,
+  /// since what was inserted is in the new file, too; unless the file is small, checkpoints are requested, a change has waited for a day,
+  /// or `keepsPreviousSnapshot` writes a copy besides.
   var isCheckpointWorthwhile: Bool {
     guard folding == nil, !isPoisoned else { return false }
     guard let journal, commit > main.header.commit else { return !isMainDurable || journal != nil }
     let isOld = oldestChange.map { ContinuousClock.now - $0 >= .seconds(86_400) } ?? false
-    return main.size <= max(tuning.smallFile, journal.end * 8) || isOld
+    return main.size <= max(tuning.smallFile, journal.end * 2) || isOld
   }
 
   /// Folds the journal into a new main file and begins a new journal.

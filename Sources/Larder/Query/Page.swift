@@ -32,11 +32,11 @@ public struct PageCursor: Hashable, Sendable, Codable {
 }
 
 extension PageCursor {
-  /// Makes the cursor behind the last result of a page.
+  /// Makes the cursor behind the last result of a page; the cursor before it was one of the same query.
   /// - Throws: `.unsupported` for an order whose values cannot be written down.
-  init<Item>(_ last: QueryCandidate<Item>, _ query: Query<Item>) throws(RepositoryError) {
+  init<Item>(_ last: QueryCandidate<Item>, after earlier: PageCursor?, _ query: Query<Item>) throws(RepositoryError) {
     key = last.slot.key.text
-    order = Self.order(query)
+    order = earlier?.order ?? Self.order(query)
     if query.order.isEmpty, let distance = last.distance {
       values = [IndexValue(distance)]
     } else {
@@ -61,15 +61,15 @@ extension PageCursor {
     }
   }
 
-  /// Whether a candidate comes after the cursor.
-  func isBefore<Item>(_ candidate: QueryCandidate<Item>, _ order: ResultOrder<Item>) throws(RepositoryError) -> Bool {
+  /// Whether a candidate comes after the cursor, whose key the caller makes, once for all of them.
+  func isBefore<Item>(_ candidate: QueryCandidate<Item>, _ order: ResultOrder<Item>, _ start: RecordKey) -> Bool {
     let others: [IndexValue] =
       order.columns.isEmpty ? candidate.distance.map { [IndexValue($0)] } ?? [] : order.columns.map { $0.value?(candidate.item) ?? .null }
     for (position, (mine, other)) in zip(values, others).enumerated() where mine != other {
       let isReversed = order.columns.indices.contains(position) && order.columns[position].isReversed
       return isReversed ? other < mine : mine < other
     }
-    return order.keys.isBefore(RecordKey(key), candidate.slot.key)
+    return order.keys.isBefore(start, candidate.slot.key)
   }
 
   /// Returns the values with which an index entry at the cursor begins, behind the equal ones of a span.
@@ -83,7 +83,7 @@ extension PageCursor {
   }
 
   private static func order<Item>(_ query: Query<Item>) -> [String] {
-    query.order.isEmpty ? (query.shape.near.map { ["near \($0.latitude) \($0.longitude)"] } ?? []) : query.order.map(\.description)
+    query.order.isEmpty ? (query.shape.near.map { ["near \($0.latitude) \($0.longitude)"] } ?? []) : query.order.map { $0.description }
   }
 
   private static func notIndexable(_ column: String) -> RepositoryError {

@@ -12,12 +12,10 @@ final class DecodedValue<Item: Sendable>: Sendable {
 }
 
 extension DecodedValue where Item: Codable & Identifiable, Item.ID: Hashable & Codable & Sendable {
-  /// Returns a copy of the value if it is that of a key, as its id says; otherwise `nil`.
+  /// Whether the value is that of a key, as its id says.
   ///
   /// Not inlined, as ``copy()``.
-  @inline(never) func copy(ifOf key: RecordKey, _ keys: KeyCoder<Item.ID>) -> Item? {
-    do throws(RepositoryError) { return try keys.key(for: item.id) == key ? item : nil } catch { return nil }
-  }
+  @inline(never) func isOf(_ key: RecordKey, _ keys: KeyCoder<Item.ID>) -> Bool { keys.isKey(key, of: item.id) }
 }
 
 /// A decoded value of whatever type; always a ``DecodedValue``.

@@ -54,6 +54,13 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
     return key
   }
 
+  /// Whether a key is that of an id.
+  func isKey(_ key: RecordKey, of id: ID) -> Bool {
+    // As in `key(for:)`, and without its limit: a UUID's key is never longer than another one of its kind.
+    if form == .uuid { return RecordKey(UUIDNumber(unsafeBitCast(id, to: UUID.self))) == key }
+    do throws(RepositoryError) { return try self.key(for: id) == key } catch { return false }
+  }
+
   private func rareKey(for id: ID) throws(RepositoryError) -> RecordKey {
     if form == .plain, let text = plainText(of: id) { return RecordKey(text) }
     do {

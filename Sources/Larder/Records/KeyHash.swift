@@ -1,6 +1,6 @@
 /// A hash of at most 16 bytes for tables in memory: two folded multiplications with secrets that every process draws anew.
 ///
-/// Whoever chooses keys does not know the secrets and never sees a hash, and so cannot choose keys that collide.
+/// The secrets and the hashes never leave the process, so that nobody can choose keys that collide.
 enum KeyHash {
   private static let secrets: SIMD4<UInt64> = .random(in: 0 ... .max)
 

@@ -7,13 +7,6 @@ final class KeyTable: Sendable {
 
   init(_ draft: consuming Draft) { entries = draft.entries }
 
-  /// Returns the position of a key's slot.
-  ///
-  /// Cost: one hash and, nearly always, one comparison of keys.
-  func position(of key: RecordKey, in slots: [RecordSlot]) -> Int? {
-    first(key.tableHash) { slots[$0].key == key ? $0 : nil }
-  }
-
   /// Returns the first result for a position that may be that of a key with this hash.
   @inline(__always)
   func first<Result>(_ hash: UInt64, _ result: (Int) -> Result?) -> Result? {
@@ -38,29 +31,23 @@ final class KeyTable: Sendable {
       entries = [UInt32](repeating: 0, count: size)
     }
 
-    /// Adds a key that is not there yet.
-    mutating func append(_ key: RecordKey, at position: Int) {
-      let hash = key.tableHash
+    /// Adds a key that is not there yet, by its hash.
+    mutating func append(_ hash: UInt64, at position: Int) { _ = insert(hash, at: position) { _ in false } }
+
+    /// Adds a key by its hash unless it is there already, and then returns its position.
+    @inline(__always)
+    mutating func insert(_ hash: UInt64, at position: Int, isSame: (Int) -> Bool) -> Int? {
       entries.withUnsafeMutableBufferPointer { entries in
         let mask = UInt32(truncatingIfNeeded: entries.count - 1)
         var index = UInt32(truncatingIfNeeded: hash) & mask
-        while entries[Int(index)] & mask != 0 { index = (index + 1) & mask }
+        while entries[Int(index)] & mask != 0 {
+          let entry = entries[Int(index)]
+          if (entry ^ UInt32(truncatingIfNeeded: hash >> 32)) & ~mask == 0, isSame(Int(entry & mask) - 1) { return Int(entry & mask) - 1 }
+          index = (index + 1) & mask
+        }
         entries[Int(index)] = UInt32(truncatingIfNeeded: hash >> 32) & ~mask | UInt32(position + 1)
+        return nil
       }
-    }
-
-    /// Adds a key unless it is there already, and then returns its position.
-    mutating func insert(_ key: RecordKey, at position: Int, in slots: [RecordSlot]) -> Int? {
-      let hash = key.tableHash
-      let mask = UInt32(truncatingIfNeeded: entries.count - 1)
-      var index = UInt32(truncatingIfNeeded: hash) & mask
-      while entries[Int(index)] & mask != 0 {
-        let other = Int(entries[Int(index)] & mask) - 1
-        if (entries[Int(index)] ^ UInt32(truncatingIfNeeded: hash >> 32)) & ~mask == 0, slots[other].key == key { return other }
-        index = (index + 1) & mask
-      }
-      entries[Int(index)] = UInt32(truncatingIfNeeded: hash >> 32) & ~mask | UInt32(position + 1)
-      return nil
     }
   }
 }

@@ -2,25 +2,36 @@ internal import Synchronization
 
 /// The records that were there when a collection was opened or replaced, in one block that never changes.
 ///
-/// Opening must cost a scan, so the block is a flat array, and an open-addressing table of positions in it: a tenth of what inserting the
-/// records into a tree costs. Even that can wait where the array is in key order, as a JSON file's is: until the table is there, a key is
-/// searched by halving. Changes go into the tree of ``RecordMap`` that lies over the block.
+/// Opening must cost a scan and little memory: the records stay as they were read, a slot is made when one is looked up, and an
+/// open-addressing table has the positions of the keys. Even that can wait where the records are in key order, as a JSON file's are: until
+/// the table is there, a key is searched by halving. Changes go into the tree of ``RecordMap`` that lies over the block.
 final class RecordBase: Sendable {
-  let slots: [RecordSlot]
-  /// Whether ``slots`` is in key order.
+  let count: Int
+  /// Whether the records are in key order.
   let isSorted: Bool
-  /// The newest schema version among the slots; 0 when there are none.
+  /// The newest schema version among the records; 0 when there are none.
   let newestSchemaVersion: Int
-  /// The oldest schema version among the slots; the largest number when there are none.
+  /// The oldest schema version among the records; the largest number when there are none.
   let oldestSchemaVersion: Int
-  /// The positions of the keys; none before ``index()`` where ``slots`` is in key order.
+  /// The records as they were read; `nil` for a base of slots.
+  private let packed: PackedRecords?
+  /// All slots, once they were asked for.
+  private let all = LazyReference<Slots>()
+  /// The positions of the keys; none before ``index()`` where the records are in key order.
   private let table = LazyReference<KeyTable>()
   /// The values that were looked up.
   private let values = LazyReference<ValueTable>()
   /// The slots that have not been seen to decode, as of the last look; all others do for good.
-  private let doubtful: Mutex<[RecordSlot]>
+  ///
+  /// `nil` before the first look.
+  private let doubtful = Mutex<[RecordSlot]?>(nil)
 
-  /// Takes the slots; of two with one key the newer revision stays.
+  private final class Slots: Sendable {
+    let slots: [RecordSlot]
+    init(_ slots: [RecordSlot]) { self.slots = slots }
+  }
+
+  /// Takes slots; of two with one key the newer revision stays.
   init(_ slots: [RecordSlot]) {
     var (newest, oldest, isSorted) = (0, Int.max, true)
     var last: RecordSlot?
@@ -31,16 +42,36 @@ final class RecordBase: Sendable {
       last = slot
     }
     (newestSchemaVersion, oldestSchemaVersion, self.isSorted) = (newest, oldest, isSorted)
-    if isSorted {
-      self.slots = slots
-    } else {
-      let unique: [RecordSlot]
+    packed = nil
+    var unique = slots
+    if !isSorted {
       let keys: KeyTable
       (unique, keys) = Self.indexed(slots)
-      self.slots = unique
       table.storeIfNil(keys)
     }
-    doubtful = Mutex(self.slots)
+    count = unique.count
+    all.storeIfNil(Slots(unique))
+  }
+
+  /// Takes records as they were read.
+  private init(_ packed: PackedRecords, _ keys: KeyTable?) {
+    (count, isSorted) = (packed.count, packed.isSorted)
+    (newestSchemaVersion, oldestSchemaVersion) = (packed.versions.newest, packed.versions.oldest)
+    self.packed = packed
+    if let keys { table.storeIfNil(keys) }
+  }
+
+  /// Makes a base of records as they were read; of two with one key the newer revision stays.
+  static func of(_ packs: [RecordPack]) -> RecordBase {
+    let packed = PackedRecords(packs)
+    if packed.isSorted { return RecordBase(packed, nil) }
+    var keys = KeyTable.Draft(count: packed.count)
+    var (position, hasDuplicates) = (0, false)
+    packed.forEachHash { hash in
+      if keys.insert(hash, at: position, isSame: { packed.isKey(packed.key(at: position), at: $0) }) != nil { hasDuplicates = true }
+      position += 1
+    }
+    return hasDuplicates ? RecordBase(packed.allSlots()) : RecordBase(packed, KeyTable(keys))
   }
 
   static let empty = RecordBase([])
@@ -48,57 +79,90 @@ final class RecordBase: Sendable {
   /// Returns the slot of a key.
   ///
   /// Cost: one hash and, on average, less than two comparisons; before ``index()``, as many as halving takes.
-  func slot(for key: RecordKey) -> RecordSlot? { position(of: key).map { slots[$0] } }
+  func slot(for key: RecordKey) -> RecordSlot? { position(of: key).map { slot(at: $0) } }
+
+  /// All slots, made where they were not asked for before.
+  ///
+  /// Cost: linear, once.
+  var slots: [RecordSlot] {
+    if let all = all.load() { return all.slots }
+    guard let packed else { return [] }
+    return all.storeIfNil(Slots(packed.allSlots())).slots
+  }
+
+  /// Whether values are in blocks with others.
+  var isPacked: Bool { packed != nil }
+
+  /// The number of slots that may have to be made before ``slots`` costs nothing.
+  var unmadeCount: Int { all.isSet ? 0 : count }
+
+  /// Makes the slots of some positions that were not asked for before: several parts at a time, so that ``slots`` has less to do.
+  func makeSlots(_ positions: Range<Int>) { packed?.makeSlots(positions) }
+
+  /// Returns the slot at a position in the order of the records.
+  func slot(at position: Int) -> RecordSlot {
+    if let all = all.unretained { return all._withUnsafeGuaranteedRef { $0.slots[position] } }
+    return packed?.slot(at: position) ?? slots[position]
+  }
+
+  private func isKey(_ key: RecordKey, at position: Int) -> Bool {
+    if let packed { return packed.isKey(key, at: position) }
+    return slot(at: position).key == key
+  }
+
+  private func key(at position: Int) -> RecordKey { packed?.key(at: position) ?? slot(at: position).key }
 
   /// Returns the position of a key's slot in ``slots``.
   ///
   /// Cost: as ``slot(for:)``.
   func position(of key: RecordKey) -> Int? {
     guard let table = table.unretained else { return search(key) }
-    return table._withUnsafeGuaranteedRef { $0.position(of: key, in: slots) }
+    return table._withUnsafeGuaranteedRef { $0.first(key.tableHash) { isKey(key, at: $0) ? $0 : nil } }
   }
 
-  /// Returns a copy of the value of a key, decoded at the first call.
+  /// Returns the position behind all keys up to one, in slots that are in key order.
+  func end(of key: RecordKey) -> Int { (0..<count).partitionPoint { key < self.key(at: $0) } }
+
+  /// Returns the value of a key, decoded at the first call, to be looked at without copying it.
   ///
   /// Cost: as ``slot(for:)``. Once it was looked up, the value itself is compared where its id has a key that is cheap to make: that
   /// spares a visit to the slot, which mostly is far from any cache.
   /// - Throws: as ``RecordSlot/decoded(_:)``.
-  func value<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> Item? {
-    guard let table = table.unretained, coder.keys.areCheap else { return try slot(for: key)?.value(coder) }
+  func decoded<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item>? {
+    guard let table = table.unretained, coder.keys.areCheap else { return try slot(for: key)?.decoded(coder) }
     let values = values.unretained
-    var found: Int?
-    let known: Item? = table._withUnsafeGuaranteedRef { table in
+    var known: DecodedValue<Item>?
+    let found: Int? = table._withUnsafeGuaranteedRef { table in
       table.first(key.tableHash) { position in
         if let value = values?._withUnsafeGuaranteedRef({ $0.value(at: position) }),
-          let copy = value._withUnsafeGuaranteedRef({ coder.typed($0)?.copy(ifOf: key, coder.keys) })
+          let typed = value._withUnsafeGuaranteedRef({ coder.typed($0) }), typed.isOf(key, coder.keys)
         {
-          return copy
+          known = typed
+          return position
         }
-        guard found == nil, slots[position].key == key else { return nil }
-        found = position
-        return nil
+        return isKey(key, at: position) ? position : nil
       }
     }
-    guard let found else { return known }
-    let copy = try slots[found].value(coder)
-    if let value = slots[found].unretainedValue {
-      (self.values.load() ?? self.values.storeIfNil(ValueTable(count: slots.count))).set(value, at: found)
+    if let known { return known }
+    guard let found else { return nil }
+    let slot = slot(at: found)
+    let value = try slot.decoded(coder)
+    if let value = slot.unretainedValue {
+      (self.values.load() ?? self.values.storeIfNil(ValueTable(count: count))).set(value, at: found)
     }
-    return copy
+    return value
   }
 
   /// The number of slots that ``unread()`` looks at, at most.
-  var doubtfulCount: Int { doubtful.withLock { $0.count } }
+  var doubtfulCount: Int { doubtful.withLock { $0?.count ?? count } }
 
   /// Returns the slots that were not decoded yet, or that do not decode.
   ///
   /// Cost: linear in the slots that the last call returned; at the first call, in all.
   func unread() -> [RecordSlot] {
-    let slots = doubtful.withLock { $0 }
+    let slots = doubtful.withLock { $0 } ?? slots
     let left = slots.filter { $0.reading != .readable }
-    if left.count < slots.count {
-      doubtful.withLock { if left.count < $0.count { $0 = left } }
-    }
+    doubtful.withLock { if left.count < $0?.count ?? .max { $0 = left } }
     return left
   }
 
@@ -106,19 +170,24 @@ final class RecordBase: Sendable {
   ///
   /// Cost: linear, once.
   func index() {
-    guard table.load() == nil else { return }
-    var keys = KeyTable.Draft(count: slots.count)
-    for (position, slot) in slots.enumerated() { keys.append(slot.key, at: position) }
+    guard !table.isSet else { return }
+    var keys = KeyTable.Draft(count: count)
+    var position = 0
+    func append(_ hash: UInt64) {
+      keys.append(hash, at: position)
+      position += 1
+    }
+    if let packed { packed.forEachHash(append) } else { for slot in slots { append(slot.key.tableHash) } }
     table.storeIfNil(KeyTable(keys))
   }
 
   private func search(_ key: RecordKey) -> Int? {
-    var (low, high) = (0, slots.count)
+    var (low, high) = (0, count)
     while low < high {
       let middle = (low + high) / 2
-      if slots[middle].key < key { low = middle + 1 } else { high = middle }
+      if self.key(at: middle) < key { low = middle + 1 } else { high = middle }
     }
-    return low < slots.count && slots[low].key == key ? low : nil
+    return low < count && isKey(key, at: low) ? low : nil
   }
 
   /// Returns the slots without those that have the key of another, which no backend of ours gives, and the table of their positions.
@@ -127,7 +196,7 @@ final class RecordBase: Sendable {
     var kept = slots
     var duplicates: Set<Int> = []
     for (position, slot) in slots.enumerated() {
-      if let first = keys.insert(slot.key, at: position, in: slots) {
+      if let first = keys.insert(slot.key.tableHash, at: position, isSame: { slots[$0].key == slot.key }) {
         if kept[first].revision < slot.revision { kept[first] = slot }
         duplicates.insert(position)
       }

@@ -42,7 +42,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
         .encodingFailed, "the value does not encode as JSON; `NaN` and infinity have none", keyHash: key.hash, underlying: error)
     }
     let value = output.json
-    if let error = RecordLimit.sizeViolation(of: limits, key: key, value: value) { throw error }
+    if let error = RecordLimit.sizeViolation(of: limits, key: key, byteCount: value.count) { throw error }
     var decoded: DecodedValue<Item>?
     if decoding || output.hasUnusualNumber || !hasTriedRoundTrip.load(ordering: .relaxed) {
       // Catches, at the first save, a type whose id is not coded at all (`let id = UUID()`): it could never be found again. And a number

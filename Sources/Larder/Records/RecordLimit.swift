@@ -5,7 +5,7 @@ enum RecordLimit {
   /// Checks what a migration has made: that it is within the limits, and JSON.
   /// - Throws: `.tooLarge`, `.encodingFailed`.
   static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) {
-    if let error = sizeViolation(of: limits, key: key, value: value) { throw error }
+    if let error = sizeViolation(of: limits, key: key, byteCount: value.count) { throw error }
     switch JSONSyntax.verdict(on: value, depthLimit: limits.jsonDepth) {
     case .valid: return
     case .tooDeep: throw tooDeep(limits, key)
@@ -23,23 +23,23 @@ enum RecordLimit {
   }
 
   /// Returns what is over a limit in a record that is read; whether it is JSON is seen when it is decoded.
-  static func violation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
-    if let error = sizeViolation(of: limits, key: key, value: value) { return error }
+  static func violation(of limits: StoreOptions.Limits, key: RecordKey, value: UnsafeRawBufferPointer) -> RepositoryError? {
+    if let error = sizeViolation(of: limits, key: key, byteCount: value.count) { return error }
     return JSONDepth.exceeds(limits.jsonDepth, in: value) ? tooDeep(limits, key) : nil
   }
 
   /// Returns the error for a key or a value that is longer than the limits.
-  static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, value: Data) -> RepositoryError? {
+  static func sizeViolation(of limits: StoreOptions.Limits, key: RecordKey, byteCount: Int) -> RepositoryError? {
     if key.byteCount > limits.keyBytes {
       return RepositoryError(
         .tooLarge,
         "expected a key of at most \(limits.keyBytes) bytes (`limits.keyBytes`), found \(key.byteCount); raise the limit or shorten the id",
         keyHash: key.hash)
     }
-    if value.count > limits.recordBytes {
+    if byteCount > limits.recordBytes {
       return RepositoryError(
         .tooLarge,
-        "expected at most \(limits.recordBytes) bytes (`limits.recordBytes`), found \(value.count); raise the limit or split the record",
+        "expected at most \(limits.recordBytes) bytes (`limits.recordBytes`), found \(byteCount); raise the limit or split the record",
         keyHash: key.hash)
     }
     return nil

@@ -1,6 +1,7 @@
 extension RecordMap {
   /// Returns the values of all records that decode, in key order; decodes on all cores.
   @concurrent func items<Item>(_ coder: RecordCoder<Item>) async -> [Item] {
+    await makeSlots()
     let slots = ordered()
     if let items = Self.items(of: slots, coder, decoding: false) { return items }
     await Self.decode(slots.filter(\.isEncoded), coder)
@@ -22,6 +23,7 @@ extension RecordMap {
   ///
   /// Cost beside that: a look at each record the first time, then at those written since.
   @concurrent func decode<Item>(_ coder: RecordCoder<Item>) async {
+    await makeSlots()
     var encoded: [RecordSlot] = []
     forEachDoubtful { if $0.isEncoded { encoded.append($0) } }
     await Self.decode(encoded, coder)
@@ -38,6 +40,16 @@ extension RecordMap {
   @concurrent private func undecodableCountElsewhere<Item>(_ coder: RecordCoder<Item>) async -> Int {
     await decode(coder)
     return tally.undecodable
+  }
+
+  /// Makes the slots of all records, on all cores.
+  private func makeSlots() async {
+    let size = 8 * ConcurrentMap.partSize
+    let count = unmadeCount
+    guard count > size else { return }
+    await withTaskGroup(of: Void.self) { group in
+      for start in stride(from: 0, to: count, by: size) { group.addTask { makeSlots(start..<min(start + size, count)) } }
+    }
   }
 
   private static func decode<Item>(_ slots: [RecordSlot], _ coder: RecordCoder<Item>) async {

@@ -1,4 +1,4 @@
-internal import HashTreeCollections
+internal import HeapModule
 
 /// The records of a collection at one commit: an immutable value whose copies share what they have in common.
 ///
@@ -13,7 +13,9 @@ struct RecordMap: Sendable {
   private final class Storage: @unchecked Sendable {
     let base: RecordBase
     /// The changes since the base: a slot, or `nil` where a record of the base was deleted.
-    var overlay: TreeDictionary<RecordKey, RecordSlot?> = [:]
+    ///
+    /// Not watched for overlapping accesses, which every look-up would pay for: only methods of the map use it, and none within another.
+    @exclusivity(unchecked) var overlay = RecordTree()
     var count: Int
     /// Those of the overlay that may not decode.
     var doubtful = DoubtfulRecords.none
@@ -22,7 +24,7 @@ struct RecordMap: Sendable {
 
     init(_ base: RecordBase) {
       self.base = base
-      count = base.slots.count
+      count = base.count
       newestSchemaVersion = base.newestSchemaVersion
       oldestSchemaVersion = base.oldestSchemaVersion
     }
@@ -41,8 +43,11 @@ struct RecordMap: Sendable {
 
   init(_ slots: [RecordSlot] = []) { storage = slots.isEmpty ? .empty : Storage(RecordBase(slots)) }
 
+  /// Makes a map of records as they were read.
+  init(_ packs: [RecordPack]) { storage = packs.isEmpty ? .empty : Storage(.of(packs)) }
+
   private var base: RecordBase { storage.base }
-  private var overlay: TreeDictionary<RecordKey, RecordSlot?> { storage.overlay }
+  private var overlay: RecordTree { storage.overlay }
   private var doubtful: DoubtfulRecords { storage.doubtful }
 
   var count: Int { storage.count }
@@ -59,8 +64,16 @@ struct RecordMap: Sendable {
   /// Returns a copy of the value of a key, decoded at the first call; `nil` without a record.
   /// - Throws: as ``RecordSlot/decoded(_:)``.
   func value<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> Item? {
-    if !storage.overlay.isEmpty, let change = storage.overlay[key] { return try change?.value(coder) }
-    return try storage.base.value(for: key, coder)
+    try decoded(for: key, coder)?.copy()
+  }
+
+  /// Returns the value of a key, decoded at the first call, to be looked at without copying it; `nil` without a record.
+  ///
+  /// A reference, as all that is handed on within a look-up: an optional value would have its type looked up on the way.
+  /// - Throws: as ``RecordSlot/decoded(_:)``.
+  private func decoded<Item>(for key: RecordKey, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item>? {
+    if !storage.overlay.isEmpty, let change = storage.overlay[key] { return try change?.decoded(coder) }
+    return try storage.base.decoded(for: key, coder)
   }
 
   /// Makes the storage that of this map alone, for a change.
@@ -103,11 +116,20 @@ struct RecordMap: Sendable {
   /// number of times however often this happens.
   /// - Returns: Whether it was worthwhile.
   mutating func rebaseIfWorthwhile() -> Bool {
-    guard overlay.count > base.slots.count + 4_096 else { return false }
-    self = RecordMap(ordered())
+    guard overlay.count > base.count + 4_096 else { return false }
+    let slots = ordered()
+    // The few that are left of a block that was read would keep it whole.
+    if base.isPacked { for slot in slots { slot.detach() } }
+    self = RecordMap(slots)
     index()
     return true
   }
+
+  /// Makes the slots of some positions of the base; see ``unmadeCount``.
+  func makeSlots(_ positions: Range<Int>) { base.makeSlots(positions) }
+
+  /// The number of slots of the base that may not have been made yet.
+  var unmadeCount: Int { base.unmadeCount }
 
   /// Prepares the base for look-ups by hash, if that was put off.
   ///
@@ -119,17 +141,63 @@ struct RecordMap: Sendable {
   /// Cost: linear; a look-up for each record that changed since the base was made.
   func visit(_ body: (RecordSlot) -> Bool) {
     for slot in unchanged() where !body(slot) { return }
-    for case let slot? in overlay.values where !body(slot) { return }
+    overlay.visit { _, slot in slot.map(body) ?? true }
+  }
+
+  /// Visits the records in the order of their ids, from behind a key if one is given, until `body` returns `false`.
+  ///
+  /// Cost: a search and a step for each record that is visited, where the base is in that order; a look at each key that changed since.
+  /// In another order a look at each key, and for each record that is visited a step in a heap. Nothing is decoded.
+  func visitOrdered(by order: KeyOrder, after start: RecordKey? = nil, _ body: (RecordSlot) -> Bool) {
+    func isBehind(_ key: RecordKey) -> Bool { start.map { order.isBefore($0, key) } ?? true }
+    let isBaseOrdered = order.isOfBytes && base.isSorted
+    var waiting: [WaitingSlot] = []
+    if isBaseOrdered {
+      overlay.forEach { key, slot in
+        if isBehind(key) { waiting.append(WaitingSlot(key: OrderedKey(key: key, order: order), slot: slot)) }
+      }
+    } else {
+      visit { slot in
+        if isBehind(slot.key) { waiting.append(WaitingSlot(key: OrderedKey(key: slot.key, order: order), slot: slot)) }
+        return true
+      }
+    }
+    // A heap, since mostly a page is wanted and no more: to sort all of them would take many times as long.
+    var changes = Heap(waiting)
+    if isBaseOrdered {
+      for position in (start.map(base.end(of:)) ?? 0)..<base.count {
+        let slot = base.slot(at: position)
+        var isChanged = false
+        while let next = changes.min, !(slot.key < next.key.key) {
+          changes.removeMin()
+          if next.key.key == slot.key { isChanged = true }
+          if let changed = next.slot, !body(changed) { return }
+        }
+        if !isChanged, !body(slot) { return }
+      }
+    }
+    while let next = changes.popMin() {
+      if let slot = next.slot, !body(slot) { return }
+    }
+  }
+
+  /// A record that is still to be visited; none where it was deleted.
+  private struct WaitingSlot: Comparable {
+    let key: OrderedKey
+    let slot: RecordSlot?
+
+    static func == (left: WaitingSlot, right: WaitingSlot) -> Bool { left.key == right.key }
+    static func < (left: WaitingSlot, right: WaitingSlot) -> Bool { left.key < right.key }
   }
 
   /// Returns the records of the base that did not change since.
   private func unchanged() -> [RecordSlot] {
     if overlay.isEmpty { return base.slots }
-    var isChanged = [Bool](repeating: false, count: base.slots.count)
-    for key in overlay.keys {
+    var isChanged = [Bool](repeating: false, count: base.count)
+    overlay.forEach { key, _ in
       if let position = base.position(of: key) { isChanged[position] = true }
     }
-    return base.slots.indices.lazy.filter { !isChanged[$0] }.map { base.slots[$0] }
+    return zip(base.slots, isChanged).compactMap { $1 ? nil : $0 }
   }
 
   /// The number of records that ``forEachDoubtful(_:)`` visits, at most.
@@ -139,7 +207,7 @@ struct RecordMap: Sendable {
   ///
   /// Cost: a look at each record at the first call, then at those that were still in doubt and those that changed since.
   func forEachDoubtful(_ visit: (RecordSlot) -> Void) {
-    for slot in base.unread() where overlay.index(forKey: slot.key) == nil { visit(slot) }
+    for slot in base.unread() where overlay[slot.key] == nil { visit(slot) }
     for slot in doubtful.unread() { visit(slot) }
   }
 
@@ -149,7 +217,7 @@ struct RecordMap: Sendable {
   func older(than version: Int) -> [RecordSlot] {
     guard oldestSchemaVersion < version else { return [] }
     let unchanged = base.slots.filter { $0.schemaVersion < version && overlay[$0.key] == nil }
-    return unchanged + overlay.values.compactMap { slot in slot.flatMap { $0.schemaVersion < version ? $0 : nil } }
+    return unchanged + overlay.slots.filter { $0.schemaVersion < version }
   }
 
   /// Whether there are records of an older schema version.
@@ -157,12 +225,12 @@ struct RecordMap: Sendable {
   /// Cost: as ``older(than:)``, up to the first one.
   func hasOlder(than version: Int) -> Bool {
     guard oldestSchemaVersion < version else { return false }
-    return overlay.values.contains { ($0?.schemaVersion ?? version) < version }
+    return !overlay.visit { ($1?.schemaVersion ?? version) >= version }
       || base.slots.contains { $0.schemaVersion < version && overlay[$0.key] == nil }
   }
 
   /// Whether ``ordered()`` has hardly anything to sort.
-  var isOrdered: Bool { base.isSorted && overlay.count <= base.slots.count / 16 }
+  var isOrdered: Bool { base.isSorted && overlay.count <= base.count / 16 }
 
   /// Returns all records in the order of their keys.
   ///
@@ -171,6 +239,6 @@ struct RecordMap: Sendable {
     let unchanged = unchanged()
     let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }
     guard !overlay.isEmpty else { return ordered }
-    return ordered.merged(with: overlay.values.compactMap { $0 }.sorted { $0.key < $1.key }) { $0.key < $1.key }
+    return ordered.merged(with: overlay.slots.sorted { $0.key < $1.key }) { $0.key < $1.key }
   }
 }

@@ -6,7 +6,7 @@ internal import Synchronization
 /// What is read is always what was stored, decoded: a saved value is not handed around its own encoding, so that memory never shows
 /// something that the next launch will not.
 ///
-/// Opening makes one for every record, so that its size counts: 88 bytes.
+/// There is one for every record that was looked up, so that its size counts: 88 bytes.
 final class RecordSlot: Sendable {
   let key: RecordKey
   private let version: Int32
@@ -80,6 +80,11 @@ final class RecordSlot: Sendable {
       case .undecodable: .unreadable
       }
     }
+  }
+
+  /// Copies the bytes of the value, if they are still there, so that they keep nothing but themselves.
+  func detach() {
+    content.withLock { if case .encoded(let value) = $0 { $0 = .encoded(value.withUnsafeBytes { Data($0) }) } }
   }
 
   /// Returns a copy of the value, decoded at the first call.

@@ -30,6 +30,24 @@ struct UUIDNumber: Hashable, Comparable, Sendable {
     (high, low) = (first << 32 | second, third << 32 | fourth)
   }
 
+  /// Makes a number of its halves.
+  init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+
+  static let zero = UUIDNumber(high: 0, low: 0)
+
+  /// The hash of a key that is kept as this number, for tables in memory.
+  var tableHash: UInt64 { KeyHash.of(high, low, count: Self.textCount) }
+
+  /// The UUID itself.
+  var id: UUID {
+    var id: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    withUnsafeMutableBytes(of: &id) { bytes in
+      bytes.storeBytes(of: high.bigEndian, as: UInt64.self)
+      bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+    }
+    return UUID(uuid: id)
+  }
+
   static func < (left: UUIDNumber, right: UUIDNumber) -> Bool {
     left.high == right.high ? left.low < right.low : left.high < right.high
   }

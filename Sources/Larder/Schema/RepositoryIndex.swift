@@ -5,11 +5,12 @@
 /// ```
 ///
 /// An index is built when a query first needs it, or at open with `StoreOptions.indexing` ``StoreOptions/Indexing/eager``; a unique one
-/// always at open. From then on every commit keeps it up, and a query sees records and indexes of one commit. What is declared is not
-/// stored: indexes may be added and removed at any time.
+/// always at open. From then on a query sees records and indexes of one commit: a write only notes what it changes, and the query applies
+/// what waits, or the background where many changes do. What is declared is not stored: indexes may be added and removed at any time.
 ///
-/// Cost: memory for the keys; for each write, in the caller's task, decoding the value once, and some microseconds for each index, about a
-/// tenth of a durable save. A search takes some microseconds among 100,000 records.
+/// Cost: memory for the keys. For each write a note; where a unique index is declared, decoding the value and some microseconds. For each
+/// change, once, the decode of its value and some microseconds for each index, some ten for one of words: in the next query that uses the
+/// index, or in the background. A search takes some microseconds among 100,000 records.
 ///
 /// ## Topics
 ///

@@ -26,7 +26,7 @@ final class SQLiteOpening {
   let lockTimeout: Duration
   private let reading: Reading?
   /// The records that a read-only opening has read already, in reverse order.
-  private var readAlready: [[StoredRecord]] = []
+  private var readAlready: [[LoadedRecords]] = []
   private let clock = ContinuousClock()
   private let start: ContinuousClock.Instant
 
@@ -34,7 +34,9 @@ final class SQLiteOpening {
     let connection: SQLiteConnection
     let scan: SQLiteScan
 
-    init(_ path: SQLitePath, _ mode: SQLiteConnection.Mode, checking isUnclean: Bool) throws(RepositoryError) {
+    init(_ path: SQLitePath, _ mode: SQLiteConnection.Mode, checking isUnclean: Bool, _ limits: StoreOptions.Limits?)
+      throws(RepositoryError)
+    {
       guard let connection = try SQLiteConnection(path: path.main, mode) else {
         throw path.vanished
       }
@@ -43,7 +45,7 @@ final class SQLiteOpening {
       if isUnclean, try connection.text("PRAGMA quick_check(1)") != "ok" {
         throw connection.damagedOrUnreadable("SQLite's quick check found damage: restore a backup")
       }
-      scan = try SQLiteScan(connection)
+      scan = try SQLiteScan(connection, limits: limits)
       self.connection = connection
     }
   }
@@ -51,7 +53,10 @@ final class SQLiteOpening {
   // MARK: For writing
 
   /// Takes the locks, and checks everything that can be checked before reading records.
-  init(_ file: URL, _ options: StoreOptions, _ fileSystem: any FileSystem, _ disk: SQLiteDisk) throws(RepositoryError) {
+  /// - Parameter limits: What records must keep; without it, none is refused.
+  init(
+    _ file: URL, _ options: StoreOptions, _ limits: StoreOptions.Limits?, _ fileSystem: any FileSystem, _ disk: SQLiteDisk
+  ) throws(RepositoryError) {
     start = clock.now
     (self.fileSystem, self.disk) = (fileSystem, disk)
     let path = try SQLitePath(file) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
@@ -66,7 +71,7 @@ final class SQLiteOpening {
       guard !isNew || locks.isExclusive else { throw path.vanished }
       try locks.lockDatabase()
       let log = isNew || !locks.isExclusive ? nil : try Self.inspectLog(path, fileSystem)
-      let reading = isNew ? nil : try Self.beginReading(path, log, isExclusive: locks.isExclusive)
+      let reading = isNew ? nil : try Self.beginReading(path, log, isExclusive: locks.isExclusive, limits)
       let row = reading?.scan.row ?? SQLiteStoreRow(id: UUID())
       if let log {
         try Self.judge(log, path, isBuffered: row.isBuffered, options.recovery)
@@ -106,29 +111,31 @@ final class SQLiteOpening {
   }
 
   /// Begins to read in the way that changes no file.
-  private static func beginReading(_ path: SQLitePath, _ log: SQLiteLogInspection?, isExclusive: Bool) throws(RepositoryError) -> Reading {
-    guard isExclusive else { return try Reading(path, .readWrite, checking: false) }
-    guard log != nil else { return try Reading(path, .immutable, checking: false) }
+  private static func beginReading(
+    _ path: SQLitePath, _ log: SQLiteLogInspection?, isExclusive: Bool, _ limits: StoreOptions.Limits?
+  ) throws(RepositoryError) -> Reading {
+    guard isExclusive else { return try Reading(path, .readWrite, checking: false, limits) }
+    guard log != nil else { return try Reading(path, .immutable, checking: false, limits) }
     do throws(RepositoryError) {
-      return try Reading(path, .exclusive, checking: true)
+      return try Reading(path, .exclusive, checking: true, limits)
     } catch {
       // Another program has a connection for reading, so the log has an index already.
       guard error.code == .locked else { throw error }
-      return try Reading(path, .readWrite, checking: true)
+      return try Reading(path, .readWrite, checking: true, limits)
     }
   }
 
   // MARK: For reading only
 
   /// Reads a store that another process may be writing; creates and changes nothing.
-  init(readOnly file: URL, _ fileSystem: any FileSystem) throws(RepositoryError) {
+  init(readOnly file: URL, _ limits: StoreOptions.Limits?, _ fileSystem: any FileSystem) throws(RepositoryError) {
     start = clock.now
     (self.fileSystem, disk) = (fileSystem, .system)
     path = try SQLitePath(file, makeDirectory: nil)
     try path.checkKinds()
     readingLock = try SQLiteFileLock.lock(path.main, .unlocked)
     (locks, log, reading, lockTimeout) = (nil, nil, nil, .zero)
-    let (scan, chunks) = try SQLiteReadOnlyReader(path, fileSystem).readAll()
+    let (scan, chunks) = try SQLiteReadOnlyReader(path, fileSystem).readAll(limits: limits)
     (row, collections) = (scan.row, scan.collections)
     report = OpenReport(
       storeID: row.id, commit: Revision(row.commit), isNew: false, recordCount: scan.recordCount,
@@ -139,7 +146,7 @@ final class SQLiteOpening {
   // MARK: The steps
 
   /// Returns the next records; `nil` after the last, when the connection is closed.
-  func next() throws(RepositoryError) -> [StoredRecord]? {
+  func next() throws(RepositoryError) -> [LoadedRecords]? {
     guard let reading else { return readAlready.popLast() }
     if let records = try reading.scan.next() { return records }
     report.recordCount = reading.scan.recordCount

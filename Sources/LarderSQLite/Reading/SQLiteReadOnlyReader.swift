@@ -16,10 +16,12 @@ final class SQLiteReadOnlyReader {
   }
 
   /// Reads everything; collects all problems unless the first one is to stop it.
-  func readAll(stopsAtDamage: Bool = true) throws(RepositoryError) -> (SQLiteScan, [[StoredRecord]]) {
+  func readAll(
+    stopsAtDamage: Bool = true, limits: StoreOptions.Limits? = nil
+  ) throws(RepositoryError) -> (SQLiteScan, [[LoadedRecords]]) {
     try read { connection, _ throws(RepositoryError) in
-      let scan = try SQLiteScan(connection, stopsAtDamage: stopsAtDamage)
-      var chunks: [[StoredRecord]] = []
+      let scan = try SQLiteScan(connection, stopsAtDamage: stopsAtDamage, limits: limits)
+      var chunks: [[LoadedRecords]] = []
       while let chunk = try scan.next() { chunks.append(chunk) }
       return ((scan, chunks), scan.problems.isEmpty)
     }
@@ -59,9 +61,11 @@ final class SQLiteReadOnlyReader {
     var records: [StoredRecord] = []
     var addresses: Set<RecordAddress> = []
     while let chunk = try scan.next() {
-      for record in chunk {
-        if record.value != nil { addresses.insert(record.address) }
-        if record.revision > revision { records.append(record) }
+      for loaded in chunk {
+        loaded.forEach { record in
+          if record.value != nil { addresses.insert(record.address) }
+          if record.revision > revision { records.append(record) }
+        }
       }
     }
     return ForeignCommits(commit: Revision(scan.row.commit), records: records, addresses: addresses)

@@ -1,9 +1,10 @@
+internal import Dispatch
 internal import Foundation
 internal import Larder
 
 /// A scan of every record and tombstone in one read transaction; compares every checksum, the order of the keys, and the sum of all rows.
 ///
-/// Values are copied into arenas of 256 KiB that the returned `Data` slices share: a row costs no allocation but that of its key.
+/// Rows are read here, in blocks of 256 KiB, and compared and packed on another core while the next ones are read.
 final class SQLiteScan {
   let row: SQLiteStoreRow
   let collections: [String]
@@ -14,25 +15,42 @@ final class SQLiteScan {
 
   private let connection: SQLiteConnection
   private let stopsAtDamage: Bool
+  /// The limits of records; without them, none is refused.
+  private let limits: StoreOptions.Limits?
   /// The tables that are still to be read, the next one last.
   private var tables: [String]
   private var statement: SQLiteStatement?
+  /// The collection of the table that is read; `nil` for the tombstones.
   private var collection: String?
-  /// Whether the statement is at a row that did not fit into the last chunk.
+  /// Whether the statement is at a row that did not fit into the last block.
   private var holdsRow = false
   /// Whether the statement has not reached the end of its table; a step beyond that would begin anew.
   private var isWithinTable = false
+  /// The error behind the rows of the last block, which ends its table.
+  private var failure: RepositoryError?
   private var counts = (records: 0, tombstones: 0)
   private var order = AscendingKeys()
   private var sum: SQLiteStoreRow
+  /// The steps that were read and not returned yet, in order.
+  private var ahead: [Step] = []
+  private let queue = DispatchQueue(label: "larder.sqlite-scan")
 
-  private static let arenaSize = 256 << 10
+  private enum Step {
+    case rows(SQLiteRowBlock.Checking)
+    case tombstones([StoredRecord])
+    case problem(RepositoryError)
+  }
+
+  /// The number of blocks that are read ahead of those that are returned.
+  private static let breadth = 3
+  private static let blockSize = 256 << 10
   private static let problemLimit = 1_000
 
   /// Begins the transaction; checks the layout and the store's own row.
-  init(_ connection: SQLiteConnection, stopsAtDamage: Bool = true) throws(RepositoryError) {
+  init(_ connection: SQLiteConnection, stopsAtDamage: Bool = true, limits: StoreOptions.Limits? = nil) throws(RepositoryError) {
     self.connection = connection
     self.stopsAtDamage = stopsAtDamage
+    self.limits = limits
     try connection.execute("BEGIN", while: .reading)
     do {
       collections = try SQLiteLayout.collections(on: connection)
@@ -50,82 +68,111 @@ final class SQLiteScan {
   }
 
   /// Returns the next records; `nil` after the last, once their sum was compared.
-  func next() throws(RepositoryError) -> [StoredRecord]? {
+  func next() throws(RepositoryError) -> [LoadedRecords]? {
     while true {
-      if statement == nil {
-        guard let table = tables.popLast() else {
-          try finish()
-          return nil
-        }
-        let sql = "SELECT \(SQLiteLayout.columns(of: table)) FROM \(SQLiteLayout.quoted(table))"
-        do { statement = try connection.prepare(sql) } catch { try note(error) }
-        collection = table == SQLiteLayout.tombstones ? nil : table
-        order = AscendingKeys()
-        (holdsRow, isWithinTable) = (false, true)
+      while ahead.count < Self.breadth, let step = read() { ahead.append(step) }
+      if ahead.isEmpty {
+        try finish()
+        return nil
       }
-      guard let statement else { continue }
-      do {
-        let records = try chunk(statement)
-        if !isWithinTable { self.statement = nil }
-        if !records.isEmpty { return records }
-      } catch {
-        self.statement = nil
-        try note(error)
+      switch ahead.removeFirst() {
+      case .problem(let error): try note(error)
+      case .tombstones(let records): return records.map { .record($0) }
+      case .rows(let checking):
+        let checked = checking.result()
+        for record in checked.damaged { try note(connection.damagedRow(record)) }
+        if checked.pack.count > 0 { return [.pack(checked.pack)] }
       }
     }
   }
 
-  /// Reads rows until the arena is full or the table ends.
+  /// Reads on; `nil` behind the last table.
+  private func read() -> Step? {
+    if let error = failure.take() {
+      statement = nil
+      return .problem(error)
+    }
+    do {
+      if statement == nil {
+        guard let table = tables.popLast() else { return nil }
+        collection = table == SQLiteLayout.tombstones ? nil : table
+        order = AscendingKeys()
+        (holdsRow, isWithinTable) = (false, true)
+        statement = try connection.prepare("SELECT \(SQLiteLayout.columns(of: table)) FROM \(SQLiteLayout.quoted(table))")
+      }
+      guard let statement else { return .tombstones([]) }
+      let step: Step
+      if let collection {
+        let block = try block(statement, collection)
+        // What nothing is read beside needs no other core.
+        step = .rows(SQLiteRowBlock.Checking(block, limits, on: isWithinTable || !ahead.isEmpty ? queue : nil))
+      } else {
+        step = .tombstones(try tombstones(statement))
+      }
+      if !isWithinTable { self.statement = nil }
+      return step
+    } catch {
+      statement = nil
+      return .problem(error)
+    }
+  }
+
+  /// Reads rows until the block is full or the table ends, or up to an error: the rows before it have checksums to compare, too.
   ///
   /// The loop works on local variables, because it decides how long opening takes.
-  private func chunk(_ statement: SQLiteStatement) throws(RepositoryError) -> [StoredRecord] {
-    guard let arena = malloc(Self.arenaSize) else {
-      throw RepositoryError(.inputOutput, "there is no memory for reading records: free some memory, and try again", file: connection.path)
-    }
-    // A slice is taken only after its bytes were written, and later writes go behind it: no byte is written after it was handed out.
-    let storage = Data(bytesNoCopy: arena, count: Self.arenaSize, deallocator: .free)
-    var used = 0
-    var (sum, order, counts) = (sum, order, counts)
+  private func block(_ statement: SQLiteStatement, _ collection: String) throws(RepositoryError) -> SQLiteRowBlock {
+    var block = try SQLiteRowBlock.Draft(collection, capacity: Self.blockSize, file: connection.path)
+    var (sum, order, count) = (sum, order, counts.records)
     var holdsRow = holdsRow
-    let (collection, row) = (collection, statement.row)
-    var records: [StoredRecord] = []
-    records.reserveCapacity(2_048)
-    defer { (self.sum, self.order, self.counts, self.holdsRow) = (sum, order, counts, holdsRow) }
-    while records.count < 2_048 {
-      if !holdsRow {
-        guard try statement.step() else {
-          isWithinTable = false
-          break
+    let row = statement.row
+    defer { (self.sum, self.order, counts.records, self.holdsRow) = (sum, order, count, holdsRow) }
+    do throws(RepositoryError) {
+      while true {
+        if !holdsRow {
+          guard try statement.step() else {
+            isWithinTable = false
+            break
+          }
         }
-      }
-      holdsRow = true
-      var value: Data?
-      if collection != nil {
+        holdsRow = true
+        let key = try statement.bytes(0)
         // Bytes of another type than text would have another checksum, or be the same bytes.
-        let bytes = row.bytes(4)
-        if bytes.count > Self.arenaSize {
-          value = Data(bytes)
-        } else {
-          if used + bytes.count > Self.arenaSize { break }
-          if let start = bytes.baseAddress { (arena + used).copyMemory(from: start, byteCount: bytes.count) }
-          value = storage[used..<used + bytes.count]
-          used += bytes.count
-        }
+        let value = row.bytes(4)
+        guard block.hasSpace(for: key.count + value.count) else { break }
+        guard order.follows(key) else { throw connection.damaged("expected ascending keys in \"\(collection)\", found one out of order") }
+        let crc = row.integer(3)
+        block.append(key, value, revision: row.integer(1), schemaVersion: row.integer(2), crc: crc)
+        sum.add(crc)
+        count += 1
+        holdsRow = false
       }
-      let name = if let collection { collection } else { try statement.text(4) }
+    } catch {
+      failure = error
+    }
+    return block.finish()
+  }
+
+  /// Reads some tombstones.
+  private func tombstones(_ statement: SQLiteStatement) throws(RepositoryError) -> [StoredRecord] {
+    var records: [StoredRecord] = []
+    while records.count < 2_048 {
+      guard try statement.step() else {
+        isWithinTable = false
+        break
+      }
+      let name = try statement.text(4)
       let keyBytes = try statement.bytes(0)
-      guard order.follows(keyBytes, in: collection == nil ? name : nil) else {
+      guard order.follows(keyBytes, in: name) else {
         throw connection.damaged("expected ascending keys in \"\(name)\", found one out of order")
       }
       // Bytes that are not UTF-8 are repaired to other bytes here, which the length or the checksum below reveals.
       let key = RecordKey(utf8: keyBytes)
-      let crc = row.integer(3)
+      let crc = statement.row.integer(3)
       let record = StoredRecord(
-        collection: name, key: key, revision: Revision(UInt64(bitPattern: row.integer(1))),
-        schemaVersion: Int(row.integer(2)), value: value)
-      holdsRow = false
+        collection: name, key: key, revision: Revision(UInt64(bitPattern: statement.row.integer(1))),
+        schemaVersion: Int(statement.row.integer(2)), value: nil)
       sum.add(crc)
-      if value == nil { counts.tombstones += 1 } else { counts.records += 1 }
+      counts.tombstones += 1
       if Int64(record.checksum) == crc && key.byteCount == keyBytes.count && record.revision.number <= UInt64(Int64.max) {
         records.append(record)
       } else {
@@ -142,7 +189,7 @@ final class SQLiteScan {
     private var isEmpty = true
 
     /// Whether the next key comes after the last one of its group; remembers it.
-    mutating func follows(_ next: UnsafeRawBufferPointer, in group: String?) -> Bool {
+    mutating func follows(_ next: UnsafeRawBufferPointer, in group: String? = nil) -> Bool {
       defer {
         isEmpty = false
         if bytes.count == next.count {

@@ -125,6 +125,7 @@ struct CacheStorageTests {
         noticedInFutureAt: moment - 1)
       let read = try JSONDecoder().decode(CachedEntry<String, Int?>.self, from: JSONEncoder().encode(entry))
       #expect("\(read)" == "\(entry)")
+      #expect("\(read.content)" == "\(entry.content)")
       #expect(read.fetchedAt == moment)
     }
   }

@@ -216,6 +216,23 @@ struct FreshnessTests {
     #expect(try await world.cache.value(for: "a", policy: .cacheOnly).age == .seconds(60))
   }
 
+  @Test func aHitIsOfTheRecordThatIsThereNow() async throws {
+    let world = try await CacheWorld()
+    _ = try await world.cache.value(for: "a")
+    for number in 5..<8 {
+      for _ in 0..<2 { _ = try await world.cache.value(for: "a", policy: .cacheOnly) }
+      let entry = try #require(try await world.storage.find(by: "a"))
+      try await world.storage.save(
+        Entry(
+          key: "a", content: .value(number), fetchedAt: entry.fetchedAt, freshUntil: entry.freshUntil, usableUntil: entry.usableUntil))
+      for _ in 0..<2 { #expect(try await world.cache.value(for: "a", policy: .cacheOnly).value == number) }
+      _ = try await world.cache.value(for: "b", policy: .networkOnly)
+      #expect(try await world.cache.value(for: "a", policy: .cacheOnly).value == number)
+    }
+    try await world.storage.delete("a")
+    #expect(await failure { try await world.cache.value(for: "a", policy: .cacheOnly) } as? CacheError == .notCached)
+  }
+
   // MARK: Numbers of others
 
   @Test(arguments: [1e21, -1e21, 1e300, .infinity, -.infinity, .nan])

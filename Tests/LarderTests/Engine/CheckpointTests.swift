@@ -148,7 +148,7 @@ import Testing
     await queue.executor.run { queue.idleTimerFired(.zero) }
     #expect(try Data(contentsOf: directory.file("spots.json")) == document)
     #expect(!queue.isIdleTimerSet)  // asked again after the next commit only
-    try await spots.save(contentsOf: (0..<500).map { Spot("more \($0)") })
+    try await spots.save(contentsOf: (0..<4_000).map { Spot("more \($0)") })
     try await spots.flush()
     #expect(queue.isIdleTimerSet)
     await queue.executor.run { queue.idleTimerFired(.zero) }

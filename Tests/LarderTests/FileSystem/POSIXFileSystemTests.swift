@@ -45,6 +45,26 @@ struct POSIXFileSystemTests {
     #expect(try again.read(at: 0, count: 0).isEmpty)
   }
 
+  @Test func allocatedSpaceReadsAsZeroBytesAndIsTheFiles() throws {
+    let path = directory.pathOfFile("grown")
+    let file = try files.create(path)
+    try write("abc", to: file)
+    try file.allocate(3..<300_000)
+    try file.allocate(300_000..<300_000)
+    try file.sync()
+    try write("x", to: file, at: 200_000)
+    #expect(try file.size() == 300_000)
+    var expected = Data("abc".utf8) + Data(repeating: 0, count: 299_997)
+    expected[200_000] = UInt8(ascii: "x")
+    #expect(try file.read(at: 0, count: .max) == expected)
+    #expect(code { try file.allocate(-1..<10) } == .inputOutput)
+    try file.close()
+    #expect(code { try file.allocate(300_000..<300_001) } == .inputOutput)
+    // Not a file with a hole: a full disk could not fill it.
+    var status = stat()
+    #expect(stat(path, &status) == 0 && Int(status.st_blocks) * 512 >= 300_000)
+  }
+
   @Test func absenceIsNilAndRemovingNothingIsNoError() throws {
     #expect(try files.open(directory.pathOfFile("none"), writable: false) == nil)
     #expect(try files.open(directory.pathOfFile("none"), writable: true) == nil)

@@ -8,7 +8,7 @@ import Testing
     try DirectDecoder().decode(type, from: Data(text.utf8))
   }
 
-  /// What is read otherwise than by Foundation, all of it: texts that no encoder writes.
+  /// Lists every text that Foundation reads differently: texts that no encoder writes.
   @Test func whatDiffersFromFoundationIsThis() throws {
     struct One: Decodable, Equatable { let a: Int }
     // Foundation looks only at what is asked for, and lets a comma stand before the end.

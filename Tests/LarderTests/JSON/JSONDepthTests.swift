@@ -36,7 +36,7 @@ import Testing
         (String(repeating: "[", count: depth) + #"""# + String(repeating: "[{", count: 300) + #"""# + String(repeating: "]", count: depth))
           .utf8)
     }
-    #expect(!JSONDepth.exceeds(limit, in: nested(limit)))
-    #expect(JSONDepth.exceeds(limit, in: nested(limit + 1)))
+    #expect(!nested(limit).withUnsafeBytes { JSONDepth.exceeds(limit, in: $0) })
+    #expect(nested(limit + 1).withUnsafeBytes { JSONDepth.exceeds(limit, in: $0) })
   }
 }

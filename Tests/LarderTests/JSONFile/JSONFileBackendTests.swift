@@ -121,9 +121,17 @@ import Testing
       }
     }
     (backend, _, _) = try open()
-    try save(0..<300, 5, on: backend)
-    #expect(backend.isCheckpointWorthwhile)
-    try save(0..<1, 6, on: backend)
+    // Worth it only once the journal, of which a part is allocated ahead, is half as large as the document.
+    var commit: UInt64 = 5
+    while !backend.isCheckpointWorthwhile {
+      try save(0..<500, commit, on: backend)
+      commit += 1
+      let journal = try #require(files.contents(of: "/data/spots.json-journal"))
+      if journal.count < document.count / 2 { #expect(!backend.isCheckpointWorthwhile) }
+      try #require(journal.count < document.count * 2)
+    }
+    let journal = try #require(files.contents(of: "/data/spots.json-journal"))
+    #expect(journal.count >= document.count / 2 && !backend.wantsCheckpoint)  // which is for journals over 4 MiB
     try backend.checkpoint()
     #expect(files.contents(of: "/data/spots.json") != document)
     try backend.close()

@@ -93,6 +93,24 @@ import Testing
     #expect(try backend(files).openAndRecover(.init()) { _ in }.isClean)
   }
 
+  @Test func theChangesOfAJournalComeByCollection() throws {
+    let files = SimulatedFileSystem()
+    let store = backend(files)
+    _ = try store.openAndRecover(.init()) { _ in }
+    for commit in 1...60 as ClosedRange<UInt64> {
+      let record = StoredRecord(
+        collection: "spots \(commit % 3)", key: RecordKey("key \(commit)"), revision: Revision(commit), schemaVersion: 1,
+        value: commit % 5 == 0 ? nil : Data("{}".utf8))
+      try store.commit(WriteBatch(records: [record], commits: commit...commit))
+    }
+    store.abandon()
+    var collections: [String] = []
+    let report = try backend(files).open(.init()) { collections.append($0.collection) }
+    #expect(report.replayedCommits == 60 && collections.count == 60)
+    // A loader ends a pack where the collection changes.
+    #expect(zip(collections, collections.dropFirst()).count { $0 != $1 } == 2)
+  }
+
   @Test func strictRefusesEveryTailThatIsNotAWholeCommit() throws {
     let files = try torn()
     let before = files.fingerprint

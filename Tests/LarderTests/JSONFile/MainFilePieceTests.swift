@@ -1,5 +1,6 @@
 import Foundation
 import LarderTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -54,5 +55,47 @@ import Testing
     try await third.close()
     try file.cut(to: size - size / 3)
     #expect(await code { _ = try await open() } == .corrupted)
+  }
+
+  /// A file that counts what is read of it.
+  private final class CountingFile: ForwardingFile {
+    let base: any OpenFile
+    let readCount = Mutex(0)
+    init(_ base: any OpenFile) { self.base = base }
+    func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
+      readCount.withLock { $0 += 1 }
+      return try base.read(at: offset, count: count)
+    }
+  }
+
+  @Test func aDamagedPartEndsReading() async throws {
+    let files = SimulatedFileSystem()
+    let url = URL(fileURLWithPath: "/data/notes.json")
+    let store = try await LocalRepository<Note>(backend: JSONFileBackend(file: url, fileSystem: files))
+    let partSize = 128
+    let notes = (0..<10 * MainFileReader.batchCount).map { Note(id: $0, text: String(repeating: "x", count: $0 % 200)) }
+    try await store.save(contentsOf: notes)
+    try await store.close()
+
+    let file = CountingFile(try #require(try files.open(url.path, writable: true)))
+    func read() throws -> [String] {
+      var keys: [String] = []
+      file.readCount.withLock { $0 = 0 }
+      _ = try MainFileReader(source: .file(file), file: url.path, partSize: partSize).read { packs, _ in
+        for pack in packs { pack.forEach { keys.append($0.key.text) } }
+      } begin: { _ in
+        [:]
+      }
+      return keys
+    }
+    let keys = try read()
+    #expect(Set(keys) == Set(notes.map { "\($0.id)" }) && keys.count == notes.count)
+    #expect(file.readCount.withLock { $0 } > 5 * MainFileReader.batchCount)
+
+    let start = try #require(try file.read(at: 0, count: 4_096).firstIndex(of: 0x0A)) + 1
+    try Data("?".utf8).withUnsafeBytes { try file.write($0, at: start + 10) }
+    #expect(throws: RepositoryError.self) { _ = try read() }
+    // A part is read twice where its last line ends far behind it.
+    #expect(file.readCount.withLock { $0 } <= 2 * MainFileReader.batchCount)
   }
 }

@@ -162,6 +162,10 @@ import Testing
     }
   }
 
+  private final class SecondCommit: ChangeFilter {
+    func passes(_ change: RecordChange) -> Bool { change.revision.number == 2 }
+  }
+
   @Test func aFilteredChangeStillTakesBackWhatIsBuffered() async throws {
     let feed = ChangeFeed()
     feed.begin(after: .zero)
@@ -169,7 +173,7 @@ import Testing
     func change(_ old: RecordSlot?, _ new: RecordSlot, key: String = "a") -> RecordChange {
       RecordChange(collection: 0, key: RecordKey(key), revision: new.revision, origin: .thisProcess, old: old, new: new)
     }
-    let reader = Task { await feed.nextAll(passing: { $0.revision.number == 2 }) }
+    let reader = Task { await feed.nextAll(passing: SecondCommit()) }
     try await until { feed.isAwaited }
     feed.receive([change(nil, slots[0])], commit: Revision(1))
     #expect(feed.isAwaited && feed.waitingCount == 0, "it does not matter to who waits")

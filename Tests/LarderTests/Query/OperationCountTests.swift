@@ -63,6 +63,12 @@ import Testing
     #expect(one != nil && page.count == 20)
     let decoded = Spot.decoded.withLock { $0 }
     #expect(decoded <= 40)
+    let half = try await spots.page(Query(), limit: 2_500)
+    let before = Spot.decoded.withLock { $0 }
+    let behind = try await spots.page(Query(), after: half.next, limit: 20)
+    #expect(behind.items.count == 20)
+    let after = Spot.decoded.withLock { $0 }
+    #expect(after - before <= 40, "of what comes before the cursor nothing is read, of what comes after it the page")
     try await spots.close()
   }
 

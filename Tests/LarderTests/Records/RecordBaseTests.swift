@@ -28,12 +28,12 @@ import Testing
         for (number, id) in ids.enumerated() {
           let key = try coder.keys.key(for: id)
           #expect(base.slot(for: key) === all[number])
-          #expect(try base.value(for: key, coder)?.number == number)
+          #expect(try base.decoded(for: key, coder)?.item.number == number)
         }
         for id in other {
           let key = try coder.keys.key(for: id)
           #expect(base.slot(for: key) == nil)
-          #expect(try base.value(for: key, coder) == nil)
+          #expect(try base.decoded(for: key, coder) == nil)
         }
       }
     }
@@ -52,10 +52,10 @@ import Testing
     let ids = (0..<20).map { _ in UUID() }
     let coder = RecordCoder<Entry<UUID>>(schemaVersion: 1, limits: .init())
     let base = RecordBase(try slots(ids, coder))
-    for id in ids { #expect(try base.value(for: coder.keys.key(for: id), coder) != nil) }
+    for id in ids { #expect(try base.decoded(for: coder.keys.key(for: id), coder) != nil) }
     let other = RecordCoder<Entry<String>>(schemaVersion: 1, limits: .init())
     for id in ids {
-      let error = #expect(throws: RepositoryError.self) { try base.value(for: other.keys.key(for: id.uuidString), other) }
+      let error = #expect(throws: RepositoryError.self) { try base.decoded(for: other.keys.key(for: id.uuidString), other) }
       #expect(error?.code == .decodingFailed)
     }
   }

@@ -23,7 +23,10 @@ let indexScenarios = [
 private func saving(_ name: String, _ title: String, _ durability: Durability, _ usual: Int, goals: [Goal]) -> Scenario {
   Scenario(
     name: name, group: .indexes, title: title, operation: "save", base: "no index", goals: goals,
-    notes: ["In a JSON store; every indexed field changes at every save."]
+    notes: [
+      "In a JSON store; every indexed field changes at every save.",
+      "A save notes what an index that is not unique has to follow; it is applied in the background, by the next query, or from 512 changes on by the save.",
+    ]
   ) { bench in
     guard bench.wants(.json) else { return [] }
     let places = try bench.places()

@@ -21,6 +21,8 @@ let observationScenarios = [
         let options = StoreOptions(durability: .buffered, checkpoint: .manual)
         let store = try await LarderStore(.json, in: directory.making("\(queries)"), options, indexes: [Place.Indexes.population])
         try await store.save(contentsOf: places)
+        // The index is made before the first turn, so that no store is without one.
+        _ = try await store.repository.fetch(Query().sorted(by: \.population).limit(1))
         for query in 0..<queries { readers.append(try await follow(query, in: store.repository)) }
         stores.append(store)
         let name = queries == 0 ? "no live query" : "\(queries) live \(queries == 1 ? "query" : "queries")"

@@ -61,7 +61,7 @@ let readingScenarios = [
   Scenario(
     name: "coding", group: .reading, title: "Encode and decode one record", operation: "record",
     notes: [
-      "Larder's encoding is a save to a closed store, which is refused once the record is encoded, less a deletion that is refused as well.",
+      "Larder's encoding is a save of 512 records to a closed store, which is refused once they are encoded.",
       "Its decoding is the first touch of a record in a store in memory.",
     ]
   ) { bench in

@@ -14,8 +14,9 @@ enum EntryVersion: Hashable, Sendable {
 ///
 /// An object, so that the lookup of a hit costs a reference. The state is never kept: it follows from the age at a moment.
 final class CacheEntry<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Sendable {
-  /// The entry as it is stored, or would be.
-  let stored: CachedEntry<Key, Value>
+  /// The value of ``stored``: a hit is made of this and of the times here, without a look at the rest.
+  let value: DecodedValue<Value>?
+  private let fetchedAt: Date
   let version: EntryVersion
   let recordKey: RecordKey?
   /// The age at ``uptime``.
@@ -23,22 +24,30 @@ final class CacheEntry<Key: Hashable & Codable & Sendable, Value: Codable & Send
   private let uptime: Duration
   /// The time for which the entry is fresh, from its fetch; computed once, since each hit asks for it.
   let freshLifetime: Duration
+  /// The moment from which it is not fresh any more, by the monotonic clock.
+  private let freshEnd: Duration
   /// Whether all of its age was counted by the monotonic clock of this process, and none of it by the wall clock.
   let isMeasured: Bool
   /// The entry that this one replaces, until its commit is over: until then that one is what readers see.
   private let previous: CacheEntry?
   private let answered: Atomic<Bool>
+  /// The publication of the store at which the record was last seen to be this entry's.
+  private let confirmation = Atomic<UInt64>(.max)
+  /// The entry as it is stored, or would be.
+  let stored: CachedEntry<Key, Value>
 
   init(
     _ stored: CachedEntry<Key, Value>, _ version: EntryVersion, _ recordKey: RecordKey?, age: Duration = .zero, uptime: Duration,
     wasAnswered: Bool = true, isMeasured: Bool = true, previous: CacheEntry? = nil
   ) {
     self.stored = stored
+    (value, fetchedAt) = (stored.boxed, stored.fetchedAt)
     self.version = version
     self.recordKey = recordKey
     self.age = age
     self.uptime = uptime
     freshLifetime = stored.freshLifetime
+    freshEnd = uptime + (freshLifetime - age)
     self.isMeasured = isMeasured
     self.previous = previous
     answered = Atomic(wasAnswered)
@@ -83,11 +92,23 @@ final class CacheEntry<Key: Hashable & Codable & Sendable, Value: Codable & Send
     }
   }
 
+  /// Whether it is a fresh value that was answered with before.
+  func isHit(at uptime: Duration) -> Bool { uptime < freshEnd && value != nil && wasAnswered }
+
+  /// Whether the record was seen to be this entry's at a publication of the store.
+  func isConfirmed(at publication: UInt64) -> Bool { confirmation.load(ordering: .relaxed) == publication }
+  func confirm(at publication: UInt64) { confirmation.store(publication, ordering: .relaxed) }
+
+  /// Returns the answer with the entry's value, which is fresh and was answered with before.
+  func hit(_ value: DecodedValue<Value>, at uptime: Duration) -> Cached<Value> {
+    Cached(value: value.copy(), fetchedAt: fetchedAt, age: age(at: uptime), state: .fresh, origin: .memory)
+  }
+
   /// Returns the answer with this entry, or `nil` if it says that there is no value.
   func cached(at uptime: Duration, _ origin: Cached<Value>.Origin, _ refreshError: (any Error)? = nil) -> Cached<Value>? {
-    guard let value = stored.value else { return nil }
+    guard let value else { return nil }
     return Cached(
-      value: value, fetchedAt: stored.fetchedAt, age: age(at: uptime), state: state(at: uptime), origin: origin,
+      value: value.copy(), fetchedAt: fetchedAt, age: age(at: uptime), state: state(at: uptime), origin: origin,
       refreshError: refreshError)
   }
 
@@ -120,7 +141,7 @@ struct Lookup<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: Se
   var state: Cached<Value>.State? { entry?.state(at: uptime) }
 
   /// Whether there is a value that may be served.
-  var isUsable: Bool { entry?.stored.value != nil && state != .expired }
+  var isUsable: Bool { entry?.value != nil && state != .expired }
 
   /// Returns the answer with what was found, or `nil` if there is no value.
   func cached(_ refreshError: (any Error)? = nil) -> Cached<Value>? { entry?.cached(at: uptime, origin, refreshError) }

@@ -16,15 +16,15 @@ extension CachedRepository {
     }
     let orElse = policy == .cacheOnly ? Decision.refuse(.notCached) : .fetch
     guard let entry = lookup.entry else { return orElse }
-    switch (entry.stored.content, entry.state(at: lookup.uptime)) {
-    case (.absent, .fresh):
+    switch (entry.value != nil, entry.state(at: lookup.uptime)) {
+    case (false, .fresh):
       state.withLock { $0.statistics.negativeHits += 1 }
       return .refuse(entry.absence)
-    case (.absent, _), (_, .expired):
+    case (false, _), (true, .expired):
       return orElse
-    case (.value, .stale) where policy == .cacheFirst:
+    case (true, .stale) where policy == .cacheFirst:
       return .fetch
-    case (.value, let state):
+    case (true, let state):
       guard let cached = counted(lookup) else { return orElse }
       return state == .stale && policy == .staleWhileRevalidate ? .answerAndRefresh(cached) : .answer(cached)
     }

@@ -4,27 +4,34 @@ internal import Synchronization
 // The first stage: what is there of a key, without waiting and without counting.
 
 extension CachedRepository {
-  /// Returns the answer for a fresh value that was answered with before, which most calls want and which must be cheap; `nil` for all else.
+  /// Returns the entry of a fresh value that was answered with before, which most calls want and which must be cheap; `nil` for all else.
   ///
-  /// It says what ``lookup(_:)`` and ``answer(_:_:)`` would, with one reading of the clock and no decoding.
-  nonisolated func freshAnswer(_ key: Key, _ policy: FetchPolicy) -> Cached<Value>? {
+  /// Counts the answer. It says what ``lookup(_:)`` and ``answer(_:_:)`` would, with one reading of the clock and no decoding; and without
+  /// a look at the records, as long as nothing was published since the entry was last seen to be of its record.
+  nonisolated func freshEntry(_ key: Key, _ policy: FetchPolicy, at uptime: Duration) -> CacheEntry<Key, Value>? {
     switch policy {
     case .networkOnly, .networkFirst: return nil
     case .cacheFirst, .staleWhileRevalidate, .cacheOnly: break
     }
-    let uptime = clock.uptime
-    let records: RecordMap
-    do throws(RepositoryError) { records = try storage.core.records(of: storage.collection) } catch { return nil }
-    let entry: CacheEntry<Key, Value>? = state.withLock { state in
-      guard let entry = state.entries[key], entry.age(at: uptime) < entry.freshLifetime, entry.wasAnswered,
-        case .value = entry.stored.content, let recordKey = entry.recordKey
-      else { return nil }
-      guard records[recordKey]?.revision == entry.revision, state.unsaved.isEmpty else { return nil }
+    guard let publication = storage.core.openPublication else { return nil }
+    // Set from within, since the type of what a closure returns is looked up.
+    var hit: CacheEntry<Key, Value>?
+    state.withLock { state in
+      guard let entry = state.entries[key], entry.isHit(at: uptime), state.unsaved.isEmpty else { return }
+      guard entry.isConfirmed(at: publication) || confirms(entry) else { return }
       state.statistics.hits += 1
       state.evictionIndex?.touch(key)
-      return entry
+      hit = entry
     }
-    return entry?.cached(at: uptime, .memory)
+    return hit
+  }
+
+  /// Returns whether an entry is that of the record that readers see now, and notes it in the entry.
+  private nonisolated func confirms(_ entry: CacheEntry<Key, Value>) -> Bool {
+    let (records, publication) = storage.core.published.withLock { ($0.collections[storage.collection].records, $0.publication) }
+    guard let recordKey = entry.recordKey, records[recordKey]?.revision == entry.revision else { return false }
+    entry.confirm(at: publication)
+    return true
   }
 
   /// Returns what is there of a key, without counting or touching anything.

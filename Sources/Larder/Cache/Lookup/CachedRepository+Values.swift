@@ -17,8 +17,9 @@ extension CachedRepository {
     var (rest, old): ([Key], [Key]) = ([], [])
     var seen: Set<Key> = []
     for key in keys where seen.insert(key).inserted {
-      if let cached = freshAnswer(key, policy) {
-        results[key] = .success(cached)
+      let uptime = clock.uptime
+      if let entry = freshEntry(key, policy, at: uptime), let value = entry.value {
+        results[key] = .success(entry.hit(value, at: uptime))
         continue
       }
       switch decision(policy, lookup(key)) {

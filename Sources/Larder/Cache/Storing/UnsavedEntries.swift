@@ -11,8 +11,11 @@ struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Senda
   private(set) var serial: UInt64 = 0
   private(set) var byteCount = 0
 
-  var isEmpty: Bool { elements.isEmpty }
-  subscript(key: Key) -> CacheEntry<Key, Value>? { elements.isEmpty ? nil : elements[key]?.entry }
+  /// The number of entries, apart from the dictionary, whose type is looked up at each question: every hit asks.
+  private var count = 0
+
+  @inline(__always) var isEmpty: Bool { count == 0 }
+  subscript(key: Key) -> CacheEntry<Key, Value>? { isEmpty ? nil : elements[key]?.entry }
 
   /// Inserts an entry, and removes the oldest beyond the limits, which are those of storage too.
   /// - Returns: The entry; of no version if it is beyond the limits itself.
@@ -21,6 +24,7 @@ struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     serial += 1
     let entry = CacheEntry(stored, .unsaved(serial), nil, uptime: uptime)
     elements[stored.key] = Element(entry: entry, serial: serial)
+    count += 1
     byteCount += stored.byteCount
     let (count, bytes) = (min(policy.countLimit ?? Self.limit, Self.limit), policy.byteLimit ?? .max)
     while elements.count > count || byteCount > bytes, let oldest = elements.min(by: { $0.value.serial < $1.value.serial }) {
@@ -32,6 +36,7 @@ struct UnsavedEntries<Key: Hashable & Codable & Sendable, Value: Codable & Senda
   mutating func remove(_ key: Key, upTo serial: UInt64 = .max) {
     guard let element = elements[key], element.serial <= serial else { return }
     elements[key] = nil
+    count -= 1
     byteCount -= element.entry.stored.byteCount
   }
 

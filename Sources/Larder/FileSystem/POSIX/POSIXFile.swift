@@ -65,6 +65,28 @@ final class POSIXFile: OpenFile {
     }
   }
 
+  #if os(Linux)
+    /// Has the system set the space aside, which need not write it; writes zero bytes where the file system cannot do that.
+    func allocate(_ range: Range<Int>) throws(RepositoryError) {
+      let isAllocated = try withState("fallocate") { (_, descriptor) throws(RepositoryError) in
+        guard range.lowerBound >= 0 else { throw .system("fallocate", EINVAL, file: path) }
+        guard !range.isEmpty else { return true }
+        // The call returns the number of its error. Where the file system knows no such thing, glibc writes to each block; musl does not.
+        let outcome = SystemCall.uninterrupted {
+          errno = posix_fallocate(descriptor, off_t(range.lowerBound), off_t(range.count))
+          return errno == 0 ? 0 : -1
+        }
+        switch outcome {
+        case .done: return true
+        // The range is right, so that EINVAL means the file system, too.
+        case .failed(EOPNOTSUPP), .failed(ENOSYS), .failed(EINVAL): return false
+        case .failed(let number): throw .system("fallocate", number, file: path, offset: range.lowerBound)
+        }
+      }
+      if !isAllocated { try writeZeros(range) }
+    }
+  #endif
+
   func cut(to size: Int) throws(RepositoryError) {
     try withState("ftruncate") { (state, descriptor) throws(RepositoryError) in
       guard size >= 0 else { throw .system("ftruncate", EINVAL, file: path) }

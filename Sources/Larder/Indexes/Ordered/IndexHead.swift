@@ -75,10 +75,11 @@ enum IndexHead {
 
   /// Returns some bytes of a text in the form in which texts are compared, zeros behind its end, and the length of the text in that form.
   ///
-  /// It is the form that is written where it begins with ASCII, up to behind the bytes: what follows may combine with the byte before.
+  /// It is the form that is written where no scalar from U+0300 on is near, of which the first combines: neither in the bytes nor right
+  /// behind them, where it may change the scalar before. Others take a byte or two, the first of which is below that of U+0300.
   private static func bytes(of text: String, from start: Int, count: Int) -> (number: UInt64, length: Int) {
     var text = text
-    let isPlain = text.withUTF8 { bytes in bytes.prefix(start + count + 1).allSatisfy { $0 < 0x80 } }
+    let isPlain = text.withUTF8 { bytes in bytes.prefix(start + count + 2).allSatisfy { $0 < 0xCC } }
     if !isPlain { text = text.precomposedStringWithCanonicalMapping }
     return text.withUTF8 { bytes in
       var number: UInt64 = 0
@@ -90,10 +91,8 @@ enum IndexHead {
 
 /// The numbers that decide between most entries of an ordered index.
 ///
-/// They are the head of the first value, the rest of it or the head of the second one, and
-/// the beginning of the key.
-///
-/// What stands behind something that is not whole decides nothing, and is 0.
+/// The head of the first value, the rest of it or the head of the second one, and the beginning of the key. A number is 0 when one before
+/// it is only the beginning of a value: then it decides nothing.
 struct IndexDigest: Comparable, Sendable {
   var first: UInt64 = 0
   var second: UInt64 = 0

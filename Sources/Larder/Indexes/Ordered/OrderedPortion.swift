@@ -1,6 +1,7 @@
 /// Entries of an ordered index, sorted, to be merged with others; portions can be made in parallel.
 ///
-/// What is sorted and merged are digests, which are small and compare as numbers; an entry is looked at only beside one with its digest.
+/// The digests of entries are sorted and merged: they are small and compare as numbers. Two entries are compared only where their digests
+/// are equal.
 struct OrderedPortion: Sendable {
   private struct Place: Sendable {
     let digest: IndexDigest

@@ -52,26 +52,64 @@ struct TextIndex: Sendable {
 
   /// Puts a new version of a record in place of the old one, which had `old` as its texts; adds it if it is not there.
   mutating func update(_ slot: RecordSlot, from old: [String], to new: [String]) {
-    guard let number = numbers.find(ordered(slot.key))?.number, let document = documents.find(number) else {
-      insert(slot, texts: new)
-      return
+    apply(CollectionOfOne(TextChange(old: (slot, old), new: (slot, new))))
+  }
+
+  /// Follows changes of records in their order.
+  ///
+  /// Cost: as one by one, but each word is gone to once, however many records have it.
+  mutating func apply(_ changes: some Sequence<TextChange>) {
+    var edits = PostingEdits()
+    for change in changes {
+      if let (slot, texts) = change.new {
+        if !replace(slot, change.old?.texts ?? [], texts, &edits) {
+          make(&edits)
+          if let old = change.old { remove(slot.key, texts: old.texts) }
+          insert(slot, texts: texts)
+        }
+      } else if let (slot, texts) = change.old {
+        make(&edits)
+        remove(slot.key, texts: texts)
+      }
     }
+    make(&edits)
+  }
+
+  /// Replaces the texts of a record, but for its postings, whose edits are returned in `edits`.
+  /// - Returns: `false` if it is not there, has other texts than the old ones, or would be left without a word; then nothing happens.
+  private mutating func replace(_ slot: RecordSlot, _ old: [String], _ new: [String], _ edits: inout PostingEdits) -> Bool {
+    guard let number = numbers.find(ordered(slot.key))?.number, let document = documents.find(number) else { return false }
     if old == new {
       documents.update(number) { $0.slot = slot }
-      return
+      return true
     }
     let (before, oldLength) = Self.count(old)
     let (after, length) = Self.count(new)
-    guard length > 0, oldLength == document.length else {
-      remove(slot.key, texts: old)
-      insert(slot, texts: new)
-      return
-    }
+    guard length > 0, oldLength == document.length else { return false }
     documents.update(number) { ($0.slot, $0.length) = (slot, length) }
     wordCount += Int(length) - Int(oldLength)
-    for term in before.keys where after[term] == nil { _ = removePosting(of: number, from: term) }
+    for term in before.keys where after[term] == nil { edits.add(nil, number, term) }
     for (term, frequency) in after where length != oldLength || before[term] != frequency {
-      add(TextPosting(number: number, frequency: frequency, length: length), to: term)
+      edits.add(TextPosting(number: number, frequency: frequency, length: length), number, term)
+    }
+    return true
+  }
+
+  /// Makes edits of postings, word by word.
+  private mutating func make(_ edits: inout PostingEdits) {
+    for (term, edits) in edits.removeAll() {
+      var isEmpty = false
+      let isKnown = terms.update(term) { entry in
+        for edit in edits {
+          if let posting = edit.posting { entry.postings.insert(posting) } else { entry.postings.remove(edit.number) }
+        }
+        isEmpty = entry.postings.isEmpty
+      }
+      if isEmpty { terms.remove(term) }
+      if isKnown { continue }
+      var postings = PersistentTree<TextPosting>()
+      for edit in edits { if let posting = edit.posting { postings.insert(posting) } else { postings.remove(edit.number) } }
+      if !postings.isEmpty { terms.insert(TermEntry(term: term, postings: postings)) }
     }
   }
 

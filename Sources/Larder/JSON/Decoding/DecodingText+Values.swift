@@ -15,7 +15,8 @@ extension DecodingText {
     } else if Value.self == Int.self {
       return unsafeBitCast(try required(integer(Int.self, at: entry), Int.self, at: entry, path()), to: Value.self)
     } else if Value.self == UUID.self {
-      if let id = uuid(at: entry) { return unsafeBitCast(id, to: Value.self) }
+      // Another spelling than the usual one is read by the type itself.
+      if let number = uuidNumber(at: entry) { return unsafeBitCast(number.id, to: Value.self) }
     } else if Value.self == Date.self {
       let seconds = try required(double(at: entry), Double.self, at: entry, path())
       return unsafeBitCast(Date(timeIntervalSinceReferenceDate: seconds), to: Value.self)
@@ -38,24 +39,8 @@ extension DecodingText {
     return value
   }
 
-  /// Returns an id of 36 digits and hyphens; `nil` for any other text, which may be another spelling of one.
-  private func uuid(at entry: Int) -> UUID? {
-    guard entries[entry].kind == .string, entries[entry].length == 36 else { return nil }
-    let text = UnsafeRawBufferPointer(rebasing: bytes[entries[entry].range])
-    guard text[8] == UInt8(ascii: "-"), text[13] == UInt8(ascii: "-"), text[18] == UInt8(ascii: "-"), text[23] == UInt8(ascii: "-")
-    else { return nil }
-    var id: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    let isRead = withUnsafeMutableBytes(of: &id) { id in
-      var position = 0
-      for index in 0..<16 {
-        if index == 4 || index == 6 || index == 8 || index == 10 { position += 1 }
-        guard let high = Hexadecimal.value(of: text[position]), let low = Hexadecimal.value(of: text[position + 1]) else { return false }
-        id[index] = high << 4 | low
-        position += 2
-      }
-      return true
-    }
-    return isRead ? UUID(uuid: id) : nil
+  private func uuidNumber(at entry: Int) -> UUIDNumber? {
+    entries[entry].kind == .string ? UUIDNumber(text: UnsafeRawBufferPointer(rebasing: bytes[entries[entry].range])) : nil
   }
 
   private func data(at entry: Int, _ path: @autoclosure () -> CodingPath?) throws -> Data {

@@ -18,7 +18,7 @@ struct DirectEncoder: Sendable {
 
   /// Returns a value as JSON.
   ///
-  /// Cost: two microseconds for a record of eleven properties.
+  /// Cost: about 22,000 instructions for a record of eleven properties.
   /// - Throws: ``JSONTooDeep``; `EncodingError`; what the value itself throws.
   func encode(_ value: some Encodable) throws -> Output {
     let writer = EncodingWriter(EncodingTally(depthLimit: depthLimit), depth: 0, path: [])

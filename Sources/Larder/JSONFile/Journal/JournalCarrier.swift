@@ -49,11 +49,10 @@ struct JournalCarrier: Sendable {
     let count: Int
   }
 
-  /// Writes zero bytes behind the last frame: a file that ends in a frame was cut.
+  /// Allocates space behind the last frame: a file that ends in a frame was cut.
   func makeRoom(_ room: Room, in file: any OpenFile, at end: Int) throws(RepositoryError) {
     let size = (end + room.count + JournalFormat.terminatorSize + room.chunk - 1) / room.chunk * room.chunk
-    let zeros = [UInt8](repeating: 0, count: size - end)
-    try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
+    try file.allocate(end..<size)
   }
 
   private static func size(ofFrameAt offset: Int, in bytes: [UInt8]) -> Int {

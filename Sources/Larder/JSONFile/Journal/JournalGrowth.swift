@@ -1,12 +1,12 @@
 internal import Dispatch
 internal import Foundation
 
-/// Zero bytes behind a journal, written and synced beside commits, so that no commit has to allocate space.
+/// Space behind a journal, allocated and synced beside commits, so that no commit has to do it.
 enum JournalGrowth {
-  /// The number of bytes written at once, which a commit waits for at most.
+  /// The number of bytes allocated at once, which a commit waits for at most.
   private static let pieceSize = 128 << 10
 
-  /// Begins to write.
+  /// Begins to allocate.
   ///
   /// - Parameter identity: Which file must have the name; it is opened again, because a commit waits for what is done with its own
   ///   descriptor.
@@ -17,11 +17,9 @@ enum JournalGrowth {
       guard let file = try fileSystem.open(name, writable: true), try file.status().identity == identity else {
         throw RepositoryError(.dataMissing, "another file has the name of the journal", file: name)
       }
-      let zeros = [UInt8](repeating: 0, count: min(Self.pieceSize, range.count))
       for start in stride(from: range.lowerBound, to: range.upperBound, by: Self.pieceSize) {
         try work.check()
-        let count = min(Self.pieceSize, range.upperBound - start)
-        try zeros.lending { bytes throws(RepositoryError) in try file.write(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: start) }
+        try file.allocate(start..<min(start + Self.pieceSize, range.upperBound))
       }
       do throws(RepositoryError) { try file.sync() } catch { throw .unsyncedJournal(name, error) }
       return range.upperBound

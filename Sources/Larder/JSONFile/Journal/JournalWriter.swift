@@ -31,8 +31,8 @@ struct JournalWriter {
 
   /// Writes a new journal into an empty file, makes it durable; it still has to be renamed into place.
   static func create(_ file: any OpenFile, _ header: JournalHeader, chunk: Int) throws(RepositoryError) -> JournalReader.Contents {
-    let bytes = header.bytes + [UInt8](repeating: 0, count: chunk - JournalFormat.headerSize)
-    try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
+    try header.bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
+    try file.allocate(JournalFormat.headerSize..<chunk)
     try file.sync()
     return JournalReader.Contents(header: header, lastCommit: header.base, end: JournalFormat.headerSize)
   }
@@ -63,7 +63,7 @@ struct JournalWriter {
   /// chunk.
   private var reserve: Int { chunk / 4 }
 
-  /// The length of a frame from which on no zero bytes are written where it goes, which would cost as much as the frame itself.
+  /// The length of a frame from which on no space is allocated where it goes, which may cost as much as the frame itself.
   private var unallocatedFrom: Int { 16 * chunk }
 
   /// Appends a batch.
@@ -123,8 +123,8 @@ struct JournalWriter {
     durableThrough = lastCommit
   }
 
-  /// Grows the file by zero bytes and syncs it, so that a frame is always written into space that survives: a file that ends in a frame
-  /// was cut, and not by a crash.
+  /// Grows the file by space that reads as zero bytes and syncs it, so that a frame is always written into space that survives: a file
+  /// that ends in a frame was cut, and not by a crash.
   ///
   /// - Parameter frame: The length of a frame for which the space is left out: it reads as zero bytes until the frame is there.
   private mutating func allocate(_ size: Int, leavingOut frame: Int) throws(RepositoryError) {
@@ -138,13 +138,12 @@ struct JournalWriter {
     }
   }
 
-  /// Grows the file, writing zero bytes from an offset on.
+  /// Grows the file, allocating the space from an offset on.
   private mutating func extend(to target: Int, from start: Int) throws(RepositoryError) {
-    let zeros = [UInt8](repeating: 0, count: target - start)
     do throws(RepositoryError) {
-      try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: start) }
+      try file.allocate(start..<target)
     } catch {
-      // What was written of them takes the last space of a full disk from all programs; if it stays, it is overwritten by the next attempt.
+      // What there is of it takes the last space of a full disk from all programs; if it stays, it is overwritten by the next attempt.
       do throws(RepositoryError) { try file.cut(to: allocated) } catch {}
       throw error.naming(name)
     }

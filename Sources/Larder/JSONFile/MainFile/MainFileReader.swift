@@ -2,13 +2,19 @@ internal import Foundation
 
 /// A reader of a main file, which compares every byte or its checksum.
 ///
-/// Its bytes are read and compared in pieces, several at a time on all cores: memory is needed for these, and for what they hold.
+/// Its bytes are read, compared and packed in parts, several at a time on all cores.
 struct MainFileReader {
   let source: MainFileSource
   let file: String
+  /// The limits of records; without them, none is refused.
+  var limits: StoreOptions.Limits?
 
-  /// The size of a piece in bytes.
-  private static let pieceSize = 256 << 10
+  /// The size of a part in bytes.
+  var partSize = 256 << 10
+  /// The number of parts that are read before the first of them is looked at: enough that no core is idle for long at the end.
+  static var batchCount: Int { 16 * max(1, ProcessInfo.processInfo.activeProcessorCount) }
+  /// More than the header and the seal have.
+  private static let edgeSize = 4_096
 
   /// A line of the main file: its record, the range of its text, and its checksum.
   struct Line: Sendable {
@@ -20,23 +26,24 @@ struct MainFileReader {
   /// Reads everything.
   ///
   /// - Parameters:
-  ///   - visit: Takes each line; its text is a range of the piece that it was read from.
-  ///   - begin: Takes the header, before the first line is read.
+  ///   - visit: Takes the records and tombstones that no change replaces, and then all tombstones of the same part.
+  ///   - begin: Takes the header, before the first line is read, and returns the changes of the journal.
   /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
   func read(
-    _ visit: (Line) throws(RepositoryError) -> Void, begin: (MainFileHeader) throws(RepositoryError) -> Void = { _ in }
+    _ visit: ([RecordPack], [StoredRecord]) -> Void,
+    begin: (MainFileHeader) throws(RepositoryError) -> [RecordAddress: StoredRecord]
   ) throws(RepositoryError) -> MainFileHeader {
     var seal = SealHash()
-    let head = try source.read(at: 0, count: Self.pieceSize)
+    let head = try source.read(at: 0, count: Self.edgeSize)
     let (header, end) = try head.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       let header = try readHeader(&cursor, &seal)
       return (header, cursor.offset)
     }
-    try begin(header)
+    let context = MainFilePart.Context(source: source, file: file, commit: header.commit, changes: try begin(header), limits: limits)
     var offset = end
-    let count = try readLines(&offset, &seal, commit: header.commit, visit)
-    let tail = try source.read(at: offset, count: Self.pieceSize)
+    let count = try readLines(&offset, &seal, context, visit)
+    let tail = try source.read(at: offset, count: Self.edgeSize)
     try tail.lending { bytes throws(RepositoryError) in
       var cursor = ByteCursor(bytes, file: file)
       cursor.base = offset
@@ -108,47 +115,38 @@ struct MainFileReader {
   /// Reads all lines up to the seal, and hands them over in order; moves the offset to the seal.
   /// - Returns: The number of lines.
   private func readLines(
-    _ offset: inout Int, _ seal: inout SealHash, commit: UInt64, _ visit: (Line) throws(RepositoryError) -> Void
+    _ offset: inout Int, _ seal: inout SealHash, _ context: MainFilePart.Context, _ visit: ([RecordPack], [StoredRecord]) -> Void
   ) throws(RepositoryError) -> UInt64 {
+    let start = offset
+    let size = try source.size()
+    let batchSize = partSize * Self.batchCount
     var count: UInt64 = 0
     var last: RecordAddress?
-    let breadth = 4 * max(1, ProcessInfo.processInfo.activeProcessorCount)
-    while true {
-      let pieces = try nextPieces(from: offset, upTo: breadth)
-      let results = ConcurrentMap.blockingParts(pieces, of: 1) { part in
-        part.first.map { MainFileSegment.read($0, commit: commit, file: file) }
+    // What is behind a damaged part or the seal is not read, but for the rest of the batch.
+    for batch in stride(from: start, to: size, by: batchSize) {
+      let ranges = stride(from: batch, to: min(batch + batchSize, size), by: partSize).map { $0..<min($0 + partSize, size) }
+      let results = ConcurrentMap.blockingParts(ranges, of: 1) { ranges in
+        ranges.map { MainFilePart.read($0, beginsWithLine: $0.lowerBound == start, context) }
       }
-      for (piece, result) in zip(pieces, results) {
-        guard let result else { continue }
-        let (lines, end) = try result.get()
-        // Within a piece the order was checked where it was read.
-        if let last, let first = lines.first, !(last < first.record.address) {
-          let offset = UInt64(piece.start + first.text.lowerBound)
-          throw RepositoryError(.corrupted, "expected a key after that of the record before", file: file, offset: offset)
+      for result in results.joined() {
+        let part = try result.get()
+        guard let start = part.start else { continue }
+        guard start == offset else {
+          throw RepositoryError(.corrupted, "the file changed while it was read", file: file, offset: UInt64(offset))
         }
-        last = lines.last?.record.address ?? last
-        count += UInt64(lines.count)
-        for line in lines {
-          seal.add(line.checksum)
-          try visit(line)
+        // Within a part the order was checked where it was read.
+        if let last, let first = part.first, !(last < first) {
+          throw RepositoryError(.corrupted, "expected a key after that of the record before", file: file, offset: UInt64(offset))
         }
-        offset = piece.start + end
-        // What is not a line is the seal, or must be.
-        if end < piece.end || !piece.isFollowed { return count }
+        last = part.last ?? last
+        count += UInt64(part.checksums.count)
+        for checksum in part.checksums { seal.add(checksum) }
+        visit(part.packs, part.tombstones)
+        offset = part.end
+        if part.isLast { return count }
       }
-      if pieces.isEmpty { return count }
     }
-  }
-
-  private func nextPieces(from offset: Int, upTo breadth: Int) throws(RepositoryError) -> [MainFilePiece] {
-    var pieces: [MainFilePiece] = []
-    var start = offset
-    while pieces.count < breadth, pieces.last?.isFollowed ?? true {
-      guard let piece = try MainFilePiece(source, at: start, size: Self.pieceSize) else { break }
-      pieces.append(piece)
-      start = piece.start + piece.end
-    }
-    return pieces
+    return count
   }
 
   /// Reads the seal at the end of the file.

@@ -87,8 +87,16 @@ struct MainFileWriter {
     text.withUTF8Buffer { buffer.append(contentsOf: $0) }
   }
 
-  /// Appends the one spelling of a string that the format has.
+  /// Appends the one spelling of a string that the format has: control characters as `\u00xx`.
   private mutating func appendEscaped(_ key: RecordKey) {
-    key.withBytes { buffer.append(escaping: $0, abbreviating: false) }
+    key.withBytes { bytes in
+      for byte in bytes {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): buffer += [UInt8(ascii: "\\"), byte]
+        case 0..<0x20: buffer += "\\u00\(Hexadecimal.string(byte))".utf8
+        default: buffer.append(byte)
+        }
+      }
+    }
   }
 }

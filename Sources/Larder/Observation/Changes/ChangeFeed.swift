@@ -12,15 +12,12 @@ final class ChangeFeed: ChangeObserver {
     var told = Revision.zero
     var buffer = ChangeBuffer()
     /// The filter of a reader that has followed all it has taken: what does not pass is left out.
-    var filter: Filter? {
+    var filter: (any ChangeFilter)? {
       didSet { filterNumber += 1 }
     }
     /// The number of times that the filter was set.
     private(set) var filterNumber = 0
   }
-
-  /// Whether a change matters to a reader whose buffer is empty; called where the feed receives its changes.
-  typealias Filter = @Sendable (RecordChange) -> Bool
 
   private let state = Mutex(State())
   /// Raised when there is something to take, finished with the store.
@@ -48,7 +45,13 @@ final class ChangeFeed: ChangeObserver {
   func receive(_ changes: [RecordChange], commit: Revision) {
     // Tested without the lock, which a reader may be waiting for: a test may decode the record.
     let (filter, filterNumber, start) = state.withLock { ($0.early == nil ? $0.filter : nil, $0.filterNumber, $0.start) }
-    let passes = filter.map { filter in changes.map { $0.revision > start && filter($0) } }
+    var passes: [Bool]?
+    if let filter {
+      // Nearly always it is one change that does not matter: that is found without an array, since every live query asks.
+      let first = changes.firstIndex { $0.revision > start && filter.passes($0) } ?? changes.endIndex
+      if first == changes.endIndex, hasLeftOut(upTo: commit, filterNumber) { return }
+      passes = changes.indices.map { $0 == first || ($0 > first && changes[$0].revision > start && filter.passes(changes[$0])) }
+    }
     let isReady = state.withLock { state in
       state.told = max(state.told, commit)
       guard state.early == nil else {
@@ -67,13 +70,23 @@ final class ChangeFeed: ChangeObserver {
     if isReady { signal.raise() }
   }
 
+  /// Leaves out changes that did not pass a filter, and notes that they were told.
+  /// - Returns: `false` where they may still matter: to what is buffered, or because the filter is another one by now.
+  private func hasLeftOut(upTo commit: Revision, _ filterNumber: Int) -> Bool {
+    state.withLock { state in
+      guard state.early == nil, state.filterNumber == filterNumber, state.buffer.isEmpty else { return false }
+      state.told = max(state.told, commit)
+      return true
+    }
+  }
+
   func finish() { signal.finish() }
 
   /// Leaves out changes that do not pass, from now on until the reader takes some, whether it waits or not: what nobody needs does not
   /// add up.
   ///
   /// For a reader that has followed every change that it has taken. What is buffered already may make less matter, never more.
-  func pass(only filter: Filter?) { state.withLock { $0.filter = filter } }
+  func pass(only filter: (any ChangeFilter)?) { state.withLock { $0.filter = filter } }
 
   /// Returns the oldest set that was not taken yet, as soon as there is one; `nil` at the end, and when the task is cancelled.
   nonisolated(nonsending) func next() async -> (revision: Revision, changes: [RecordChange])? {
@@ -85,12 +98,12 @@ final class ChangeFeed: ChangeObserver {
   ///
   /// While the reader waits, changes that do not pass the filter are left out: to wake it for them would cost a writer more than the
   /// filter.
-  nonisolated(nonsending) func nextAll(passing filter: Filter?) async -> [RecordChange]? {
+  nonisolated(nonsending) func nextAll(passing filter: (any ChangeFilter)?) async -> [RecordChange]? {
     await take(filter) { $0.isEmpty ? nil : $0.takeAll() }
   }
 
   private nonisolated(nonsending) func take<Taken: Sendable>(
-    _ filter: Filter?, _ take: @Sendable (inout ChangeBuffer) -> Taken?
+    _ filter: (any ChangeFilter)?, _ take: @Sendable (inout ChangeBuffer) -> Taken?
   ) async -> Taken? {
     while !Task.isCancelled {
       // Noted before looking: what comes afterwards ends the wait. The end is noted first too, since changes may come before it.
@@ -114,6 +127,13 @@ final class ChangeFeed: ChangeObserver {
   var waitingCount: Int { state.withLock { $0.buffer.count } }
   /// Whether a reader waits: for tests.
   var isAwaited: Bool { signal.isAwaited }
+}
+
+/// A test of whether a change matters to a reader whose buffer is empty; asked where the feed receives its changes.
+///
+/// An object, since a closure is wrapped once more wherever it is kept and taken out.
+protocol ChangeFilter: AnyObject, Sendable {
+  func passes(_ change: RecordChange) -> Bool
 }
 
 extension RecordChange {

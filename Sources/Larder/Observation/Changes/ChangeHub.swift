@@ -46,8 +46,10 @@ final class ChangeHub: Sendable {
   private let queue = DispatchQueue(label: "larder.observers", qos: .userInitiated)
   /// The number of changes above which the executor waits until they are delivered, so that memory stays bounded.
   static let mostWaiting = 4_096
-  /// The number of later observers, and of changes, up to which they are told at once: to wake the queue would take longer.
-  static let few = 8
+  /// The number of changes, and of observers for each of them, up to which later ones are told at once: waking the queue would take longer.
+  static let few = (changes: 8, tests: 128)
+  /// The time for which later observers are told at once; the queue tells those that are left then.
+  static let patience = Duration.microseconds(50)
 
   /// Makes a hub that knows these deletions from earlier runs.
   init(_ deletions: DeletionLog) { deletionLog = Mutex(deletions) }
@@ -57,7 +59,8 @@ final class ChangeHub: Sendable {
 
   /// Adds an observer of a collection; one that comes after the end is ended at once.
   ///
-  /// - Parameter isLater: Whether it is told on ``queue`` where there are more than ``few``, so that no commit waits for all of them.
+  /// - Parameter isLater: Whether it is told on ``queue`` where they are more than ``few``, or take long, so that no commit waits for all
+  ///   of them.
   func register(_ observer: any ChangeObserver, for collection: Int, isLater: Bool = false) {
     let isFinished = seats.withLock { seats in
       if isLater {
@@ -114,7 +117,7 @@ final class ChangeHub: Sendable {
     progress.advance(to: commit)
     switch delivery {
     case .none: break
-    case .immediate(let later): Self.deliver([Announcement(changes: changes, commit: commit)], to: later)
+    case .immediate(let later): deliverAtOnce(Announcement(changes: changes, commit: commit), to: later)
     case .scheduled: queue.async { self.deliver() }
     case .awaited: queue.sync { self.deliver() }
     }
@@ -144,14 +147,21 @@ final class ChangeHub: Sendable {
   /// Returns when the later observers were told of everything that was announced: for tests.
   func settle() async { await queue.run {} }
 
-  private enum Delivery { case none, immediate([Int: [any ChangeObserver]]), scheduled, awaited }
+  private enum Delivery { case none, immediate([Recipient]), scheduled, awaited }
+  private typealias Recipient = (collection: Int, observer: any ChangeObserver)
 
   /// Adds what is to be told later, and says what brings it there.
   private static func add(_ announcement: Announcement, to seats: inout Seats) -> Delivery {
     guard !seats.later.isEmpty else { return .none }
     // Only where nothing is still to be told before; nothing can come between, since only the executor announces.
-    if !seats.isDelivering, announcement.changes.count <= few, seats.later.values.reduce(0, { $0 + $1.count }) <= few {
-      return .immediate(seats.later.mapValues { $0.compactMap(\.observer) })
+    let count = seats.later.values.reduce(0) { $0 + $1.count }
+    if !seats.isDelivering, announcement.changes.count <= few.changes, announcement.changes.count * count <= few.tests {
+      var recipients: [Recipient] = []
+      recipients.reserveCapacity(count)
+      for (collection, seats) in seats.later {
+        for seat in seats { if let observer = seat.observer { recipients.append((collection, observer)) } }
+      }
+      return .immediate(recipients)
     }
     let isFull = seats.waitingCount > mostWaiting
     seats.waiting.append(announcement)
@@ -159,6 +169,30 @@ final class ChangeHub: Sendable {
     if isFull { return .awaited }
     defer { seats.isDelivering = true }
     return seats.isDelivering ? .none : .scheduled
+  }
+
+  /// Tells later observers without the queue, which tells those that are left when that takes long.
+  ///
+  /// On the executor only, as all announcing.
+  private func deliverAtOnce(_ announcement: Announcement, to recipients: [Recipient]) {
+    let start = ContinuousClock.now
+    var own: (collection: Int, changes: [RecordChange])?
+    for (position, recipient) in recipients.enumerated() {
+      if position > 0, position.isMultiple(of: 4), ContinuousClock.now - start > Self.patience {
+        let rest = Dictionary(grouping: recipients[position...], by: \.collection).mapValues { $0.map(\.observer) }
+        // From here on all that is announced waits for the queue, and so comes after this.
+        seats.withLock { $0.isDelivering = true }
+        queue.async {
+          Self.deliver([announcement], to: rest)
+          self.deliver()
+        }
+        return
+      }
+      if own?.collection != recipient.collection {
+        own = (recipient.collection, announcement.changes.filter { $0.collection == recipient.collection })
+      }
+      recipient.observer.receive(own?.changes ?? [], commit: announcement.commit)
+    }
   }
 
   /// Tells the later observers what waits, until nothing does.

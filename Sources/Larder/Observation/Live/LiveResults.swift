@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// The results of one query for one reader, kept up on an actor of their own, so that the reader's actor does not pay for it.
 ///
-/// Each change is tested before the reader is woken or keeps it, on a queue beside the store's executor, so that no commit waits for it;
-/// closures of the app and words are never tested there.
+/// Each change is tested before the reader is woken or keeps it: on the store's executor while that takes no longer than
+/// ``ChangeHub/patience`` for all readers together, then on a queue beside it. Closures of the app and words are never tested there.
 ///
 /// A change is tested against the query and put into the ordered window. The query is run again only when the window is used up, when the
 /// predicate fails for a changed record, or, for a query in the order of its rank, when a record that matches has changed: ranks depend on
@@ -30,15 +30,9 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
     let isRanked: Bool
 
     /// The test of whether a change matters to the window; `nil` for a query whose test may take long.
-    var filter: ChangeFeed.Filter? {
+    var filter: (any ChangeFilter)? {
       guard matcher.query.filters.isEmpty, matcher.query.shape.words == nil else { return nil }
-      let (matcher, window) = (matcher, window)
-      return { change in
-        // What is new since the window was filled cannot be in it: a deletion before it would be buffered.
-        if change.old != nil, window.contains(change.key) { return true }
-        guard let new = change.new else { return false }
-        do throws(RepositoryError) { return try matcher.liveMatch(new).map(window.admits) ?? false } catch { return true }
-      }
+      return LiveFilter(matcher, window)
     }
   }
 
@@ -89,8 +83,9 @@ actor LiveResults<Item: Codable & Identifiable & Sendable> where Item.ID: Hashab
   private func different() -> [Item]? {
     guard let results = following?.window.results else { return nil }
     if let given, given.count == results.count, zip(given, results).allSatisfy({ $0.isSameRevision(as: $1.slot) }) { return nil }
-    given = results.map(\.slot)
-    return results.map(\.item)
+    // Closures, since a key path of a generic type is made anew at each use.
+    given = results.map { $0.slot }
+    return results.map { $0.item }
   }
 
   // MARK: Following

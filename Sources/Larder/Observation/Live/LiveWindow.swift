@@ -31,6 +31,7 @@ struct LiveWindow<Item: Sendable>: Sendable {
     return limit == 0 ? 0 : (offset + limit) * 2 + 16
   }
 
+  var isEmpty: Bool { byKey.isEmpty }
   func contains(_ key: RecordKey) -> Bool { byKey[key] != nil }
 
   /// Whether a match that is not in the window would get into it.

@@ -4,8 +4,9 @@
 /// for try await best in spots.results(of: Query().sorted(by: \.rating, .reverse).limit(20)) { show(best) }
 /// ```
 ///
-/// The query is run once; after that each change is tested against it, which no writer waits for. With a limit, up to four
-/// times as many results as offset and limit together are kept in memory, and a few more; without one, all of them.
+/// The query is run once; after that each change is tested against it, for which writers wait some tens of microseconds
+/// at most, and for the few tests that run then. With a limit, up to four times as many results as offset and limit together
+/// are kept in memory, and a few more; without one, all of them.
 ///
 /// Every iterator follows the query for itself, from its first `next` on, and has one reader.
 public struct QueryResults<Item: Codable & Identifiable & Sendable>: AsyncSequence, Sendable

@@ -46,13 +46,13 @@ struct QueryPlanner {
     if let words = query.words {
       // Words are found by their index only; what else is asked is checked.
       let index = try declared(.fullText, "fullText", for: "matching")
-      guard case .text(let text) = indexes.bodies[index] else { return scan(selectivity: 1) }
+      guard case .text(let text) = indexes.body(index) else { return scan(selectivity: 1) }
       let reach = text.estimate(words)
       return Choice(access: .words(index: index), reach: reach, estimate: reach, givesOrder: query.order.isEmpty && query.near == nil)
     }
     if query.isPlaced {
       let index = try declared(.geo, "geo", for: query.near == nil ? "within" : "near")
-      if case .geo(let geo) = indexes.bodies[index] { choices += geoChoices(index, geo) }
+      if case .geo(let geo) = indexes.body(index) { choices += geoChoices(index, geo) }
       return best(of: choices) ?? scan(selectivity: 1)
     }
     let least = choices.map { $0.reach }.min() ?? recordCount
@@ -80,10 +80,11 @@ struct QueryPlanner {
   private var hasResidual: Bool { query.filterCount > 0 || query.isPlaced || query.words != nil }
 
   private func scan(selectivity: Double) -> Choice {
-    // The records lie in the order of their keys' bytes.
-    let givesOrder = query.order.isEmpty && indexes.keys.isOfBytes && query.near == nil && query.words == nil
+    // The records lie in the order of their keys' bytes; in that of other ids a few of them can be found without sorting all.
+    let givesOrder = query.order.isEmpty && (indexes.keys.isOfBytes || query.maximum != nil) && query.near == nil && query.words == nil
     var estimate = recordCount
-    if givesOrder, let needed = query.needed, selectivity > 0 {
+    // In the order of other ids every key is looked at before the first record is found.
+    if givesOrder, indexes.keys.isOfBytes, let needed = query.needed, selectivity > 0 {
       estimate = min(estimate, Self.clamped(Double(needed) / selectivity))
     }
     return Choice(access: .scan, reach: recordCount, estimate: estimate, givesOrder: givesOrder)
@@ -111,8 +112,10 @@ struct QueryPlanner {
 
   private func orderedChoices() -> [Choice] {
     indexes.definitions.indices.compactMap { index in
-      guard let tree = indexes.tree(index) else { return nil }
-      return choice(index, tree, indexes.definitions[index].columns)
+      let definition = indexes.definitions[index]
+      // Asked first, so that changes are not applied for nothing to an index that cannot help.
+      guard definition.kind == .ordered, Self.canUse(definition, for: query), let tree = indexes.tree(index) else { return nil }
+      return choice(index, tree, definition.columns)
     }
   }
 

@@ -1,11 +1,15 @@
 internal import Foundation
 
 /// One property that a query sorts by.
-struct SortColumn<Item>: Sendable {
+struct SortColumn<Item: Sendable>: Sendable {
   let keyPath: any PartialKeyPath<Item> & Sendable
   let isReversed: Bool
   /// The value that decides, where the type can be indexed; cursors and indexes need it.
   let value: (@Sendable (Item) -> IndexValue)?
+  /// The same value read from a decoded record where it lies, without a copy of the record; `nil` for one of another type.
+  ///
+  /// Its type does not depend on that of the records: to hand it on costs no look-up of types.
+  let valueInPlace: (@Sendable (any DecodedRecord) -> IndexValue?)?
   /// The order of values that have no index values.
   private let order: @Sendable (Item, Item) -> Int
 
@@ -30,6 +34,10 @@ struct SortColumn<Item>: Sendable {
     isReversed = order == .reverse
     let read = PropertyReader(keyPath)
     value = { read($0).indexValue }
+    let type = ObjectIdentifier(DecodedValue<Item>.self)
+    valueInPlace = { record in
+      ObjectIdentifier(Swift.type(of: record)) == type ? unsafeDowncast(record, to: DecodedValue<Item>.self).indexValue(read) : nil
+    }
     self.order = { _, _ in 0 }
   }
 
@@ -40,6 +48,7 @@ struct SortColumn<Item>: Sendable {
     self.keyPath = keyPath
     isReversed = order == .reverse
     if isIndexable { value = { IndexValue(of: $0[keyPath: keyPath]) } } else { value = nil }
+    valueInPlace = nil
     self.order = compare
   }
 
@@ -47,6 +56,15 @@ struct SortColumn<Item>: Sendable {
   func compare(_ left: Item, _ right: Item) -> Int {
     let ascending = value.map { $0(left).compared(to: $0(right)).rawValue } ?? order(left, right)
     return isReversed ? -ascending : ascending
+  }
+}
+
+extension DecodedValue {
+  /// Returns the index value of a property.
+  ///
+  /// Not inlined, as ``copy()``.
+  @inline(never) fileprivate func indexValue<Value: IndexableValue>(_ read: PropertyReader<Item, Value>) -> IndexValue {
+    read(item).indexValue
   }
 }
 

@@ -36,7 +36,9 @@ struct QueryRun: Sendable {
   /// A scan gives them so where that costs nothing, or where a limit lets it end early; else the few that meet the query are sorted instead
   /// of all.
   var givesOrder: Bool {
-    if case .scan = choice.access { return choice.givesOrder && (records.isOrdered || shape.maximum != nil) }
+    if case .scan = choice.access {
+      return choice.givesOrder && ((indexes.keys.isOfBytes && records.isOrdered) || shape.maximum != nil)
+    }
     return choice.givesOrder
   }
 
@@ -113,7 +115,7 @@ extension QueryRun {
   /// Visits the records that the access path leads to, with what it knows of each, until `visit` returns `false`.
   ///
   /// - Parameters:
-  ///   - cursor: The end of the page before, from which an ordered index is walked.
+  ///   - cursor: The end of the page before, from which an ordered index, or the records by id, are walked.
   ///   - stretches: The parts of the ordered index that are left, in place of all that the plan names.
   ///   - visit: Takes a record, its distance in metres, and its score.
   func walk(
@@ -124,7 +126,7 @@ extension QueryRun {
     case .nothing:
       return
     case .scan where givesOrder:
-      for slot in records.ordered() where !visit(slot, nil, nil) { return }
+      records.visitOrdered(by: indexes.keys, after: cursor.map { RecordKey($0.key) }) { visit($0, nil, nil) }
     case .scan:
       records.visit { visit($0, nil, nil) }
     case .ordered(let index, let spans, let use):
@@ -141,13 +143,13 @@ extension QueryRun {
         if !walk.visit(ranks, use, from: start, { visit($0, nil, nil) }) { return }
       }
     case .near(let index):
-      guard case .geo(let geo) = indexes.bodies[index], let near = shape.near else { return }
+      guard case .geo(let geo) = indexes.body(index), let near = shape.near else { return }
       geo.nearest(to: near.latitude, near.longitude, within: near.radius?.meters) { visit($0, $1, nil) }
     case .box(let index, let box):
-      guard case .geo(let geo) = indexes.bodies[index] else { return }
+      guard case .geo(let geo) = indexes.body(index) else { return }
       geo.forEach(in: box) { visit($0, nil, nil) }
     case .words(let index):
-      guard case .text(let text) = indexes.bodies[index], let words = shape.words else { return }
+      guard case .text(let text) = indexes.body(index), let words = shape.words else { return }
       // Ranked results are wanted whole unless nothing else decides which of them stay.
       let limit = choice.givesOrder && isExact ? shape.needed ?? .max : .max
       for match in text.search(words, limit: limit) where !visit(match.slot, nil, match.score) { return }

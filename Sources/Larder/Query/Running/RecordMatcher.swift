@@ -4,7 +4,7 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
   let coder: RecordCoder<Item>
   private let definitions: [IndexDefinition]
   /// Taken once for many records: each is behind a lock.
-  private let tests: [Conjunct<Item>.Evaluation]
+  private let tests: [PredicateTest<Item>]
   /// Whether the words are tested, too: an index of words has answered them otherwise.
   private let testsWords: Bool
 
@@ -12,7 +12,12 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
   init(_ query: Query<Item>, _ coder: RecordCoder<Item>, _ definitions: [IndexDefinition], planned choice: QueryPlanner.Choice? = nil) {
     (self.query, self.coder, self.definitions, testsWords) = (query, coder, definitions, choice == nil)
     let covered = choice?.covered ?? []
-    tests = query.conjuncts.indices.compactMap { covered.contains($0) ? nil : query.conjuncts[$0].evaluate }
+    tests = query.conjuncts.indices.compactMap { covered.contains($0) ? nil : PredicateTest(query.conjuncts[$0].evaluate) }
+  }
+
+  /// Whether every record that decodes is a match, so that one may be left out before it is tested.
+  var letsAllThrough: Bool {
+    tests.isEmpty && query.filters.isEmpty && !query.shape.isPlaced && !(testsWords && query.shape.words != nil)
   }
 
   /// Returns the record as a candidate if it meets the query; `nil` when it does not, or does not decode.
@@ -20,11 +25,14 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
   /// - Throws: `.unsupported` when a predicate cannot be evaluated for the record.
   func match(_ slot: RecordSlot, distance: Double? = nil, score: Double? = nil) throws(RepositoryError) -> QueryCandidate<Item>? {
     guard let value = coder.valueIfReadable(slot) else { return nil }
-    for isMet in tests where try !isMet(value.item) { return nil }
+    for test in tests where try !test.isMet(value.item) { return nil }
     var candidate = QueryCandidate(slot: slot, value: value, distance: distance, score: score)
     if query.shape.isPlaced, !isPlaced(&candidate) { return nil }
     if testsWords, let words = query.shape.words, !hasWords(words, slot) { return nil }
-    for filter in query.filters where !filter(value.item) { return nil }
+    // Asked for first: to begin with an array of closures has their type looked up, even if it is empty.
+    if !query.filters.isEmpty {
+      for filter in query.filters where !filter(value.item) { return nil }
+    }
     return candidate
   }
 
@@ -55,4 +63,11 @@ struct RecordMatcher<Item: Codable & Identifiable & Sendable>: Sendable where It
   private func hasWords(_ words: TextQuery, _ slot: RecordSlot) -> Bool {
     definitions.first { $0.kind == .fullText }?.texts(slot).map(words.matches) ?? false
   }
+}
+
+/// A part of a predicate in an object: a closure in an array is wrapped once more each time that it is taken out.
+final class PredicateTest<Item>: Sendable {
+  let isMet: Conjunct<Item>.Evaluation
+
+  init(_ isMet: @escaping Conjunct<Item>.Evaluation) { self.isMet = isMet }
 }

@@ -5,6 +5,7 @@ struct ResultCollector<Item: Sendable> {
   private let order: ResultOrder<Item>
   /// The order by what was read of the candidates once; `nil` when a property that the query sorts by has no index values.
   private let keyOrder: SortKey.Order?
+  private let readFirst: (@Sendable (any DecodedRecord) -> IndexValue?)?
   /// The number of results that decide the answer; `nil` for all.
   private let needed: Int?
   /// Whether candidates come in the query's order, so that the first ones are the answer.
@@ -20,7 +21,16 @@ struct ResultCollector<Item: Sendable> {
     self.needed = needed
     self.arrivesInOrder = arrivesInOrder
     let isReadable = order.columns.allSatisfy { $0.value != nil }
-    keyOrder = isReadable ? SortKey.Order(isReversed: order.columns.map(\.isReversed), keys: order.keys) : nil
+    keyOrder = isReadable ? SortKey.Order(isReversed: order.columns.map { $0.isReversed }, keys: order.keys) : nil
+    readFirst = order.columns.first?.valueInPlace
+  }
+
+  /// Whether the first property of a record tells that it is out, as that of most does once enough are kept.
+  ///
+  /// Reads it where it lies: to copy a value counts a reference for each of its texts. Mutating, or the collector would be copied.
+  mutating func excludes(_ slot: RecordSlot) -> Bool {
+    guard let bar, let keyOrder, let readFirst, let record = slot.unretainedValue else { return false }
+    return record._withUnsafeGuaranteedRef { record in readFirst(record).map { bar.head < keyOrder.head(of: $0) } ?? false }
   }
 
   /// Adds a candidate.

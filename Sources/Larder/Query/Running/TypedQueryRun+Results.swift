@@ -46,13 +46,13 @@ extension TypedQueryRun {
 
   /// Returns an index that has the groups, so that no record need be looked at but the first of each.
   func groupingIndex<Value: IndexableValue>(_ keyPath: AnyKeyPath, _ type: Value.Type) -> PersistentTree<IndexEntry>? {
-    guard Value.standsForOneValue, case .scan = run.choice.access, run.isExact, query.shape.maximum == nil, query.shape.skipped == 0 else {
-      return nil
-    }
-    return run.indexes.definitions.indices.lazy.compactMap { index in
+    guard case .scan = run.choice.access, run.isExact, query.shape.maximum == nil, query.shape.skipped == 0 else { return nil }
+    let tree = run.indexes.definitions.indices.lazy.compactMap { index in
       let isFirst = run.indexes.definitions[index].columns.first?.keyPath.isSame(as: keyPath) ?? false
       return isFirst ? run.indexes.tree(index) : nil
     }.first
+    // Asked last: what is in the index has been noted once it was asked for its entries.
+    return Value.standsForOneValue ? tree : nil
   }
 
   /// Returns the plan, with the number of records that running it looks at if that is not too large.

@@ -26,7 +26,7 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   ///
   /// - Throws: `.unsupported` when a predicate cannot be evaluated for a record.
   func items() throws(RepositoryError) -> [Item] {
-    guard let slots = run.slotsFromIndex() else { return try results().map(\.item) }
+    guard let slots = run.slotsFromIndex() else { return try results().map { $0.item } }
     var items: [Item] = []
     items.reserveCapacity(slots.count)
     for slot in slots { items.append(try slot.value(coder)) }
@@ -46,8 +46,14 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
     let order = order
     let (stretches, skipped) = cursor == nil ? run.skippedByRank : (nil, query.shape.skipped)
     var collector = ResultCollector(order: order, needed: query.shape.needed(behind: skipped), arrivesInOrder: run.givesOrder)
-    try forEachMatch(after: cursor, stretches, examined: &examined) { (candidate) throws(RepositoryError) -> Bool in
-      if let cursor, try !cursor.isBefore(candidate, order) { return true }
+    let start = cursor.map { RecordKey($0.key) }
+    var isBehind = false
+    try forEachMatch(after: cursor, stretches, unless: { collector.excludes($0) }, examined: &examined) {
+      (candidate) throws(RepositoryError) -> Bool in
+      if let cursor, let start, !isBehind {
+        if !cursor.isBefore(candidate, order, start) { return true }
+        isBehind = run.givesOrder  // and so are all that follow
+      }
       return collector.add(candidate)
     }
     return collector.finish(skipping: skipped)
@@ -73,16 +79,21 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   }
 
   /// Visits the records that meet the query, as the access path gives them, until the body returns `false`.
+  ///
+  /// - Parameter isOut: Whether a record that meets the query need not be visited; asked only where no test of it can fail.
   private func forEachMatch(
-    after cursor: PageCursor? = nil, _ stretches: [IndexWalk.Stretch]? = nil, examined: inout Int,
+    after cursor: PageCursor? = nil, _ stretches: [IndexWalk.Stretch]? = nil,
+    unless isOut: (RecordSlot) -> Bool = { _ in false }, examined: inout Int,
     _ body: (QueryCandidate<Item>) throws(RepositoryError) -> Bool
   ) throws(RepositoryError) {
     let matcher = RecordMatcher(query, coder, run.indexes.definitions, planned: run.choice)
+    let mayLeaveOut = matcher.letsAllThrough && !run.givesOrder
     var failure: RepositoryError?
     var count = 0
     // The walk takes a closure that does not throw, so that it need not be generic over the error.
     run.walk(after: cursor, stretches: stretches) { slot, distance, score in
       count += 1
+      if mayLeaveOut, isOut(slot) { return true }
       do throws(RepositoryError) {
         guard let candidate = try matcher.match(slot, distance: distance, score: score) else { return true }
         return try body(candidate)

@@ -1,0 +1,141 @@
+internal import Foundation
+
+/// A scanner of a main file's lines.
+struct MainFileScanner {
+  /// A line, as ranges of the bytes that it was read from.
+  struct Line {
+    let key: RecordKey
+    let revision: UInt64
+    let schemaVersion: Int
+    let checksum: UInt32
+    /// The range of the value; `nil` for a tombstone.
+    let value: Range<Int>?
+    let text: Range<Int>
+    /// Whether its collection is that of the line before.
+    let isOfSameCollection: Bool
+  }
+
+  private(set) var cursor: ByteCursor
+  /// The newest commit of the main file.
+  private let commit: UInt64
+  /// The collection of the last line.
+  private(set) var collection = ""
+  /// Its name in UTF-8.
+  private var name: [UInt8] = []
+  /// The key of the last line.
+  private(set) var last: RecordKey?
+
+  init(_ cursor: ByteCursor, commit: UInt64) { (self.cursor, self.commit) = (cursor, commit) }
+
+  /// Reads a line that starts before an offset; `nil` where there is none.
+  mutating func next(before end: Int) throws(RepositoryError) -> Line? {
+    guard cursor.offset < end, cursor.next == UInt8(ascii: "{") else { return nil }
+    let start = cursor.offset
+    let isOfSameCollection = try readCollection()
+    let line = try readRecord(start: start, isOfSameCollection)
+    if isOfSameCollection, let last, !(last < line.key) {
+      throw cursor.corrupted("expected a key after that of the record before", at: start)
+    }
+    guard line.revision <= commit else {
+      throw cursor.corrupted("record revision \(Revision(line.revision)) exceeds the file's commit \(commit)", at: start)
+    }
+    last = line.key
+    if cursor.skip(",\n") {
+      guard cursor.next == UInt8(ascii: "{") else { throw cursor.corrupted("expected a record after the comma") }
+    } else {
+      try cursor.expect("\n")
+      guard cursor.next == UInt8(ascii: "]") else { throw cursor.corrupted("expected the seal after the last record") }
+    }
+    return line
+  }
+
+  /// Reads the collection of a line; mostly it is the one of the line before, which spares making its name again.
+  /// - Returns: Whether it is; otherwise the new name comes behind the old one.
+  private mutating func readCollection() throws(RepositoryError) -> Bool {
+    try cursor.expect(#"{"in":""#)
+    let start = cursor.offset
+    let end = start + name.count
+    if !name.isEmpty, end < cursor.bytes.count, cursor.bytes[end] == UInt8(ascii: "\""),
+      name.withUnsafeBytes({ $0.elementsEqualBytes(UnsafeRawBufferPointer(rebasing: cursor.bytes[start..<end])) })
+    {
+      cursor.offset = end + 1
+      return true
+    }
+    let name = try cursor.string()
+    guard CollectionName.isValid(name) else { throw cursor.corrupted("expected a collection's name", at: start) }
+    guard collection.isEmpty || RecordKey(collection) < RecordKey(name) else {
+      throw cursor.corrupted("expected a collection after the one before in byte order", at: start)
+    }
+    (collection, self.name) = (name, Array(name.utf8))
+    return false
+  }
+
+  /// Reads a line from behind its collection to its closing brace.
+  private mutating func readRecord(start: Int, _ isOfSameCollection: Bool) throws(RepositoryError) -> Line {
+    try cursor.expect(#","id":""#)
+    let keyStart = cursor.offset
+    let key = try readKey()
+    try cursor.expect(#","rev":"#)
+    let revision = try cursor.number()
+    try cursor.expect(#","version":"#)
+    let version = try cursor.number()
+    guard version >= 1, version <= UInt64(Int32.max) else { throw cursor.corrupted("expected a schema version from 1 to \(Int32.max)") }
+    try cursor.expect(#","crc":""#)
+    let checksum = try cursor.hexadecimal(UInt32.self)
+    try cursor.expect(#"","#)
+    var value: Range<Int>?
+    if !cursor.skip(#""deleted":true"#) {
+      try cursor.expect(#""value":"#)
+      value = cursor.offset..<(try endOfValue())
+      cursor.offset = value?.upperBound ?? cursor.offset
+    }
+    try cursor.expect("}")
+    let line = Line(
+      key: key, revision: revision, schemaVersion: Int(version), checksum: checksum, value: value, text: start..<cursor.offset,
+      isOfSameCollection: isOfSameCollection)
+    guard checksum == self.checksum(of: line, keyStart: keyStart) else {
+      throw RepositoryError(
+        .corrupted, "the record does not match its checksum", file: cursor.file, offset: UInt64(cursor.base + start),
+        keyHash: key.hash)
+    }
+    return line
+  }
+
+  /// Returns the checksum of a record; the text of a UUID is as it is in the line.
+  private func checksum(of line: Line, keyStart: Int) -> UInt32 {
+    let key = UnsafeRawBufferPointer(rebasing: cursor.bytes[keyStart..<min(keyStart + line.key.byteCount, cursor.bytes.count)])
+    var crc = name.withUnsafeBytes { name in
+      line.key.withChecksummedBytes(key) { key in
+        StoredRecord.checksum(
+          name, key: key, revision: line.revision, schemaVersion: line.schemaVersion, hasValue: line.value != nil)
+      }
+    }
+    if let value = line.value { crc.update(UnsafeRawBufferPointer(rebasing: cursor.bytes[value])) }
+    return crc.value
+  }
+
+  /// Reads a key and its closing quotation mark; makes no text where it is that of a UUID, which has nothing to escape.
+  private mutating func readKey() throws(RepositoryError) -> RecordKey {
+    let end = cursor.offset + UUIDNumber.textCount
+    if end < cursor.bytes.count, cursor.bytes[end] == UInt8(ascii: "\""),
+      let number = UUIDNumber(text: UnsafeRawBufferPointer(rebasing: cursor.bytes[cursor.offset..<end]))
+    {
+      cursor.offset = end + 1
+      return RecordKey(number)
+    }
+    return RecordKey(try cursor.string())
+  }
+
+  /// Returns the end of the value that starts here: before the brace that ends the line, and its comma if it has one.
+  private func endOfValue() throws(RepositoryError) -> Int {
+    guard let base = cursor.bytes.baseAddress,
+      let lineFeed = memchr(base + cursor.offset, 0x0A, cursor.bytes.count - cursor.offset)
+    else { throw cursor.corrupted("the file ends too early; it was cut off", at: cursor.bytes.count) }
+    var end = base.distance(to: UnsafeRawPointer(lineFeed))
+    if end > cursor.offset, cursor.bytes[end - 1] == UInt8(ascii: ",") { end -= 1 }
+    guard end > cursor.offset + 1, cursor.bytes[end - 1] == UInt8(ascii: "}") else {
+      throw cursor.corrupted("expected the line to end in `}` or `},`", at: end)
+    }
+    return end - 1
+  }
+}
