@@ -38,6 +38,23 @@ struct BatchRemoteSourceTests {
     #expect(server.requests.count == 3)
   }
 
+  @Test func aRequestTakesNoKeyOfAGroupThatIsNotComplete() throws {
+    var queue = GatheringQueue<String, Int>()
+    let (whole, part) = (FetchGroupMembers(2), FetchGroupMembers(2))
+    for (key, group) in [("a1", whole), ("b1", part), ("a2", whole), ("a2", part)] {
+      _ = queue.enter(FetchRequest(key: key, validator: nil), group, OneShot())
+      if group === whole { group.remove(nil) }
+    }
+    let first = try #require(queue.take(3) { _, _ in true })
+    // The second group's key that the request has anyway goes with it; its other key waits.
+    #expect(first.members.map(\.request.key) == ["a1", "a2", "a2"])
+    let next = queue.take(3) { _, _ in true }
+    #expect(next == nil)
+    part.finish()
+    let last = try #require(queue.take(3) { _, _ in true })
+    #expect(last.members.map(\.request.key) == ["b1"])
+  }
+
   @Test func theKeysOfOneCallWaitForEachOther() async throws {
     let server = BatchServer(shares: { $0.first == $1.first })
     let source = server.limited(by: HostLimits(concurrency: ConcurrencyLimit(1)))

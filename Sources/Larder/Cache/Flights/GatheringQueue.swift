@@ -69,7 +69,10 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     return true
   }
 
-  /// Takes out the keys of the next request: the first that may start, and what goes with it.
+  /// Takes out the keys of the next request: the first that may start, and those that may start with it.
+  ///
+  /// A key of a group that is not complete joins only if the request has its key anyway: taken for another, it would leave the rest of
+  /// its group a request too many.
   mutating func take(_ limit: Int, _ canShare: (Key, Key) -> Bool) -> Batch? {
     isStarting = false
     guard let first = waiting.first(where: \.mayStart) else { return nil }
@@ -78,8 +81,8 @@ struct GatheringQueue<Key: Hashable & Codable & Sendable, Value: Codable & Senda
     for member in waiting where member.id != first.id {
       let request = member.request
       let isSame = requests[request.key].map { $0 == request.validator }
-      if isSame == true || isSame == nil && requests.count < limit && member.part == first.part && canShare(first.request.key, request.key)
-      {
+      let joins = requests.count < limit && member.part == first.part && member.mayStart && canShare(first.request.key, request.key)
+      if isSame ?? joins {
         requests[request.key] = request.validator
         members.append(member)
       } else {
