@@ -61,7 +61,8 @@ package struct Page: Sendable {
       if verdict.isReached { reached += 1 }
       table.add([title, verdict.series, verdict.found, verdict.asked, verdict.isReached ? "reached" : "**missed**"])
     }
-    return "## Goals\n\n\(reached) of \(verdicts.count) are reached.\n\n\(table.markdown)"
+    let why = reached < verdicts.count ? " [Profiles](Profiles.md) shows where the time of the others goes." : ""
+    return "## Goals\n\n\(reached) of \(verdicts.count) are reached.\(why)\n\n\(table.markdown)"
   }
 
   private var ahead: String {
