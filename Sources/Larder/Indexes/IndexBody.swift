@@ -56,7 +56,7 @@ extension IndexDefinition {
         if isUnique, isMoved {
           // Entries with the same values lie side by side. The first of them came alone, so it is enough to look when the second one comes.
           let (left, right) = tree.neighbours(of: after)
-          isContested = (left?.values == after.values || right?.values == after.values) && !after.values.contains(.null)
+          isContested = (left?.hasValues(of: after) == true || right?.hasValues(of: after) == true) && !after.hasNull
         }
         tree.insert(after)
       }

@@ -22,35 +22,65 @@ struct IndexDefinition: Sendable {
   let name: String
   let isUnique: Bool
   let columns: [Column]
-  /// Returns the entry of a record in an ordered index; `nil` for a record that does not decode, which is in no index.
-  private(set) var entry: @Sendable (RecordSlot) -> IndexEntry? = { _ in nil }
-  /// Returns the place of a record in a geographic index; `nil` for a record without a place.
-  private(set) var place: @Sendable (RecordSlot) -> GeoCoordinate? = { _ in nil }
-  /// Returns the texts of a record in an index of words.
-  private(set) var texts: @Sendable (RecordSlot) -> [String]? = { _ in nil }
+  /// Returns the value of a record, which keeps it; `nil` for a record that does not decode, which is in no index.
+  private let value: @Sendable (RecordSlot) -> (any DecodedRecord)?
+  /// Returns the same value, which the record does not keep: for building.
+  let peek: @Sendable (RecordSlot) -> (any DecodedRecord)?
+  private var readEntry: @Sendable (any DecodedRecord, RecordSlot) -> IndexEntry? = { _, _ in nil }
+  private var readPlace: @Sendable (any DecodedRecord) -> GeoCoordinate? = { _ in nil }
+  private var readTexts: @Sendable (any DecodedRecord) -> [String]? = { _ in nil }
 
   init<Item>(_ declaration: RepositoryIndex<Item>, _ coder: RecordCoder<Item>) {
     name = declaration.description
     isUnique = declaration.isUnique
     columns = declaration.columns.map { Column(keyPath: $0.keyPath, isDescending: $0.isDescending, rawValues: $0.rawValues) }
+    value = { slot in do throws(RepositoryError) { return try slot.decoded(coder) } catch { return nil } }
+    peek = { slot in do throws(RepositoryError) { return try slot.peek(coder) } catch { return nil } }
+    // Optionals are unwrapped one by one: closures over them would look up their types at each record.
     switch declaration.kind {
     case .ordered:
       kind = .ordered
       let read = declaration.columns.map(\.value)
       let order = IndexEntry.Order(descending: columns.map(\.isDescending), keys: coder.keys.order)
-      entry = { slot in
-        coder.valueIfReadable(slot).map { value in IndexEntry(values: read.map { $0(value.item) }, slot: slot, order: order) }
+      readEntry = { value, slot in
+        guard let value = coder.typed(value) else { return nil }
+        var values: [IndexValue] = []
+        values.reserveCapacity(read.count)
+        for read in read { values.append(read(value.item)) }
+        return IndexEntry(values: values, slot: slot, order: order)
       }
     case .geo(let read):
       kind = .geo
-      place = { slot in
-        coder.valueIfReadable(slot).flatMap { read($0.item) }.flatMap { GeoCoordinate(latitude: $0.latitude, longitude: $0.longitude) }
+      readPlace = { value in
+        guard let value = coder.typed(value), let place = read(value.item) else { return nil }
+        return GeoCoordinate(latitude: place.latitude, longitude: place.longitude)
       }
     case .fullText(let read):
       kind = .fullText
-      texts = { slot in coder.valueIfReadable(slot).map { read($0.item) } }
+      readTexts = { value in
+        guard let value = coder.typed(value) else { return nil }
+        return read(value.item)
+      }
     }
   }
+
+  /// Returns the entry of a record in an ordered index; `nil` for a record that does not decode.
+  func entry(_ slot: RecordSlot) -> IndexEntry? { value(slot).flatMap { readEntry($0, slot) } }
+
+  /// Returns the place of a record in a geographic index; `nil` for a record without a place.
+  func place(_ slot: RecordSlot) -> GeoCoordinate? { value(slot).flatMap(readPlace) }
+
+  /// Returns the texts of a record in an index of words.
+  func texts(_ slot: RecordSlot) -> [String]? { value(slot).flatMap(readTexts) }
+
+  /// Returns the entry of a record with a value.
+  func entry(_ slot: RecordSlot, of value: any DecodedRecord) -> IndexEntry? { readEntry(value, slot) }
+
+  /// Returns the place that a value says.
+  func place(of value: any DecodedRecord) -> GeoCoordinate? { readPlace(value) }
+
+  /// Returns the texts of a value.
+  func texts(of value: any DecodedRecord) -> [String]? { readTexts(value) }
 
   /// Whether both declare the same.
   func isSame(as other: Self) -> Bool {

@@ -22,14 +22,19 @@ extension IndexSet {
   /// Returns indexes over these records, which are in the order of their keys.
   ///
   /// Cost: one pass over the records for all of them, which decodes what was not touched yet, reads and sorts; then their parts are joined,
-  /// all indexes at the same time. Blocks the thread: `explain` and a snapshot's search for words run it on the caller's, everything else
-  /// on one that may block.
+  /// all indexes at the same time. A record keeps no value for it: most are never asked for. Blocks the thread: `explain` and a snapshot's
+  /// search for words run it on the caller's, everything else on one that may block.
   func built(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
-    let parts = ConcurrentMap.blockingParts(slots) { part in
-      wanted.map { IndexPortion(definitions[$0], part) }
-    }
-    return ConcurrentMap.blockingParts(Array(wanted.indices), of: 1) { positions in
-      positions.map { position in joined(parts.map { $0[position] }, definitions[wanted[position]].kind) }
+    let bodies = gathered(wanted, over: slots)
+    if slots.count >= FreedMemory.many { FreedMemory.giveBack() }
+    return bodies
+  }
+
+  private func gathered(_ wanted: [Int], over slots: [RecordSlot]) -> [IndexBody] {
+    let definitions = wanted.map { self.definitions[$0] }
+    let parts = ConcurrentMap.blockingParts(slots) { IndexPortion.portions(definitions, $0) }
+    return ConcurrentMap.blockingParts(Array(wanted.indices), of: 1) { (positions: ArraySlice<Int>) -> [IndexBody] in
+      positions.map { position in joined(parts.map { $0[position] }, definitions[position].kind) }
     }.flatMap { $0 }
   }
 
@@ -54,15 +59,40 @@ private enum IndexPortion: Sendable {
   case geo([GeoEntry])
   case text(TextPortion)
 
-  init(_ definition: IndexDefinition, _ slots: ArraySlice<RecordSlot>) {
+  /// Returns a portion for each definition, of which all read the same values; each record is decoded once.
+  static func portions(_ definitions: [IndexDefinition], _ slots: ArraySlice<RecordSlot>) -> [IndexPortion] {
+    guard let peek = definitions.first?.peek else { return [] }
+    let gatherers = definitions.map(IndexGatherer.init)
+    for slot in slots {
+      guard let value = peek(slot) else { continue }
+      for gatherer in gatherers { gatherer.add(slot, value) }
+    }
+    return gatherers.map { $0.portion() }
+  }
+}
+
+/// A gatherer of what one index has to know of some records.
+private final class IndexGatherer {
+  private let definition: IndexDefinition
+  private var entries: [IndexEntry] = []
+  private var places: [GeoEntry] = []
+  private var words = TextPortion.Draft()
+
+  init(_ definition: IndexDefinition) { self.definition = definition }
+
+  func add(_ slot: RecordSlot, _ value: any DecodedRecord) {
     switch definition.kind {
-    case .ordered:
-      self = .ordered(OrderedPortion(slots.compactMap(definition.entry)))
-    case .geo:
-      let entries = slots.compactMap { slot in definition.place(slot).map { GeoEntry($0, slot) } }
-      self = .geo(entries.sorted { $0.cell == $1.cell ? $0.key < $1.key : $0.cell < $1.cell })
-    case .fullText:
-      self = .text(TextPortion(slots.lazy.compactMap { slot in definition.texts(slot).map { (slot, $0) } }))
+    case .ordered: if let entry = definition.entry(slot, of: value) { entries.append(entry) }
+    case .geo: if let place = definition.place(of: value) { places.append(GeoEntry(place, slot)) }
+    case .fullText: if let texts = definition.texts(of: value) { words.add(slot, texts) }
+    }
+  }
+
+  func portion() -> IndexPortion {
+    switch definition.kind {
+    case .ordered: .ordered(OrderedPortion(entries))
+    case .geo: .geo(places.sorted { $0.cell == $1.cell ? $0.key < $1.key : $0.cell < $1.cell })
+    case .fullText: .text(words.finish())
     }
   }
 }

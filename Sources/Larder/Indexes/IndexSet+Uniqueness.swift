@@ -4,9 +4,9 @@ extension IndexSet {
   /// Returns why a record may not be as it is now, when it was `old` before the write that is being staged; `nil` when it may.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
     for (index, definition) in definitions.enumerated() where definition.isUnique {
-      guard let tree = tree(index), let entry = definition.entry(new), !entry.values.contains(.null) else { continue }
+      guard let tree = tree(index), let entry = definition.entry(new), !entry.hasNull else { continue }
       // What was equal already is no new violation: the record may be saved until the app resolves it.
-      if let old, let oldEntry = definition.entry(old), oldEntry.values == entry.values { continue }
+      if let old, let oldEntry = definition.entry(old), oldEntry.hasValues(of: entry) { continue }
       guard let other = Self.other(than: entry, in: tree) else { continue }
       return RepositoryError(
         .uniqueViolation, "\(definition.name) holds these values for the record \(other.slot.key) already", keyHash: new.key.hash)
@@ -30,7 +30,7 @@ extension IndexSet {
     var duplicates: [OpenReport.Duplicate] = []
     var first: IndexEntry?
     tree.forEach(in: 0..<tree.count) { entry in
-      if let first, first.values == entry.values, !entry.values.contains(.null) {
+      if let first, first.hasValues(of: entry), !entry.hasNull {
         duplicates.append(
           .init(collection: collection, index: definitions[index].name, first: first.slot.key, second: entry.slot.key))
       } else {

@@ -115,13 +115,28 @@ final class RecordSlot: Sendable {
       return try migrated(coder).value
     case .encoded(let data):
       // Decoded outside the lock: two readers may both do it, and the first value is what both get.
-      do throws(RepositoryError) {
-        return try typed(publish(DecodedValue(try coder.decode(data, key: key)), as: .decoded).value, coder)
-      } catch {
-        self.content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error)) } }
-        throw error
-      }
+      return try typed(publish(try decoded(data, coder), as: .decoded).value, coder)
     }
+  }
+
+  /// Returns the value of the record's bytes, and does not keep it; of bytes that do not decode the error is kept.
+  private func decoded<Item>(_ data: Data, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
+    do throws(RepositoryError) {
+      return DecodedValue(try coder.decode(data, key: key))
+    } catch {
+      content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error)) } }
+      throw error
+    }
+  }
+
+  /// Returns the value without keeping it where it was not decoded before: for a look at each of many records.
+  ///
+  /// A value of an older version is kept, as it will be stored anew.
+  /// - Throws: as ``decoded(_:)``.
+  func peek<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
+    if let value = readable.load() { return try typed(value, coder) }
+    if schemaVersion >= coder.schemaVersion, case .encoded(let data) = content.withLock({ $0 }) { return try decoded(data, coder) }
+    return try decodedNow(coder)
   }
 
   /// Puts a value in the place of the bytes that it was decoded from, unless another reader has done so.

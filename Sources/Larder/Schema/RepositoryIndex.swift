@@ -66,16 +66,17 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
   public static func geo(
     _ latitude: any KeyPath<Item, Double> & Sendable, _ longitude: any KeyPath<Item, Double> & Sendable
   ) -> Self {
-    Self(
-      kind: .geo { ($0[keyPath: latitude], $0[keyPath: longitude]) }, columns: [.ascending(latitude), .ascending(longitude)])
+    let (north, east) = (PropertyReader(latitude), PropertyReader(longitude))
+    return Self(kind: .geo { (north($0), east($0)) }, columns: [.ascending(latitude), .ascending(longitude)])
   }
 
   /// Returns an index of places on Earth, in degrees, in which records without a place are left out.
   public static func geo(
     _ latitude: any KeyPath<Item, Double?> & Sendable, _ longitude: any KeyPath<Item, Double?> & Sendable
   ) -> Self {
+    let (north, east) = (PropertyReader(latitude), PropertyReader(longitude))
     let place: @Sendable (Item) -> (latitude: Double, longitude: Double)? = { item in
-      guard let latitude = item[keyPath: latitude], let longitude = item[keyPath: longitude] else { return nil }
+      guard let latitude = north(item), let longitude = east(item) else { return nil }
       return (latitude, longitude)
     }
     return Self(kind: .geo(place), columns: [.ascending(latitude), .ascending(longitude)])
@@ -86,17 +87,25 @@ public struct RepositoryIndex<Item: Codable & Identifiable & Sendable>: Sendable
   /// Needed by `matching`. Words are found by the rules of Unicode, without regard to case and diacritics.
   public static func fullText<each Text: SearchableText>(_ texts: repeat any KeyPath<Item, each Text> & Sendable) -> Self {
     var columns: [IndexColumn<Item>] = []
-    var readers: [@Sendable (Item) -> [String]] = []
+    var readers: [@Sendable (Item, inout [String]) -> Void] = []
     repeat add(each texts, to: &columns, &readers)
     let all = readers
-    return Self(kind: .fullText { item in all.flatMap { $0(item) } }, columns: columns)
+    let read: @Sendable (Item) -> [String] = { item in
+      var texts: [String] = []
+      texts.reserveCapacity(all.count)
+      for read in all { read(item, &texts) }
+      return texts
+    }
+    return Self(kind: .fullText(read), columns: columns)
   }
 
   private static func add<Text: SearchableText>(
-    _ text: any KeyPath<Item, Text> & Sendable, to columns: inout [IndexColumn<Item>], _ readers: inout [@Sendable (Item) -> [String]]
+    _ text: any KeyPath<Item, Text> & Sendable, to columns: inout [IndexColumn<Item>],
+    _ readers: inout [@Sendable (Item, inout [String]) -> Void]
   ) {
     columns.append(IndexColumn(keyPath: text, isDescending: false) { _ in .null })
-    readers.append { $0[keyPath: text].searchableTexts }
+    let read = PropertyReader(text)
+    readers.append { item, texts in texts += read(item).searchableTexts }
   }
 }
 

@@ -50,6 +50,29 @@ import Testing
     return true
   }
 
+  @Test func anEntryGivesItsValuesBack() {
+    let slot = RecordSlot(key: RecordKey("k"), revision: .zero, schemaVersion: 1, value: Data())
+    for descending in [[], [true], [false, true], [true, true]] {
+      func entry(_ values: [IndexValue]) -> IndexEntry { IndexEntry(values: values, slot: slot, order: .init(descending: descending)) }
+      for value in Self.values {
+        #expect(entry([value]).values == [value] && entry([value]).hasNull == (value == .null))
+        #expect(entry([value, value, value]).values == [value, value, value])
+        for other in Self.values {
+          let pair = entry([value, other])
+          #expect(pair.values == [value, other] && pair.hasValues(of: entry([value, other])))
+          #expect(pair.hasValues(of: entry([value, value])) == (value == other), "\(value) \(other)")
+          #expect(pair.hasValues(of: entry([other, other]), inFirst: 1) == (value == other))
+        }
+      }
+    }
+    #expect(entryHasNoValues.values.isEmpty && entryHasNoValues.hasValues(of: entryHasNoValues))
+    #expect(MemoryLayout<IndexEntry>.stride == 40)
+  }
+
+  private var entryHasNoValues: IndexEntry {
+    IndexEntry(values: [], slot: RecordSlot(key: RecordKey("k"), revision: .zero, schemaVersion: 1, value: Data()))
+  }
+
   @Test func digestsNeverContradictTheValues() {
     for left in Self.values {
       for right in Self.values { #expect(check(left, right), "\(left) \(right)") }

@@ -74,6 +74,14 @@ import Testing
     #expect(Array(folded(text).unicodeScalars) == Array(expected.unicodeScalars), "\(folded(text))")
   }
 
+  @Test func aWordOfLatinLettersFoldsAsOneWithAnyOtherScalar() throws {
+    for code in UInt32(0x80)..<0x260 {
+      let letter = String(try #require(Unicode.Scalar(code)))
+      // The mark is no Latin letter, and is dropped.
+      #expect(folded("Aa\(letter)\(letter)Z") == folded("Aa\(letter)\(letter)Z\u{301}"), "U+\(String(code, radix: 16))")
+    }
+  }
+
   @Test func asciiFoldsAsTheRestDoes() {
     let text = (0..<128).map { String(UnicodeScalar($0)) }.joined(separator: "x ")
     var folding = TextFolding()

@@ -10,15 +10,56 @@ internal import Foundation
 struct IndexEntry: Sendable {
   /// The head of the first value.
   let head: UInt64
-  let values: [IndexValue]
   let slot: RecordSlot
-  let order: Order
+  private let rest: Rest
+  private let keys: KeyOrder
+  private let descending: UInt32
+
+  /// What the head does not say of the values: most need no memory beside the entry.
+  private enum Rest: Sendable {
+    /// The one value has no more, or a number that ``IndexHead/rest(of:isDescending:)`` gives.
+    case one(UInt64)
+    /// The first value has no more, and the second one is its head.
+    case two(UInt64)
+    case text(String)
+    case values([IndexValue])
+  }
 
   init(values: [IndexValue], slot: RecordSlot, order: Order = Order()) {
-    head = values.first.map { IndexHead.of($0, isDescending: order.isDescending(0)) } ?? 0
-    self.values = values
-    self.slot = slot
-    self.order = order
+    let (digest, isExact) = order.digest(values)
+    (head, self.slot) = (digest.first, slot)
+    (keys, descending) = (order.keys, order.descending)
+    rest =
+      switch values.count {
+      case 1 where isExact: .one(digest.second)
+      case 2 where isExact: .two(digest.second)
+      case 1: if case .text(let text) = values[0].form { .text(text) } else { .values(values) }
+      default: .values(values)
+      }
+  }
+
+  /// The order of the index.
+  var order: Order { Order(descending: descending, keys: keys) }
+
+  /// The values, made where only numbers are kept: a text of up to seven bytes then in the form in which texts are compared.
+  var values: [IndexValue] { if case .values(let values) = rest { values } else { (0..<columnCount).map(value) } }
+
+  var columnCount: Int {
+    switch rest {
+    case .one, .text: 1
+    case .two: 2
+    case .values(let values): values.count
+    }
+  }
+
+  /// Returns the value of a column.
+  func value(_ column: Int) -> IndexValue {
+    switch rest {
+    case .one(let number): IndexHead.value(head, number, isDescending: order.isDescending(0))
+    case .two(let second): IndexHead.value(column == 0 ? head : second, 0, isDescending: order.isDescending(column))
+    case .text(let text): IndexValue(text)
+    case .values(let values): values[column]
+    }
   }
 
   /// The order of the entries of one index.
@@ -28,6 +69,8 @@ struct IndexEntry: Sendable {
     /// Columns after the 32nd ascend; records of equal values always ascend by key.
     let descending: UInt32
     let keys: KeyOrder
+
+    init(descending: UInt32, keys: KeyOrder) { (self.descending, self.keys) = (descending, keys) }
 
     init(descending columns: [Bool] = [], keys: KeyOrder = .bytes) {
       descending = columns.enumerated().reduce(0) { $0 | ($1.element ? 1 << UInt32($1.offset) : 0) }
@@ -40,10 +83,15 @@ struct IndexEntry: Sendable {
     func compare(_ values: [IndexValue], _ others: [IndexValue], from first: Int = 0) -> ComparisonResult {
       for column in first..<max(first, min(values.count, others.count)) {
         let order = values[column].compared(to: others[column])
-        if order == .orderedSame { continue }
-        return isDescending(column) ? (order == .orderedAscending ? .orderedDescending : .orderedAscending) : order
+        if order != .orderedSame { return placed(order, column) }
       }
       return .orderedSame
+    }
+
+    /// Returns the result of a comparison as it counts in a column, which may descend.
+    func placed(_ result: ComparisonResult, _ column: Int) -> ComparisonResult {
+      guard result != .orderedSame, isDescending(column) else { return result }
+      return result == .orderedAscending ? .orderedDescending : .orderedAscending
     }
 
     /// Returns the digest of values, and whether it is all of them.
@@ -63,8 +111,26 @@ struct IndexEntry: Sendable {
 
   /// Returns where this entry stands, in the order of the index, against the group of entries whose values begin with a prefix.
   func compared(to prefix: [IndexValue]) -> ComparisonResult {
-    let order = order.compare(values, prefix)
-    return order == .orderedSame && values.count < prefix.count ? .orderedAscending : order
+    let count = columnCount
+    for column in 0..<min(count, prefix.count) {
+      let place = order.placed(value(column).compared(to: prefix[column]), column)
+      if place != .orderedSame { return place }
+    }
+    return count < prefix.count ? .orderedAscending : .orderedSame
+  }
+
+  /// Returns where the values stand against those of another entry with the same head.
+  private func comparedBehindHead(to other: IndexEntry) -> ComparisonResult {
+    switch (rest, other.rest) {
+    // The numbers are in the order of the index.
+    case (.one(let number), .one(let otherNumber)), (.two(let number), .two(let otherNumber)):
+      return number == otherNumber ? .orderedSame : number < otherNumber ? .orderedAscending : .orderedDescending
+    case (.text(let text), .text(let otherText)):
+      return order.placed(text == otherText ? .orderedSame : text < otherText ? .orderedAscending : .orderedDescending, 0)
+    default:
+      let isFirstEqual = IndexHead.isExact(head, isDescending: order.isDescending(0))
+      return order.compare(values, other.values, from: isFirstEqual ? 1 : 0)
+    }
   }
 }
 
@@ -76,9 +142,18 @@ extension IndexEntry: TreeEntry {
   static var leafCapacity: Int { 12 }
 
   static func digest(_ key: IndexEntry) -> IndexDigest {
-    var (digest, isExact) = key.order.digest(key.values, head: key.head)
-    if isExact { digest.key = key.order.keys.head(of: key.slot.key) }
+    var (digest, isExact) = key.valueDigest
+    if isExact { digest.key = key.keys.head(of: key.slot.key) }
     return digest
+  }
+
+  private var valueDigest: (digest: IndexDigest, isExact: Bool) {
+    switch rest {
+    case .one(let number), .two(let number): (IndexDigest(first: head, second: number), true)
+    case .text(let text):
+      (IndexDigest(first: head, second: IndexHead.rest(of: IndexValue(text), isDescending: order.isDescending(0)).number), false)
+    case .values(let values): order.digest(values, head: head)
+    }
   }
 
   static var isDigestExact: Bool { false }
@@ -91,17 +166,28 @@ extension IndexEntry: Comparable {
 
   static func < (left: IndexEntry, right: IndexEntry) -> Bool {
     if left.head != right.head { return left.head < right.head }
-    let order = left.order
-    let isFirstEqual = IndexHead.isExact(left.head, isDescending: order.isDescending(0))
-    return switch order.compare(left.values, right.values, from: isFirstEqual ? 1 : 0) {
+    return switch left.comparedBehindHead(to: right) {
     case .orderedAscending: true
     case .orderedDescending: false
-    case .orderedSame: left.values.count < right.values.count || order.keys.isBefore(left.slot.key, right.slot.key)
+    case .orderedSame: left.columnCount < right.columnCount || left.keys.isBefore(left.slot.key, right.slot.key)
     }
   }
 
   /// Whether both have the same values.
-  func hasValues(of other: IndexEntry) -> Bool { head == other.head && values == other.values }
+  func hasValues(of other: IndexEntry) -> Bool {
+    head == other.head && columnCount == other.columnCount && comparedBehindHead(to: other) == .orderedSame
+  }
+
+  /// Whether both have the same values in the first columns.
+  func hasValues(of other: IndexEntry, inFirst columns: Int) -> Bool {
+    if columns == 0 { return true }
+    guard head == other.head else { return false }
+    let isFirstEqual = IndexHead.isExact(head, isDescending: order.isDescending(0))
+    return ((isFirstEqual ? 1 : 0)..<columns).allSatisfy { value($0) == other.value($0) }
+  }
+
+  /// Whether a value is missing, so that the entry is never one too many in a unique index.
+  var hasNull: Bool { (0..<columnCount).contains { value($0) == .null } }
 }
 
 extension PersistentTree<IndexEntry> {

@@ -56,6 +56,31 @@ enum IndexHead {
     return head(5, beginning) | (count > 7 ? isPart : UInt64(count))
   }
 
+  /// Returns the value of a head in a column, which may descend; of one that is not exact with the number of ``rest(of:isDescending:)``,
+  /// where that is the rest.
+  static func value(_ head: UInt64, _ rest: UInt64, isDescending: Bool) -> IndexValue {
+    let isExact = isExact(head, isDescending: isDescending)
+    let (head, rest) = isDescending ? (~head, ~rest) : (head, rest)
+    let beginning = head >> 5 & (1 << 56 - 1)
+    return switch head >> 61 {
+    case 1: IndexValue(beginning == 1)
+    case 2 where isExact: IndexValue(Int64(beginning) - 1 << 55)
+    case 2: IndexValue(Int64(bitPattern: rest ^ 1 << 63))
+    case 3: IndexValue(beginning << 8 | (isExact ? 0 : rest))
+    case 4: IndexValue(number(ascendingBits: beginning << 8 | (isExact ? 0 : rest)))
+    case 5: IndexValue(text(beginning, count: Int(head & 7)))
+    case 7: .notANumber
+    default: .null
+    }
+  }
+
+  private static func text(_ beginning: UInt64, count: Int) -> String {
+    withUnsafeBytes(of: (beginning << 8).bigEndian) { String(decoding: $0.prefix(count), as: UTF8.self) }
+  }
+
+  /// Returns the number of ``ascendingBits(_:)``.
+  private static func number(ascendingBits bits: UInt64) -> Double { Double(bitPattern: bits >> 63 == 1 ? bits ^ 1 << 63 : ~bits) }
+
   /// Returns what follows the head of a value that is not exact, as a number that ascends with the values; and whether that is the rest.
   static func rest(of value: IndexValue, isDescending: Bool) -> (number: UInt64, isAll: Bool) {
     let (number, isAll) = rest(of: value)

@@ -52,16 +52,16 @@ struct IndexWalk {
   /// Visits groups of fewer columns than the index has: each is gathered and sorted by id.
   private func wholeGroups(_ ranks: Range<Int>, _ grouped: Int, _ isReversed: Bool, _ body: (RecordSlot) -> Bool) -> Bool {
     var group: [RecordSlot] = []
-    var values: ArraySlice<IndexValue> = []
+    var first: IndexEntry?
     var wantsMore = true
     func flush() {
       for slot in keys.sorted(group) where wantsMore { wantsMore = body(slot) }
       group.removeAll(keepingCapacity: true)
     }
     tree.forEach(in: ranks, reversed: isReversed) { entry in
-      if entry.values[..<grouped] != values {
+      if first.map({ !entry.hasValues(of: $0, inFirst: grouped) }) ?? true {
         flush()
-        values = entry.values[..<grouped]
+        first = entry
       }
       if wantsMore { group.append(entry.slot) }
       return wantsMore

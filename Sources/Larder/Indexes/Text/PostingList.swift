@@ -44,9 +44,9 @@ enum PostingList {
   }
 
   /// Adds the frequencies of several words as if they were one; `numbers` is greater than any number in them.
-  init(union spellings: [PersistentTree<TextPosting>], numbers: Int) {
+  init(union spellings: [Postings], numbers: Int) {
     guard spellings.count > 1 else {
-      self = .tree(spellings.first ?? PersistentTree())
+      self = .tree(spellings.first?.tree ?? PersistentTree())
       return
     }
     // A table costs a look at every number, which sorting many postings exceeds by far, and few do not.
@@ -54,9 +54,9 @@ enum PostingList {
     self = isRare ? .tree(PersistentTree(sorted: Self.union(spellings))) : Self.table(spellings, numbers: numbers)
   }
 
-  private static func union(_ spellings: some Sequence<PersistentTree<TextPosting>>) -> [TextPosting] {
+  private static func union(_ spellings: [Postings]) -> [TextPosting] {
     var all: [TextPosting] = []
-    for spelling in spellings { spelling.forEachLeaf { all += $0 } }
+    for spelling in spellings { spelling.forEach { all.append($0) } }
     all.sort { $0.number < $1.number }
     return all.reduce(into: []) { union, posting in
       if let last = union.indices.last, union[last].number == posting.number {
@@ -67,17 +67,15 @@ enum PostingList {
     }
   }
 
-  private static func table(_ spellings: [PersistentTree<TextPosting>], numbers: Int) -> PostingList {
+  private static func table(_ spellings: [Postings], numbers: Int) -> PostingList {
     var tallies = [Tally](repeating: Tally(), count: numbers)
     var count = 0
     tallies.withUnsafeMutableBufferPointer { tallies in
       for spelling in spellings {
-        spelling.forEachLeaf { leaf in
-          for posting in leaf {
-            let tally = tallies[Int(posting.number)]
-            count += tally.frequency == 0 ? 1 : 0
-            tallies[Int(posting.number)] = Tally(frequency: tally.frequency + posting.frequency, length: posting.length)
-          }
+        spelling.forEach { posting in
+          let tally = tallies[Int(posting.number)]
+          count += tally.frequency == 0 ? 1 : 0
+          tallies[Int(posting.number)] = Tally(frequency: tally.frequency + posting.frequency, length: posting.length)
         }
       }
     }

@@ -25,6 +25,15 @@ struct Term: Hashable, Comparable, Sendable {
     withBytes { hasher.combine(bytes: $0) }
   }
 
+  /// The first eight bytes as a number: of terms in order, the numbers ascend or are equal.
+  var head: UInt64 {
+    withBytes { bytes in
+      var number: UInt64 = 0
+      for offset in 0..<8 { number = number << 8 | (offset < bytes.count ? UInt64(bytes[offset]) : 0) }
+      return number
+    }
+  }
+
   func hasPrefix(_ prefix: Term) -> Bool { text.utf8.starts(with: prefix.text.utf8) }
 }
 
@@ -42,7 +51,7 @@ struct TextFolding {
   /// Visits the words of a text that are not empty when folded, with their UTF-8 offsets.
   mutating func words(in text: String, _ visit: (Term, Range<Int>) -> Void) {
     WordSegmentation.words(in: text.utf8) { range, bytes in
-      let word = Self.lowercased(bytes) ?? folded(Term(text: String(decoding: bytes, as: UTF8.self)))
+      let word = Self.lowercased(bytes) ?? Self.foldedLatin(bytes) ?? folded(Term(text: String(decoding: bytes, as: UTF8.self)))
       if !word.text.isEmpty { visit(word, range) }
     }
   }
@@ -65,9 +74,16 @@ struct TextFolding {
 
   private mutating func folded(_ word: Term) -> Term {
     if let folded = known[word] { return folded }
+    let folded = Term(text: Self.folded(word.text))
+    if known.count >= 10_000 { known.removeAll(keepingCapacity: true) }
+    known[word] = folded
+    return folded
+  }
+
+  private static func folded(_ word: String) -> String {
     var scalars = String.UnicodeScalarView()
-    for scalar in word.text.decomposedStringWithCompatibilityMapping.unicodeScalars where !Self.isDropped(scalar.value) {
-      if let letters = Self.plain(scalar.value) {
+    for scalar in word.decomposedStringWithCompatibilityMapping.unicodeScalars where !isDropped(scalar.value) {
+      if let letters = plain(scalar.value) {
         scalars.append(contentsOf: letters.unicodeScalars)
       } else {
         for capital in scalar.properties.uppercaseMapping.unicodeScalars {
@@ -75,10 +91,36 @@ struct TextFolding {
         }
       }
     }
-    let folded = Term(text: String(scalars))
-    if known.count >= 10_000 { known.removeAll(keepingCapacity: true) }
-    known[word] = folded
-    return folded
+    return String(scalars)
+  }
+
+  /// The folded forms of the scalars of Latin alphabets beyond ASCII.
+  ///
+  /// Those fold one by one: what they decompose to beside letters are marks that are dropped, in whatever order.
+  private static let latin: [[UInt8]] = (UInt32(0x80)..<0x250).map { code in
+    Unicode.Scalar(code).map { Array(folded(String($0)).utf8) } ?? []
+  }
+
+  /// Returns the folded word if all its letters are Latin; `nil` if one is another.
+  private static func foldedLatin(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Term? {
+    var folded: [UInt8] = []
+    folded.reserveCapacity(2 * bytes.count)
+    var index = bytes.startIndex
+    while index < bytes.endIndex {
+      let byte = bytes[index]
+      index += 1
+      if byte < 0x80 {
+        folded.append(byte &- 0x41 < 26 ? byte | 0x20 : byte)
+        continue
+      }
+      // The first byte of two that are a scalar below U+0250, mostly.
+      guard byte < 0xCA, index < bytes.endIndex else { return nil }
+      let place = (Int(byte & 0x1F) << 6 | Int(bytes[index] & 0x3F)) - 0x80
+      guard latin.indices.contains(place) else { return nil }
+      folded += latin[place]
+      index += 1
+    }
+    return Term(text: String(decoding: folded, as: UTF8.self))
   }
 
   private static func isDropped(_ code: UInt32) -> Bool {

@@ -26,7 +26,7 @@ extension TextIndex {
     let leadWeight = weights[order[0]]
     // More than all words together can add, so that no sum of them outweighs a prefix that is a word of its own.
     let bonus = order.reduce(1) { $0 + BM25.limit(weight: weights[$1]) }
-    var whole = WholeWords(query.prefixes.compactMap { terms.find($0)?.postings }, bonus: bonus, numbers: Int(nextNumber))
+    var whole = WholeWords(query.prefixes.compactMap { terms.find($0)?.postings.tree }, bonus: bonus, numbers: Int(nextNumber))
     if lists.count == 1 {
       lists[0].forEachBlock { postings in
         for posting in postings {
@@ -76,10 +76,10 @@ extension TextIndex {
   /// Returns the lists of the words in the order of the query, the prefixes' at the end; `nil` for no words.
   private func lists(for query: TextQuery) -> [PostingList]? {
     if query.isImpossible { return nil }
-    var lists = query.words.map { PostingList.tree(terms.find($0)?.postings ?? PersistentTree()) }
+    var lists = query.words.map { PostingList.tree(terms.find($0)?.postings.tree ?? PersistentTree()) }
     if lists.contains(where: \.isEmpty) { return lists }
     for prefix in query.prefixes {
-      var spellings: [PersistentTree<TextPosting>] = []
+      var spellings: [Postings] = []
       terms.forEach(from: prefix) { entry in
         guard entry.term.hasPrefix(prefix) else { return false }
         spellings.append(entry.postings)

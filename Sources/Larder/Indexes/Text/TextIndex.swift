@@ -107,7 +107,7 @@ struct TextIndex: Sendable {
       }
       if isEmpty { terms.remove(term) }
       if isKnown { continue }
-      var postings = PersistentTree<TextPosting>()
+      var postings = Postings.many(PersistentTree())
       for edit in edits { if let posting = edit.posting { postings.insert(posting) } else { postings.remove(edit.number) } }
       if !postings.isEmpty { terms.insert(TermEntry(term: term, postings: postings)) }
     }
@@ -115,7 +115,7 @@ struct TextIndex: Sendable {
 
   private mutating func add(_ posting: TextPosting, to term: Term) {
     if !terms.update(term, { $0.postings.insert(posting) }) {
-      terms.insert(TermEntry(term: term, postings: PersistentTree(sorted: [posting])))
+      terms.insert(TermEntry(term: term, postings: .one(posting)))
     }
   }
 

@@ -4,6 +4,8 @@ struct TextPortion: Sendable {
   private(set) var lengths: [UInt32] = []
   /// The words, in order.
   private(set) var terms: [Term] = []
+  /// The beginnings of ``terms``, which compare faster.
+  private(set) var heads: [UInt64] = []
   /// The records of all words, those of one behind those of the other; numbers are places in ``slots``.
   private var allPostings: [TextPosting] = []
   /// The part of ``allPostings`` that each of ``terms`` has.
@@ -14,57 +16,85 @@ struct TextPortion: Sendable {
 
   /// Counts the words of records with their texts; records without a word are left out.
   init(_ records: some Sequence<(RecordSlot, [String])>) {
-    var folding = TextFolding()
-    var known: [Term: Int] = [:]
+    var draft = Draft()
+    for (slot, texts) in records { draft.add(slot, texts) }
+    self = draft.finish()
+  }
+
+  private init() {}
+
+  /// A portion to which records are added.
+  struct Draft {
+    private var portion = TextPortion()
+    private var folding = TextFolding()
+    private var known: [Term: Int] = [:]
     // One list of all occurrences in the order in which they come: a list for each word would be looked up and grown at every word.
-    var occurrences: [(word: Int, posting: TextPosting)] = []
+    private var occurrences: [(word: Int, posting: TextPosting)] = []
     /// The last occurrence of each word, and how many it has.
-    var last: [Int] = []
-    var counts: [Int] = []
-    for (slot, texts) in records {
-      let number = UInt32(slots.count)
+    private var last: [Int] = []
+    private var counts: [Int] = []
+
+    /// Counts the words of a record; one without a word is left out.
+    mutating func add(_ slot: RecordSlot, _ texts: [String]) {
+      let number = UInt32(portion.slots.count)
       let start = occurrences.count
       var length: UInt32 = 0
+      // Taken out while it is used, so that it has one owner.
+      var folding = TextFolding()
+      swap(&folding, &self.folding)
       for text in texts {
         folding.words(in: text) { term, _ in
           length += 1
-          let word: Int
-          if let found = known[term] {
-            word = found
-          } else {
-            word = last.count
-            known[term] = word
-            last.append(-1)
-            counts.append(0)
-          }
-          if last[word] >= start {
-            occurrences[last[word]].posting.frequency += 1
-          } else {
-            last[word] = occurrences.count
-            counts[word] += 1
-            occurrences.append((word, TextPosting(number: number, frequency: 1, length: 0)))
-          }
+          note(term, number, start)
         }
       }
-      guard length > 0 else { continue }
+      swap(&folding, &self.folding)
+      guard length > 0 else { return }
       for position in start..<occurrences.count { occurrences[position].posting.length = length }
-      slots.append(slot)
-      lengths.append(length)
+      portion.slots.append(slot)
+      portion.lengths.append(length)
     }
-    // Here and not where portions are joined: here all cores sort.
-    let order = known.sorted { $0.key < $1.key }
-    terms = order.map(\.key)
-    var next = counts
-    var end = 0
-    for (_, word) in order {
-      parts.append(end..<end + counts[word])
-      next[word] = end
-      end += counts[word]
+
+    private mutating func note(_ term: Term, _ number: UInt32, _ start: Int) {
+      let word: Int
+      if let found = known[term] {
+        word = found
+      } else {
+        word = last.count
+        known[term] = word
+        last.append(-1)
+        counts.append(0)
+      }
+      if last[word] >= start {
+        occurrences[last[word]].posting.frequency += 1
+      } else {
+        last[word] = occurrences.count
+        counts[word] += 1
+        occurrences.append((word, TextPosting(number: number, frequency: 1, length: 0)))
+      }
     }
-    allPostings = [TextPosting](repeating: TextPosting(number: 0, frequency: 0, length: 0), count: end)
-    for (word, posting) in occurrences {
-      allPostings[next[word]] = posting
-      next[word] += 1
+
+    /// Returns the portion.
+    consuming func finish() -> TextPortion {
+      var portion = portion
+      // Here and not where portions are joined: here all cores sort.
+      var order = known.map { (head: $0.key.head, term: $0.key, word: $0.value) }
+      order.sort { $0.head == $1.head ? $0.term < $1.term : $0.head < $1.head }
+      portion.terms = order.map(\.term)
+      portion.heads = order.map(\.head)
+      var next = counts
+      var end = 0
+      for (_, _, word) in order {
+        portion.parts.append(end..<end + counts[word])
+        next[word] = end
+        end += counts[word]
+      }
+      portion.allPostings = [TextPosting](repeating: TextPosting(number: 0, frequency: 0, length: 0), count: end)
+      for (word, posting) in occurrences {
+        portion.allPostings[next[word]] = posting
+        next[word] += 1
+      }
+      return portion
     }
   }
 }
@@ -97,18 +127,21 @@ extension TextIndex {
     var joined: [JoinedTerm] = []
     var next = portions.map { _ in 0 }
     while true {
-      var least: Term?
-      for (index, portion) in portions.enumerated() where next[index] < portion.terms.count {
-        let term = portion.terms[next[index]]
-        if least.map({ term < $0 }) ?? true { least = term }
+      var least: (head: UInt64, term: Term)?
+      for (portion, place) in zip(portions, next) where place < portion.terms.count {
+        let head = portion.heads[place]
+        if let least, least.head < head || least.head == head && !(portion.terms[place] < least.term) { continue }
+        least = (head, portion.terms[place])
       }
       guard let least else { return joined }
       var places: [(portion: Int, place: Int)] = []
-      for (index, portion) in portions.enumerated() where next[index] < portion.terms.count && portion.terms[next[index]] == least {
-        places.append((index, next[index]))
+      for (index, portion) in portions.enumerated() where next[index] < portion.terms.count {
+        let place = next[index]
+        guard portion.heads[place] == least.head, portion.terms[place] == least.term else { continue }
+        places.append((index, place))
         next[index] += 1
       }
-      joined.append(JoinedTerm(term: least, places: places))
+      joined.append(JoinedTerm(term: least.term, places: places))
     }
   }
 }
@@ -128,6 +161,6 @@ private struct JoinedTerm: Sendable {
           TextPosting(number: posting.number + starts[portion], frequency: posting.frequency, length: posting.length))
       }
     }
-    return TermEntry(term: term, postings: PersistentTree(sorted: postings))
+    return TermEntry(term: term, postings: Postings(sorted: postings))
   }
 }

@@ -15,11 +15,65 @@ struct TermEntry: TreeEntry {
   typealias Summary = NoSummary<TermEntry>
 
   let term: Term
-  var postings: PersistentTree<TextPosting>
+  var postings: Postings
 
   var key: Term { term }
   /// Few, as copying a leaf counts the references of all its lists.
   static var leafCapacity: Int { 12 }
+}
+
+/// The records that hold a word: most words are in one, which needs no tree.
+enum Postings: Sendable {
+  case one(TextPosting)
+  case many(PersistentTree<TextPosting>)
+
+  init(sorted postings: [TextPosting]) {
+    self = postings.count == 1 ? .one(postings[0]) : .many(PersistentTree(sorted: postings))
+  }
+
+  var count: Int { if case .many(let tree) = self { tree.count } else { 1 } }
+  var isEmpty: Bool { count == 0 }
+
+  /// The records as a tree, made where there is one record.
+  var tree: PersistentTree<TextPosting> {
+    switch self {
+    case .one(let posting): PersistentTree(sorted: [posting])
+    case .many(let tree): tree
+    }
+  }
+
+  /// Visits the records by number.
+  @inline(__always) func forEach(_ visit: (TextPosting) -> Void) {
+    switch self {
+    case .one(let posting): visit(posting)
+    case .many(let tree): tree.forEachLeaf { leaf in for posting in leaf { visit(posting) } }
+    }
+  }
+
+  func find(_ number: UInt32) -> TextPosting? {
+    switch self {
+    case .one(let posting): posting.number == number ? posting : nil
+    case .many(let tree): tree.find(number)
+    }
+  }
+
+  mutating func insert(_ posting: TextPosting) {
+    if case .one(let present) = self, present.number == posting.number {
+      self = .one(posting)
+    } else {
+      edit { $0.insert(posting) }
+    }
+  }
+
+  @discardableResult mutating func remove(_ number: UInt32) -> TextPosting? { edit { $0.remove(number) } }
+
+  @discardableResult private mutating func edit(_ body: (inout PersistentTree<TextPosting>) -> TextPosting?) -> TextPosting? {
+    var tree = tree
+    // Taken out while it is changed, so that it has one owner.
+    self = .many(PersistentTree())
+    defer { self = .many(tree) }
+    return body(&tree)
+  }
 }
 
 /// A record by its number.

@@ -1,0 +1,56 @@
+import Foundation
+import Testing
+
+@testable import Larder
+
+/// A build looks at each record once, and leaves it as it was.
+@Suite(.timeLimit(.minutes(1))) struct IndexBuildMemoryTests {
+  private struct Spot: Codable, Identifiable, Sendable {
+    let id: Int
+    var name: String
+    var latitude = 1.0
+    var longitude = 2.0
+  }
+
+  private let declared: [RepositoryIndex<Spot>] = [.ordered(\.name), .unique(\.id), .geo(\.latitude, \.longitude), .fullText(\.name)]
+
+  private func slot(_ id: Int, version: Int = 1, _ value: String? = nil) -> RecordSlot {
+    let json = value ?? "{\"id\":\(id),\"latitude\":1,\"longitude\":2,\"name\":\"pier \(id)\"}"
+    return RecordSlot(key: RecordKey("\(id)"), revision: Revision(1), schemaVersion: version, value: Data(json.utf8))
+  }
+
+  private func counts(_ bodies: [IndexBody]) -> [Int] {
+    bodies.map { body in
+      switch body {
+      case .ordered(let tree): tree.count
+      case .geo(let geo): geo.count
+      case .text(let text): text.count
+      case .absent, .building, .followed: 0
+      }
+    }
+  }
+
+  @Test func recordsKeepNoValueOfABuild() throws {
+    let coder = RecordCoder<Spot>(schemaVersion: 1, limits: .init())
+    let indexes = Larder.IndexSet(declared, coder)
+    let slots = (1..<4).map { slot($0) } + [slot(4, "{}"), slot(5)]
+    _ = try slots[4].value(coder)
+    #expect(counts(indexes.built([0, 1, 2, 3], over: slots)) == [4, 4, 4, 4])
+    #expect(slots.map(\.reading) == [.untouched, .untouched, .untouched, .unreadable, .readable])
+    #expect(try slots[0].value(coder).name == "pier 1")
+    #expect(throws: RepositoryError.self) { try slots[3].value(coder) }
+    #expect(counts(indexes.built([3], over: slots)) == [4])
+  }
+
+  @Test func aValueOfAnOlderVersionIsKeptAsItWillBeStoredAnew() throws {
+    let coder = RecordCoder<Spot>(
+      schemaVersion: 2, limits: .init(),
+      migrations: [.init(from: 1) { $0["name"] = "lighthouse" }])
+    let indexes = Larder.IndexSet(declared, coder)
+    let slots = [slot(1), slot(2, version: 2)]
+    let built = indexes.built([3], over: slots)
+    #expect(slots.map(\.reading) == [.readable, .untouched])
+    guard case .text(let text) = built[0] else { throw RepositoryError(.unsupported, "expected an index of words") }
+    #expect(text.search("lighthouse").map(\.slot.key.text) == ["1"])
+  }
+}
