@@ -50,8 +50,6 @@ private struct FrameSpace: @unchecked Sendable {
 private struct FrameCursor {
   private(set) var place: UnsafeMutableRawPointer
 
-  init(place: UnsafeMutableRawPointer) { self.place = place }
-
   /// Appends a number, its least significant byte first.
   mutating func append<Number: FixedWidthInteger & BitwiseCopyable>(number: Number) {
     place.storeBytes(of: number.littleEndian, as: Number.self)
