@@ -35,10 +35,12 @@ let package = Package(
     ),
     // The processor's instruction for CRC32C. See Docs/Design/0013-checksums-by-the-processor.md.
     .target(name: "CLarderChecksum"),
+    // The status of a file without its times. See Docs/Design/0003-allocated-journal.md.
+    .target(name: "CLarderFiles"),
     .target(
       name: "Larder",
       dependencies: [
-        "CLarderChecksum",
+        "CLarderChecksum", "CLarderFiles",
         .product(name: "DequeModule", package: "swift-collections"),
         .product(name: "HeapModule", package: "swift-collections"),
       ],

@@ -13,6 +13,7 @@ if command -v xcrun >/dev/null; then flags=(-sdk "$(xcrun --show-sdk-path)"); fi
 for product in Larder LarderBlobs LarderSQLite LarderTesting; do
   swift symbolgraph-extract -module-name "$product" -I "$modules" -I Sources -Xcc -fmodule-map-file=Sources/CSQLite/module.modulemap \
     -Xcc -fmodule-map-file=Sources/CLarderChecksum/include/module.modulemap \
+    -Xcc -fmodule-map-file=Sources/CLarderFiles/include/module.modulemap \
     -target "$target" ${flags[@]+"${flags[@]}"} -output-dir "$output" \
     -minimum-access-level public -skip-synthesized-members -skip-inherited-docs -pretty-print
 done

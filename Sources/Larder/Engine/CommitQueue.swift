@@ -187,16 +187,18 @@ private struct CommitGroup {
   func commit(to core: StoreCore, after earlier: RepositoryError?) -> RepositoryError? {
     let failure = earlier ?? makeDurable(by: core)
     let hasCommitted = failure == nil && !pending.isEmpty
+    var before: StoreState?  // released when no caller waits any more: it is as much as the commit has changed
     if hasCommitted {
       // Before they are published: a reader of a published state that then asks for deletions gets every one that led to it.
       let deletions = pending.changes.compactMap(\.deletion)
       if !deletions.isEmpty { core.hub.note(deletions) }
-      core.publish(pending.collections, commit: pending.latest)
+      before = core.publish(pending.collections, commit: pending.latest)
     }
     for claim in claims {
       let outcome = failure.flatMap { claim.isFinal ? nil : .failure($0) } ?? claim.outcome
       claim.write.outcome.resolve(outcome)
     }
+    withExtendedLifetime(before) {}
     if hasCommitted {
       core.hub.announce(pending.changes, commit: pending.latest)
       core.rebaseIfWorthwhile()

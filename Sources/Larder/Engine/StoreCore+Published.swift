@@ -56,9 +56,9 @@ extension StoreCore {
   /// Publishes the collections as they are after a commit that is durable.
   ///
   /// On the executor only.
-  func publish(_ collections: [CollectionState], commit: Revision) {
-    // The old state goes back to the caller, so that what only it has kept alive is not released under the lock.
-    _ = published.withLock { current in
+  /// - Returns: The state before. What only it keeps alive is released with it: not under the lock, and best when no caller waits.
+  @discardableResult func publish(_ collections: [CollectionState], commit: Revision) -> StoreState {
+    published.withLock { current in
       let old = current
       current.commit = commit.number
       current.publication += 1

@@ -58,12 +58,12 @@ final class JSONFileStore {
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
       if batch.durability == .durable { try syncJournalName() }
-      try journal?.append(batch)
+      try journal?.append(batch) { noteChanges(of: batch) }
     } catch {
       guard error.code == .full, !isRetry, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw noted(error) }
       return try commit(batch, isRetry: true)
     }
-    note(batch)
+    commit = batch.commits.upperBound
   }
 
   /// Makes sure that a batch can be committed.
@@ -76,13 +76,18 @@ final class JSONFileStore {
     try checkFiles()
   }
 
-  /// Notes the changes of a batch that was appended.
+  /// Notes a batch that is in the files.
   func note(_ batch: WriteBatch) {
+    noteChanges(of: batch)
+    commit = batch.commits.upperBound
+  }
+
+  /// Notes the changes of a batch that was appended; ``commit`` follows once it is durable, if it is to be.
+  private func noteChanges(of batch: WriteBatch) {
     // Asked for where it spares several growths: for a few records it would copy a large dictionary.
     if batch.records.count > changes.count { changes.reserveCapacity(changes.count + batch.records.count) }
     for record in batch.records { changes[record.address] = record }
     if oldestChange == nil { oldestChange = .now }
-    commit = batch.commits.upperBound
   }
 
   func flush() throws(RepositoryError) {

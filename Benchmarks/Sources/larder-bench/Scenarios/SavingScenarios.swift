@@ -16,6 +16,7 @@ let savingScenarios = [
     ],
     notes: [
       "The limits write bytes that were encoded before, plus Larder's encoding, measured by saves that a closed store refuses.",
+      "On another thread, as everything that may block: two threads are woken for each save, one to write and one to go on.",
       "The actor over a file rewrites all records and syncs nothing.",
     ]
   ) { bench in
@@ -35,11 +36,20 @@ let savingScenarios = [
             let record = ready[number * 31 % ready.count]
             try plain.save(record.id, record.bytes(number), round: number)
           })
+        let writer = WriterThread()
+        contenders.append(
+          .repeated(.plainSQLite, " on another thread", saves) { number in
+            try await writer.run {
+              let record = ready[number * 31 % ready.count]
+              // Other bytes than those of the contender without a thread.
+              try plain.save(record.id, record.bytes(number + 4_000_000), round: number)
+            }
+          })
       }
       if bench.wants(.write) {
         let file = try SyncedFile(in: directory)
         let ready = try readyRecords(Array(places.prefix(1_000)))
-        contenders.append(.repeated(.write, "", saves) { number in try file.append(ready[number % ready.count].bytes(number)) })
+        contenders += appending(ready, to: file, saves)
         let encoder = try await Encoding()
         contenders.append(encoder.contender(encoding, .limit, Array(places.prefix(1_000))))
       }
@@ -169,13 +179,24 @@ private func changing(
       if bench.wants(.write) {
         let file = try SyncedFile(in: directory)
         let ready = try readyRecords(Array(places.prefix(1_000)))
-        contenders.append(.repeated(.write, "", changes) { number in try file.append(ready[number % ready.count].bytes(number)) })
+        contenders += appending(ready, to: file, changes)
       }
       let series = try await bench.race(contenders, rounds: rounds)
       for store in stores { try await store.1.close() }
       return series
     }
   }
+}
+
+/// Returns the contenders that append records to a file and sync it: in the task, which blocks its thread, and on another thread.
+private func appending(_ records: [ReadyRecord], to file: SyncedFile, _ operations: Int) -> [Contender] {
+  let writer = WriterThread()
+  return [
+    .repeated(.write, "", operations) { number in try file.append(records[number % records.count].bytes(number)) },
+    .repeated(.write, " on another thread", operations) { number in
+      try await writer.run { try file.append(records[number % records.count].bytes(number)) }
+    },
+  ]
 }
 
 /// Returns a store of every engine on disk, with all records in it.

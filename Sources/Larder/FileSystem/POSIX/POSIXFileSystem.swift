@@ -1,3 +1,4 @@
+internal import CLarderFiles
 internal import Foundation
 
 /// The files of the operating system, written so that what was synced is on the medium.
@@ -25,10 +26,12 @@ public struct POSIXFileSystem: FileSystem {
   }
 
   /// Returns what stands at a path, by `lstat`; `nil` when nothing does.
+  ///
+  /// On Linux without the file's times: looking at them makes the next sync of a file longer.
   public func status(of path: String) throws(RepositoryError) -> FileStatus? {
     try Self.check(path)
     var status = stat()
-    return try SystemCall.perform("lstat", path, accepting: ENOENT) { lstat(path, &status) } ? FileStatus(status) : nil
+    return try SystemCall.perform("lstat", path, accepting: ENOENT) { larder_lstat_without_times(path, &status) } ? FileStatus(status) : nil
   }
 
   /// Creates a file that must not exist yet, mode 0600.

@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 
 /// A writer that appends commits to a journal.
@@ -68,9 +69,10 @@ struct JournalWriter {
 
   /// Appends a batch.
   ///
+  /// - Parameter work: What follows from the batch in memory. It is done beside the sync of a large frame.
   /// - Throws: `.full` or `.inputOutput` when nothing of the batch is kept; `.outcomeUnknown` when a sync failed, or when a broken write
   ///   could not be taken back: nothing may be appended any more.
-  mutating func append(_ batch: WriteBatch) throws(RepositoryError) {
+  mutating func append(_ batch: WriteBatch, beside work: () -> Void = {}) throws(RepositoryError) {
     let frame = JournalFrame.bytes(batch, durableThrough: durableThrough, seed: seed)
     let size = end + frame.count + JournalFormat.terminatorSize + (batch.records.contains { $0.value != nil } ? reserve : 0)
     try takeGrowth(isNeeded: size > allocated)
@@ -90,7 +92,10 @@ struct JournalWriter {
     end += frame.count
     lastCommit = batch.commits.upperBound
     growAhead()
-    if batch.durability == .durable { try sync() }
+    guard batch.durability == .durable else { return work() }
+    if frame.count >= unallocatedFrom { return try sync(beside: work) }
+    try sync()
+    work()
   }
 
   /// Begins to grow the file while there is still room for a step.
@@ -120,6 +125,17 @@ struct JournalWriter {
   /// - Throws: `.outcomeUnknown`: what was written is there or not, and a second sync would not tell.
   mutating func sync() throws(RepositoryError) {
     do throws(RepositoryError) { try file.sync() } catch { throw .unsyncedJournal(name, error) }
+    durableThrough = lastCommit
+  }
+
+  /// Makes everything in the journal durable on another thread, while a body runs on this one.
+  private mutating func sync(beside body: () -> Void) throws(RepositoryError) {
+    let work = BackgroundWork<Void> { [file] _ throws(RepositoryError) in try file.sync() }
+    DispatchQueue.global(qos: .userInitiated).async { work.run() }
+    body()
+    // Waits for its end, or does it here where no thread was free.
+    work.run()
+    do throws(RepositoryError) { try work.result() } catch { throw .unsyncedJournal(name, error) }
     durableThrough = lastCommit
   }
 
@@ -197,46 +213,6 @@ struct JournalWriter {
   func close() throws(RepositoryError) {
     stopGrowing()
     try file.close()
-  }
-}
-
-extension JournalFrame {
-  /// Returns the bytes of a frame with the records of a batch.
-  static func bytes(_ batch: WriteBatch, durableThrough: UInt64, seed: UInt32) -> [UInt8] {
-    let payloadSize = batch.records.reduce(0) {
-      $0 + JournalFormat.operationHeaderSize + $1.collection.utf8.count + $1.key.byteCount + ($1.value?.count ?? 0)
-    }
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(JournalFormat.frameHeaderSize + payloadSize + JournalFormat.frameTrailerSize)
-    bytes.append(number: JournalFormat.frameMagic)
-    bytes.append(number: UInt32(truncatingIfNeeded: payloadSize))
-    bytes.append(number: batch.commits.lowerBound)
-    bytes.append(number: batch.commits.upperBound)
-    bytes.append(number: durableThrough)
-    bytes.append(number: UInt32(truncatingIfNeeded: batch.records.count))
-    bytes.append(number: bytes.withUnsafeBytes { CRC32C.checksum($0, seed: seed) })
-    for record in batch.records { bytes.append(operation: record) }
-    let checksum = bytes.withUnsafeBytes {
-      CRC32C.checksum(UnsafeRawBufferPointer(rebasing: $0[JournalFormat.frameHeaderSize...]), seed: seed)
-    }
-    bytes.append(number: checksum)
-    return bytes
-  }
-}
-
-extension Array<UInt8> {
-  /// Appends an operation: the length of the name, whether there is a value, the lengths, the numbers, then name, key and value.
-  fileprivate mutating func append(operation record: StoredRecord) {
-    append(number: UInt32(truncatingIfNeeded: record.collection.utf8.count) << 1 | (record.value == nil ? 0 : 1))
-    append(number: UInt32(truncatingIfNeeded: record.key.byteCount))
-    append(number: UInt32(truncatingIfNeeded: record.value?.count ?? 0))
-    append(number: UInt32(truncatingIfNeeded: record.schemaVersion))
-    append(number: record.revision.number)
-    append(number: record.checksum)
-    append(number: UInt32(0))
-    append(contentsOf: record.collection.utf8)
-    record.key.withBytes { append(contentsOf: $0) }
-    if let value = record.value { append(contentsOf: value) }
   }
 }
 
