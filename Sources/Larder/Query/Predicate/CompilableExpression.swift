@@ -8,14 +8,18 @@ protocol CompilableExpression<Output>: StandardPredicateExpression {
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Output>
 }
 
-/// A conjunction, whose operands are planned one by one.
-protocol SplittableExpression: StandardPredicateExpression {
-  var operands: (any StandardPredicateExpression<Bool>, any StandardPredicateExpression<Bool>) { get }
+/// An expression that may be a constraint on one key path, or a conjunction.
+protocol AnalyzableExpression: StandardPredicateExpression {
+  /// The operands of a conjunction, which are planned one by one; `nil` for anything else.
+  ///
+  /// Asked of every expression: to ask for a protocol of conjunctions takes longer than the answer.
+  var operands: (any StandardPredicateExpression<Bool>, any StandardPredicateExpression<Bool>)? { get }
+
+  func finding<Item>(in scope: Scope<Item>) -> Finding?
 }
 
-/// A condition that may be a constraint on one key path.
-protocol AnalyzableExpression: StandardPredicateExpression {
-  func finding<Item>(in scope: Scope<Item>) -> Finding?
+extension AnalyzableExpression {
+  var operands: (any StandardPredicateExpression<Bool>, any StandardPredicateExpression<Bool>)? { nil }
 }
 
 /// An expression as a closure.

@@ -39,12 +39,13 @@ struct CompiledPredicate<Item>: Sendable {
   private static func split(
     _ expression: any StandardPredicateExpression<Bool>, in scope: Scope<Item>, into parts: inout [Conjunct<Item>]
   ) throws(RepositoryError) {
-    if let (left, right) = (expression as? any SplittableExpression)?.operands {
+    let analyzable = expression as? any AnalyzableExpression
+    if let (left, right) = analyzable?.operands {
       try split(left, in: scope, into: &parts)
       try split(right, in: scope, into: &parts)
       return
     }
-    let finding = (expression as? any AnalyzableExpression)?.finding(in: scope)
+    let finding = analyzable?.finding(in: scope)
     if case .always = finding?.constraint { return }
     if let finding, finding.isExact {
       parts.append(Conjunct(exact: finding.constraint) { later(expression, in: scope) })

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// One of the parts of a predicate that must all hold.
 struct Conjunct<Item>: Sendable {
   typealias Evaluation = @Sendable (Item) throws(RepositoryError) -> Bool
@@ -26,15 +24,15 @@ struct Conjunct<Item>: Sendable {
 
   /// Returns whether the part holds for a record; never throws unless the part is a residual.
   ///
-  /// Taken once for many records: it is behind a lock.
+  /// Taken once for many records: it is looked up.
   var evaluate: Evaluation { compiled.evaluation }
 
   private final class CompiledOnce: Sendable {
     private let compile: @Sendable () -> Evaluation
-    private let made = Mutex<Made?>(nil)
+    /// The closure in a ``Made``; of a type that does not depend on that of the records, which would be looked up for every query.
+    private let made = LazyReference<any AnyObject & Sendable>()
 
-    /// A holder of the closure by reference: a lock over the closure itself would wrap it once more at every use, until a call overflows
-    /// the stack.
+    /// A holder of the closure by reference: a closure in generic storage is wrapped once more each time that it is taken out.
     private final class Made: Sendable {
       let evaluation: Evaluation
       init(_ evaluation: @escaping Evaluation) { self.evaluation = evaluation }
@@ -42,14 +40,8 @@ struct Conjunct<Item>: Sendable {
 
     init(_ compile: @escaping @Sendable () -> Evaluation) { self.compile = compile }
 
-    var evaluation: Evaluation {
-      made.withLock { made in
-        if let made { return made }
-        let first = Made(compile())
-        made = first
-        return first
-      }.evaluation
-    }
+    /// Compiled outside any lock: two readers may both do it, and both get the first one.
+    var evaluation: Evaluation { unsafeDowncast(made.load() ?? made.storeIfNil(Made(compile())), to: Made.self).evaluation }
   }
 }
 

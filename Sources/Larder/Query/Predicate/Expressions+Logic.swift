@@ -1,8 +1,10 @@
 import Foundation
 
-extension PredicateExpressions.Conjunction: CompilableExpression, SplittableExpression
+extension PredicateExpressions.Conjunction: CompilableExpression, AnalyzableExpression
 where LHS: StandardPredicateExpression, RHS: StandardPredicateExpression {
-  var operands: (any StandardPredicateExpression<Bool>, any StandardPredicateExpression<Bool>) { (lhs, rhs) }
+  var operands: (any StandardPredicateExpression<Bool>, any StandardPredicateExpression<Bool>)? { (lhs, rhs) }
+
+  func finding<Item>(in scope: Scope<Item>) -> Finding? { nil }
 
   func compile<Environment>(in scope: Scope<Environment>) throws(RepositoryError) -> Compiled<Environment, Bool> {
     let (left, right) = (try scope.compile(lhs).run, try scope.compile(rhs).run)

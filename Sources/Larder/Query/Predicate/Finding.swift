@@ -25,6 +25,19 @@ struct IndexedType {
   private let type: any IndexableValue.Type
 
   init?(_ type: Any.Type) {
+    // Most properties that are asked about are of one of two types: then no conformance is looked up.
+    if type == String.self { self = .text } else if type == Int.self { self = .integer } else { self.init(other: type) }
+  }
+
+  private static let text = IndexedType(own: String.self)
+  private static let integer = IndexedType(own: Int.self)
+
+  private init(own type: any IndexableValue.Type) {
+    self.type = type
+    (isSaidExact, rawValues, isOrdered, isReal, isDate) = (true, nil, true, false, false)
+  }
+
+  private init?(other type: Any.Type) {
     guard let indexable = type as? any IndexableValue.Type else { return nil }
     self.type = indexable
     let ownType = (type as? any OptionalType.Type)?.wrapped ?? type
@@ -43,6 +56,9 @@ struct IndexedType {
 
   /// Returns the index value of a value of the type.
   func indexValue<Value>(_ value: Value) -> IndexValue? {
+    // To ask for a cast would take longer than the rest.
+    if Value.self == String.self { return IndexValue(unsafeBitCast(value, to: String.self)) }
+    if Value.self == Int.self { return IndexValue(Int64(unsafeBitCast(value, to: Int.self))) }
     guard let indexValue = type.indexValue(of: value) else { return nil }
     rawValues?.note(value, indexValue)
     return indexValue

@@ -6,6 +6,7 @@ import Foundation
 struct Scope<Environment>: Sendable {
   /// The variable that is the whole environment, in the scope of an item.
   private let item: PredicateExpressions.Variable<Environment>?
+  private let itemID: PredicateExpressions.VariableID?
   /// The variables of any other scope.
   private let others: [any VariableSlot<Environment>]
 
@@ -19,12 +20,12 @@ struct Scope<Environment>: Sendable {
   init() { self.init(slots: []) }
 
   /// Makes the scope of the item itself.
-  init(item variable: PredicateExpressions.Variable<Environment>) { (item, others) = (variable, []) }
+  init(item variable: PredicateExpressions.Variable<Environment>) { (item, itemID, others) = (variable, variable.key, []) }
 
-  private init(slots: [any VariableSlot<Environment>]) { (item, others) = (nil, slots) }
+  private init(slots: [any VariableSlot<Environment>]) { (item, itemID, others) = (nil, nil, slots) }
 
   /// Whether a variable is the whole environment.
-  func isItem(_ variable: PredicateExpressions.Variable<Environment>) -> Bool { item.map { $0.key == variable.key } ?? false }
+  func isItem(_ variable: PredicateExpressions.Variable<Environment>) -> Bool { itemID == variable.key }
 
   /// Returns the scope inside a closure that takes one element more.
   func nested<Element>(_ variable: PredicateExpressions.Variable<Element>) -> Scope<Nested<Environment, Element>> {
