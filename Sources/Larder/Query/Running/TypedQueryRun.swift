@@ -27,9 +27,20 @@ struct TypedQueryRun<Item: Codable & Identifiable & Sendable>: Sendable where It
   /// - Throws: `.unsupported` when a predicate cannot be evaluated for a record.
   func items() throws(RepositoryError) -> [Item] {
     guard let slots = run.slotsFromIndex() else { return try results().map { $0.item } }
-    var items: [Item] = []
-    items.reserveCapacity(slots.count)
-    for slot in slots { items.append(try slot.value(coder)) }
+    // Copied to where they stay: to append one would move it once more, and look up its type.
+    var failure: RepositoryError?
+    let items = [Item](unsafeUninitializedCapacity: slots.count) { buffer, count in
+      guard let start = buffer.baseAddress else { return }
+      do throws(RepositoryError) {
+        for slot in slots {
+          try slot.copyValue(coder, to: start + count)
+          count += 1
+        }
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
     return items
   }
 
