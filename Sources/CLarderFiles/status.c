@@ -10,11 +10,11 @@
 #endif
 
 int larder_lstat_without_times(const char *path, struct stat *status) {
-#if defined(__linux__) && defined(STATX_SIZE)
+#if defined(__linux__) && defined(STATX_SIZE) && (!defined(__ANDROID__) || __ANDROID_API__ >= 30)
   const unsigned int wanted = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_UID | STATX_GID | STATX_INO | STATX_SIZE;
   struct statx found;
   // Whatever prevents it, also a sandbox that does not know the call, is for `lstat` to tell.
-  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, wanted, &found) == 0 && (found.stx_mask & wanted) == wanted) {
+  if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, wanted, &found) == 0 && (found.stx_mask & wanted) == wanted) {
     memset(status, 0, sizeof *status);
     status->st_dev = makedev(found.stx_dev_major, found.stx_dev_minor);
     status->st_ino = found.stx_ino;

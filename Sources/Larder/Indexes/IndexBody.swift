@@ -51,19 +51,20 @@ extension IndexDefinition {
       let (before, after) = (old.flatMap(entry), new.flatMap(entry))
       // Where the values are the same, the new entry takes the place of the old one.
       let isMoved = before != after
-      if let before, isMoved { tree.remove(before) }
+      if let before, isMoved, tree.remove(before) == nil { tree.sweep(before.slot.key) }
       if let after {
         if isUnique, isMoved {
           // Entries with the same values lie side by side. The first of them came alone, so it is enough to look when the second one comes.
           let (left, right) = tree.neighbours(of: after)
           isContested = (left?.hasValues(of: after) == true || right?.hasValues(of: after) == true) && !after.hasNull
         }
-        tree.insert(after)
+        // The same values as before, which nevertheless were not there: the record had others when the index was made.
+        if tree.insert(after) == nil, before != nil, !isMoved { tree.sweep(after.slot.key, butFor: after.slot) }
       }
       body = .ordered(tree)
     case .geo(var geo):
       body = .absent
-      if let old, let place = place(old) { geo.remove(old.key, at: place) }
+      if let old, let place = place(old), !geo.remove(old.key, at: place) { geo.sweep(old.key) }
       if let new, let place = place(new) { geo.insert(new, at: place) }
       body = .geo(geo)
     case .text(var text):

@@ -8,6 +8,9 @@
 /// always at open. From then on a query sees records and indexes of one commit: a write only notes what it changes, and the query applies
 /// what waits, or the background where many changes do. What is declared is not stored: indexes may be added and removed at any time.
 ///
+/// A type whose indexed values are not the same each time a record is decoded, such as the time of day for a date that is missing, is
+/// ordered and found by those that the index has seen.
+///
 /// Cost: memory for the keys. For each write a note; where a unique index is declared, decoding the value and some microseconds. For each
 /// change, once, the decode of its value and some microseconds for each index, some ten for one of words: in the next query that uses the
 /// index, or in the background. A search takes some microseconds among 100,000 records.

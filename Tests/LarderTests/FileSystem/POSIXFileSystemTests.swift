@@ -45,6 +45,32 @@ struct POSIXFileSystemTests {
     #expect(try again.read(at: 0, count: 0).isEmpty)
   }
 
+  /// The status comes without the file's times, by another call than this one, where the system has it.
+  @Test func aStatusIsWhatTheSystemTells() throws {
+    let path = directory.pathOfFile("a")
+    let file = try files.create(path)
+    try write("hello", to: file)
+    try file.close()
+    try FileManager.default.linkItem(atPath: path, toPath: directory.pathOfFile("b"))
+    try FileManager.default.createSymbolicLink(atPath: directory.pathOfFile("link"), withDestinationPath: path)
+    let kinds: [(String, FileStatus.Kind)] = [
+      (path, .file), (directory.pathOfFile("link"), .symbolicLink), (directory.url.path, .directory),
+    ]
+    for (path, kind) in kinds {
+      let status = try #require(try files.status(of: path))
+      let told = try FileManager.default.attributesOfItem(atPath: path)
+      #expect(status.kind == kind)
+      #expect(status.size == told[.size] as? Int)
+      #expect(Int(status.mode & 0o777) == told[.posixPermissions] as? Int)
+      #expect(status.linkCount == told[.referenceCount] as? Int)
+      #expect(status.owner?.user == told[.ownerAccountID] as? UInt32)
+    }
+    let opened = try #require(try files.open(path, writable: false))
+    #expect(try opened.status().identity == files.status(of: path)?.identity)
+    try opened.close()
+    #expect(try files.status(of: directory.pathOfFile("missing")) == nil)
+  }
+
   @Test func allocatedSpaceReadsAsZeroBytesAndIsTheFiles() throws {
     let path = directory.pathOfFile("grown")
     let file = try files.create(path)

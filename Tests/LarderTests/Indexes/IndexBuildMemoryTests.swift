@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 @testable import Larder
@@ -52,5 +53,40 @@ import Testing
     #expect(slots.map(\.reading) == [.readable, .untouched])
     guard case .text(let text) = built[0] else { throw RepositoryError(.unsupported, "expected an index of words") }
     #expect(text.search("lighthouse").map(\.slot.key.text) == ["1"])
+  }
+
+  /// A place that is another one each time it is decoded.
+  private struct Drifting: Codable, Identifiable, Sendable {
+    static let steps = Mutex(0)
+
+    let id: Int
+    var step: Int
+    var latitude: Double
+    var longitude = 2.0
+    var name: String
+
+    init(from decoder: any Decoder) throws {
+      id = try decoder.container(keyedBy: CodingKeys.self).decode(Int.self, forKey: .id)
+      let next = Self.steps.withLock { step in
+        step += 1
+        return step
+      }
+      (step, latitude, name) = (next, Double(next), "word\(next) word")
+    }
+  }
+
+  @Test func aRecordThatIsAnotherEachTimeIsNotLeftBehindInIndexes() throws {
+    let coder = RecordCoder<Drifting>(schemaVersion: 1, limits: .init())
+    let indexes = Larder.IndexSet([.ordered(\.step), .geo(\.latitude, \.longitude), .fullText(\.name)], coder)
+    let slots = (1..<4).map { slot($0, "{\"id\":\($0)}") }
+    var bodies = indexes.built([0, 1, 2], over: slots)
+    for position in bodies.indices {
+      _ = indexes.definitions[position].apply(IndexChange(old: slots[0], new: slot(1, "{\"id\":1}")), to: &bodies[position])
+    }
+    #expect(counts(bodies) == [3, 3, 3])
+    for position in bodies.indices {
+      _ = indexes.definitions[position].apply(IndexChange(old: slots[1], new: nil), to: &bodies[position])
+    }
+    #expect(counts(bodies) == [2, 2, 2])
   }
 }

@@ -41,6 +41,30 @@ import Testing
     }
   }
 
+  @Test func aFailedSyncOfALargeFramePoisonsTheStore() throws {
+    var failures: Set<RepositoryError.Code> = []
+    for step in 1...8 {
+      let files = SimulatedFileSystem()
+      let backend = try open(files).backend
+      try save(1, on: backend)
+      let records = (0..<2_000).map { number in
+        StoredRecord(
+          collection: "spots", key: RecordKey("large \(number)"), revision: Revision(2), schemaVersion: 1, value: Data(count: 100))
+      }
+      files.fail(FaultPlan(.operation(files.operationCount + step), code: .inputOutput))
+      let batch = WriteBatch(records: records, commits: 2...2, durability: .durable)
+      var failure: RepositoryError?
+      do throws(RepositoryError) { try backend.commit(batch) } catch { failure = error }
+      files.fail()
+      guard let failure else { break }
+      failures.insert(failure.code)
+      if failure.code != .outcomeUnknown { continue }
+      let next = #expect(throws: RepositoryError.self) { try save(3, on: backend) }
+      #expect(next?.code == .poisoned || next?.code == .outcomeUnknown)
+    }
+    #expect(failures.contains(.outcomeUnknown))
+  }
+
   /// A sync fails, the store is opened again, and one of the calls of recovery meets a full disk: what is saved then rests on nothing
   /// that a power cut takes away.
   @Test(arguments: [false, true]) func aFullDiskInRecoveryLosesNothingThatIsSavedNext(afterAFailedSync: Bool) throws {

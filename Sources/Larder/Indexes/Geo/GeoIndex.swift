@@ -34,6 +34,15 @@ struct GeoIndex: Sendable {
     guard tree.find(key)?.place == place else { return false }
     return tree.remove(key) != nil
   }
+
+  /// Removes a record wherever it is: one of a type that does not decode to the same place each time.
+  ///
+  /// Cost: a look at every entry.
+  mutating func sweep(_ key: RecordKey) {
+    var left: [GeoEntry] = []
+    tree.forEachLeaf { leaf in left += leaf.filter { $0.slot.key == key } }
+    for entry in left { tree.remove(entry.key) }
+  }
 }
 
 extension GeoIndex {

@@ -41,7 +41,7 @@ struct IndexEntry: Sendable {
   /// The order of the index.
   var order: Order { Order(descending: descending, keys: keys) }
 
-  /// The values, made where only numbers are kept: a text of up to seven bytes then in the form in which texts are compared.
+  /// The values, made where numbers or a text stand for them: a text of up to seven bytes then in the form in which texts are compared.
   var values: [IndexValue] { if case .values(let values) = rest { values } else { (0..<columnCount).map(value) } }
 
   var columnCount: Int {
@@ -191,6 +191,15 @@ extension IndexEntry: Comparable {
 }
 
 extension PersistentTree<IndexEntry> {
+  /// Removes the entries of a record wherever they are: of a type that does not decode to the same values each time.
+  ///
+  /// Cost: a look at every entry.
+  mutating func sweep(_ key: RecordKey, butFor kept: RecordSlot? = nil) {
+    var left: [IndexEntry] = []
+    forEachLeaf { leaf in left += leaf.filter { $0.slot.key == key && $0.slot !== kept } }
+    for entry in left { remove(entry) }
+  }
+
   /// Returns the rank of the first entry of a group, the entries whose values begin with a prefix, or that it would have.
   func start(of prefix: [IndexValue]) -> Int { rank(of: prefix) { $0 != .orderedAscending } }
 
