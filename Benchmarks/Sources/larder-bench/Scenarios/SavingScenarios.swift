@@ -7,7 +7,7 @@ private let encoding = "Larder's encoding"
 private let syncedEncoding = "write + fdatasync + encoding"
 private let plainEncoding = "SQLite in C + encoding"
 
-/// Why GRDB may write less for a commit of one record than a store over SQLite does.
+/// The reason why GRDB may write less for a commit of one record than a store over SQLite does.
 let secondPage =
   "For each commit LarderSQLite writes a page more, with a digest of all rows, by which an opening finds a row that vanished or came back from an older page."
 

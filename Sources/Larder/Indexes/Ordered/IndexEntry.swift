@@ -15,7 +15,7 @@ struct IndexEntry: Sendable {
   private let keys: KeyOrder
   private let descending: UInt32
 
-  /// What the head does not say of the values: most need no memory beside the entry.
+  /// The part of the values that the head does not say: for most it needs no memory beside the entry.
   private enum Rest: Sendable {
     /// The one value has no more, or a number that ``IndexHead/rest(of:isDescending:)`` gives.
     case one(UInt64)
