@@ -76,8 +76,10 @@ extension FileIdentity {
   }
 
   /// Finds the file at a path; `nil` when there is none.
+  ///
+  /// Leaves the file's times out, which `SQLitePath.status(of:)` asks for: the sync of a file whose times were asked for takes longer.
   init?(at path: String) throws(RepositoryError) {
-    guard let status = try SQLitePath.status(of: path) else { return nil }
-    self.init(status)
+    guard let identity = try POSIXFileSystem().status(of: path)?.identity else { return nil }
+    self = identity
   }
 }
