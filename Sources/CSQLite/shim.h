@@ -35,6 +35,44 @@ static inline int larder_sqlite3_sync_log(sqlite3 *db, int flags) {
   return file->pMethods->xSync(file, flags);
 }
 
+// The functions of a write-ahead log that is marked as empty where SQLite would truncate it.
+struct larder_marked_log {
+  sqlite3_io_methods methods;
+  const sqlite3_io_methods *original;
+  const void *mark;
+  int mark_size;
+  sqlite3_int64 limit;
+  int sync_flags;
+};
+
+static inline int larder_mark_log(sqlite3_file *file, sqlite3_int64 size) {
+  const struct larder_marked_log *log = (const struct larder_marked_log *)file->pMethods;
+  if (size != 0) return log->original->xTruncate(file, size);
+  sqlite3_int64 found = 0;
+  int result = log->original->xFileSize(file, &found);
+  if (result == SQLITE_OK && found > 0) result = log->original->xWrite(file, log->mark, log->mark_size, 0);
+  if (result != SQLITE_OK || found <= log->limit) return result;
+  // The mark first, on the disk: a log that was shortened alone would be the beginning of a whole one.
+  result = log->original->xSync(file, log->sync_flags);
+  return result == SQLITE_OK ? log->original->xTruncate(file, log->limit) : result;
+}
+
+// Folds the write-ahead log as SQLITE_CHECKPOINT_TRUNCATE does, but shortens it to a limit, and writes a mark over its header. SQLite has
+// begun the log anew by then, and lets nobody read it.
+static inline int larder_sqlite3_checkpoint_marking(
+    sqlite3 *db, const void *mark, int mark_size, sqlite3_int64 limit, int sync_flags) {
+  sqlite3_file *file = 0;
+  int result = sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
+  if (result != SQLITE_OK) return result;
+  if (!file || !file->pMethods) return sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, 0, 0);
+  struct larder_marked_log log = {*file->pMethods, file->pMethods, mark, mark_size, limit, sync_flags};
+  log.methods.xTruncate = larder_mark_log;
+  file->pMethods = &log.methods;
+  result = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, 0, 0);
+  file->pMethods = log.original;
+  return result;
+}
+
 // The error number of the last operation on the database or its log that failed, or 0. SQLite reports a read that ended in EIO as damage.
 static inline int larder_sqlite3_last_errno(sqlite3 *db) {
   int number = 0;

@@ -175,6 +175,9 @@ public final class SQLiteBackend: PackingBackend {
   public var wantsCheckpoint: Bool { store.withLock { $0.wantsCheckpoint } }
 
   /// Folds the write-ahead log into the database and empties it, and forgets tombstones over the limit.
+  ///
+  /// The log of a store that is not shared keeps up to 4 MB of its space until the store is closed, unless less than 1 GiB of the disk is
+  /// free.
   /// - Throws: `.full`, `.inputOutput`, `.corrupted`, `.outcomeUnknown` when a sync failed, `.poisoned`.
   public func checkpoint() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.checkpoint() }

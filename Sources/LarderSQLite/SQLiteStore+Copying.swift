@@ -13,7 +13,10 @@ extension SQLiteStore {
       if let writer = try writer() {
         scan = try SQLiteScan(writer.connection, stopsAtDamage: false)
         while try scan.next() != nil {}
-        report.problems = try Self.integrityProblems(writer.connection)
+        if writer.sharing == nil, scan.row != writer.row, scan.problems.isEmpty {
+          report.problems.append(writer.connection.damaged("expected the records of commit \(writer.row.commit), found others"))
+        }
+        report.problems += try Self.integrityProblems(writer.connection)
       } else if let path {
         scan = try SQLiteReadOnlyReader(path, fileSystem).readAll(stopsAtDamage: false).0
       } else {
@@ -44,6 +47,8 @@ extension SQLiteStore {
   func backup(to url: URL) throws(RepositoryError) {
     let writer = try writer()
     try writer?.checkUse()
+    // So that the copy has the whole digest; on a full disk it has half of it.
+    do throws(RepositoryError) { try writer?.storeRow() } catch { guard error.code == .full else { throw error } }
     let connection = try connectionForCopying(writer)
     let fileSystem = fileSystem
     let target = try SQLitePath(url) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }

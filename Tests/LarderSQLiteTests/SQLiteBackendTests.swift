@@ -82,7 +82,7 @@ struct SQLiteBackendTests: SQLiteSuite {
       try backend.commit([record("a", "\(number)", at: number)], at: number, .buffered)
     }
     try backend.execute("PRAGMA wal_checkpoint(PASSIVE)")
-    try backend.store.withLock { store throws(RepositoryError) in try store.writer()?.clearMark() }
+    try backend.store.withLock { store throws(RepositoryError) in try store.writer()?.settleRow() }
     let files = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
     backend.abandon()
     try directory.replace(with: files)

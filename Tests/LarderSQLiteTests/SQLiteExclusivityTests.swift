@@ -88,7 +88,9 @@ struct SQLiteExclusivityTests: SQLiteSuite {
     do {
       let opened = try SQLiteConnection(path: main, .readWrite)
       let other = try #require(opened)
-      var next = try SQLiteStoreRow(on: other)
+      let scan = try SQLiteScan(other)
+      while try scan.next() != nil {}
+      var next = scan.row
       next.commit += 1
       let statement = try other.prepare(SQLiteStoreRow.update)
       try next.bind(to: statement)

@@ -38,7 +38,7 @@ struct SQLiteFaultTests: SQLiteSuite {
     let backend = SQLiteBackend(file: url)
     _ = try backend.openAll()
     try backend.commit([record("a", "1", at: 1)], at: 1)
-    for countdown in 1...4 {
+    for countdown in 1...2 {
       FaultyFiles.set(.init(operation: .write, countdown: countdown, result: SQLITE_FULL), at: log)
       #expect(code { try backend.commit([record("a", "2", at: 2), record("z", "9", at: 2)], at: 2) } == .full)
       FaultyFiles.set(nil, at: log)
@@ -75,7 +75,7 @@ struct SQLiteFaultTests: SQLiteSuite {
   }
 
   @Test func aWriteErrorInCommitPoisonsToo() throws {
-    for countdown in 1...4 {
+    for countdown in 1...2 {
       let url = directory.file("\(countdown).sqlite")
       let log = url.resolvingSymlinksInPath().path + "-wal"
       do {

@@ -79,7 +79,13 @@ extension FileIdentity {
   ///
   /// Leaves the file's times out, which `SQLitePath.status(of:)` asks for: the sync of a file whose times were asked for takes longer.
   init?(at path: String) throws(RepositoryError) {
-    guard let identity = try POSIXFileSystem().status(of: path)?.identity else { return nil }
-    self = identity
+    do throws(RepositoryError) {
+      guard let identity = try POSIXFileSystem().status(of: path)?.identity else { return nil }
+      self = identity
+    } catch {
+      // A file has taken the place of the directory.
+      guard (error.underlying as? SystemCallError)?.errorNumber == ENOTDIR else { throw error }
+      return nil
+    }
   }
 }

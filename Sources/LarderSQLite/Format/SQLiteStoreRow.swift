@@ -25,14 +25,17 @@ struct SQLiteStoreRow: Equatable {
     commit == earlier.commit && records == earlier.records && tombstones < earlier.tombstones && tombstonesSince > earlier.tombstonesSince
   }
 
+  /// The half of the digest that a record's row can carry; 0 stands for none, so that a digest with that half stays here.
+  var carriedDigest: UInt32 { UInt32(truncatingIfNeeded: digest >> 32) }
+
   /// Adds a record or tombstone to the sum, by its checksum.
-  mutating func add(_ crc: Int64) { digest &+= Self.mixed(crc) }
+  mutating func add(_ crc: UInt32) { digest &+= Self.mixed(crc) }
   /// Removes a record or tombstone from the sum, by its checksum.
-  mutating func subtract(_ crc: Int64) { digest &-= Self.mixed(crc) }
+  mutating func subtract(_ crc: UInt32) { digest &-= Self.mixed(crc) }
 
   /// Returns a checksum spread over 64 bits (the finalizer of SplitMix64), so that sums of different sets differ.
-  private static func mixed(_ crc: Int64) -> UInt64 {
-    var hash = UInt64(bitPattern: crc) &+ 0x9E37_79B9_7F4A_7C15
+  private static func mixed(_ crc: UInt32) -> UInt64 {
+    var hash = UInt64(crc) &+ 0x9E37_79B9_7F4A_7C15
     hash = (hash ^ hash >> 30) &* 0xBF58_476D_1CE4_E5B9
     hash = (hash ^ hash >> 27) &* 0x94D0_49BB_1331_11EB
     return hash ^ hash >> 31
@@ -85,5 +88,26 @@ struct SQLiteStoreRow: Equatable {
     try statement.bind(Int64(bitPattern: digest), at: 6)
     try statement.bind(isBuffered ? 1 : 0, at: 7)
     try statement.bind(checksum, at: 8)
+  }
+}
+
+extension SQLiteConnection {
+  /// Whether any record or tombstone is of a later commit than this, of which the row of `larder_store` need not tell.
+  ///
+  /// Cost: a scan of every table, some 0.3 µs a record.
+  func hasRecords(after commit: UInt64) throws(RepositoryError) -> Bool {
+    var tables = [SQLiteLayout.tombstones]
+    // Another program may have made tables; what is wrong with them is not asked here.
+    let schema = try prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'table'")
+    while try schema.step() {
+      let name = try schema.text(0)
+      if SQLiteLayout.isCollectionName(name), try schema.text(1) == SQLiteLayout.createCollection(name) { tables.append(name) }
+    }
+    for table in tables {
+      let statement = try prepare("SELECT 1 FROM \(SQLiteLayout.quoted(table)) WHERE revision > ?1 LIMIT 1")
+      try statement.bind(Int64(bitPattern: commit), at: 1)
+      if try statement.number() != nil { return true }
+    }
+    return false
   }
 }

@@ -18,6 +18,18 @@ struct SQLiteLogInspection {
   private(set) var unfinishedOffset: Int?
 
   static let headerSize = 32
+  /// The bytes in the place of the header of a log that is empty and keeps its space; SQLite takes such a log for an empty one.
+  ///
+  /// Not zeros alone, which a damaged log may begin with. Zeros where a header has its salts, which SQLite compares with those of its index
+  /// where it must not write that.
+  static let emptyMark = Array("LRDR: log empty.".utf8) + [UInt8](repeating: 0, count: 8) + Array("        ".utf8)
+
+  /// Whether a log has nothing to recover.
+  static func isEmpty(_ file: any OpenFile) throws(RepositoryError) -> Bool {
+    if try file.size() == 0 { return true }
+    return try [UInt8](file.read(at: 0, count: headerSize)) == emptyMark
+  }
+
   static let frameHeaderSize = 24
 
   /// Reads through a log.

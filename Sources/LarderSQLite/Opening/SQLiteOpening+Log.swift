@@ -10,6 +10,7 @@ extension SQLiteOpening {
     guard let file = try fileSystem.open(path.log, writable: true), try file.size() > 0 else { return nil }
     try file.sync()
     try fileSystem.syncDirectory(path.directory)
+    if try SQLiteLogInspection.isEmpty(file) { return nil }
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
     let bytes = try connection.header().bytes
     try connection.close()

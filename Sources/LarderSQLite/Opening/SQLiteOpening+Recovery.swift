@@ -36,9 +36,19 @@ extension SQLiteOpening {
         file: path.main)
     }
     try connection.prepareForWriting()
-    if locks.isExclusive { try foldLog(connection) }
-    if locks.isShared { try SQLiteSharing.createIndexes(for: collections, on: connection, waiting: lockTimeout) }
-    let sharing = locks.isShared ? SQLiteSharing(connection, lockTimeout) : nil
+    if locks.isExclusive {
+      let writer = try SQLiteWriter(connection, row: row, collections: collections, disk: disk)
+      try foldLog(writer)
+      if !locks.isShared {
+        try connection.rememberFiles()
+        return writer
+      }
+      // Processes that share a store look at its row alone.
+      try writer.storeRow()
+      try writer.finalizeStatements()
+    }
+    try SQLiteSharing.createIndexes(for: collections, on: connection, waiting: lockTimeout)
+    let sharing = SQLiteSharing(connection, lockTimeout)
     let writer = try SQLiteWriter(connection, row: row, collections: collections, sharing: sharing, disk: disk)
     try connection.rememberFiles()
     try locks.share()
@@ -50,22 +60,34 @@ extension SQLiteOpening {
   /// After a failed sync, bytes of the log may be in the page cache only, which takes them for written: no later sync writes them. Folding
   /// alone would overwrite the database while the disk has no whole log to repeat it from. So every byte is written again first.
   /// - Throws: `.locked` when another program has changed the store since it was read.
-  private func foldLog(_ connection: SQLiteConnection) throws(RepositoryError) {
+  private func foldLog(_ writer: SQLiteWriter) throws(RepositoryError) {
+    let connection = writer.connection
     // The transaction keeps other programs from writing to the log.
     if log != nil { try connection.execute("BEGIN IMMEDIATE") }
-    guard try SQLiteStoreRow(on: connection) == row else {
+    var isUnchanged = writer.storedRow == storedRow
+    // Without a log nothing was committed since; one that is there now is of another program.
+    if isUnchanged, try hasLog() { isUnchanged = try !connection.hasRecords(after: row.commit) }
+    guard isUnchanged else {
       throw RepositoryError(.locked, "another program changed the store while it was opened: try again", file: path.main)
     }
-    guard log != nil else { return }
-    try renewLog()
-    try connection.execute("ROLLBACK")
+    if log != nil {
+      try renewLog()
+      try connection.execute("ROLLBACK")
+    }
     do throws(RepositoryError) {
+      try writer.storeRow()
+      guard log != nil else { return }
       try SQLiteDiskSpace(of: connection, on: disk).checkFold()
-      try connection.checkpoint(truncating: true)
+      try connection.checkpoint(.truncating)
     } catch {
       // Another program reads, or the disk is full: the log is whole on the disk, and commits may follow it.
       guard error.code == .locked || error.code == .full else { throw error }
     }
+  }
+
+  private func hasLog() throws(RepositoryError) -> Bool {
+    guard let file = try fileSystem.open(path.log, writable: false) else { return false }
+    return try !SQLiteLogInspection.isEmpty(file)
   }
 
   /// Writes every byte of the log over itself, and syncs them.

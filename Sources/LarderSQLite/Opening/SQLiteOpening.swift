@@ -11,7 +11,10 @@ internal import Larder
 /// Invariant: the first step writes nothing, and makes no file but the lock's. Between the steps there is no connection, only the locks.
 final class SQLiteOpening {
   let path: SQLitePath
-  let row: SQLiteStoreRow
+  /// The state of the store; until all is read, as its row has it.
+  private(set) var row: SQLiteStoreRow
+  /// The row as `larder_store` has it.
+  let storedRow: SQLiteStoreRow
   let collections: [String]
   var report: OpenReport
 
@@ -73,11 +76,9 @@ final class SQLiteOpening {
       let log = isNew || !locks.isExclusive ? nil : try Self.inspectLog(path, fileSystem)
       let reading = isNew ? nil : try Self.beginReading(path, log, isExclusive: locks.isExclusive, limits)
       let row = reading?.scan.row ?? SQLiteStoreRow(id: UUID())
-      if let log {
-        try Self.judge(log, path, isBuffered: row.isBuffered, options.recovery)
-        try Self.checkContinuity(path, row)
-      }
-      (self.row, self.log, self.reading, self.locks) = (row, log, reading, locks)
+      if let log { try Self.judge(log, path, isBuffered: row.isBuffered, options.recovery) }
+      (self.row, storedRow) = (row, row)
+      (self.log, self.reading, self.locks) = (log, reading, locks)
       collections = reading?.scan.collections ?? []
       report = OpenReport(
         storeID: row.id, commit: Revision(row.commit), isNew: isNew, replayedCommits: log?.transactions ?? 0,
@@ -136,7 +137,7 @@ final class SQLiteOpening {
     readingLock = try SQLiteFileLock.lock(path.main, .unlocked)
     (locks, log, reading, lockTimeout) = (nil, nil, nil, .zero)
     let (scan, chunks) = try SQLiteReadOnlyReader(path, fileSystem).readAll(limits: limits)
-    (row, collections) = (scan.row, scan.collections)
+    (row, storedRow, collections) = (scan.row, scan.storedRow, scan.collections)
     report = OpenReport(
       storeID: row.id, commit: Revision(row.commit), isNew: false, recordCount: scan.recordCount,
       tombstoneHorizon: Revision(row.tombstonesSince))
@@ -149,7 +150,10 @@ final class SQLiteOpening {
   func next() throws(RepositoryError) -> [LoadedRecords]? {
     guard let reading else { return readAlready.popLast() }
     if let records = try reading.scan.next() { return records }
+    row = reading.scan.row
+    if log != nil { try Self.checkContinuity(path, row) }
     report.recordCount = reading.scan.recordCount
+    report.commit = Revision(row.commit)
     try reading.connection.close()
     return nil
   }

@@ -37,12 +37,44 @@ final class SQLiteForeignCommitReader {
   func read(after revision: Revision, row: SQLiteStoreRow) throws(RepositoryError) -> ForeignCommits? {
     guard row.commit != revision.number else { return nil }
     guard row.commit > revision.number else { throw connection.wentBack(to: row.commit, from: revision) }
-    do throws(RepositoryError) {
-      var records: [StoredRecord] = []
-      for table in collections + [SQLiteLayout.tombstones] { try read(table, after: revision, into: &records) }
+    return try finalizingAfterFailure { () throws(RepositoryError) in
+      let records = try records(after: revision)
       if usesIndexes { try checkNewest(in: records, row) }
-      let addresses = row.tombstonesSince > revision.number ? try addresses() : nil
-      return ForeignCommits(commit: Revision(row.commit), records: records, addresses: addresses)
+      return try commits(records, upTo: row.commit, after: revision, row)
+    }
+  }
+
+  /// Reads everything after a revision, up to the newest commit, which the store's row may be behind; `nil` when there was no commit.
+  ///
+  /// ``newCollections()`` must have been called in the same transaction.
+  func readNewest(after revision: Revision, row: SQLiteStoreRow) throws(RepositoryError) -> ForeignCommits? {
+    try finalizingAfterFailure { () throws(RepositoryError) in
+      // The commit itself has left a row, unless the store's row tells of it: without both, the file has gone back.
+      let isBehind = row.commit < revision.number
+      let found = try records(after: isBehind ? Revision(revision.number - 1) : revision)
+      let newest = max(row.commit, found.lazy.map(\.revision.number).max() ?? 0)
+      guard newest != revision.number else { return nil }
+      guard newest > revision.number else { throw connection.wentBack(to: newest, from: revision) }
+      return try commits(found.filter { $0.revision > revision }, upTo: newest, after: revision, row)
+    }
+  }
+
+  private func records(after revision: Revision) throws(RepositoryError) -> [StoredRecord] {
+    var records: [StoredRecord] = []
+    for table in collections + [SQLiteLayout.tombstones] { try read(table, after: revision, into: &records) }
+    return records
+  }
+
+  private func commits(
+    _ records: [StoredRecord], upTo commit: UInt64, after revision: Revision, _ row: SQLiteStoreRow
+  ) throws(RepositoryError) -> ForeignCommits {
+    let addresses = row.tombstonesSince > revision.number ? try addresses() : nil
+    return ForeignCommits(commit: Revision(commit), records: records, addresses: addresses)
+  }
+
+  private func finalizingAfterFailure<Result>(_ body: () throws(RepositoryError) -> Result) throws(RepositoryError) -> Result {
+    do throws(RepositoryError) {
+      return try body()
     } catch {
       statements = [:]  // one may stand on a row, and would keep the transaction from ending
       throw error
@@ -79,7 +111,7 @@ final class SQLiteForeignCommitReader {
     let record = StoredRecord(
       collection: name, key: key, revision: Revision(UInt64(bitPattern: try statement.integer(1))),
       schemaVersion: Int(try statement.integer(2)), value: value)
-    guard try Int64(record.checksum) == statement.integer(3), key.byteCount == keyBytes.count else {
+    guard try record.checksum == SQLiteChecksum(column: statement.integer(3)).crc, key.byteCount == keyBytes.count else {
       throw connection.damagedRow(record)
     }
     return record

@@ -43,21 +43,18 @@ final class SQLiteReadOnlyReader {
     try read { connection, mode throws(RepositoryError) in
       try connection.execute("BEGIN", while: .reading)
       let row = try SQLiteStoreRow(on: connection)
-      if row.commit == revision.number { return (nil, true) }
-      if mode != .immutable {
-        let reader = SQLiteForeignCommitReader(connection)
-        _ = try reader.newCollections()
-        return (try reader.read(after: revision, row: row), true)
-      }
+      let reader = SQLiteForeignCommitReader(connection)
+      _ = try reader.newCollections()
+      if mode != .immutable { return (try reader.readNewest(after: revision, row: row), true) }
+      if row.commit == revision.number, try !connection.hasRecords(after: row.commit) { return (nil, true) }
       // Without a log there is no transaction to read in: only all of the file together shows whether it is of one piece.
       try connection.execute("COMMIT", while: .reading)
       return (try Self.everything(after: revision, on: connection), true)
     }
   }
 
-  private static func everything(after revision: Revision, on connection: SQLiteConnection) throws(RepositoryError) -> ForeignCommits {
+  private static func everything(after revision: Revision, on connection: SQLiteConnection) throws(RepositoryError) -> ForeignCommits? {
     let scan = try SQLiteScan(connection)
-    guard scan.row.commit >= revision.number else { throw connection.wentBack(to: scan.row.commit, from: revision) }
     var records: [StoredRecord] = []
     var addresses: Set<RecordAddress> = []
     while let chunk = try scan.next() {
@@ -68,6 +65,8 @@ final class SQLiteReadOnlyReader {
         }
       }
     }
+    guard scan.row.commit != revision.number else { return nil }
+    guard scan.row.commit > revision.number else { throw connection.wentBack(to: scan.row.commit, from: revision) }
     return ForeignCommits(commit: Revision(scan.row.commit), records: records, addresses: addresses)
   }
 
@@ -119,7 +118,7 @@ final class SQLiteReadOnlyReader {
 
   private func hasLog() throws(RepositoryError) -> Bool {
     guard let file = try fileSystem.open(path.log, writable: false) else { return false }
-    return try file.size() > 0
+    return try !SQLiteLogInspection.isEmpty(file)
   }
 
   private func read<Result>(

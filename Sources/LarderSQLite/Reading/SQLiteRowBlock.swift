@@ -8,7 +8,7 @@ struct SQLiteRowBlock: Sendable {
   private struct Row: Sendable {
     let revision: Int64
     let schemaVersion: Int64
-    let crc: Int64
+    let crc: UInt32
     /// The offset of the key in the bytes; the value follows it.
     let start: Int
     let keyCount: Int
@@ -46,7 +46,7 @@ struct SQLiteRowBlock: Sendable {
         }
         crc.update(value)
         let revision = Revision(UInt64(bitPattern: row.revision))
-        if Int64(crc.value) == row.crc && key.byteCount == keyBytes.count && row.revision >= 0 {
+        if crc.value == row.crc && key.byteCount == keyBytes.count && row.revision >= 0 {
           packer.append(key, revision: revision, schemaVersion: Int(row.schemaVersion), value: value)
         } else {
           damaged.append(
@@ -105,7 +105,7 @@ struct SQLiteRowBlock: Sendable {
     /// Whether a row of this many bytes has space; the first one always has.
     func hasSpace(for count: Int) -> Bool { rows.isEmpty || (large == nil && used + count <= bytes.count) }
 
-    mutating func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, revision: Int64, schemaVersion: Int64, crc: Int64)
+    mutating func append(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, revision: Int64, schemaVersion: Int64, crc: UInt32)
     {
       rows.append(
         Row(

@@ -6,7 +6,10 @@ internal import Larder
 ///
 /// Rows are read here, in blocks of 256 KiB, and compared and packed on another core while the next ones are read.
 final class SQLiteScan {
-  let row: SQLiteStoreRow
+  /// The state of the store; before the end of the scan, as its row has it.
+  private(set) var row: SQLiteStoreRow
+  /// The row as `larder_store` has it.
+  let storedRow: SQLiteStoreRow
   let collections: [String]
   var recordCount: Int { counts.records }
   var tombstoneCount: Int { counts.tombstones }
@@ -31,6 +34,7 @@ final class SQLiteScan {
   private var counts = (records: 0, tombstones: 0)
   private var order = AscendingKeys()
   private var sum: SQLiteStoreRow
+  private var newest: NewestCommit
   /// The steps that were read and not returned yet, in order.
   private var ahead: [Step] = []
   private let queue = DispatchQueue(label: "larder.sqlite-scan")
@@ -54,11 +58,12 @@ final class SQLiteScan {
     try connection.execute("BEGIN", while: .reading)
     do {
       collections = try SQLiteLayout.collections(on: connection)
-      row = try SQLiteStoreRow(on: connection)
+      storedRow = try SQLiteStoreRow(on: connection)
     } catch {
       try Self.end(connection)
       throw error
     }
+    (row, newest) = (storedRow, NewestCommit(after: storedRow.commit))
     sum = SQLiteStoreRow(id: row.id)
     tables = [SQLiteLayout.tombstones] + collections.reversed()
   }
@@ -122,10 +127,10 @@ final class SQLiteScan {
   /// The loop works on local variables, because it decides how long opening takes.
   private func block(_ statement: SQLiteStatement, _ collection: String) throws(RepositoryError) -> SQLiteRowBlock {
     var block = try SQLiteRowBlock.Draft(collection, capacity: Self.blockSize, file: connection.path)
-    var (sum, order, count) = (sum, order, counts.records)
+    var (sum, order, count, newest) = (sum, order, counts.records, newest)
     var holdsRow = holdsRow
     let row = statement.row
-    defer { (self.sum, self.order, counts.records, self.holdsRow) = (sum, order, count, holdsRow) }
+    defer { (self.sum, self.order, counts.records, self.newest, self.holdsRow) = (sum, order, count, newest, holdsRow) }
     do throws(RepositoryError) {
       while true {
         if !holdsRow {
@@ -140,9 +145,10 @@ final class SQLiteScan {
         let value = row.bytes(4)
         guard block.hasSpace(for: key.count + value.count) else { break }
         guard order.follows(key) else { throw connection.damaged("expected ascending keys in \"\(collection)\", found one out of order") }
-        let crc = row.integer(3)
-        block.append(key, value, revision: row.integer(1), schemaVersion: row.integer(2), crc: crc)
-        sum.add(crc)
+        let (revision, checksum) = (row.integer(1), SQLiteChecksum(column: row.integer(3)))
+        newest.note(revision, checksum)
+        block.append(key, value, revision: revision, schemaVersion: row.integer(2), crc: checksum.crc)
+        sum.add(checksum.crc)
         count += 1
         holdsRow = false
       }
@@ -167,13 +173,14 @@ final class SQLiteScan {
       }
       // Bytes that are not UTF-8 are repaired to other bytes here, which the length or the checksum below reveals.
       let key = RecordKey(utf8: keyBytes)
-      let crc = statement.row.integer(3)
+      let checksum = SQLiteChecksum(column: statement.row.integer(3))
       let record = StoredRecord(
         collection: name, key: key, revision: Revision(UInt64(bitPattern: statement.row.integer(1))),
         schemaVersion: Int(statement.row.integer(2)), value: nil)
-      sum.add(crc)
+      sum.add(checksum.crc)
+      newest.note(Int64(bitPattern: record.revision.number), checksum)
       counts.tombstones += 1
-      if Int64(record.checksum) == crc && key.byteCount == keyBytes.count && record.revision.number <= UInt64(Int64.max) {
+      if record.checksum == checksum.crc && key.byteCount == keyBytes.count && record.revision.number <= UInt64(Int64.max) {
         records.append(record)
       } else {
         try note(connection.damagedRow(record))
@@ -212,6 +219,16 @@ final class SQLiteScan {
   /// Ends the transaction and compares the sum of all that was read with the store's own row.
   private func finish() throws(RepositoryError) {
     try Self.end(connection)
+    if let commit = newest.commit {
+      guard newest.digest != 0, newest.digest == sum.carriedDigest else {
+        return try note(
+          connection.damaged("records are missing or out of date: expected those of commit \(commit), found others"))
+      }
+      row = sum
+      (row.commit, row.records, row.tombstones) = (commit, recordCount, tombstoneCount)
+      (row.tombstonesSince, row.isBuffered) = (storedRow.tombstonesSince, storedRow.isBuffered)
+      return
+    }
     if recordCount != row.records || tombstoneCount != row.tombstones || sum.digest != row.digest {
       try note(
         connection.damaged(

@@ -22,6 +22,7 @@ extension SQLiteWriter {
   /// Updates what is known of the file to its state now, within a transaction.
   func readForeignState(_ sharing: SQLiteSharing) throws(RepositoryError) {
     row = try SQLiteStoreRow(on: connection)
+    storedRow = row
     if let names = try sharing.reader.newCollections() { collections = Set(names) }
   }
 

@@ -27,17 +27,17 @@ final class SQLiteTable {
   }
 
   /// Returns the stored checksum of a record; `nil` when the table does not hold it.
-  func checksum(of address: RecordAddress) throws(RepositoryError) -> Int64? {
+  func checksum(of address: RecordAddress) throws(RepositoryError) -> UInt32? {
     try bind(address, to: selectOne)
-    return try selectOne.number()
+    return try selectOne.number().map { SQLiteChecksum(column: $0).crc }
   }
 
   /// Inserts a record, or replaces the one with its key.
-  func upsert(_ record: StoredRecord, _ crc: Int64) throws(RepositoryError) {
+  func upsert(_ record: StoredRecord, _ checksum: SQLiteChecksum) throws(RepositoryError) {
     try upsertOne.bind(record.key, at: 1)
     try upsertOne.bind(Int64(bitPattern: record.revision.number), at: 2)
     try upsertOne.bind(Int64(record.schemaVersion), at: 3)
-    try upsertOne.bind(crc, at: 4)
+    try upsertOne.bind(checksum.column, at: 4)
     if let value = record.value, !holdsTombstones { try upsertOne.bind(value, at: 5) }
     if holdsTombstones { try upsertOne.bind(record.collection, at: 5) }
     try upsertOne.run()

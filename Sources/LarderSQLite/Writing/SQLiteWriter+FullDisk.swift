@@ -52,13 +52,14 @@ extension SQLiteWriter {
       try self.checkOrder(batch, after: next)
       try self.clear(batch, keeping: tombstoneLimit, &next)
       next.commit = batch.commits.upperBound
+      return .inStore
     }
   }
 
   /// Deletes records; a whole collection in one statement, which changes no page of its records.
   private func clear(_ batch: WriteBatch, keeping tombstoneLimit: Int, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
     let forgets = batch.records.count > tombstoneLimit
-    var deleted: [String: [RecordAddress: Int64]] = [:]
+    var deleted: [String: [RecordAddress: UInt32]] = [:]
     for record in batch.records {
       if collections.contains(record.collection), let crc = try table(record.collection).checksum(of: record.address) {
         deleted[record.collection, default: [:]][record.address] = crc
@@ -77,11 +78,11 @@ extension SQLiteWriter {
     }
     // After the deletions, whose pages they take: a file that grew could not be folded.
     guard forgets else {
-      for record in batch.records { try bury(record, &next) }
+      for record in batch.records { try bury(record, &next, carries: false) }
       return
     }
     let all = try connection.prepare("SELECT crc FROM \(SQLiteLayout.tombstones)")
-    while try all.step() { next.subtract(try all.integer(0)) }
+    while try all.step() { next.subtract(SQLiteChecksum(column: try all.integer(0)).crc) }
     try connection.execute("DELETE FROM \(SQLiteLayout.tombstones)")
     next.tombstones = 0
     next.tombstonesSince = batch.commits.upperBound
@@ -110,7 +111,8 @@ extension SQLiteWriter {
 
   /// Folds the log and gives its space back, without waiting for readers.
   private func fold() throws(RepositoryError) {
+    do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
     try checkSpaceToFold()
-    try connection.waiting(.zero) { () throws(RepositoryError) in try connection.checkpoint(truncating: true) }
+    try connection.waiting(.zero) { () throws(RepositoryError) in try connection.checkpoint(.truncating) }
   }
 }

@@ -4,26 +4,29 @@ internal import Larder
 extension SQLiteWriter {
   /// Writes a record or tombstone, and counts it in the store's row.
   ///
-  /// - Parameter isNew: Whether it is known that the store holds neither a record nor a tombstone of its address.
-  func apply(_ record: StoredRecord, to next: inout SQLiteStoreRow, isNew: Bool = false) throws(RepositoryError) {
-    guard record.revision.number <= UInt64(Int64.max) else {
+  /// - Parameters:
+  ///   - isNew: Whether it is known that the store holds neither a record nor a tombstone of its address.
+  ///   - carries: Whether its row carries the digest of the store, which then has no further change in the transaction.
+  func apply(_ record: StoredRecord, to next: inout SQLiteStoreRow, isNew: Bool, carries: Bool) throws(RepositoryError) {
+    guard record.revision.number <= next.commit else {
       throw RepositoryError(
-        .unsupported, "expected a revision of at most \(Int64.max), found \(record.revision.number)", file: connection.path)
+        .unsupported, "expected a revision of at most the batch's last commit, \(next.commit), found \(record.revision.number)",
+        file: connection.path)
     }
-    guard record.value != nil else { return try applyDeletion(record, to: &next) }
+    guard record.value != nil else { return try applyDeletion(record, to: &next, carries: carries) }
     let table = try table(record.collection)
-    let crc = Int64(record.checksum)
+    let crc = record.checksum
     if !isNew, let old = try table.checksum(of: record.address) { next.subtract(old) } else { next.records += 1 }
-    try table.upsert(record, crc)
     next.add(crc)
     if !isNew, next.tombstones > 0, let old = try tombstones.checksum(of: record.address) {
       try tombstones.delete(record.address)
       next.subtract(old)
       next.tombstones -= 1
     }
+    try table.upsert(record, SQLiteChecksum(crc, digest: carries ? next.carriedDigest : 0))
   }
 
-  private func applyDeletion(_ record: StoredRecord, to next: inout SQLiteStoreRow) throws(RepositoryError) {
+  private func applyDeletion(_ record: StoredRecord, to next: inout SQLiteStoreRow, carries: Bool) throws(RepositoryError) {
     guard SQLiteLayout.isCollectionName(record.collection) else { throw unusable(record.collection) }
     if collections.contains(record.collection) {
       let table = try table(record.collection)
@@ -33,15 +36,15 @@ extension SQLiteWriter {
         next.records -= 1
       }
     }
-    try bury(record, &next)
+    try bury(record, &next, carries: carries)
   }
 
   /// Writes the tombstone of a record, and counts it.
-  func bury(_ record: StoredRecord, _ next: inout SQLiteStoreRow) throws(RepositoryError) {
-    let crc = Int64(record.checksum)
+  func bury(_ record: StoredRecord, _ next: inout SQLiteStoreRow, carries: Bool) throws(RepositoryError) {
+    let crc = record.checksum
     if let old = try tombstones.checksum(of: record.address) { next.subtract(old) } else { next.tombstones += 1 }
-    try tombstones.upsert(record, crc)
     next.add(crc)
+    try tombstones.upsert(record, SQLiteChecksum(crc, digest: carries ? next.carriedDigest : 0))
   }
 
   /// Forgets the oldest tombstones, so that at most as many as the limit stay.
@@ -52,7 +55,7 @@ extension SQLiteWriter {
     let statement = try connection.prepare("DELETE FROM larder_tombstones WHERE revision <= ?1 RETURNING crc")
     try statement.bind(horizon, at: 1)
     while try statement.step(while: .writing) {
-      next.subtract(try statement.integer(0))
+      next.subtract(SQLiteChecksum(column: try statement.integer(0)).crc)
       next.tombstones -= 1
     }
     next.tombstonesSince = UInt64(bitPattern: horizon)

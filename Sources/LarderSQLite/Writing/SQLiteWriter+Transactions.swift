@@ -1,22 +1,36 @@
 internal import Larder
 
 extension SQLiteWriter {
-  /// Runs a body in a transaction and commits it with the store's row; begins one unless ``beginCommit(after:_:)`` has.
+  /// The place in which a transaction notes the state of the store after it.
+  enum StateNote {
+    /// In the row of `larder_store`.
+    case inStore
+    /// In the row that the body wrote last, as a digest.
+    case inRecord
+  }
+
+  /// Runs a body in a transaction and commits it; begins one unless ``beginCommit(after:_:)`` has.
+  ///
+  /// - Parameter body: Writes rows, and returns the place in which the state after them is noted.
   func transaction(
-    _ durability: Durability, _ body: (inout SQLiteStoreRow) throws(RepositoryError) -> Void
+    _ durability: Durability, _ body: (inout SQLiteStoreRow) throws(RepositoryError) -> StateNote
   ) throws(RepositoryError) {
     if !connection.isInTransaction { try beginTransaction(durability) }
     var next = row
+    let note: StateNote
     do {
-      try body(&next)
-      try next.bind(to: updateRow)
-      try updateRow.run()
+      note = try body(&next)
+      if note == .inStore {
+        try next.bind(to: updateRow)
+        try updateRow.run()
+      }
       try commit.run(while: .committing)
     } catch {
       rollBack()
       throw poisoned(by: error)
     }
     row = next
+    if note == .inStore { storedRow = next }
     hasUnsynced = synchronous == .buffered
   }
 
@@ -43,11 +57,13 @@ extension SQLiteWriter {
 
   /// Throws `.locked` when another program has committed to an exclusive store, before anything is written over it.
   ///
-  /// Only the store's own row tells of commits: `data_version` also changes when an index was added by hand.
+  /// Only the store's own row and newer records tell of commits: `data_version` also changes when an index was added by hand.
   private func checkNoForeignCommit() throws(RepositoryError) {
     let version = try dataVersion.number()
     guard version != knownVersion else { return }
-    guard try SQLiteStoreRow(on: connection) == row else {
+    var isUnchanged = try SQLiteStoreRow(on: connection) == storedRow
+    if isUnchanged { isUnchanged = try !connection.hasRecords(after: row.commit) }
+    guard isUnchanged else {
       throw RepositoryError(
         .locked, "another program has written to this store since it was opened: close the store, and open it again", file: connection.path)
     }

@@ -6,11 +6,14 @@ internal import Larder
 
 /// The one connection of a store through which batches are written, with the statements that it keeps prepared.
 ///
-/// Invariant: `row`, `collections` and `tables` are what the file holds as of the last commit, or within the current transaction.
+/// Invariant: `row`, `collections` and `tables` are what the file holds as of the last commit, or within the current transaction; only
+/// the row of `larder_store` may be an earlier one, as `storedRow` says.
 final class SQLiteWriter {
   let connection: SQLiteConnection
   let disk: SQLiteDisk
   var row: SQLiteStoreRow
+  /// The row as `larder_store` has it, which may be of an earlier commit in an exclusive store.
+  var storedRow: SQLiteStoreRow
   /// The failed sync after which nothing more is written.
   var poison: RepositoryError?
   /// The state of a writer among others; `nil` for an exclusive store.
@@ -33,9 +36,6 @@ final class SQLiteWriter {
   let dataVersion: SQLiteStatement
   var knownVersion: Int64?
 
-  /// The pages of the log after which a commit folds them into the database.
-  static let checkpointPages = 1_000
-
   init(
     _ connection: SQLiteConnection, row: SQLiteStoreRow, collections: [String], sharing: SQLiteSharing? = nil, disk: SQLiteDisk
   ) throws(RepositoryError) {
@@ -48,6 +48,9 @@ final class SQLiteWriter {
     updateRow = try connection.prepare(SQLiteStoreRow.update)
     tombstones = try SQLiteTable(SQLiteLayout.tombstones, connection)
     dataVersion = try connection.prepare("PRAGMA data_version")
+    // Before the row: what comes between shows in the number.
+    if sharing == nil { knownVersion = try dataVersion.number() }
+    storedRow = try SQLiteStoreRow(on: connection)
     self.collections = Set(collections)
   }
 
@@ -58,18 +61,36 @@ final class SQLiteWriter {
     try checkUse()
     if sharing == nil { try checkOrder(batch, after: row) }
     try checkSpace(for: batch)
+    let pages = connection.logPageCount
     try transaction(durability(of: batch.durability)) { next throws(RepositoryError) in
       try self.checkOrder(batch, after: next)
       // In a store without records and tombstones there is nothing to look up.
       let isFirst = next.records == 0 && next.tombstones == 0
       // In their order, each page of a table's tree is met once.
-      for position in SQLiteRecordOrder(batch.records).positions {
-        try self.apply(batch.records[position], to: &next, isNew: isFirst)
-      }
+      let positions = SQLiteRecordOrder(batch.records).positions
+      let carrier = self.carrier(of: batch, positions)
       next.commit = batch.commits.upperBound
+      for position in positions where position != carrier {
+        try self.apply(batch.records[position], to: &next, isNew: isFirst, carries: false)
+      }
       if batch.durability == .buffered { next.isBuffered = true }
+      guard let carrier else { return .inStore }
+      let carries = next.isBuffered == self.row.isBuffered
+      try self.apply(batch.records[carrier], to: &next, isNew: isFirst, carries: carries)
+      return carries && next.carriedDigest != 0 ? .inRecord : .inStore
     }
-    if connection.logPageCount >= Self.checkpointPages { foldInPassing() }
+    // A program that folded the log has let this commit begin it anew: the next one tells whose log it is.
+    if connection.logPageCount <= pages { connection.forgetLogLength() }
+    if connection.logPageCount >= SQLiteConnection.checkpointPages { foldInPassing() }
+  }
+
+  /// Returns the position of the record whose row can carry the digest of the store after a batch; `nil` where that is for `larder_store`.
+  ///
+  /// It must be a row of the batch's newest commit, by which opening finds it. Every log begins with a commit that writes `larder_store`,
+  /// which tells whose log it is. Processes that share a store look at `larder_store` alone.
+  private func carrier(of batch: WriteBatch, _ positions: [Int]) -> Int? {
+    guard sharing == nil, connection.logPageCount > 0 else { return nil }
+    return positions.last { batch.records[$0].revision.number == batch.commits.upperBound }
   }
 
   /// Throws `.unsupported` unless a batch starts one above the newest commit.
@@ -107,6 +128,7 @@ final class SQLiteWriter {
     try transaction(.durable) { next throws(RepositoryError) in
       try self.prune(keeping: limit, &next)
       self.clearMark(&next)
+      return .inStore
     }
   }
 
@@ -114,8 +136,14 @@ final class SQLiteWriter {
   func checkpoint(keeping tombstoneLimit: Int) throws(RepositoryError) {
     try checkUse()
     try forgetTombstones(over: tombstoneLimit)
-    // Before folding, so that it is folded once; a full disk may have room for this only afterwards.
-    do throws(RepositoryError) { try clearMark() } catch { guard error.code == .full else { throw error } }
+    do throws(RepositoryError) {
+      // Before folding, so that it is folded once; a full disk may have room for this only afterwards.
+      try settleRow()
+    } catch {
+      // Another program has written: what it holds is not for this one to fold.
+      if error.code == .locked { return try flush() }
+      guard error.code == .full else { throw error }
+    }
     do {
       try checkSpaceToFold()
       try foldEmptying()
@@ -125,17 +153,32 @@ final class SQLiteWriter {
       throw poisoned(by: error)
     }
     hasUnsynced = false
-    guard row.isBuffered, sharing == nil else { return }
-    try clearMark()
-    do { try connection.checkpoint(truncating: true) } catch { if error.code != .locked { throw poisoned(by: error) } }
+    guard isRowDue else { return }
+    do throws(RepositoryError) {
+      try settleRow()
+      try foldEmptying()
+    } catch {
+      if error.code != .locked { throw poisoned(by: error) }
+    }
   }
 
-  /// Notes that no commit is buffered any more, if that is noted: the sync of this commit makes all before it durable.
+  /// Whether the row of `larder_store` is behind the newest commit, or marks buffered commits.
+  private var isRowDue: Bool { sharing == nil && (storedRow != row || row.isBuffered) }
+
+  /// Brings the row of `larder_store` up to the newest commit; the mark of buffered commits stays.
+  func storeRow() throws(RepositoryError) {
+    if sharing == nil, storedRow != row { try transaction(synchronous ?? .durable) { _ in .inStore } }
+  }
+
+  /// Brings the row of `larder_store` up to the newest commit, without the mark of buffered commits: the sync makes all before it durable.
   ///
   /// If it is cut off, what is left of the log ends before it, with the mark.
-  func clearMark() throws(RepositoryError) {
-    guard row.isBuffered, sharing == nil else { return }
-    try transaction(.durable) { next throws(RepositoryError) in self.clearMark(&next) }
+  func settleRow() throws(RepositoryError) {
+    guard isRowDue else { return }
+    try transaction(.durable) { next in
+      self.clearMark(&next)
+      return .inStore
+    }
   }
 
   /// Takes the mark of buffered commits out; in a shared store it stays, since other processes may have written some.
@@ -145,16 +188,21 @@ final class SQLiteWriter {
   ///
   /// The commit before it is done, so a failure is not that commit's failure. Only a failed sync matters: it shows in the next call.
   private func foldInPassing() {
-    do {
+    do throws(RepositoryError) {
+      // So that the database alone is found whole by its digest; on a full disk, folding matters more.
+      do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
       try checkSpaceToFold()
-      try connection.checkpoint(truncating: false)
+      try connection.checkpoint(.passing)
     } catch { _ = poisoned(by: error) }
   }
 
   /// Folds the log and empties it; in a shared store it waits so briefly that other processes do not notice.
   private func foldEmptying() throws(RepositoryError) {
-    guard sharing != nil else { return try connection.checkpoint(truncating: true) }
-    try connection.waiting(.milliseconds(500)) { () throws(RepositoryError) in try connection.checkpoint(truncating: true) }
+    guard sharing != nil else {
+      let isPlentiful = SQLiteDiskSpace.isPlentiful(for: 0, beside: connection.path, on: disk)
+      return try connection.checkpoint(isPlentiful ? .marking : .truncating)
+    }
+    try connection.waiting(.milliseconds(500)) { () throws(RepositoryError) in try connection.checkpoint(.truncating) }
   }
 
   // MARK: The end
@@ -182,9 +230,14 @@ final class SQLiteWriter {
 
   /// Ends the connection.
   func close() throws(RepositoryError) {
+    try finalizeStatements()
+    try connection.close()
+  }
+
+  /// Ends the statements, and leaves the connection open.
+  func finalizeStatements() throws(RepositoryError) {
     for statement in [begin, commit, updateRow, dataVersion] { try statement.finalize() }
     try sharing?.reader.finalize()
     for table in [tombstones] + tables.values { try table.finalize() }
-    try connection.close()
   }
 }

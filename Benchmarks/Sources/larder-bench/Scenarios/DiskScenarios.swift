@@ -66,8 +66,7 @@ let diskScenarios = [
     notes: [
       "What the process hands to the system to write (`wchar` in /proc/self/io), since filesystems count whole folios. Without it, as on macOS, left out.",
       "“With idle times” is a save every now and then, each followed by the checkpoint of an idle store.",
-    ],
-    reason: secondPage
+    ]
   ) { bench in
     guard try WrittenBytes.now() != nil else { return [] }
     let places = try bench.places()

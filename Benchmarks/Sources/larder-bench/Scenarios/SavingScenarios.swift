@@ -7,10 +7,6 @@ private let encoding = "Larder's encoding"
 private let syncedEncoding = "write + fdatasync + encoding"
 private let plainEncoding = "SQLite in C + encoding"
 
-/// The reason why GRDB may write less for a commit of one record than a store over SQLite does.
-let secondPage =
-  "For each commit LarderSQLite writes a page more, with a digest of all rows, by which an opening finds a row that vanished or came back from an older page."
-
 let savingScenarios = [
   Scenario(
     name: "save", group: .saving, title: "Save one changed record, durably", operation: "save", base: syncedEncoding,
@@ -22,8 +18,7 @@ let savingScenarios = [
       "The limits write bytes that were encoded before, plus Larder's encoding, measured by saves that a closed store refuses.",
       "On another thread, as everything that may block: two threads are woken for each save, one to write and one to go on.",
       "The actor over a file rewrites all records and syncs nothing.",
-    ],
-    reason: secondPage
+    ]
   ) { bench in
     let places = try bench.places()
     let saves = bench.operations(200)
@@ -171,7 +166,7 @@ private func changing(
 ) -> Scenario {
   Scenario(
     name: name, group: .saving, title: title, operation: name, base: "write + fdatasync",
-    goals: ["Larder JSON", "Larder SQLite"].map { Goal($0, .timesFaster(goal, than: "GRDB")) }, reason: secondPage
+    goals: ["Larder JSON", "Larder SQLite"].map { Goal($0, .timesFaster(goal, than: "GRDB")) }
   ) { bench in
     let places = try bench.places()
     let rounds = bench.rounds(9)
