@@ -3,6 +3,7 @@
 #define LARDER_CSQLITE_SHIM_H
 
 #include <sqlite3.h>
+#include <string.h>
 
 // `sqlite3_db_config` is variadic, which Swift does not import.
 static inline int larder_sqlite3_db_config_flag(sqlite3 *db, int operation, int value, int *result) {
@@ -40,17 +41,26 @@ struct larder_marked_log {
   sqlite3_io_methods methods;
   const sqlite3_io_methods *original;
   const void *mark;
-  int mark_size;
   sqlite3_int64 limit;
   int sync_flags;
 };
+
+// Writes the mark of 24 bytes over the header, and the header's salts behind it: frames of other salts are newer than the mark.
+static inline int larder_write_mark(sqlite3_file *file, const sqlite3_io_methods *methods, const void *mark) {
+  unsigned char header[32];
+  int result = methods->xRead(file, header, 32, 0);
+  if (result != SQLITE_OK || memcmp(header, mark, 24) == 0) return result == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : result;
+  memcpy(header + 24, header + 16, 8);
+  memcpy(header, mark, 24);
+  return methods->xWrite(file, header, 32, 0);
+}
 
 static inline int larder_mark_log(sqlite3_file *file, sqlite3_int64 size) {
   const struct larder_marked_log *log = (const struct larder_marked_log *)file->pMethods;
   if (size != 0) return log->original->xTruncate(file, size);
   sqlite3_int64 found = 0;
   int result = log->original->xFileSize(file, &found);
-  if (result == SQLITE_OK && found > 0) result = log->original->xWrite(file, log->mark, log->mark_size, 0);
+  if (result == SQLITE_OK) result = larder_write_mark(file, log->original, log->mark);
   if (result != SQLITE_OK || found <= log->limit) return result;
   // The mark first, on the disk: a log that was shortened alone would be the beginning of a whole one.
   result = log->original->xSync(file, log->sync_flags);
@@ -60,12 +70,12 @@ static inline int larder_mark_log(sqlite3_file *file, sqlite3_int64 size) {
 // Folds the write-ahead log as SQLITE_CHECKPOINT_TRUNCATE does, but shortens it to a limit, and writes a mark over its header. SQLite has
 // begun the log anew by then, and lets nobody read it.
 static inline int larder_sqlite3_checkpoint_marking(
-    sqlite3 *db, const void *mark, int mark_size, sqlite3_int64 limit, int sync_flags) {
+    sqlite3 *db, const void *mark, sqlite3_int64 limit, int sync_flags) {
   sqlite3_file *file = 0;
   int result = sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
   if (result != SQLITE_OK) return result;
   if (!file || !file->pMethods) return sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, 0, 0);
-  struct larder_marked_log log = {*file->pMethods, file->pMethods, mark, mark_size, limit, sync_flags};
+  struct larder_marked_log log = {*file->pMethods, file->pMethods, mark, limit, sync_flags};
   log.methods.xTruncate = larder_mark_log;
   file->pMethods = &log.methods;
   result = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, 0, 0);

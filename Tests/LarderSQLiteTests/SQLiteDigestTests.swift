@@ -194,9 +194,9 @@ struct SQLiteDigestTests: SQLiteSuite {
     let size = try logSize()
     try backend.checkpoint()
     #expect(try logSize() == size + 24 + 4_096)  // the row of the store
-    #expect(try directory.contents()["spots.sqlite-wal"]?.prefix(32) == Data(SQLiteLogInspection.emptyMark))
+    #expect(try directory.contents()["spots.sqlite-wal"]?.prefix(24) == Data(SQLiteLogInspection.emptyMark))
     // Where a header has its salts, SQLite expects those of an empty log's index.
-    #expect(SQLiteLogInspection.emptyMark.count == 32 && SQLiteLogInspection.emptyMark[16..<24].allSatisfy { $0 == 0 })
+    #expect(SQLiteLogInspection.emptyMark.count == 24 && SQLiteLogInspection.emptyMark[16..<24].allSatisfy { $0 == 0 })
     let killed = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
     for number: UInt64 in 31...33 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
     #expect(try logSize() == size + 24 + 4_096)
@@ -226,6 +226,36 @@ struct SQLiteDigestTests: SQLiteSuite {
     #expect(try logSize() > 6_000_000)
     try backend.close()
     #expect(try readBack(url).contents.count == 4_000)
+  }
+
+  /// A header that was written over the mark, and that the disk lost: behind the mark are frames that it does not know.
+  @Test func aMarkBeforeNewerFramesIsDamage() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    for number: UInt64 in 1...3 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
+    try backend.checkpoint()
+    let mark = try #require(directory.contents()["spots.sqlite-wal"]).prefix(32)
+    try backend.checkpoint()
+    #expect(try directory.contents()["spots.sqlite-wal"]?.prefix(32) == mark)
+    for number: UInt64 in 4...6 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
+    var files = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
+    try backend.close()
+    files["spots.sqlite-wal"]?.replaceSubrange(0..<32, with: mark)
+    try directory.replace(with: files)
+    let error = #expect(throws: RepositoryError.self) { _ = try readBack(url) }
+    #expect(error?.code == .corrupted && error?.file?.hasSuffix("-wal") == true)
+  }
+
+  /// A commit of one record is one frame; without its header nothing else of it is left.
+  @Test func aLastFrameWithoutItsHeaderIsReported() throws {
+    try makeUnclosedStore(3)
+    var files = try directory.contents()
+    let start = try logSize() - (24 + 4_096)
+    files["spots.sqlite-wal"]?.replaceSubrange(start..<start + 24, with: Data(count: 24))
+    try directory.replace(with: files)
+    #expect(code { _ = try readBack(url, StoreOptions(recovery: .strict)) } == .corrupted)
+    let (report, found) = try readBack(url)
+    #expect(report.commit == Revision(2) && report.cutTail?.offset == UInt64(start) && found.count == 2)
   }
 
   @Test func aLongLogIsShortenedToAThousandPages() throws {

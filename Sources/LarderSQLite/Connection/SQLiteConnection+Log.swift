@@ -62,7 +62,7 @@ extension SQLiteConnection {
     let frameSize = SQLiteLogInspection.frameHeaderSize + Int(clamping: try number("PRAGMA page_size") ?? 4_096)
     let limit = SQLiteLogInspection.headerSize + Self.checkpointPages * frameSize
     return SQLiteLogInspection.emptyMark.withUnsafeBytes { mark in
-      larder_sqlite3_checkpoint_marking(handle, mark.baseAddress, Int32(mark.count), Int64(limit), Self.syncFlags)
+      larder_sqlite3_checkpoint_marking(handle, mark.baseAddress, Int64(limit), Self.syncFlags)
     }
   }
 

@@ -21,13 +21,16 @@ struct SQLiteLogInspection {
   /// The bytes in the place of the header of a log that is empty and keeps its space; SQLite takes such a log for an empty one.
   ///
   /// Not zeros alone, which a damaged log may begin with. Zeros where a header has its salts, which SQLite compares with those of its index
-  /// where it must not write that.
-  static let emptyMark = Array("LRDR: log empty.".utf8) + [UInt8](repeating: 0, count: 8) + Array("        ".utf8)
+  /// where it must not write that. Behind them are the salts of the frames that are left in the log.
+  static let emptyMark = Array("LRDR: log empty.".utf8) + [UInt8](repeating: 0, count: 8)
 
   /// Whether a log has nothing to recover.
   static func isEmpty(_ file: any OpenFile) throws(RepositoryError) -> Bool {
     if try file.size() == 0 { return true }
-    return try [UInt8](file.read(at: 0, count: headerSize)) == emptyMark
+    let start = try [UInt8](file.read(at: 0, count: headerSize + frameHeaderSize))
+    guard start.count >= headerSize, start.starts(with: emptyMark) else { return false }
+    // Frames of other salts were written after the mark: the header that was written over it is lost.
+    return start.count < headerSize + frameHeaderSize || start[24..<32] == start[40..<48]
   }
 
   static let frameHeaderSize = 24
@@ -72,8 +75,10 @@ struct SQLiteLogInspection {
       } else {
         // Frames of an earlier generation, from before the log's last restart, have neither these salts nor this chain. They chain to
         // each other, though, so a chain proves something only behind a frame of this generation.
+        // A page without its header is none of theirs: the log was zeros there, or has become so.
+        let isBlank = lostOffset == nil && frame[..<Self.frameHeaderSize].allSatisfy { $0 == 0 } && frame.contains { $0 != 0 }
         lose(at: offset)
-        isOurs = hasSalts || isChained && isOurs
+        isOurs = hasSalts || isBlank || isChained && isOurs
         if isOurs { end = offset + frameSize }
         if isOurs && isChained {
           if sawCommit { holdsLaterCommit = true }
