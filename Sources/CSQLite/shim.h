@@ -41,41 +41,29 @@ struct larder_marked_log {
   sqlite3_io_methods methods;
   const sqlite3_io_methods *original;
   const void *mark;
-  sqlite3_int64 limit;
-  int sync_flags;
 };
 
-// Writes the mark of 24 bytes over the header, and the header's salts behind it: frames of other salts are newer than the mark.
-static inline int larder_write_mark(sqlite3_file *file, const sqlite3_io_methods *methods, const void *mark) {
-  unsigned char header[32];
-  int result = methods->xRead(file, header, 32, 0);
-  if (result != SQLITE_OK || memcmp(header, mark, 24) == 0) return result == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : result;
-  memcpy(header + 24, header + 16, 8);
-  memcpy(header, mark, 24);
-  return methods->xWrite(file, header, 32, 0);
-}
-
+// Writes the mark of 24 bytes over the header, and behind it the salts of the first frame: frames of other salts are newer than the mark.
 static inline int larder_mark_log(sqlite3_file *file, sqlite3_int64 size) {
   const struct larder_marked_log *log = (const struct larder_marked_log *)file->pMethods;
   if (size != 0) return log->original->xTruncate(file, size);
-  sqlite3_int64 found = 0;
-  int result = log->original->xFileSize(file, &found);
-  if (result == SQLITE_OK) result = larder_write_mark(file, log->original, log->mark);
-  if (result != SQLITE_OK || found <= log->limit) return result;
-  // The mark first, on the disk: a log that was shortened alone would be the beginning of a whole one.
-  result = log->original->xSync(file, log->sync_flags);
-  return result == SQLITE_OK ? log->original->xTruncate(file, log->limit) : result;
+  unsigned char start[56];
+  int result = log->original->xRead(file, start, 56, 0);
+  if (result == SQLITE_IOERR_SHORT_READ) return log->original->xTruncate(file, 0);
+  if (result != SQLITE_OK) return result;
+  memcpy(start, log->mark, 24);
+  memcpy(start + 24, start + 40, 8);
+  return log->original->xWrite(file, start, 32, 0);
 }
 
-// Folds the write-ahead log as SQLITE_CHECKPOINT_TRUNCATE does, but shortens it to a limit, and writes a mark over its header. SQLite has
-// begun the log anew by then, and lets nobody read it.
-static inline int larder_sqlite3_checkpoint_marking(
-    sqlite3 *db, const void *mark, sqlite3_int64 limit, int sync_flags) {
+// Folds the write-ahead log as SQLITE_CHECKPOINT_TRUNCATE does, but writes a mark over its header. SQLite has begun the log anew by then, and
+// lets nobody read it.
+static inline int larder_sqlite3_checkpoint_marking(sqlite3 *db, const void *mark) {
   sqlite3_file *file = 0;
   int result = sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
   if (result != SQLITE_OK) return result;
   if (!file || !file->pMethods) return sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, 0, 0);
-  struct larder_marked_log log = {*file->pMethods, file->pMethods, mark, limit, sync_flags};
+  struct larder_marked_log log = {*file->pMethods, file->pMethods, mark};
   log.methods.xTruncate = larder_mark_log;
   file->pMethods = &log.methods;
   result = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, 0, 0);

@@ -176,8 +176,8 @@ public final class SQLiteBackend: PackingBackend {
 
   /// Folds the write-ahead log into the database and empties it, and forgets tombstones over the limit.
   ///
-  /// The log of a store that is not shared keeps up to 4 MB of its space until the store is closed, unless less than 1 GiB of the disk is
-  /// free.
+  /// The log of a store that is not shared keeps its space until the store is closed, from the next commit on 4 MB at most, unless less
+  /// than 1 GiB of the disk is free.
   /// - Throws: `.full`, `.inputOutput`, `.corrupted`, `.outcomeUnknown` when a sync failed, `.poisoned`.
   public func checkpoint() throws(RepositoryError) {
     try store.withLock { store throws(RepositoryError) in try store.checkpoint() }

@@ -1,4 +1,3 @@
-import CSQLite
 import Foundation
 import Larder
 import TestSupport
@@ -72,10 +71,12 @@ struct SQLiteDigestTests: SQLiteSuite {
     try backend.close()
   }
 
-  @Test func aRevisionBehindItsBatchIsRefused() throws {
+  @Test func aRevisionAboveItsBatchIsRefused() throws {
     let backend = SQLiteBackend(file: url)
     _ = try backend.openAll()
     #expect(code { try backend.commit([record("a", "1", at: 2)], at: 1) } == .unsupported)
+    let deletion = WriteBatch(records: [record("a", nil, at: 2)], commits: 1...1, durability: .durable)
+    #expect(code { try backend.commitOnFullDisk(deletion) } == .unsupported)
     try backend.commit([record("a", "1", at: 1)], at: 1)
     try backend.close()
   }
@@ -185,67 +186,6 @@ struct SQLiteDigestTests: SQLiteSuite {
     #expect(try readBack(url).contents.values.sorted() == ["2 1 2", "3 1 3"])
   }
 
-  // MARK: Logs that keep their space
-
-  @Test func aCheckpointMarksTheLogAsEmptyAndKeepsItsSpace() throws {
-    let backend = SQLiteBackend(file: url)
-    _ = try backend.openAll()
-    for number: UInt64 in 1...30 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
-    let size = try logSize()
-    try backend.checkpoint()
-    #expect(try logSize() == size + 24 + 4_096)  // the row of the store
-    #expect(try directory.contents()["spots.sqlite-wal"]?.prefix(24) == Data(SQLiteLogInspection.emptyMark))
-    // Where a header has its salts, SQLite expects those of an empty log's index.
-    #expect(SQLiteLogInspection.emptyMark.count == 24 && SQLiteLogInspection.emptyMark[16..<24].allSatisfy { $0 == 0 })
-    let killed = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
-    for number: UInt64 in 31...33 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
-    #expect(try logSize() == size + 24 + 4_096)
-    let later = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
-    try backend.close()
-    #expect(try logSize() == 0)
-    for access in [StoreOptions.Access.exclusive, .shared, .readOnly] {
-      try directory.replace(with: killed)
-      let (report, found) = try readBack(url, StoreOptions(access: access))
-      #expect(report.commit == Revision(30) && report.replayedCommits == 0 && found == [Self.key("a"): "30 1 30"])
-      try directory.replace(with: later)
-      // What the earlier generation has left behind the newest frame is no damage.
-      let (next, newest) = try readBack(url, StoreOptions(access: access))
-      #expect(next.commit == Revision(33) && next.cutTail == nil && newest == [Self.key("a"): "33 1 33"])
-    }
-  }
-
-  /// The beginning of a log that was shortened alone would be taken for a whole log.
-  @Test func aLogIsMarkedOnTheDiskBeforeItIsShortened() throws {
-    let backend = SQLiteBackend(file: url)
-    _ = try backend.openAll()
-    let value = "\"" + String(repeating: "v", count: 2_000) + "\""
-    try backend.commit((0..<4_000).map { record("\($0)", value, at: 1) }, at: 1)
-    FaultyFiles.set(.init(operation: .sync, countdown: 1, result: SQLITE_IOERR | 4 << 8), at: log)
-    #expect(code { try backend.checkpoint() } == .outcomeUnknown)
-    FaultyFiles.set(nil, at: log)
-    #expect(try logSize() > 6_000_000)
-    try backend.close()
-    #expect(try readBack(url).contents.count == 4_000)
-  }
-
-  /// A header that was written over the mark, and that the disk lost: behind the mark are frames that it does not know.
-  @Test func aMarkBeforeNewerFramesIsDamage() throws {
-    let backend = SQLiteBackend(file: url)
-    _ = try backend.openAll()
-    for number: UInt64 in 1...3 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
-    try backend.checkpoint()
-    let mark = try #require(directory.contents()["spots.sqlite-wal"]).prefix(32)
-    try backend.checkpoint()
-    #expect(try directory.contents()["spots.sqlite-wal"]?.prefix(32) == mark)
-    for number: UInt64 in 4...6 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
-    var files = try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") }
-    try backend.close()
-    files["spots.sqlite-wal"]?.replaceSubrange(0..<32, with: mark)
-    try directory.replace(with: files)
-    let error = #expect(throws: RepositoryError.self) { _ = try readBack(url) }
-    #expect(error?.code == .corrupted && error?.file?.hasSuffix("-wal") == true)
-  }
-
   /// A commit of one record is one frame; without its header nothing else of it is left.
   @Test func aLastFrameWithoutItsHeaderIsReported() throws {
     try makeUnclosedStore(3)
@@ -256,18 +196,5 @@ struct SQLiteDigestTests: SQLiteSuite {
     #expect(code { _ = try readBack(url, StoreOptions(recovery: .strict)) } == .corrupted)
     let (report, found) = try readBack(url)
     #expect(report.commit == Revision(2) && report.cutTail?.offset == UInt64(start) && found.count == 2)
-  }
-
-  @Test func aLongLogIsShortenedToAThousandPages() throws {
-    let backend = SQLiteBackend(file: url)
-    _ = try backend.openAll()
-    let value = "\"" + String(repeating: "v", count: 2_000) + "\""
-    try backend.commit((0..<4_000).map { record("\($0)", value, at: 1) }, at: 1)
-    #expect(try logSize() > 6_000_000)
-    try backend.checkpoint()
-    #expect(try logSize() == 32 + 1_000 * (24 + 4_096))
-    try backend.commit([record("0", "1", at: 2)], at: 2)
-    try backend.close()
-    #expect(try readBack(url).contents.count == 4_000)
   }
 }

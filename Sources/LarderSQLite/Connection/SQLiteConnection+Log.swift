@@ -18,15 +18,14 @@ extension SQLiteConnection {
       }, logPages)
   }
 
-  #if canImport(Darwin)
-    private static let syncFlags = SQLITE_SYNC_FULL
-  #else
-    private static let syncFlags = SQLITE_SYNC_NORMAL
-  #endif
-
   /// Makes the log durable.
   func syncLog() throws(RepositoryError) {
-    let result = larder_sqlite3_sync_log(handle, Self.syncFlags)
+    #if canImport(Darwin)
+      let flags = SQLITE_SYNC_FULL
+    #else
+      let flags = SQLITE_SYNC_NORMAL
+    #endif
+    let result = larder_sqlite3_sync_log(handle, flags)
     if result != SQLITE_OK { throw error(result, while: .syncing) }
   }
 
@@ -34,7 +33,7 @@ extension SQLiteConnection {
   enum Checkpoint {
     /// Waits for nobody, and leaves in the log what readers hold back.
     case passing
-    /// Waits for readers, and marks the log as empty: its space stays allocated, up to 1,000 pages.
+    /// Waits for readers, and marks the log as empty: its space stays allocated. The next commit shortens it to 1,000 pages.
     ///
     /// A commit that overwrites is synced without the metadata that one which appends changes, in half the time (Docs/Profiles.md).
     case marking
@@ -42,7 +41,7 @@ extension SQLiteConnection {
     case truncating
   }
 
-  /// The pages of the log after which a commit folds them into the database, and which a log keeps that is marked as empty.
+  /// The pages of the log after which a commit folds them into the database, and which a log keeps that begins anew.
   static let checkpointPages = 1_000
 
   /// Copies the log into the database.
@@ -52,18 +51,10 @@ extension SQLiteConnection {
     let result =
       switch checkpoint {
       case .passing: sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_PASSIVE, nil, nil)
-      case .marking: try checkpointMarking()
+      case .marking: SQLiteLogInspection.emptyMark.withUnsafeBytes { larder_sqlite3_checkpoint_marking(handle, $0.baseAddress) }
       case .truncating: sqlite3_wal_checkpoint_v2(handle, "main", SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
       }
     if result != SQLITE_OK { throw error(result, while: .writing) }
-  }
-
-  private func checkpointMarking() throws(RepositoryError) -> Int32 {
-    let frameSize = SQLiteLogInspection.frameHeaderSize + Int(clamping: try number("PRAGMA page_size") ?? 4_096)
-    let limit = SQLiteLogInspection.headerSize + Self.checkpointPages * frameSize
-    return SQLiteLogInspection.emptyMark.withUnsafeBytes { mark in
-      larder_sqlite3_checkpoint_marking(handle, mark.baseAddress, Int64(limit), Self.syncFlags)
-    }
   }
 
   /// Notes that the next commit may begin a log.

@@ -38,6 +38,9 @@ extension SQLiteConnection {
     #if canImport(Darwin)
       pragmas += ["fullfsync = ON", "checkpoint_fullfsync = ON"]
     #endif
+    // SQLite shortens a log that begins anew to this many bytes. Some builds have a limit of their own, within a frame.
+    let frameSize = SQLiteLogInspection.frameHeaderSize + Int(clamping: try number("PRAGMA page_size") ?? 4_096)
+    pragmas.append("journal_size_limit = \(SQLiteLogInspection.headerSize + Self.checkpointPages * frameSize)")
     for pragma in pragmas { try execute("PRAGMA \(pragma)") }
   }
 }

@@ -89,8 +89,11 @@ struct SQLiteLogInspection {
       offset += frameSize
     }
     if offset < size {
-      // A log consists of whole frames. Part of one is torn if all before it belongs to this generation.
-      if lostOffset == nil || end == offset { end = size }
+      // A log consists of whole frames. Part of one is torn if all before it belongs to this generation, and it does, too: a program may
+      // have shortened the log within an older frame.
+      let rest = try [UInt8](file.read(at: offset, count: 16))
+      let isOlder = rest.count == 16 && !rest[8...].elementsEqual(salts) && rest.contains { $0 != 0 }
+      if lostOffset == nil && !isOlder || end == offset { end = size }
       lose(at: offset)
     }
     if let lostOffset, end > lostOffset { lostCount = end - lostOffset } else { lostOffset = nil }

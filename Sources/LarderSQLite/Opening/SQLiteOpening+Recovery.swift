@@ -64,7 +64,7 @@ extension SQLiteOpening {
     let connection = writer.connection
     // The transaction keeps other programs from writing to the log.
     if log != nil { try connection.execute("BEGIN IMMEDIATE") }
-    var isUnchanged = writer.storedRow == storedRow
+    var isUnchanged = try SQLiteStoreRow(on: connection) == storedRow
     // Without a log nothing was committed since; one that is there now is of another program.
     if isUnchanged, try hasLog() { isUnchanged = try !connection.hasRecords(after: row.commit) }
     guard isUnchanged else {

@@ -111,8 +111,8 @@ extension SQLiteWriter {
 
   /// Folds the log and gives its space back, without waiting for readers.
   private func fold() throws(RepositoryError) {
-    do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
     try checkSpaceToFold()
+    do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
     try connection.waiting(.zero) { () throws(RepositoryError) in try connection.checkpoint(.truncating) }
   }
 }

@@ -8,11 +8,6 @@ extension SQLiteWriter {
   ///   - isNew: Whether it is known that the store holds neither a record nor a tombstone of its address.
   ///   - carries: Whether its row carries the digest of the store, which then has no further change in the transaction.
   func apply(_ record: StoredRecord, to next: inout SQLiteStoreRow, isNew: Bool, carries: Bool) throws(RepositoryError) {
-    guard record.revision.number <= next.commit else {
-      throw RepositoryError(
-        .unsupported, "expected a revision of at most the batch's last commit, \(next.commit), found \(record.revision.number)",
-        file: connection.path)
-    }
     guard record.value != nil else { return try applyDeletion(record, to: &next, carries: carries) }
     let table = try table(record.collection)
     let crc = record.checksum

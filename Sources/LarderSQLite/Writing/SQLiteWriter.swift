@@ -69,35 +69,40 @@ final class SQLiteWriter {
       // In their order, each page of a table's tree is met once.
       let positions = SQLiteRecordOrder(batch.records).positions
       let carrier = self.carrier(of: batch, positions)
-      next.commit = batch.commits.upperBound
       for position in positions where position != carrier {
         try self.apply(batch.records[position], to: &next, isNew: isFirst, carries: false)
       }
+      next.commit = batch.commits.upperBound
       if batch.durability == .buffered { next.isBuffered = true }
       guard let carrier else { return .inStore }
       let carries = next.isBuffered == self.row.isBuffered
       try self.apply(batch.records[carrier], to: &next, isNew: isFirst, carries: carries)
       return carries && next.carriedDigest != 0 ? .inRecord : .inStore
     }
-    // A program that folded the log has let this commit begin it anew: the next one tells whose log it is.
+    // Another program has folded the log, and let this commit begin it anew: the next one tells whose log it is.
     if connection.logPageCount <= pages { connection.forgetLogLength() }
     if connection.logPageCount >= SQLiteConnection.checkpointPages { foldInPassing() }
   }
 
   /// Returns the position of the record whose row can carry the digest of the store after a batch; `nil` where that is for `larder_store`.
   ///
-  /// It must be a row of the batch's newest commit, by which opening finds it. Every log begins with a commit that writes `larder_store`,
-  /// which tells whose log it is. Processes that share a store look at `larder_store` alone.
+  /// It must be a row of the batch's newest commit, by which opening finds it. A log begins with a commit that writes `larder_store`, which
+  /// tells whose log it is, unless another program has let it begin. Processes that share a store look at `larder_store` alone.
   private func carrier(of batch: WriteBatch, _ positions: [Int]) -> Int? {
     guard sharing == nil, connection.logPageCount > 0 else { return nil }
     return positions.last { batch.records[$0].revision.number == batch.commits.upperBound }
   }
 
-  /// Throws `.unsupported` unless a batch starts one above the newest commit.
+  /// Throws `.unsupported` unless a batch starts one above the newest commit, and none of its records is above its last one.
   func checkOrder(_ batch: WriteBatch, after row: SQLiteStoreRow) throws(RepositoryError) {
     guard batch.commits.lowerBound == row.commit + 1, batch.commits.upperBound <= UInt64(Int64.max) else {
       throw RepositoryError(
         .unsupported, "expected a batch from commit \(row.commit + 1), found one from \(batch.commits.lowerBound)", file: connection.path)
+    }
+    if let record = batch.records.first(where: { $0.revision.number > batch.commits.upperBound }) {
+      throw RepositoryError(
+        .unsupported, "expected revisions of at most the batch's last commit, \(batch.commits.upperBound), found \(record.revision.number)",
+        file: connection.path)
     }
   }
 
@@ -140,7 +145,7 @@ final class SQLiteWriter {
       // Before folding, so that it is folded once; a full disk may have room for this only afterwards.
       try settleRow()
     } catch {
-      // Another program has written: what it holds is not for this one to fold.
+      // Another program has written: this one writes nothing over it.
       if error.code == .locked { return try flush() }
       guard error.code == .full else { throw error }
     }
@@ -189,9 +194,9 @@ final class SQLiteWriter {
   /// The commit before it is done, so a failure is not that commit's failure. Only a failed sync matters: it shows in the next call.
   private func foldInPassing() {
     do throws(RepositoryError) {
+      try checkSpaceToFold()
       // So that the database alone is found whole by its digest; on a full disk, folding matters more.
       do throws(RepositoryError) { try storeRow() } catch { guard error.code == .full else { throw error } }
-      try checkSpaceToFold()
       try connection.checkpoint(.passing)
     } catch { _ = poisoned(by: error) }
   }
