@@ -47,8 +47,12 @@ extension SQLiteStore {
   func backup(to url: URL) throws(RepositoryError) {
     let writer = try writer()
     try writer?.checkUse()
-    // So that the copy has the whole digest; on a full disk it has half of it.
-    do throws(RepositoryError) { try writer?.storeRow() } catch { guard error.code == .full else { throw error } }
+    // So that the copy has the whole digest; on a full disk, or while another program writes, it has half of it.
+    do throws(RepositoryError) {
+      try writer?.connection.waiting(.zero) { () throws(RepositoryError) in try writer?.storeRow() }
+    } catch {
+      guard [.full, .locked].contains(error.code) else { throw error }
+    }
     let connection = try connectionForCopying(writer)
     let fileSystem = fileSystem
     let target = try SQLitePath(url) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }

@@ -88,8 +88,17 @@ struct SQLiteDigestTests: SQLiteSuite {
     let copy = directory.file("copy.sqlite")
     try backend.backup(to: copy)
     #expect(try ForeignDatabase(copy).number("SELECT commit_number FROM larder_store") == 3)
-    try backend.close()
     #expect(try readBack(copy).contents == contents)
+    // Another program writes: its lock keeps nothing from being copied.
+    try backend.commit([record("spot-1", "4", at: 4)], at: 4)
+    try backend.commit([record("spot-1", "5", at: 5)], at: 5)
+    let other = try ForeignDatabase(url)
+    try other.run("BEGIN IMMEDIATE")
+    let second = directory.file("second.sqlite")
+    try backend.backup(to: second)
+    try other.run("ROLLBACK")
+    try backend.close()
+    #expect(try readBack(second).contents[Self.key("spot-1")] == "5 1 5")
   }
 
   // MARK: What a killed process leaves
