@@ -16,16 +16,17 @@ extension SQLiteStore {
         if writer.sharing == nil, scan.row != writer.row, scan.problems.isEmpty {
           report.problems.append(writer.connection.damaged("expected the records of commit \(writer.row.commit), found others"))
         }
-        report.problems += try Self.integrityProblems(writer.connection)
+        report.problems += try scan.problems + Self.integrityProblems(writer.connection)
       } else if let path {
-        scan = try SQLiteReadOnlyReader(path, fileSystem).readAll(stopsAtDamage: false).0
+        let found = try SQLiteReadOnlyReader(path, fileSystem).verify()
+        scan = found.scan
+        report.problems += found.problems
       } else {
         throw notOpen
       }
       report.commit = Revision(scan.row.commit)
       report.recordCount = scan.recordCount
       report.tombstoneCount = scan.tombstoneCount
-      report.problems += scan.problems
     } catch {
       report.problems.append(error)
     }
@@ -36,7 +37,7 @@ extension SQLiteStore {
   /// Runs SQLite's own full check.
   ///
   /// Its lines may quote what is in the file, so only their number is reported.
-  private static func integrityProblems(_ connection: SQLiteConnection) throws(RepositoryError) -> [RepositoryError] {
+  static func integrityProblems(_ connection: SQLiteConnection) throws(RepositoryError) -> [RepositoryError] {
     let statement = try connection.prepare("PRAGMA integrity_check(100)")
     var count = 0
     while try statement.step() { if try statement.text(0) != "ok" { count += 1 } }
@@ -64,10 +65,16 @@ extension SQLiteStore {
         try connection.withAttachment { () throws(RepositoryError) in
           let statement = try connection.prepare("VACUUM INTO ?1")
           try statement.bind(draft, at: 1)
-          try statement.run()
+          try statement.run(while: .copying)
         }
       }
     } catch {
+      if error.code == .corrupted, try connection.text("PRAGMA quick_check(1)") == "ok" {
+        throw RepositoryError(
+          .inputOutput, "the disk failed during a read of the copy, and the store is sound: check the disk, and try again",
+          file: target.main,
+          underlying: error)
+      }
       if error.code != .outcomeUnknown { throw error }
       throw RepositoryError(
         .inputOutput, "the copy could not be synced: check the disk, and try again", file: target.main, underlying: error)

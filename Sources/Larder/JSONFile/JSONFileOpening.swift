@@ -39,11 +39,15 @@ struct JSONFileOpening {
       guard let kind = try fileSystem.status(of: path)?.kind, kind != .file else { continue }
       throw .notAPlainFile(kind, path)
     }
+    for path in paths.drafts(keepsPrevious: options.keepsPreviousSnapshot) where try fileSystem.status(of: path)?.kind == .directory {
+      // It could not be removed, and nothing could be written: better said now than at every save.
+      throw .notAPlainFile(.directory, path)
+    }
     try fileSystem.createDirectory(paths.directory)
     let lock = try fileSystem.lock(paths.lock)
     do throws(RepositoryError) {
       try fileSystem.syncDirectory(paths.directory)
-      let removed = try (fileSystem.entries(of: paths.directory) ?? []).filter(paths.isTemporary).sorted()
+      let removed = try paths.temporaryFiles(in: fileSystem)
       guard let file = try MainFile.open(paths.mainFile, fileSystem) else {
         try checkAbsence()
         let report = OpenReport(storeID: UUID(), commit: .zero, isNew: true, removedTemporaryFiles: removed)

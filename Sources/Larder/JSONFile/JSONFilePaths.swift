@@ -22,7 +22,7 @@ struct JSONFilePaths: Sendable {
     let url = file.standardizedFileURL
     mainFile = url.path
     directory = url.deletingLastPathComponent().path
-    name = url.lastPathComponent
+    name = PathText.name(of: url.path)
     quarantineStem = FileName.shortened(name, leaving: Self.longestQuarantineSuffix)
     copyStem = FileName.shortened(name, leaving: Self.copySuffix)
   }
@@ -79,8 +79,22 @@ struct JSONFilePaths: Sendable {
       && !name.dropFirst(quarantineStem.count).contains("-damaged")
   }
 
+  /// Returns the paths under which the store's files are written before they get their names.
+  func drafts(keepsPrevious: Bool) -> [String] {
+    ([mainFile, journal] + (keepsPrevious ? [previous] : [])).map { $0 + FileReplacement.suffix }
+  }
+
+  /// Returns the names of what an interrupted run has left, in order; a directory is none of it.
+  func temporaryFiles(in fileSystem: any FileSystem) throws(RepositoryError) -> [String] {
+    var names: [String] = []
+    for name in try (fileSystem.entries(of: directory) ?? []).sorted() where isTemporary(name) {
+      if try fileSystem.status(of: path(of: name))?.kind != .directory { names.append(name) }
+    }
+    return names
+  }
+
   /// Whether a name is a temporary one that an interrupted run may have left; other files with names alike are not the store's.
-  func isTemporary(_ other: String) -> Bool {
+  private func isTemporary(_ other: String) -> Bool {
     other == name + "-tmp" || other == name + "-journal-tmp" || other == name + "-previous-tmp" || isCopy(other)
       || isTemporaryQuarantine(other)
   }

@@ -17,7 +17,7 @@ struct JSONFileRecovery {
     if let (data, replay) = found.journal.map({ ($0.data, $0.replay) }) {
       if let cut = report.cutTail, case .torn = replay.contents.tail { report.cutTail = try keepAside(cut, of: data, main.owner) }
       report.removedTemporaryFiles = try removeTemporaryFiles()
-      if replay.isFolded {
+      if replay.isBehind {
         try fileSystem.remove(paths.journal)
         try fileSystem.syncDirectory(paths.directory)
       } else {
@@ -27,8 +27,12 @@ struct JSONFileRecovery {
       report.removedTemporaryFiles = try removeTemporaryFiles()
     }
     if let cut = report.cutTail { report.cutTail?.settleQuarantine(from: JSONFilePaths.unreported(cut), in: fileSystem) }
-    return JSONFileStore(
+    let store = JSONFileStore(
       self, found.options, found.lock, main, journal: journal, changes: found.journal?.replay.changes ?? [:], commit: report.commit.number)
+    // A main file that is newer than its journal may owe its name to a sync that has failed, after which none says more. The journal
+    // continues the one before it too, and stays until the next main file has its name durably.
+    if let journal, journal.header.generation < main.header.generation { store.isMainDurable = false }
+    return store
   }
 
   private func create(_ found: JSONFileOpening.Found, _ report: inout OpenReport) throws(RepositoryError) -> JSONFileStore {
@@ -45,9 +49,15 @@ struct JSONFileRecovery {
       }
       return file
     }
-    try replacement.rename()
-    try fileSystem.syncDirectory(paths.directory)
     let main = try MainFile(file, header, tombstones: [:])
+    try replacement.rename()
+    do throws(RepositoryError) {
+      try fileSystem.syncDirectory(paths.directory)
+    } catch {
+      // No later sync would say that its name is durable: it goes, and the next attempt makes another. Nothing is in it.
+      do throws(RepositoryError) { try fileSystem.remove(paths.mainFile) } catch {}
+      throw error
+    }
     return JSONFileStore(self, found.options, found.lock, main, journal: nil, changes: [:], commit: 0)
   }
 
@@ -122,7 +132,7 @@ struct JSONFileRecovery {
   }
 
   private func removeTemporaryFiles() throws(RepositoryError) -> [String] {
-    let names = try (fileSystem.entries(of: paths.directory) ?? []).filter(paths.isTemporary).sorted()
+    let names = try paths.temporaryFiles(in: fileSystem)
     for name in names { try fileSystem.remove(paths.path(of: name)) }
     if !names.isEmpty { try fileSystem.syncDirectory(paths.directory) }
     return names

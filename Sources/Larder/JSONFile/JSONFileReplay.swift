@@ -7,8 +7,8 @@ struct JSONFileReplay: Sendable {
   let changes: [RecordAddress: StoredRecord]
   /// The number of commits that the main file did not have.
   let commitCount: Int
-  /// Whether a newer main file has everything that the journal has, so that only the crash has left it here.
-  let isFolded: Bool
+  /// Whether the main file has commits that the journal lacks, so that nothing can be appended: a full disk was cleared.
+  let isBehind: Bool
 
   /// Reads the journal and keeps what the main file does not have yet.
   /// - Throws: `.corrupted` for a journal that is damaged or not that main file's; `.newerSchema`.
@@ -26,7 +26,7 @@ struct JSONFileReplay: Sendable {
     self.contents = contents
     self.changes = changes
     commitCount = contents.lastCommit > header.commit ? Int(clamping: contents.lastCommit - header.commit) : 0
-    isFolded = contents.header.generation < header.generation && commitCount == 0
+    isBehind = contents.lastCommit < header.commit
   }
 
   /// Refuses a journal that the main file did not name: one of the two is a copy, or comes from another time.

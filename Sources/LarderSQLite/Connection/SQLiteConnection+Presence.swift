@@ -3,12 +3,12 @@ internal import Larder
 
 /// Detection of files that were removed or replaced under an open connection.
 extension SQLiteConnection {
-  /// Remembers which files the log and its index are, once SQLite has opened them.
+  /// Remembers which files the database, the log and its index are, once SQLite has opened them.
   func rememberFiles() throws(RepositoryError) {
-    logFiles = []
-    for path in [path + "-wal", path + "-shm"] {
+    openFiles = []
+    for path in [path, path + "-wal", path + "-shm"] {
       guard let identity = try FileIdentity(at: path) else { throw missing(path) }
-      logFiles.append((path, identity))
+      openFiles.append((path, identity))
     }
   }
 
@@ -23,7 +23,8 @@ extension SQLiteConnection {
     let result = sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
     if result != SQLITE_OK { throw error(result, while: .writing) }
     if hasMoved != 0 { throw missing(path) }
-    for (path, identity) in logFiles where try FileIdentity(at: path) != identity { throw missing(path) }
+    // SQLite follows a link that was put in the place of the file; opening does not.
+    for (path, identity) in openFiles where try FileIdentity(at: path) != identity { throw missing(path) }
     if let directory, directory.isSettled { checkedDirectory = directory }
   }
 

@@ -33,8 +33,8 @@ final class SQLiteConnection {
   let waitDeadline = UnsafeMutablePointer<Int64>.allocate(capacity: 1)
   /// The functions by which SQLite reaches the file, where they are not its own.
   private var methods: UnsafeMutablePointer<sqlite3_io_methods>?
-  /// The log and its index as they were when the store was opened.
-  var logFiles: [(path: String, identity: FileIdentity)] = []
+  /// The database, the log and its index as they were when the store was opened.
+  var openFiles: [(path: String, identity: FileIdentity)] = []
   /// The state of the directory in which all files were last found unchanged.
   var checkedDirectory: SQLiteDirectoryState?
 
@@ -122,10 +122,13 @@ final class SQLiteConnection {
   var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
   /// Returns the first hundred bytes of the file and its size, read below the page cache.
-  func header() throws(RepositoryError) -> (bytes: [UInt8], size: Int64) {
-    var bytes = [UInt8](repeating: 0, count: 100)
+  func header() throws(RepositoryError) -> (bytes: [UInt8], size: Int64) { try read(at: 0, count: 100) }
+
+  /// Returns bytes of the file, zeros behind its end, and its size, read below the page cache.
+  func read(at offset: Int64, count: Int) throws(RepositoryError) -> (bytes: [UInt8], size: Int64) {
+    var bytes = [UInt8](repeating: 0, count: count)
     var size: Int64 = 0
-    let result = larder_sqlite3_read_file(handle, &bytes, 100, 0, &size)
+    let result = larder_sqlite3_read_file(handle, &bytes, Int32(count), offset, &size)
     if result != SQLITE_OK && result != SQLITE_IOERR | 2 << 8 { throw error(result, while: .opening) }  // _SHORT_READ
     return (bytes, size)
   }

@@ -8,7 +8,7 @@ internal import Larder
 enum SQLiteResult {
   /// The activity during which a call failed; it decides the meaning of the failure.
   enum Activity: String {
-    case opening, reading, writing, syncing
+    case opening, reading, writing, syncing, copying
     /// The step of COMMIT: what reached the disk before an I/O error is not known.
     case committing
   }
@@ -40,6 +40,8 @@ enum SQLiteResult {
       if isFull(errorNumber) { return .full }
       return activity == .committing || activity == .syncing ? .outcomeUnknown : .inputOutput
     case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: return .locked
+    // Of a copy, it says that its new file cannot be looked at.
+    case SQLITE_ERROR where activity == .copying: return .inputOutput
     // SQLITE_ERROR says that a statement does not fit the tables: ours fit every file of this format.
     case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_EMPTY: return .corrupted
     case SQLITE_CANTOPEN where isFull(errorNumber): return .full

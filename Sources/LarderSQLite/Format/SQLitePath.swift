@@ -95,8 +95,10 @@ struct SQLitePath {
     }
     defer { free(resolved) }
     directory = String(cString: resolved)
-    main = (directory == "/" ? "" : directory) + "/" + file.lastPathComponent
-    let (name, all) = (file.lastPathComponent.utf8.count + Self.longestEnding, main.utf8.count + Self.longestEnding)
+    // Byte for byte: `URL.lastPathComponent` leaves out a byte order mark, and the store would be another file.
+    let fileName = path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? "/"
+    main = (directory == "/" ? "" : directory) + "/" + fileName
+    let (name, all) = (fileName.utf8.count + Self.longestEnding, main.utf8.count + Self.longestEnding)
     guard name <= Self.nameLimit, all <= Self.pathLimit else {
       throw RepositoryError(
         .unsupported,
@@ -105,7 +107,7 @@ struct SQLitePath {
     }
   }
 
-  /// Refuses anything but a plain file at a path that SQLite would open, and a database with several names.
+  /// Refuses anything but a plain file at a path that SQLite would open, and a file of the store with several names.
   func checkKinds() throws(RepositoryError) {
     for path in [main, log, logIndex, rollbackJournal, lock] {
       guard let status = try Self.status(of: path) else { continue }
@@ -115,8 +117,9 @@ struct SQLitePath {
           kind == S_IFLNK ? "a symbolic link, which is not followed" : kind == S_IFDIR ? "a directory" : "a device, pipe or socket"
         throw RepositoryError(.unsupported, "expected a plain file, found \(found)", file: path)
       }
-      // The log lies beside one of the names: an open by another name would miss it.
-      guard path != main || status.st_nlink <= 1 else {
+      // The log lies beside one of the names: an open by another name would miss it. And SQLite cuts and overwrites the files beside it,
+      // which are another program's too where they have another name.
+      guard path == rollbackJournal || status.st_nlink <= 1 else {
         throw RepositoryError(
           .unsupported, "the file has \(status.st_nlink) names (hard links), expected one: remove the others", file: path)
       }
@@ -127,7 +130,7 @@ struct SQLitePath {
   ///
   /// A store never has one: it belongs to another copy, or to another program. SQLite ignores one that is empty or begins with zero.
   func checkRollbackJournal(_ fileSystem: any FileSystem) throws(RepositoryError) {
-    guard let file = try fileSystem.open(rollbackJournal, writable: false) else { return }
+    guard !Self.isAbsent(main), let file = try fileSystem.open(rollbackJournal, writable: false) else { return }
     let first = try file.read(at: 0, count: 1).first
     try file.close()
     guard let first, first != 0 else { return }
@@ -165,6 +168,12 @@ struct SQLitePath {
     var status = stat()
     guard geteuid() == 0, lstat(main, &status) == 0, status.st_uid != 0 else { return }
     _ = lchown(file, status.st_uid, status.st_gid)
+  }
+
+  /// Whether a path holds something; `false` when that cannot be known.
+  static func isPresent(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0
   }
 
   /// Whether a path holds nothing; `false` when that cannot be known.

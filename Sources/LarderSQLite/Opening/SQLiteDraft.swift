@@ -8,13 +8,52 @@ enum SQLiteDraft {
   /// Removes the files of an interrupted creation, and no other files with their names; returns their paths.
   static func removeLeftovers(of path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> [String] {
     var removed: [String] = []
-    for draft in [path.draft] + path.otherDrafts where try isLeftover(draft, fileSystem) {
-      for file in files(of: draft) where !SQLitePath.isAbsent(file) {
-        try fileSystem.remove(file)
-        removed.append(file)
+    for draft in [path.draft] + path.otherDrafts {
+      // A store or database of that name has a log or a lock: a creation writes neither.
+      if SQLitePath.isPresent(draft + "-lock") || !isEmptyOrAbsent(draft + "-wal") { continue }
+      if SQLitePath.isAbsent(draft) {
+        removed += removeOrphans(of: draft, fileSystem)
+      } else if try isLeftover(draft, fileSystem) {
+        for file in files(of: draft) where SQLitePath.isPresent(file) {
+          try fileSystem.remove(file)
+          removed.append(file)
+        }
       }
     }
     return removed
+  }
+
+  private static func isEmptyOrAbsent(_ file: String) -> Bool {
+    var status = stat()
+    return lstat(file, &status) != 0 || status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
+  }
+
+  /// Removes what a power cut has left beside the name of a database, which was no more durable than those of the files beside it.
+  ///
+  /// What cannot be removed stays: a creation takes another name.
+  private static func removeOrphans(of draft: String, _ fileSystem: any FileSystem) -> [String] {
+    files(of: draft).dropFirst().filter { file in
+      do throws(RepositoryError) {
+        guard try isOrphan(file, fileSystem) else { return false }
+        try fileSystem.remove(file)
+        return true
+      } catch {
+        return false
+      }
+    }
+  }
+
+  /// The beginning of a rollback journal.
+  private static let journalMagic: [UInt8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
+
+  private static func isOrphan(_ path: String, _ fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
+    guard let status = try SQLitePath.status(of: path), status.st_mode & S_IFMT == S_IFREG else { return false }
+    if path.hasSuffix("-shm") { return status.st_size <= 32_768 }
+    guard path.hasSuffix("-journal"), status.st_size <= emptySize else { return status.st_size == 0 }
+    guard let file = try fileSystem.open(path, writable: false) else { return false }
+    let start = try [UInt8](file.read(at: 0, count: journalMagic.count))
+    try file.close()
+    return start.allSatisfy { $0 == 0 } || start.elementsEqual(journalMagic.prefix(start.count))
   }
 
   /// The largest size of a store without a record, in bytes.
@@ -22,16 +61,20 @@ enum SQLiteDraft {
 
   /// Whether a file is a store that was never completed, or completed and never used.
   private static func isLeftover(_ draft: String, _ fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
-    guard !SQLitePath.isAbsent(draft), try SQLitePath.status(of: draft).map({ $0.st_mode & S_IFMT }) == S_IFREG,
+    guard try SQLitePath.status(of: draft).map({ $0.st_mode & S_IFMT }) == S_IFREG,
       let file = try fileSystem.open(draft, writable: false)
     else { return false }
     let (size, header) = (try file.size(), [UInt8](try file.read(at: 0, count: 100)))
     try file.close()
     if size == 0 { return true }
-    let isDatabase = header.starts(with: Array("SQLite format 3\u{0}".utf8))
+    let magic = Array("SQLite format 3\u{0}".utf8)
+    let isDatabase = header.starts(with: magic)
+    // A kill may cut the first write after any byte.
+    if header.count < 100, header.starts(with: magic.prefix(header.count)) { return true }
     guard size <= emptySize, isDatabase || header.allSatisfy({ $0 == 0 }) else { return false }
     guard isDatabase, let connection = try SQLiteConnection(path: draft, .immutable) else { return true }
     do throws(RepositoryError) {
+      _ = try SQLiteLayout.collections(on: connection)
       return try SQLiteStoreRow(on: connection).commit == 0
     } catch {
       // Half a store, by its application id, and not a database of another program.

@@ -8,6 +8,8 @@ internal import Larder
 struct SQLiteLogInspection {
   /// The number of transactions that SQLite recovers.
   private(set) var transactions = 0
+  /// Whether SQLite can read the header, without which it ignores the whole log.
+  private(set) var isHeaderWhole = true
   /// The offset of the part that SQLite ignores although it belongs to this log; `nil` when there is none.
   private(set) var lostOffset: Int?
   /// The size of that part in bytes.
@@ -43,21 +45,21 @@ struct SQLiteLogInspection {
     guard size > 0 else { return }
     let header = try [UInt8](file.read(at: 0, count: Self.headerSize))
     guard header.count == Self.headerSize else {
-      (lostOffset, lostCount) = (0, size)
+      (isHeaderWhole, lostOffset, lostCount) = (false, 0, size)
       return
     }
     let frameSize = Self.frameHeaderSize + pageSize
     let isBigEndian = header[3] & 1 == 1
     var running = Sum(header, at: 24)
     var salts = Array(header[16..<24])
-    let isHeaderWhole =
+    isHeaderWhole =
       Self.number(header, 0) & ~1 == 0x377F_0682 && Self.number(header, 8) == UInt32(pageSize)
       && Sum(0, 0).adding(header[0..<24], isBigEndian) == running
     if !isHeaderWhole { lose(at: 0) }
 
     var offset = Self.headerSize
     var sawCommit = false
-    var isOurs = isHeaderWhole  // whether the frame before belongs to this generation
+    var chainIsOurs = isHeaderWhole  // whether the checksum of the frame before belongs to this generation
     var end = lostOffset == nil ? 0 : offset
     while offset + frameSize <= size {
       let frame = try [UInt8](file.read(at: offset, count: frameSize))
@@ -74,11 +76,14 @@ struct SQLiteLogInspection {
         unfinishedOffset = isCommit ? nil : unfinishedOffset ?? offset
       } else {
         // Frames of an earlier generation, from before the log's last restart, have neither these salts nor this chain. They chain to
-        // each other, though, so a chain proves something only behind a frame of this generation.
+        // each other, though, so a chain proves something only behind a frame of this generation whose own checksum is right: a write that
+        // was cut short leaves an older one.
         // A page without its header is none of theirs: the log was zeros there, or has become so.
         let isBlank = lostOffset == nil && frame[..<Self.frameHeaderSize].allSatisfy { $0 == 0 } && frame.contains { $0 != 0 }
         lose(at: offset)
-        isOurs = hasSalts || isBlank || isChained && isOurs
+        let isNewer = isHeaderWhole && Self.isNewer(Self.number(frame, 8), than: Self.number(header, 16))
+        let isOurs = hasSalts || isBlank || isNewer || isChained && chainIsOurs
+        chainIsOurs = isOurs && isChained
         if isOurs { end = offset + frameSize }
         if isOurs && isChained {
           if sawCommit { holdsLaterCommit = true }
@@ -99,11 +104,19 @@ struct SQLiteLogInspection {
     if let lostOffset, end > lostOffset { lostCount = end - lostOffset } else { lostOffset = nil }
   }
 
+  /// Whether the first salt of a frame is of a later generation than that of a header.
+  ///
+  /// Then an older header is in the place of the log's own, which was synced before its frames were written.
+  ///
+  /// Each generation adds one to the salt. A log that another program began anew has random ones: frames that are left from before it look
+  /// later in one of 270 million.
+  private static func isNewer(_ salt: UInt32, than other: UInt32) -> Bool { (1...16).contains(salt &- other) }
+
   private mutating func lose(at offset: Int) {
     if lostOffset == nil { lostOffset = offset }
   }
 
-  private static func number(_ bytes: [UInt8], _ offset: Int) -> UInt32 {
+  static func number(_ bytes: [UInt8], _ offset: Int) -> UInt32 {
     bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) }
   }
 

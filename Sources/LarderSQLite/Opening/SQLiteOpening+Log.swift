@@ -5,23 +5,31 @@ internal import Larder
 extension SQLiteOpening {
   /// Inspects the log that an unclean end has left; `nil` when there is none.
   ///
-  /// It is synced first: decisions must not rest on bytes that a killed process left in the page cache.
+  /// It is synced first, also when it is empty: decisions must not rest on what a killed process left in the page cache alone.
   static func inspectLog(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> SQLiteLogInspection? {
-    guard let file = try fileSystem.open(path.log, writable: true), try file.size() > 0 else { return nil }
+    guard let file = try fileSystem.open(path.log, writable: true) else { return nil }
     try file.sync()
+    guard try file.size() > 0 else { return nil }
     try fileSystem.syncDirectory(path.directory)
+    return try inspect(file, path)
+  }
+
+  /// Reads through a log that is open; `nil` for an empty one.
+  static func inspect(_ file: any OpenFile, _ path: SQLitePath) throws(RepositoryError) -> SQLiteLogInspection? {
     if try SQLiteLogInspection.isEmpty(file) { return nil }
     guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
     let bytes = try connection.header().bytes
-    try connection.close()
     let pageSize = Int(bytes[16]) << 8 | Int(bytes[17])
     guard pageSize == 1 || (pageSize >= 512 && pageSize.nonzeroBitCount == 1) else {
       throw RepositoryError(
         .corrupted, "expected a page size between 512 and 65536, found \(pageSize): restore a backup", file: path.main, offset: 16)
     }
-    let log = try SQLiteLogInspection(file, pageSize: pageSize == 1 ? 65_536 : pageSize)
+    let size = pageSize == 1 ? 65_536 : pageSize
+    let log = try SQLiteLogInspection(file, pageSize: size)
+    let isFolded = log.isHeaderWhole ? false : try SQLiteLogInspection.isFolded(file, pageSize: size, into: connection)
+    try connection.close()
     try file.close()
-    return log
+    return isFolded ? nil : log
   }
 
   /// Finds the cut of an earlier open that failed or was killed before it could report it.
@@ -52,17 +60,28 @@ extension SQLiteOpening {
     }
   }
 
-  /// Refuses a log that does not go on from the database's commit, such as the log of another copy of the store.
+  /// Returns the row as the database alone has it, without its log; `nil` where it cannot be read.
   ///
-  /// A checkpoint folds a commit of the log or an earlier one, so the database alone is never ahead of it.
-  static func checkContinuity(_ path: SQLitePath, _ row: SQLiteStoreRow) throws(RepositoryError) {
-    guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return }
-    let folded: SQLiteStoreRow
+  /// Then folding was cut short in the middle of it, or is going on: the log has the whole of it.
+  static func foldedRow(_ path: SQLitePath) throws(RepositoryError) -> SQLiteStoreRow? {
+    guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
     do throws(RepositoryError) {
-      folded = try SQLiteStoreRow(on: connection)
+      // First the shape of the tables: a prepared file could make the look at a row as long as it likes.
+      let (bytes, size) = try connection.header()
+      try SQLiteLayout.check(header: bytes, size: size, file: path.main)
+      _ = try SQLiteLayout.collections(on: connection)
+      return try SQLiteStoreRow(on: connection)
     } catch {
-      return  // folding was cut short in the middle of it: the log has the whole of it
+      return nil
     }
+  }
+
+  /// Refuses a log that does not go on from the database's commit, such as the log of another store, or of another copy of this one.
+  ///
+  /// A checkpoint folds a commit of the log or an earlier one, so the database alone is never ahead of it. That holds beside a writer, too,
+  /// for a row that was folded before all was read.
+  static func checkContinuity(of row: SQLiteStoreRow, from folded: SQLiteStoreRow?, _ path: SQLitePath) throws(RepositoryError) {
+    guard let folded else { return }
     // A checkpoint that was cut short may have taken the mark of buffered commits out in the log alone, and forgotten tombstones.
     var marked = row
     marked.isBuffered = true

@@ -13,6 +13,7 @@ extension SQLiteOpening {
       try quarantineLog()
     }
     try path.checkRollbackJournal(fileSystem)
+    let hadLog = !SQLitePath.isAbsent(path.log)
     guard let connection = try SQLiteConnection(path: path.main, .readWrite) else {
       throw path.vanished
     }
@@ -23,7 +24,7 @@ extension SQLiteOpening {
       return (writer, locks)
     } catch {
       // Where there was no log, SQLite removes the empty one that it made.
-      if log != nil || !locks.isExclusive { connection.keepLogOnClose() }
+      if hadLog || !locks.isExclusive { connection.keepLogOnClose() }
       do { try connection.close() } catch {}  // the first failure is the one to report
       throw error
     }
@@ -37,6 +38,9 @@ extension SQLiteOpening {
     }
     try connection.prepareForWriting()
     if locks.isExclusive {
+      // The names of the log and of the store: SQLite does not say when the first cannot be made durable, and the process that made the
+      // store may not have lived to do it for the second.
+      try fileSystem.syncDirectory(path.directory)
       let writer = try SQLiteWriter(connection, row: row, collections: collections, disk: disk)
       try foldLog(writer)
       if !locks.isShared {
@@ -79,6 +83,8 @@ extension SQLiteOpening {
       guard log != nil else { return }
       try SQLiteDiskSpace(of: connection, on: disk).checkFold()
       try connection.checkpoint(.truncating)
+      // A power cut would bring the log back, with the torn end that was cut from it.
+      try connection.syncLog()
     } catch {
       // Another program reads, or the disk is full: the log is whole on the disk, and commits may follow it.
       guard error.code == .locked || error.code == .full else { throw error }
@@ -90,12 +96,15 @@ extension SQLiteOpening {
     return try !SQLiteLogInspection.isEmpty(file)
   }
 
-  /// Writes every byte of the log over itself, and syncs them.
+  /// Writes every byte of the log over itself, without what SQLite ignores and was kept aside, and syncs them.
+  ///
+  /// Where the log cannot be folded now, later commits follow in it: frames that were cut must not stand behind them.
   private func renewLog() throws(RepositoryError) {
     guard let file = try fileSystem.open(path.log, writable: true) else {
       throw RepositoryError(.dataMissing, "the log was removed while it was recovered: open the store again", file: path.log)
     }
     try Self.copy(file, to: file)
+    if let offset = log?.lostOffset { try file.cut(to: offset) }
     try file.sync()
     try file.close()
   }

@@ -136,12 +136,30 @@ final class SQLiteOpening {
     try path.checkKinds()
     readingLock = try SQLiteFileLock.lock(path.main, .unlocked)
     (locks, log, reading, lockTimeout) = (nil, nil, nil, .zero)
-    let (scan, chunks) = try SQLiteReadOnlyReader(path, fileSystem).readAll(limits: limits)
+    let (scan, chunks) = try Self.readAll(path, fileSystem, limits)
     (row, storedRow, collections) = (scan.row, scan.storedRow, scan.collections)
     report = OpenReport(
       storeID: row.id, commit: Revision(row.commit), isNew: false, recordCount: scan.recordCount,
       tombstoneHorizon: Revision(row.tombstonesSince))
     readAlready = chunks.reversed()
+  }
+
+  /// Reads everything, and refuses a log that is not the database's; twice, where a backup may have taken the database's place meanwhile.
+  private static func readAll(
+    _ path: SQLitePath, _ fileSystem: any FileSystem, _ limits: StoreOptions.Limits?
+  ) throws(RepositoryError) -> (scan: SQLiteScan, chunks: [[LoadedRecords]]) {
+    var isLast = false
+    while true {
+      let folded = try foldedRow(path)
+      let (scan, chunks) = try SQLiteReadOnlyReader(path, fileSystem).readAll(limits: limits)
+      do throws(RepositoryError) {
+        try checkContinuity(of: scan.row, from: folded, path)
+        return (scan, chunks)
+      } catch {
+        if isLast { throw error }
+        isLast = true
+      }
+    }
   }
 
   // MARK: The steps
@@ -151,7 +169,7 @@ final class SQLiteOpening {
     guard let reading else { return readAlready.popLast() }
     if let records = try reading.scan.next() { return records }
     row = reading.scan.row
-    if log != nil { try Self.checkContinuity(path, row) }
+    if log != nil { try Self.checkContinuity(of: row, from: Self.foldedRow(path), path) }
     report.recordCount = reading.scan.recordCount
     report.commit = Revision(row.commit)
     try reading.connection.close()

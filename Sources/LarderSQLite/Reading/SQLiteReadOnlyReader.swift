@@ -10,9 +10,13 @@ final class SQLiteReadOnlyReader {
   /// The state of the files in which there was last nothing new, and the revision after which.
   private var quiet: (state: SQLiteFileState, revision: Revision)?
 
-  init(_ path: SQLitePath, _ fileSystem: any FileSystem) {
+  /// Whether an index of the log is left alone that no process uses: SQLite would write it anew.
+  private let ignoresUnusedIndex: Bool
+
+  init(_ path: SQLitePath, _ fileSystem: any FileSystem, ignoresUnusedIndex: Bool = false) {
     self.path = path
     self.fileSystem = fileSystem
+    self.ignoresUnusedIndex = ignoresUnusedIndex
   }
 
   /// Reads everything; collects all problems unless the first one is to stop it.
@@ -24,6 +28,16 @@ final class SQLiteReadOnlyReader {
       var chunks: [[LoadedRecords]] = []
       while let chunk = try scan.next() { chunks.append(chunk) }
       return ((scan, chunks), scan.problems.isEmpty)
+    }
+  }
+
+  /// Checks every checksum, and runs SQLite's own full check; collects all problems.
+  func verify() throws(RepositoryError) -> (scan: SQLiteScan, problems: [RepositoryError]) {
+    try read { connection, _ throws(RepositoryError) in
+      let scan = try SQLiteScan(connection, stopsAtDamage: false)
+      while try scan.next() != nil {}
+      let problems = try scan.problems + SQLiteStore.integrityProblems(connection)
+      return ((scan, problems), problems.isEmpty)
     }
   }
 
@@ -101,7 +115,7 @@ final class SQLiteReadOnlyReader {
   private func readWithPrivateIndex<Result>(
     _ body: (SQLiteConnection, SQLiteConnection.Mode) throws(RepositoryError) -> (Result, isSound: Bool)
   ) throws(RepositoryError) -> Result? {
-    guard SQLitePath.isAbsent(path.logIndex), let before = try SQLiteFileState(path) else { return nil }
+    guard hasNoUser, let before = try SQLiteFileState(path) else { return nil }
     do throws(RepositoryError) {
       let result = try read(.privateIndex, body).0
       return try isUnused(since: before) ? result : nil
@@ -113,7 +127,11 @@ final class SQLiteReadOnlyReader {
 
   private func isUnused(since state: SQLiteFileState) throws(RepositoryError) -> Bool {
     let now = try SQLiteFileState(path)
-    return SQLitePath.isAbsent(path.logIndex) && now == state
+    return hasNoUser && now == state
+  }
+
+  private var hasNoUser: Bool {
+    SQLitePath.isAbsent(path.logIndex) || ignoresUnusedIndex && SQLiteIndexLocks.isUnused(path.logIndex)
   }
 
   private func hasLog() throws(RepositoryError) -> Bool {

@@ -32,7 +32,8 @@ extension SQLiteWriter {
   /// Tombstones without room are forgotten: a reader that asks for the deletions since then must load everything again.
   /// - Parameter tombstoneLimit: The most tombstones; where a batch makes more, none are written, and the older ones forgotten.
   func writeOnFullDisk(_ batch: WriteBatch, keeping tombstoneLimit: Int) throws(RepositoryError) {
-    guard sharing == nil else { return try write(batch) }
+    // What has values is no clearing, and is committed as any batch is.
+    guard sharing == nil, batch.records.allSatisfy({ $0.value == nil }) else { return try write(batch) }
     try checkUse()
     // What the log has given back is room for the deletions.
     giveBack()

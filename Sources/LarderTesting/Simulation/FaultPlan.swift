@@ -22,6 +22,10 @@ public struct FaultPlan: Hashable, Sendable {
   public var isPermanent: Bool
   /// The number of bytes that a failing write leaves behind; a number above its length leaves all of them.
   public var writtenBytes: Int
+  /// Whether names whose sync fails are lost for later syncs too, as the bytes of a file are; by default they are.
+  ///
+  /// Local file systems journal names: they write them with the next sync, or take no more changes.
+  public var abandonsNames = true
 
   /// Plans a fault.
   public init(_ step: Step, errorNumber: Int32, isPermanent: Bool = false, writtenBytes: Int = 0) {

@@ -35,6 +35,8 @@ extension SimulatedDisk {
       for logged in file.changes {
         let tearing = logged.standing != .synced && index == torn?.change ? torn : nil
         guard isKept(logged.standing) else { continue }
+        // A sync of bytes covers the size that they reach, also where an earlier one of that size failed.
+        if logged.standing == .synced, case .data(let offset, let bytes) = logged.change { image.grow(to: offset + bytes.count) }
         if let tearing, case .data(let offset, let bytes) = logged.change {
           bytes.withUnsafeBytes { bytes in
             for part in tearing.parts { image.write(UnsafeRawBufferPointer(rebasing: bytes[part]), at: offset + part.lowerBound) }

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Larder
+package import Larder
 
 /// The state of a simulated machine's files: the contents that programs see, and the part that is durable.
 ///
@@ -81,7 +81,7 @@ struct SimulatedDisk: Sendable {
     }
 
     /// Adds zeros; a loop over bytes would be most of the time of a debug test run.
-    private mutating func grow(to size: Int) {
+    mutating func grow(to size: Int) {
       guard size > bytes.count else { return }
       bytes = [UInt8](unsafeUninitializedCapacity: size) { [bytes] buffer, count in
         let target = UnsafeMutableRawBufferPointer(buffer)
@@ -233,7 +233,7 @@ extension [String: SimulatedDisk.Entry]: ChangeableImage {
 
 extension RepositoryError {
   /// Returns the error that the real file system makes of a failed call.
-  static func simulated(_ call: String, _ number: Int32, _ path: String) -> RepositoryError {
+  package static func simulated(_ call: String, _ number: Int32, _ path: String) -> RepositoryError {
     let code: Code =
       switch number {
       case ENOSPC, EDQUOT, EFBIG: .full

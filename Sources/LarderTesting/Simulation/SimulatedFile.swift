@@ -74,7 +74,9 @@ final class SimulatedFile: OpenFile {
 
   func sync() throws(RepositoryError) {
     try checkOpen("fsync")
-    try system.changing("fsync", path, failing: { [number] in $0.sync(number, fails: true) }) { [number] (disk) in disk.sync(number) }
+    try system.changing("fsync", path, failing: { [number] disk, _ in disk.sync(number, fails: true) }) { [number] (disk) in
+      disk.sync(number)
+    }
   }
 
   func close() {

@@ -68,7 +68,8 @@ extension SimulatedFileSystem {
 
   /// Makes the entries of a directory durable.
   public func syncDirectory(_ path: String) throws(RepositoryError) {
-    try changing("fsync", path, failing: { $0.syncDirectory(path, fails: true) }) { (disk) throws(RepositoryError) in
+    try changing("fsync", path, failing: { if $1.abandonsNames { $0.syncDirectory(path, fails: true) } }) {
+      (disk) throws(RepositoryError) in
       guard disk.directories[path] != nil else { throw .simulated("open", ENOENT, path) }
       disk.syncDirectory(path)
     }

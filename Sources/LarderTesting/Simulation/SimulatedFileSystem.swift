@@ -185,12 +185,12 @@ public final class SimulatedFileSystem: FileSystem {
   ///
   /// - Parameter failing: The change that a planned fault makes to the disk nevertheless.
   func changing<Result: Sendable>(
-    _ call: String, _ path: String, failing: (inout SimulatedDisk) -> Void = { _ in },
+    _ call: String, _ path: String, failing: (inout SimulatedDisk, FaultPlan) -> Void = { _, _ in },
     _ body: (inout SimulatedDisk) throws(RepositoryError) -> Result
   ) throws(RepositoryError) -> Result {
     try state.withLock { (state) throws(RepositoryError) -> Result in
       if let fault = try Self.step(&state, path, inFlight: nil) {
-        failing(&state.disk)
+        failing(&state.disk, fault)
         throw .simulated(call, fault.errorNumber, path)
       }
       return try body(&state.disk)

@@ -16,6 +16,8 @@ struct LockFile: Sendable {
   let path: String
   let descriptor: Int32
   let identity: FileIdentity
+  /// Whether the file has one name: what is behind several is somebody else's too, and is locked but neither written nor given away.
+  let hasOneName: Bool
 
   /// Opens the file, and creates it if it is missing.
   /// - Throws: `.unsupported` for anything but a plain file.
@@ -26,8 +28,9 @@ struct LockFile: Sendable {
       do throws(RepositoryError) {
         let status = try POSIXFile.status(of: descriptor, path)
         if status.st_mode & S_IFMT != S_IFREG { throw RepositoryError.notAPlainFile(.other, path) }
-        Self.adopt(descriptor, status, path)
         (self.path, self.descriptor, identity) = (path, descriptor, FileIdentity(status))
+        hasOneName = status.st_nlink <= 1
+        if hasOneName { Self.adopt(descriptor, status, path) }
       } catch {
         _ = closeDescriptor(descriptor)
         throw error
@@ -79,7 +82,7 @@ struct LockFile: Sendable {
   }
 
   /// Sets the mode to 0600, which it has but for the umask.
-  func setMode() { _ = fchmod(descriptor, 0o600) }
+  func setMode() { if hasOneName { _ = fchmod(descriptor, 0o600) } }
 
   /// Gives the lock up, and closes the file.
   ///

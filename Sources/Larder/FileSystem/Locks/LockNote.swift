@@ -22,10 +22,11 @@ struct LockNote {
 extension LockFile {
   /// Writes this process's id and the use, for others to read.
   ///
-  /// An exclusive lock does not depend on it; a shared one does.
+  /// An exclusive lock does not depend on it; a shared one does. Does nothing to a file with several names.
   /// - Returns: The `errno` of the call that failed, if one did.
   @discardableResult
   func write(_ use: LockNote.Use) -> Int32? {
+    guard hasOneName else { return nil }
     let text = use == .exclusive ? "\(getpid())\n" : "\(getpid()) \(use.rawValue)\n"
     guard ftruncate(descriptor, 0) == 0 else { return errno }
     return Array(text.utf8).withUnsafeBytes { bytes in

@@ -46,6 +46,9 @@ final class POSIXSharedLock: HeldSharedLock {
     try LockFile.registry.withLock { (held) throws(RepositoryError) -> POSIXSharedLock? in
       try LockFile.attempt(path) { file throws(RepositoryError) -> POSIXSharedLock? in
         if held[file.identity] == LockFile.exclusive { throw RepositoryError(.alreadyOpen, "this process holds the lock", file: path) }
+        guard file.hasOneName else {
+          throw RepositoryError(.unsupported, "the lock file has several names (hard links), expected one: remove the others", file: path)
+        }
         let isAlone = try file.take(LOCK_EX)
         if !isAlone, try !file.take(LOCK_SH) {
           refusal = file.note

@@ -177,6 +177,9 @@ enum PathText {
     let parts = path.utf8.split(separator: UInt8(ascii: "/"))
     return "/" + parts.dropLast().map { String(Substring($0)) }.joined(separator: "/")
   }
+
+  /// Returns the name of a file in its directory, byte for byte: `URL.lastPathComponent` leaves out a byte order mark.
+  static func name(of path: String) -> String { path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? "/" }
 }
 
 // Methods named `open` and `rename` hide the functions of that name.

@@ -29,9 +29,14 @@ struct JournalReader {
 
   /// Reads all whole frames in order.
   ///
+  /// - Parameters:
+  ///   - visit: Takes the records and tombstones of each frame that the main file does not have.
+  ///   - begin: Takes each frame with its offset, before its records.
   /// - Throws: `.corrupted` with the offset for a damaged header, for damage before something that proves it was acknowledged, and for a
   ///   journal that is shorter than a crash can leave it; `.newerSchema` for a newer format.
-  func read(_ visit: (StoredRecord) throws(RepositoryError) -> Void) throws(RepositoryError) -> Contents {
+  func read(
+    _ visit: (StoredRecord) throws(RepositoryError) -> Void, begin: (JournalFrame, Int) -> Void = { _, _ in }
+  ) throws(RepositoryError) -> Contents {
     try data.lending { bytes throws(RepositoryError) in
       let header = try readHeader(bytes)
       var contents = Contents(header: header, lastCommit: header.base, end: JournalFormat.headerSize)
@@ -42,6 +47,7 @@ struct JournalReader {
         guard frame.commits.lowerBound == contents.lastCommit + 1 else {
           throw corrupted("commits \(contents.lastCommit + 1) to \(frame.commits.lowerBound) are missing", at: contents.end)
         }
+        begin(frame, contents.end)
         let isNew = frame.commits.upperBound > mainFileCommit
         try readOperations(of: frame, at: contents.end, in: bytes) { record throws(RepositoryError) in if isNew { try visit(record) } }
         contents.lastCommit = frame.commits.upperBound

@@ -1,0 +1,71 @@
+public import Foundation
+
+/// The parts of a main file, read one by one from a file that is damaged as a whole; for tools that save what is left of a store.
+@_spi(Inspection)
+public enum JSONFileParts {
+  /// The header of a main file.
+  public struct Header: Hashable, Sendable {
+    /// The identity of the store.
+    public let storeID: UUID
+    /// The number of checkpoints, from 1 on.
+    public let generation: UInt64
+    /// The newest commit in the main file.
+    public let commit: UInt64
+    /// The commit up to which deletions may have been forgotten.
+    public let tombstonesSince: UInt64
+    /// The salt of the journal that was folded into the main file.
+    public let folded: UInt32?
+    /// The tag of a journal that continues the main file.
+    public let journal: UInt32?
+    /// The checksum of the header, the first that the seal is made of.
+    public let checksum: UInt32
+    /// The number of bytes that the header has, with its line feed.
+    public let byteCount: Int
+  }
+
+  /// Reads the header that a main file begins with.
+  /// - Parameters:
+  ///   - bytes: The file from its first byte on, or enough of it.
+  ///   - file: The path, for errors.
+  /// - Throws: `.notOurStore`, `.newerSchema`, `.corrupted` with the offset.
+  public static func header(of bytes: Data, file: String) throws(RepositoryError) -> Header {
+    try bytes.lending { bytes throws(RepositoryError) in
+      var cursor = ByteCursor(bytes, file: file)
+      var seal = SealHash()
+      let header = try MainFileReader(source: .data(Data()), file: file).readHeader(&cursor, &seal)
+      let text = UnsafeRawBufferPointer(rebasing: bytes[..<cursor.offset])
+      return Header(
+        storeID: header.storeID, generation: header.generation, commit: header.commit, tombstonesSince: header.tombstonesSince,
+        folded: header.folded, journal: header.journal, checksum: checksum(ofHeader: text), byteCount: cursor.offset)
+    }
+  }
+
+  /// Returns the checksum of a header that was read whole: that of the bytes before it.
+  private static func checksum(ofHeader text: UnsafeRawBufferPointer) -> UInt32 {
+    let ending = #","crc":"00000000","records":["#.utf8.count + 1
+    return CRC32C.checksum(UnsafeRawBufferPointer(rebasing: text.dropLast(ending)))
+  }
+
+  /// Reads a line with its record, and compares its checksum.
+  /// - Parameters:
+  ///   - line: The bytes from the opening to the closing brace.
+  ///   - file: The path, for errors.
+  ///   - offset: The offset of the line in the file, for errors.
+  /// - Throws: `.corrupted` with the offset.
+  public static func record(ofLine line: Data, file: String, at offset: Int) throws(RepositoryError) -> StoredRecord {
+    try (line + Data("\n]".utf8)).lending { bytes throws(RepositoryError) in
+      var cursor = ByteCursor(bytes, file: file)
+      cursor.base = offset
+      var scanner = MainFileScanner(cursor, commit: .max)
+      guard let found = try scanner.next(before: 1) else {
+        throw RepositoryError(.corrupted, "expected a line that begins with a brace", file: file, offset: UInt64(offset))
+      }
+      guard found.text.upperBound == line.count else {
+        throw RepositoryError(.corrupted, "expected the end of the line", file: file, offset: UInt64(offset + found.text.upperBound))
+      }
+      return StoredRecord(
+        collection: scanner.collection, key: found.key, revision: Revision(found.revision), schemaVersion: found.schemaVersion,
+        value: found.value.map { Data(bytes[$0]) })
+    }
+  }
+}
