@@ -61,7 +61,24 @@ let package = Package(
       name: "LedgerWriter", dependencies: ["Larder", "LarderSQLite", "LarderTesting"], path: "Tests/LedgerWriter", swiftSettings: settings),
     .testTarget(
       name: "CrashTests", dependencies: ["Larder", "LarderSQLite", "LedgerWriter", "TestSupport"], swiftSettings: settings),
+    // A process that uses each object of the library a great many times, for tests that nothing grows and for `make soak`.
+    .target(name: "CEndurance", path: "Tests/CEndurance"),
+    .executableTarget(
+      name: "Endurance", dependencies: ["CEndurance", "Larder", "LarderBlobs", "LarderSQLite", "LarderTesting"], path: "Tests/Endurance",
+      swiftSettings: settings),
+    // A process that calls every public entry once, for `make smoke`, which builds it as releases are built.
+    .executableTarget(
+      name: "Smoke", dependencies: ["Larder", "LarderBlobs", "LarderSQLite", "LarderTesting"], path: "Tests/Smoke",
+      exclude: ["exceptions.txt"], swiftSettings: settings),
+    // Mistakes that the sanitizers must find: Scripts/Torture/sanitize.sh.
+    .target(name: "CPlanted", path: "Tests/CPlanted"),
+    .executableTarget(
+      name: "Planted", dependencies: ["CPlanted"], path: "Tests/Planted", exclude: ["thread-suppressions.txt"], swiftSettings: settings),
+    .testTarget(name: "EnduranceTests", dependencies: ["Endurance", "TestSupport"], swiftSettings: settings),
     .target(name: "TestSupport", dependencies: ["Larder", "LarderTesting"], path: "Tests/TestSupport", swiftSettings: settings),
+    // Stores and what surrounds them in a file system, on both backends.
+    .testTarget(
+      name: "WorldTests", dependencies: ["Larder", "LarderBlobs", "LarderSQLite", "LedgerWriter", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderTesting", "TestSupport"], swiftSettings: settings),
     .testTarget(

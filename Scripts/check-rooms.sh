@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the rooms of the house: at most 20 files a folder, and Docs/Architecture.md against the tree. Every folder of the products and of the
-# app's kit is named there, and every folder and file that it names in backticks exists.
+# Checks the rooms of the house: at most 20 files a folder but for the inputs of fuzzing, and Docs/Architecture.md against the tree. Every
+# folder of the products, of the kits of the tool and of the app is named there, and every folder and file that it names in backticks exists.
 # Usage: check-rooms.sh [ROOT]; check-rooms.sh --missing prints a line for each room that the page does not name; check-rooms.sh --self-test.
 set -euo pipefail
 
@@ -8,7 +8,7 @@ page=Docs/Architecture.md
 most_files=20
 
 rooms() {
-  find Sources Examples/WeatherSpots/Sources/WeatherSpotsKit -name '.build*' -prune -o -type d -print 2>/dev/null \
+  find Sources Examples/WeatherSpots/Sources/WeatherSpotsKit Tool/Sources/LarderToolKit -name '.build*' -prune -o -type d -print 2>/dev/null \
     | grep -vxE 'Sources|Sources/CSQLite' | LC_ALL=C sort
 }
 
@@ -23,7 +23,7 @@ check() {
       echo "$folder: $count files: a folder has at most $most_files" >&2
       failed=1
     fi
-  done < <(find . -name '.build*' -prune -o -name .git -prune -o -name .swiftpm -prune -o -type d -print | sed 's|^\./||')
+  done < <(find . -name '.build*' -prune -o -name .git -prune -o -name .swiftpm -prune -o -path ./Fuzzing/Corpora -prune -o -type d -print | sed 's|^\./||')
   if [ ! -f "$page" ]; then
     echo "$page is missing: it names every room" >&2
     return 1
@@ -35,11 +35,11 @@ check() {
   while read -r name; do
     case $name in
       */*) if [ -e "$name" ]; then continue; fi ;;
-      *) if [ -n "$(find Sources Examples Tests -name '.build*' -prune -o -name "$name" -print 2>/dev/null | head -n 1)" ]; then continue; fi ;;
+      *) if [ -n "$(find Sources Examples Tests Tool -name '.build*' -prune -o -name "$name" -print 2>/dev/null | head -n 1)" ]; then continue; fi ;;
     esac
     echo "$page: there is no \`$name\`" >&2
     failed=1
-  done < <(grep -oE '`[^` ]+`' "$page" | tr -d '`' | grep -E '^(Sources|Tests|Examples|Docs|Scripts|Benchmarks)/|^[A-Za-z+]+\.swift$' | sort -u)
+  done < <(grep -oE '`[^` ]+`' "$page" | tr -d '`' | grep -E '^(Sources|Tests|Examples|Docs|Scripts|Benchmarks|Tool)/|^[A-Za-z+]+\.swift$' | sort -u)
   return "$failed"
 }
 

@@ -60,12 +60,42 @@ struct SQLiteCreationTests {
     let folder = url.deletingLastPathComponent()
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     for suffix in ["-new", "-new-journal", "-new-wal", "-new-shm"] {
-      try Data(count: suffix == "-new" ? 4_096 : 8).write(to: URL(filePath: url.path + suffix))
+      try Data(count: suffix == "-new" ? 4_096 : suffix == "-new-wal" ? 0 : 8).write(to: URL(filePath: url.path + suffix))
     }
     try Data("mine".utf8).write(to: folder.appending(path: "spots.sqlite-other"))
     let (report, _) = try readBack(url)
     #expect(report.isNew && report.removedTemporaryFiles.count == 4 && !report.isClean)
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["spots.sqlite", "spots.sqlite-other"])
+  }
+
+  @Test func whatAPowerCutOrAKillLeavesOfACreationIsRemoved() throws {
+    let folder = url.deletingLastPathComponent()
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    // The database lost its name, and its journal did not; or the first write ended after some bytes.
+    let leftovers = [
+      ("-new-journal", Data()), ("-new2-journal", Data(count: 512)), ("-new3", Data("SQ".utf8)), ("-new5-shm", Data(count: 32_768)),
+    ]
+    for (suffix, bytes) in leftovers { try bytes.write(to: URL(filePath: url.path + suffix)) }
+    // The log of a database that was moved away, and a journal that SQLite did not write.
+    let others = ["spots.sqlite-new4-wal", "spots.sqlite-new6-journal"]
+    for name in others { try Data("frames".utf8).write(to: folder.appending(path: name)) }
+    let (report, _) = try readBack(url)
+    #expect(report.removedTemporaryFiles.count == leftovers.count)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["spots.sqlite"] + others)
+  }
+
+  /// Its commits are in its log: the database alone looks like one that was never used.
+  @Test func aStoreUnderTheNameOfADraftKeepsItsCommits() throws {
+    try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+    let other = URL(filePath: url.path + "-new")
+    let backend = SQLiteBackend(file: other)
+    _ = try backend.openAll()
+    try backend.commit([record("a", "1", at: 1)], at: 1)
+    #expect(try readBack(url).report.isNew)
+    // As a killed process leaves it.
+    backend.abandon()
+    #expect(try !readBack(url).report.isNew)
+    #expect(try readBack(other).contents.count == 1)
   }
 
   @Test func whatLiesUnderTheNameOfADraftIsNotRemovedUnlessItIsOne() throws {
@@ -138,7 +168,9 @@ struct SQLiteCreationTests {
     _ = try backend.openAll()
     try backend.close()
     let steps = files.steps.filter { ["create", "sync", "rename", "syncDirectory"].contains($0.components(separatedBy: " ")[0]) }
-    #expect(steps == ["create spots.sqlite-new", "sync spots.sqlite-new", "rename spots.sqlite", "syncDirectory er"])
+    // The directory is synced for the name of the store, and before the first commit for that of the log.
+    let syncs = ["syncDirectory er", "syncDirectory er"]
+    #expect(steps == ["create spots.sqlite-new", "sync spots.sqlite-new", "rename spots.sqlite"] + syncs)
   }
 
   @Test func aLogThatWasLeftIsSyncedBeforeItIsRead() throws {

@@ -37,6 +37,17 @@ struct SQLiteFullDiskTests: SQLiteSuite {
     #expect(report.tombstoneHorizon == Revision(limit == 10_000 ? 0 : 2))
   }
 
+  /// Before, the value was written as a tombstone whose checksum was wrong.
+  @Test func aBatchWithAValueIsCommittedAsAnyOther() throws {
+    let backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)
+    _ = try backend.openAndRecover(StoreOptions()) { _ in }
+    try backend.commit([record("a", "1", at: 1), record("b", "1", at: 1)], at: 1)
+    try backend.commitOnFullDisk(WriteBatch(records: [record("a", "2", at: 2), record("b", nil, at: 2)], commits: 2...2))
+    #expect(backend.verify().isSound)
+    try backend.close()
+    #expect(try Set(readBack(url).contents.values) == ["2 1 2", "2 1 deleted"])
+  }
+
   /// The next sync would succeed, and prove nothing.
   @Test func aSyncThatFailsWhileSpaceIsGivenBackLetsNoDeletionThrough() throws {
     let backend = SQLiteBackend(file: url, disk: FaultyFiles.disk)

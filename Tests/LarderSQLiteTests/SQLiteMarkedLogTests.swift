@@ -45,6 +45,24 @@ struct SQLiteMarkedLogTests: SQLiteSuite {
     try backend.close()
   }
 
+  /// Before, SQLite and Larder both took the log for one that ends with its first frame, and six commits were gone without a word.
+  @Test func anOlderFirstSectorIsDamage() throws {
+    let backend = backend()
+    _ = try backend.openAll()
+    for number: UInt64 in 1...6 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
+    let older = try #require(try directory.contents()["spots.sqlite-wal"])
+    try backend.checkpoint()
+    for number: UInt64 in 7...12 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
+    try kill(backend)
+    var files = try directory.contents()
+    files["spots.sqlite-wal"]?.replaceSubrange(..<512, with: older.prefix(512))
+    try directory.replace(with: files)
+    for recovery in [StoreOptions.Recovery.strict, .cutAndReport] {
+      #expect(code { _ = try readBack(url, StoreOptions(recovery: recovery)) } == .corrupted)
+    }
+    #expect(try directory.contents() == files)
+  }
+
   /// Some builds of SQLite, and other programs, shorten a log that begins anew within a frame of the one before.
   @Test func partOfAnOlderFrameIsNoTornWrite() throws {
     let backend = backend()

@@ -168,4 +168,20 @@ struct SQLiteRefusalTests: SQLiteSuite {
     #expect(try directory.contents().filter { $0.key != "spots.sqlite-shm" } == before.filter { $0.key != "spots.sqlite-shm" })
     try backend.close()
   }
+
+  @Test func verifyOfAReaderRunsTheFullCheckOfSQLite() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    try backend.commit((0..<5).map { record("\($0)", "1", at: 1) }, at: 1)
+    try backend.close()
+    // The number of free pages, which reading rows does not look at.
+    let file = try FileHandle(forWritingTo: url)
+    try file.seek(toOffset: 39)
+    try file.write(contentsOf: [5])
+    try file.close()
+    let reader = SQLiteBackend(file: url)
+    #expect(try reader.openAll(StoreOptions(access: .readOnly)).contents.count == 5)
+    #expect(reader.verify().problems.map(\.code) == [.corrupted])
+    try reader.close()
+  }
 }

@@ -71,6 +71,37 @@ struct SQLiteTraceTests: SQLiteSuite {
 
   // MARK: Reports of cuts
 
+  /// Left in the log, whole frames of it would be damage to whoever opens the store after later commits.
+  @Test func aTornEndIsCutAlsoWhereAReaderKeepsTheLogFromBeingFolded() throws {
+    func leftByAKill() throws -> [String: Data] {
+      try directory.contents().filter { !$0.key.hasSuffix("-lock") && !$0.key.hasSuffix("-shm") && !$0.key.contains("-quarantine-") }
+    }
+    let first = SQLiteBackend(file: url)
+    _ = try first.openAll()
+    var ends: [Int] = []
+    for number: UInt64 in 1...12 {
+      try first.commit([record("spot-\(number)", "1", at: number)], at: number, .buffered)
+      ends.append(try #require(try directory.contents()["spots.sqlite-wal"]).count)
+    }
+    var files = try leftByAKill()
+    try first.close()
+    files["spots.sqlite-wal"]?[ends[1] + 200] ^= 1
+    try directory.replace(with: files)
+    let reader = try ForeignDatabase(url)
+    reader.keepLog()
+    try reader.run("BEGIN")
+    #expect(try reader.number("SELECT count(*) FROM spots") == 2)
+    let backend = SQLiteBackend(file: url)
+    #expect(try backend.openAll().report.cutTail?.offset == UInt64(ends[1]))
+    // Notes that nothing is buffered any more, and cannot fold it.
+    try backend.checkpoint()
+    files = try leftByAKill()
+    try reader.run("ROLLBACK")
+    try backend.close()
+    try directory.replace(with: files)
+    #expect(try readBack(url).contents.count == 2)
+  }
+
   @Test func aCutIsReportedByTheOpenThatSucceeds() throws {
     try makeUnclosedStore(cutting: 100)
     let torn = try directory.contents()

@@ -5,9 +5,14 @@ package final class TemporaryDirectory: Sendable {
   package let url: URL
   package var path: String { url.path }
 
-  package init() throws {
+  /// Makes a directory.
+  ///
+  /// - Parameter isInMemory: Whether its files are kept in memory, where the system has such a place: for tests that make thousands of them.
+  package init(inMemory isInMemory: Bool = false) throws {
     // Resolved, because the temporary directory is a symbolic link on some systems and the tests compare paths.
-    url = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
+    let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+    let isThere = isInMemory && FileManager.default.isWritableFile(atPath: memory.path)
+    url = (isThere ? memory : FileManager.default.temporaryDirectory.resolvingSymlinksInPath())
       .appendingPathComponent("larder-tests-\(UUID().uuidString)", isDirectory: true)
     try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
   }

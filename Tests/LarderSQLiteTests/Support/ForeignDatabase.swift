@@ -35,4 +35,7 @@ final class ForeignDatabase {
 
   /// Leaves the log as a crash would.
   func keepLog() { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil) }
+
+  /// Allows changes of the schema's text.
+  func allowSchemaChanges() { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_DEFENSIVE, 0, nil) }
 }

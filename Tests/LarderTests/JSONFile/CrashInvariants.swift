@@ -9,10 +9,7 @@ import LarderTesting
 /// - I4: opening works. I5: a save works afterwards, and survives. I6: recovering again changes nothing and reports nothing.
 /// - I7: no temporary file stays, and the files stay small. I8: files are 0600. I9: the report tells exactly of what was dropped.
 struct CrashInvariants {
-  struct Violation: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
-  }
+  typealias Violation = CrashWorkload.Violation
 
   /// What opening found.
   struct Opened {
@@ -33,7 +30,7 @@ struct CrashInvariants {
     let before = Dictionary(uniqueKeysWithValues: files.paths.map { ($0, files.contents(of: $0) ?? Data()) })
 
     let first = try open(files, "I4")
-    try checkRecords(first, kind, promises)
+    try workload.judge(first.records, first.report, kind, promises)
     try checkReport(first.report, before, files)
     try checkFiles(files, isOpen: true)
     if let problem = first.backend.verify().problems.first { throw Violation("I4: verify: \(problem)") }
@@ -46,13 +43,13 @@ struct CrashInvariants {
       let second = try open(left, "I6 after \(crash)")
       try expect(second.report.commit == first.report.commit, "I6: commit \(first.report.commit) became \(second.report.commit)")
       try expect(second.report.isClean && !second.report.isNew, "I6: the second recovery after \(crash) is not clean")
-      try compare(second.records, first.records, "I6 after \(crash)")
+      try CrashWorkload.compare(second.records, first.records, "I6 after \(crash)")
     }
     try checkSaving(first, files)
   }
 
   private func expect(_ condition: Bool, _ message: @autoclosure () -> String) throws {
-    if !condition { throw Violation(message()) }
+    try CrashWorkload.expect(condition, message())
   }
 
   private func open(_ files: SimulatedFileSystem, _ invariant: String) throws -> Opened {
@@ -68,34 +65,6 @@ struct CrashInvariants {
     } catch let error as RepositoryError {
       throw Violation("\(invariant): opening failed: \(error)")
     }
-  }
-
-  private func compare(
-    _ found: [RecordAddress: StoredRecord], _ expected: [RecordAddress: StoredRecord], _ invariant: String
-  ) throws {
-    try expect(found.count == expected.count, "\(invariant): \(found.count) records instead of \(expected.count)")
-    for (address, record) in expected {
-      guard let other = found[address] else { throw Violation("\(invariant): \(address.key.text) is missing") }
-      try expect(
-        other.revision == record.revision && other.value == record.value && other.schemaVersion == record.schemaVersion,
-        "\(invariant): \(address.key.text) is not what was written")
-    }
-  }
-
-  /// I1, I2, I3.
-  private func checkRecords(_ opened: Opened, _ kind: CrashKind, _ promises: [CrashWorkload.Promise]) throws {
-    let found = opened.report.commit.number
-    var (floor, acknowledged) = (UInt64(0), UInt64(0))
-    for case .kept(let commit, let durability) in promises {
-      acknowledged = max(acknowledged, commit)
-      if durability == .durable || kind == .processKill { floor = max(floor, commit) }
-    }
-    try expect(!opened.report.isNew || promises.isEmpty, "I1: a store that was created is gone")
-    try expect(found >= floor, "I1: commit \(floor) was acknowledged, the store is at \(found)")
-    let next = workload.states.keys.filter { $0 > acknowledged }.min() ?? acknowledged
-    try expect(found <= next, "I3: the store is at commit \(found), and only \(next) were begun")
-    guard let state = workload.states[found] else { throw Violation("I2: commit \(found) is in the middle of a batch") }
-    try compare(opened.records, state, "I2/I3 at commit \(found)")
   }
 
   /// A journal without the zero bytes that are allocated behind its frames; recovery copies the frames and allocates anew.
@@ -160,7 +129,7 @@ struct CrashInvariants {
     do {
       try opened.backend.commit(WriteBatch(records: [record], commits: commit...commit))
       let lost = try open(files.crashImages(limit: 1)[0].fileSystem, "I5 after power loss")
-      try compare(lost.records, expected, "I5 after power loss")
+      try CrashWorkload.compare(lost.records, expected, "I5 after power loss")
       try expect(lost.report.isClean, "I5: not clean after power loss")
       try opened.backend.close()
     } catch let error as RepositoryError {
@@ -168,7 +137,7 @@ struct CrashInvariants {
     }
     try checkFiles(files, isOpen: false)
     let closed = try open(files.copy(), "I5 after closing")
-    try compare(closed.records, expected, "I5 after closing")
+    try CrashWorkload.compare(closed.records, expected, "I5 after closing")
     try expect(closed.report.isClean && closed.report.replayedCommits == 0, "I5: not clean after closing")
   }
 }

@@ -1,0 +1,159 @@
+import CSQLite
+import Foundation
+import Larder
+import TestSupport
+import Testing
+
+@testable import LarderSQLite
+
+/// Databases that somebody has prepared: nothing in them runs, and each is refused or read within its limits.
+@Suite("Security: untrusted SQLite files", .timeLimit(.minutes(1)))
+struct UntrustedDatabaseTests: SQLiteSuite {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try Self.makeDirectory() }
+
+  private func makeStore() throws {
+    try directory.replace(with: [:])
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    try backend.commit((0..<3).map { record("\($0)", "{\"n\":\($0)}", at: 1) }, at: 1)
+    try backend.close()
+  }
+
+  /// Opens in every mode; expects one code, and that no byte has changed.
+  private func expectRefusal(_ expected: Set<RepositoryError.Code>, _ what: String) throws {
+    let before = try directory.contents()
+    for access in [StoreOptions.Access.exclusive, .shared, .readOnly] {
+      let found = code { _ = try readBack(url, StoreOptions(access: access)) }
+      #expect(found.map(expected.contains) == true, "\(what), \(access): \(String(describing: found))")
+      #expect(try directory.contents() == before, "\(what), \(access)")
+    }
+  }
+
+  /// Schemas that make SQLite compute, write or read elsewhere when a plain table would only be read.
+  @Test(arguments: [
+    // Other tables in the place of the store's own.
+    "DROP TABLE larder_store; CREATE VIEW larder_store AS SELECT 1 AS id",
+    "ALTER TABLE larder_store RENAME TO old; CREATE VIEW larder_store AS SELECT * FROM old",
+    "ALTER TABLE spots RENAME TO larder_old; CREATE VIEW spots AS SELECT * FROM larder_old",
+    "DROP TABLE spots; CREATE TABLE spots (id TEXT PRIMARY KEY, revision, version, crc, value) WITHOUT ROWID",
+    "DROP TABLE spots; CREATE TABLE spots (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, "
+      + "crc INTEGER NOT NULL, value TEXT NOT NULL AS (hex(id)) STORED) WITHOUT ROWID",
+    "DROP TABLE spots; CREATE TABLE spots (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, "
+      + "crc INTEGER NOT NULL, value TEXT NOT NULL CHECK (length(randomblob(9)) > 0)) WITHOUT ROWID",
+    "DROP TABLE spots; CREATE TABLE spots (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, "
+      + "crc INTEGER NOT NULL, value TEXT NOT NULL DEFAULT (load_extension('x'))) WITHOUT ROWID",
+    // Tables of modules.
+    "CREATE VIRTUAL TABLE words USING fts5(text)", "CREATE VIRTUAL TABLE places USING rtree(id, a, b)",
+    "CREATE TABLE \"attached.spots\" (x); CREATE TABLE \"main.spots\" (x)", "CREATE TABLE \"a\"\"; DROP TABLE spots; --\" (x)",
+    "CREATE TABLE \"../../etc/passwd\" (x)",
+  ])
+  func aSchemaOfAnotherShapeIsRefused(_ sql: String) throws {
+    try makeStore()
+    do { try ForeignDatabase(url).run(sql) }
+    try expectRefusal([.corrupted], String(sql.prefix(60)))
+  }
+
+  /// What the schema's own text can be made to say with `writable_schema`.
+  @Test(arguments: [
+    "UPDATE sqlite_schema SET sql = 'CREATE TABLE spots (id' WHERE name = 'spots'",
+    "UPDATE sqlite_schema SET sql = replace(sql, 'value TEXT NOT NULL', 'value TEXT NOT NULL AS (1)') WHERE name = 'spots'",
+    "UPDATE sqlite_schema SET rootpage = 1 WHERE name = 'spots'", "UPDATE sqlite_schema SET rootpage = 99999 WHERE name = 'spots'",
+    "UPDATE sqlite_schema SET rootpage = -3 WHERE name = 'spots'",
+    "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'larder_store') WHERE name = 'spots'",
+    "UPDATE sqlite_schema SET type = 'view', rootpage = 0, sql = 'CREATE VIEW larder_store AS SELECT 1' WHERE name = 'larder_store'",
+    "UPDATE sqlite_schema SET name = 'SPOTS', tbl_name = 'SPOTS' WHERE name = 'spots'",
+    "UPDATE sqlite_schema SET sql = sql || ' /* ' || hex(zeroblob(500000)) || ' */' WHERE name = 'spots'",
+    "INSERT INTO sqlite_schema SELECT * FROM sqlite_schema WHERE name = 'spots'",
+    "INSERT INTO sqlite_schema VALUES ('table', 'x', 'x', 0, 'CREATE VIRTUAL TABLE x USING csv(filename=''/etc/passwd'')')",
+    "DELETE FROM sqlite_schema",
+  ])
+  func aSchemaThatWasWrittenByHandIsRefused(_ sql: String) throws {
+    try makeStore()
+    do {
+      let foreign = try ForeignDatabase(url)
+      foreign.allowSchemaChanges()
+      try foreign.run("PRAGMA writable_schema = ON; \(sql)")
+    }
+    try expectRefusal([.corrupted, .notOurStore], String(sql.prefix(80)))
+  }
+
+  /// Triggers, views and indexes of other programs are let be, and never run.
+  @Test(arguments: [
+    "CREATE TRIGGER t BEFORE INSERT ON spots BEGIN DELETE FROM spots; END",
+    "CREATE TRIGGER t AFTER DELETE ON spots BEGIN DELETE FROM spots; END",
+    "CREATE TRIGGER t AFTER UPDATE ON larder_store BEGIN DELETE FROM larder_store; END",
+    "CREATE VIEW v AS SELECT load_extension('/tmp/x')", "CREATE VIEW v AS SELECT * FROM v2; CREATE VIEW v2 AS SELECT * FROM v",
+    "CREATE VIEW v AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c",
+  ])
+  func whatOthersAddedDoesNotRun(_ sql: String) throws {
+    try makeStore()
+    do { try ForeignDatabase(url).run(sql) }
+    for access in [StoreOptions.Access.exclusive, .shared] {
+      let backend = SQLiteBackend(file: url)
+      let next = try backend.openAll(StoreOptions(access: access)).report.commit.number + 1
+      _ = try backend.beginCommit(after: Revision(next - 1), .durable)
+      try backend.commit([record("new", "1", at: next), record("0", "1", at: next), record("gone", nil, at: next)], at: next)
+      #expect(backend.verify().isSound, "\(access)")
+      try backend.close()
+    }
+    #expect(try readBack(url, StoreOptions(access: .readOnly)).contents.values.count { $0 != "deleted" } >= 4)
+  }
+
+  /// Pages of every size are read; a header that lies about itself is refused.
+  @Test(arguments: [512, 1_024, 65_536]) func aPageMayHaveAnySize(_ size: Int) throws {
+    try makeStore()
+    do { try ForeignDatabase(url).run("PRAGMA journal_mode = DELETE; PRAGMA page_size = \(size); VACUUM; PRAGMA journal_mode = WAL") }
+    for access in [StoreOptions.Access.exclusive, .readOnly] {
+      #expect(try readBack(url, StoreOptions(access: access)).contents.count == 3)
+    }
+    var bytes = try Data(contentsOf: url)
+    for (high, low) in [(0, 0), (0, 2), (3, 0), (255, 255)] as [(UInt8, UInt8)] {
+      bytes.replaceSubrange(16..<18, with: [high, low])
+      try bytes.write(to: url)
+      try expectRefusal([.corrupted, .notOurStore], "page size \(high) \(low)")
+    }
+  }
+
+  /// A row whose header says that it is longer than its page, or the file.
+  @Test func anOverlongRowIsDamage() throws {
+    try makeStore()
+    let whole = try Data(contentsOf: url)
+    let text = Data("{\"n\":1}".utf8)
+    let value = try #require(whole.range(of: text)).lowerBound
+    // Before the value: its columns, and before these the length of the row and of its header.
+    for offset in 1...14 {
+      for byte in [UInt8(0xFF), 0x81, 0x7F] {
+        var bytes = whole
+        bytes[value - offset] = byte
+        guard bytes != whole else { continue }
+        try bytes.write(to: url)
+        try expectRefusal([.corrupted], "\(byte) at \(offset) before a value")
+      }
+    }
+  }
+
+  @Test func aSchemaOfAHundredThousandTablesIsRefused() throws {
+    try makeStore()
+    let count = Torture.count(5_000, full: 100_000)
+    do {
+      let foreign = try ForeignDatabase(url)
+      try foreign.run("BEGIN")
+      for number in 0..<count { try foreign.run("CREATE TABLE \"t\(number)\" (x)") }
+      try foreign.run("COMMIT")
+    }
+    try expectRefusal([.corrupted], "\(count) tables")
+  }
+
+  /// SQL of a key or a value is text and nothing else.
+  @Test func whatLooksLikeSQLIsText() throws {
+    let texts = ["'; DROP TABLE spots; --", "\"", "') OR 1=1 --", "%", "_", "?1", ":id", "\0", "x'00'", "NULL"]
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    try backend.commit(texts.map { record($0, "\"ok\"", at: 1) }, at: 1)
+    try backend.close()
+    let found = try readBack(url).contents
+    #expect(Set(found.keys.map(\.key)) == Set(texts.map { RecordKey($0) }) && found.count == texts.count)
+  }
+}

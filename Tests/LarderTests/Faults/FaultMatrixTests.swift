@@ -1,0 +1,71 @@
+import Foundation
+import Larder
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// Each call of each workload fails, with some numbers or with `LARDER_TORTURE` with all of them, once and for ever.
+@Suite("Every call of a JSON store fails once, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+struct FaultMatrixTests {
+  private struct Figures {
+    var faults = 0
+    var images = 0
+    var sites: Set<String> = []
+  }
+
+  /// Runs a workload once for each call and fault.
+  private static func explore(_ workload: FaultWorkload, seed: UInt64) -> Figures {
+    var figures = Figures()
+    let plain = FaultTrial(workload, seed: seed)
+    do { try plain.run() } catch {
+      Issue.record("\(workload): without a fault: \(error)")
+      return figures
+    }
+    for (number, point) in plain.faulty.calls.enumerated() {
+      let faults =
+        Torture.isOn
+        ? Fault.all(of: point.call) + Fault.all(of: point.call, isPermanent: true) : Fault.sample(of: point.call, number &+ Int(seed % 97))
+      for fault in faults {
+        let trial = FaultTrial(workload, point, fault, seed: seed &+ UInt64(number), isThorough: Torture.isOn)
+        do { try trial.run() } catch { Issue.record("\(workload): \(point): \(fault): \(error)") }
+        if trial.faulty.hits > 0 { figures.sites.insert(point.key) }
+        figures.faults += trial.faulty.hits
+        figures.images += trial.images
+      }
+    }
+    return figures
+  }
+
+  @Test(arguments: FaultWorkload.all) func everyCallFailsAndLifeGoesOn(_ workload: FaultWorkload) throws {
+    let seed = try #require(Seeds.list(1, for: "everyCallFailsAndLifeGoesOn, \(workload)").first)
+    let clock = ContinuousClock.now
+    let figures = Self.explore(workload, seed: seed)
+    print(
+      "figures: faults \(figures.faults), sites \(figures.sites.count), images \(figures.images), \(workload), "
+        + "\(clock.duration(to: .now))")
+    #expect(figures.faults > 50)
+    try CallTrace.save("json-\(workload.name.filter(\.isLetter))")
+  }
+
+  /// A disk that stays full or broken from some call on, for a sample of the calls.
+  @Test func aDiskThatGoesOnFailingLosesNothing() throws {
+    let seed = try #require(Seeds.list(1, for: "aDiskThatGoesOnFailingLosesNothing").first)
+    var random = SeededGenerator(seed)
+    var faults = 0
+    for workload in FaultWorkload.all.dropLast() {
+      let plain = FaultTrial(workload, seed: seed)
+      try plain.run()
+      // A new store whose name is never synced, and cannot be removed either, may be gone after all: nothing was in it.
+      let calls = plain.faulty.calls.drop { $0.key != "create spots.json-journal-tmp" }
+      for point in calls.shuffled(using: &random).prefix(Torture.count(12, full: 100)) {
+        guard let fault = Fault.all(of: point.call, isPermanent: true).randomElement(using: &random) else { continue }
+        let trial = FaultTrial(workload, point, fault, seed: random.next())
+        do { try trial.run() } catch { Issue.record("\(workload): \(point): \(fault): \(error)") }
+        faults += trial.faulty.hits
+      }
+    }
+    #expect(faults > 100)
+    try CallTrace.save("json-permanent")
+  }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import Larder
+import LarderTesting
+import TestSupport
+
+/// Opening, ending and reading the store of a trial.
+extension FaultTrial {
+  /// Opens the store, and compares what it has with what was acknowledged.
+  func opening() throws {
+    var found: [RecordAddress: StoredRecord] = [:]
+    let report = try backend.openAndRecover(workload.options) { found[$0.address] = $0 }
+    isOpen = true
+    try settle(report.commit.number, found, from: commit, "opening")
+    try expect(!report.isNew || !isCreated, "opening: the store is new again")
+    isCreated = true
+  }
+
+  /// Compares what a store has with a state that it may have, and takes over what was in doubt.
+  private func settle(_ number: UInt64, _ found: [RecordAddress: StoredRecord], from floor: UInt64, _ what: String) throws {
+    if let doubtful, number == doubtful.commit, number != commit {
+      states[number] = doubtful.state
+      commit = number
+    }
+    doubtful = nil
+    try compare(number, found, floor...commit, what)
+    durable = commit
+  }
+
+  /// Compares records with those of a commit in a range.
+  func compare(
+    _ number: UInt64, _ found: [RecordAddress: StoredRecord], _ range: ClosedRange<UInt64>, _ what: String
+  ) throws {
+    var expected = states[number]
+    if let doubtful, doubtful.commit == number { expected = doubtful.state }
+    let top = max(range.upperBound, doubtful?.commit ?? 0)
+    try expect(number >= range.lowerBound, "\(what): commit \(range.lowerBound) was acknowledged, the store is at \(number)")
+    try expect(number <= top, "\(what): the store is at commit \(number), which was refused")
+    guard let expected else { throw Violation("\(what): commit \(number) is in the middle of a batch") }
+    // Old tombstones may be forgotten.
+    for (address, record) in expected {
+      guard let other = found[address] else {
+        try expect(record.value == nil, "\(what): \(address.key.text) is missing at commit \(number)")
+        continue
+      }
+      try expect(other.revision == record.revision && other.value == record.value, "\(what): \(address.key.text) is another at \(number)")
+    }
+    for address in found.keys { try expect(expected[address] != nil, "\(what): \(address.key.text) was never acknowledged") }
+  }
+
+  func close() throws {
+    work = nil
+    isOpen = false
+    defer { renew() }
+    try backend.close()
+    durable = commit
+  }
+
+  func abandon() {
+    work = nil
+    isOpen = false
+    backend.abandon()
+    renew()
+  }
+
+  private func renew() { backend = JSONFileBackend(file: Self.file, fileSystem: faulty, tuning: workload.tuning) }
+
+  /// Leaves half of a frame behind the journal, as a kill in the middle of a write does.
+  func tear() throws {
+    let other = files.copy()
+    let writer = JSONFileBackend(file: Self.file, fileSystem: other, tuning: workload.tuning)
+    let report = try writer.openAndRecover(workload.options) { _ in }
+    defer { writer.abandon() }
+    guard report.commit.number == commit, let before = other.contents(of: Self.journal) else { return }
+    try writer.commit(makeBatch(["torn"], 40, 1, .durable).0)
+    guard let after = other.contents(of: Self.journal), let start = zip(before, after).enumerated().first(where: { $1.0 != $1.1 })?.offset
+    else { return }
+    var torn = Data(before.prefix(start) + after[start..<(start + 50)])
+    torn += Data(count: max(before.count, after.count) - torn.count)
+    try files.place(torn, at: Self.journal)
+  }
+
+  /// Reads the copy that was made, and removes it.
+  func readCopy() throws {
+    var found: [RecordAddress: StoredRecord] = [:]
+    let report = try backend.readCopy(at: Self.copy) { found[$0.address] = $0 }
+    try compare(report.commit.number, found, commit...commit, "the copy")
+    try files.remove(Self.copy.path)
+  }
+
+  /// Reads the files beside the writer.
+  func readBeside() throws {
+    let reader = JSONFileBackend(file: Self.file, fileSystem: faulty, tuning: workload.tuning)
+    var found: [RecordAddress: StoredRecord] = [:]
+    let report = try reader.open(StoreOptions(access: .readOnly)) { found[$0.address] = $0 }
+    try compare(report.commit.number, found, commit...commit, "reading beside the writer")
+    let verified = reader.verify()
+    if let problem = verified.problems.first { throw problem }
+    try reader.close()
+  }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import Larder
+import LarderSQLite
+
+enum BackendSmoke {
+  static func run(_ directory: URL) async throws {
+    func file(_ name: String) -> URL { directory.appendingPathComponent(name) }
+    try use(InMemoryBackend(), backup: nil)
+    try use(JSONFileBackend(file: file("a.json")), backup: file("b.json"))
+    try use(JSONFileBackend(file: file("c.json"), fileSystem: POSIXFileSystem()), backup: file("d.json"))
+    try use(SQLiteBackend(file: file("a.sqlite")), backup: file("b.sqlite"))
+    let key = RecordKey("b")
+    try expect(
+      key.text == "b" && key.byteCount == 1 && key > RecordKey("a") && key == RecordKey("b") && key.hashValue == RecordKey("b").hashValue)
+    try expect(!key.hash.isEmpty && !key.description.isEmpty && key.withBytes { $0.count } == 1)
+    try expect([UInt8(98)].withUnsafeBytes { RecordKey(utf8: $0) } == key)
+    let address = RecordAddress(collection: "jars", key: key)
+    try expect(address.collection == "jars" && address.key == key && RecordAddress(collection: "a", key: key) < address)
+  }
+
+  private static func record(_ revision: UInt64) -> StoredRecord {
+    StoredRecord(collection: "jars", key: RecordKey("1"), revision: Revision(revision), schemaVersion: 1, value: Data("{\"id\":1}".utf8))
+  }
+
+  private static func deletion(_ revision: UInt64) -> StoredRecord {
+    StoredRecord(collection: "jars", key: RecordKey("2"), revision: Revision(revision), schemaVersion: 1, value: nil)
+  }
+
+  private static func use(_ backend: any StorageBackend, backup: URL?) throws {
+    try expect(!backend.name.isEmpty)
+    let report = try backend.recover(try backend.open(StoreOptions()) { _ in })
+    try expect(report.isNew)
+    try expect(
+      backend.hasOtherWriters == (backend is SQLiteBackend) && !backend.wantsCheckpoint && (backend.isCheckpointWorthwhile || true))
+    let record = record(1)
+    try expect(record.key.text == "1" && record.collection == "jars" && record.revision == Revision(1) && record.schemaVersion == 1)
+    try expect(record.value?.count == 8 && record.checksum != 0 && record.address.key == record.key)
+    let batch = WriteBatch(records: [record], commits: 1...1, durability: .durable)
+    try expect(batch.records.count == 1 && batch.commits == 1...1 && batch.durability == .durable)
+    try expect(RepositoryError.notConsecutive(batch, after: .zero, file: "a").code == .unsupported)
+    try expect(try backend.beginCommit(after: .zero, .durable) == nil)
+    try backend.commit(batch)
+    try backend.commitOnFullDisk(WriteBatch(records: [Self.deletion(2)], commits: 2...2))
+    backend.cancelCommit()
+    try backend.flush()
+    try expect(try backend.foreignCommits(after: Revision(2)) == nil)
+    let part = try backend.beginCheckpoint()
+    part?()
+    while let part = try backend.continueCheckpoint() { part() }
+    try backend.checkpoint()
+    let verified = backend.verify()
+    guard verified.isSound, verified.recordCount == 1 else { throw SmokeFailure(description: "\(backend.name): \(verified)") }
+    if let backup {
+      try backend.backup(to: backup)
+      var found = 0
+      _ = try backend.readCopy(at: backup) { if $0.value != nil { found += 1 } }
+      try expect(found == 1)
+    } else {
+      var found = 0
+      _ = try backend.readAll { if $0.value != nil { found += 1 } }
+      try expect(found == 1)
+    }
+    try backend.close()
+    backend.abandon()
+    let commits = ForeignCommits(commit: Revision(2), records: [record], addresses: [record.address])
+    try expect(commits.commit == Revision(2) && commits.records.count == 1 && commits.addresses?.count == 1)
+  }
+}

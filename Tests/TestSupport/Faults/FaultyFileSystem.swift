@@ -1,0 +1,192 @@
+internal import Foundation
+package import Larder
+package import LarderTesting
+internal import Synchronization
+
+/// A file system that counts every call of the seam, and fails one of them.
+///
+/// Calls are found by their kind, their file and their number, and not by a number among all of them: a thread that works beside the program
+/// does not move them.
+package final class FaultyFileSystem: FileSystem {
+  struct State: Sendable {
+    var counts: [String: Int] = [:]
+    var calls: [FaultPoint] = []
+    var plan: (point: FaultPoint, fault: Fault)?
+    /// Whether the planned call was reached, and its state of the disk goes on.
+    var isHit = false
+    /// The number of failed syncs of each file.
+    var syncFailures: [FileIdentity: Int] = [:]
+    /// Faults that are a part of the program: the first call of a kind on a file with this ending.
+    var scripted: [(call: SeamCall, ending: String, fault: Fault)] = []
+  }
+
+  private let base: any FileSystem
+  /// The same file system where it is a simulated one, whose failures leave what real ones do.
+  private let simulated: SimulatedFileSystem?
+  private let state = Mutex(State())
+  private let faultCount = Atomic(0)
+  private let scriptedCount = Atomic(0)
+
+  package convenience init(_ base: SimulatedFileSystem) { self.init(base: base, simulated: base) }
+
+  package convenience init(_ base: any FileSystem) { self.init(base: base, simulated: nil) }
+
+  private init(base: any FileSystem, simulated: SimulatedFileSystem?) {
+    self.base = base
+    self.simulated = simulated
+  }
+
+  // MARK: Faults
+
+  /// Plans one fault.
+  package func fail(_ point: FaultPoint, _ fault: Fault) { state.withLock { $0.plan = (point, fault) } }
+
+  /// Ends the fault, whether it was reached or not.
+  package func mend() { state.withLock { ($0.plan, $0.scripted) = (nil, []) } }
+
+  /// Fails the next call of a kind as a part of the program, before any planned fault is looked at.
+  package func script(_ call: SeamCall, _ ending: String, _ fault: Fault) {
+    state.withLock { $0.scripted.append((call, ending, fault)) }
+  }
+
+  /// The number of calls that a planned fault has failed.
+  package var hits: Int { faultCount.load(ordering: .relaxed) }
+  /// The number of calls that the program itself has failed.
+  package var scriptedHits: Int { scriptedCount.load(ordering: .relaxed) }
+  /// The calls so far, in order.
+  package var calls: [FaultPoint] { state.withLock { $0.calls } }
+
+  /// The number of failed syncs of a file.
+  func syncFailures(of file: FileIdentity?) -> Int { file.flatMap { file in state.withLock { $0.syncFailures[file] } } ?? 0 }
+
+  // MARK: Calls
+
+  /// Makes a call, unless it fails.
+  func perform<Output: Sendable>(
+    _ call: SeamCall, _ path: String, _ role: String = "", size: Int = 0, short: (() throws(RepositoryError) -> Output)? = nil,
+    _ body: () throws(RepositoryError) -> Output
+  ) throws(RepositoryError) -> Output {
+    try state.withLock { (state) throws(RepositoryError) -> Output in
+      try perform(call, path, role, size: size, short: short, &state, body)
+    }
+  }
+
+  /// Syncs a file, unless a sync by another descriptor has failed since the last one: Linux tells every descriptor once.
+  ///
+  /// The failure of one descriptor and what the others hear of it are one step: between the two no sync succeeds whose bytes are lost.
+  ///
+  /// - Parameter heardOf: The number of failed syncs that the descriptor has heard of.
+  func sync(
+    _ file: FileIdentity?, _ path: String, _ role: String, heardOf: borrowing Atomic<Int>, _ body: () throws(RepositoryError) -> Void
+  ) throws(RepositoryError) {
+    try state.withLock { (state) throws(RepositoryError) in
+      let failures = file.flatMap { state.syncFailures[$0] } ?? 0
+      if heardOf.exchange(failures, ordering: .relaxed) < failures { throw .simulated("fsync", EIO, path) }
+      do throws(RepositoryError) {
+        try perform(.sync, path, role, &state, body)
+      } catch {
+        if let file { state.syncFailures[file] = failures + 1 }
+        heardOf.store(failures + 1, ordering: .relaxed)
+        throw error
+      }
+    }
+  }
+
+  private func perform<Output: Sendable>(
+    _ call: SeamCall, _ path: String, _ role: String, size: Int = 0, short: (() throws(RepositoryError) -> Output)? = nil,
+    _ state: inout State, _ body: () throws(RepositoryError) -> Output
+  ) throws(RepositoryError) -> Output {
+    guard let fault = fault(at: call, path, role, &state) else { return try body() }
+    CallTrace.note(call)
+    if fault.effect == .shortRead {
+      if let short { return try short() }
+      return try body()
+    }
+    let name = call.systemCall(fault.errorNumber)
+    let error = RepositoryError.simulated(name, fault.errorNumber, path)
+    if fault.effect == .everything || call == .close {
+      _ = try body()
+      throw error
+    }
+    guard let simulated, call.isChange, ![.setOwner, .createDirectory, .lock, .lockShared].contains(call),
+      !(call == .syncDirectory && name == "open")
+    else { throw error }
+    let written = fault.effect == .part ? size / 2 : 0
+    simulated.fail(FaultPlan(.operation(simulated.operationCount + 1), errorNumber: fault.errorNumber, writtenBytes: written))
+    defer { simulated.fail() }
+    _ = try body()
+    throw error
+  }
+
+  private func fault(at call: SeamCall, _ path: String, _ role: String, _ state: inout State) -> Fault? {
+    let key = "\(call) \(Self.steadyName(of: path))\(role)"
+    let number = state.counts[key, default: 0] + 1
+    state.counts[key] = number
+    let point = FaultPoint(call: call, key: key, number: number)
+    state.calls.append(point)
+    if let plan = state.plan {
+      if plan.point == point {
+        state.isHit = true
+        faultCount.add(1, ordering: .relaxed)
+        return plan.fault
+      }
+      if state.isHit, plan.fault.isPermanent, call.follows(plan.point.call, plan.fault.errorNumber) {
+        faultCount.add(1, ordering: .relaxed)
+        return Fault(plan.fault.errorNumber)
+      }
+    }
+    guard let index = state.scripted.firstIndex(where: { $0.call == call && path.hasSuffix($0.ending) }) else { return nil }
+    scriptedCount.add(1, ordering: .relaxed)
+    return state.scripted.remove(at: index).fault
+  }
+
+  /// The name of a file without what differs from run to run: numbers of 16 digits and more.
+  private static func steadyName(of path: String) -> String {
+    (path as NSString).lastPathComponent.split(separator: "-", omittingEmptySubsequences: false)
+      .map { $0.count >= 16 && $0.allSatisfy(\.isHexDigit) && $0.count < 64 ? "#" : String($0) }.joined(separator: "-")
+  }
+}
+
+extension FaultyFileSystem {
+  package func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? {
+    let file = try perform(.open, path, writable ? " (w)" : "") { () throws(RepositoryError) in try base.open(path, writable: writable) }
+    return file.map { FaultyFile($0, self, writable ? " (w)" : " (r)") }
+  }
+  package func create(_ path: String) throws(RepositoryError) -> any OpenFile {
+    FaultyFile(try perform(.create, path) { () throws(RepositoryError) in try base.create(path) }, self, " (new)")
+  }
+  /// Returns the status with an owner, so that owners are kept.
+  package func status(of path: String) throws(RepositoryError) -> FileStatus? {
+    try perform(.status, path) { () throws(RepositoryError) in try base.status(of: path)?.owned }
+  }
+  package func rename(_ path: String, to newPath: String) throws(RepositoryError) {
+    try perform(.rename, newPath) { () throws(RepositoryError) in try base.rename(path, to: newPath) }
+  }
+  package func remove(_ path: String) throws(RepositoryError) {
+    try perform(.remove, path) { () throws(RepositoryError) in try base.remove(path) }
+  }
+  package func createDirectory(_ path: String) throws(RepositoryError) {
+    try perform(.createDirectory, path) { () throws(RepositoryError) in try base.createDirectory(path) }
+  }
+  package func syncDirectory(_ path: String) throws(RepositoryError) {
+    try perform(.syncDirectory, path) { () throws(RepositoryError) in try base.syncDirectory(path) }
+  }
+  package func entries(of directory: String) throws(RepositoryError) -> [String]? {
+    try perform(.entries, directory) { () throws(RepositoryError) in try base.entries(of: directory) }
+  }
+  package func lock(_ path: String) throws(RepositoryError) -> any HeldLock {
+    try perform(.lock, path) { () throws(RepositoryError) in try base.lock(path) }
+  }
+  package func lockShared(_ path: String, waiting timeout: Duration) throws(RepositoryError) -> any HeldSharedLock {
+    try perform(.lockShared, path) { () throws(RepositoryError) in try base.lockShared(path, waiting: timeout) }
+  }
+}
+
+extension FileStatus {
+  /// The status with an owner where the file system knows none.
+  var owned: FileStatus {
+    var status = self
+    if status.owner == nil { status.owner = FileOwner(user: 501, group: 20) }
+    return status
+  }
+}
