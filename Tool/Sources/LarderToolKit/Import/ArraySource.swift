@@ -1,0 +1,59 @@
+internal import Foundation
+@_spi(Inspection) internal import Larder
+
+/// A JSON file with an array of objects, as an app writes it that encodes all its values at once.
+enum ArraySource {
+  /// Reads all elements.
+  /// - Throws: `.decodingFailed` with the line for what is not an array of JSON.
+  static func read(_ path: String) throws(RepositoryError) -> [ImportedRecord] {
+    let bytes = try ImportBytes.read(path)
+    let isMarked = bytes.starts(with: [0xEF, 0xBB, 0xBF])
+    let text = isMarked ? Array(bytes.dropFirst(3)) : bytes
+    let lines = LineNumbers(text)
+    let elements: [JSONValue]
+    do throws(RepositoryError) {
+      guard let found = try JSONValue(json: Data(text)).arrayValue else {
+        throw RepositoryError(.decodingFailed, "expected an array of objects, found another value", offset: 0)
+      }
+      elements = found
+    } catch {
+      let line = error.offset.map { "line \(lines.number(at: Int($0))): " } ?? ""
+      throw RepositoryError(error.code, line + error.message, file: path, offset: error.offset)
+    }
+    return zip(elements, MemberRanges.elements(ofArray: text)).map {
+      ImportedRecord(value: $0, file: path, line: lines.number(at: $1.lowerBound))
+    }
+  }
+}
+
+/// The numbers of lines by offset.
+struct LineNumbers {
+  private let starts: [Int]
+
+  init(_ bytes: [UInt8]) {
+    starts = bytes.indices.filter { bytes[$0] == UInt8(ascii: "\n") }
+  }
+
+  /// Returns the number of the line that holds an offset, counted from 1.
+  func number(at offset: Int) -> Int {
+    var (low, high) = (0, starts.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if starts[middle] < offset { low = middle + 1 } else { high = middle }
+    }
+    return low + 1
+  }
+}
+
+/// The bytes of a source.
+enum ImportBytes {
+  /// Reads a whole file.
+  static func read(_ path: String) throws(RepositoryError) -> [UInt8] {
+    guard let file = try POSIXFileSystem().open(path, writable: false) else {
+      throw RepositoryError(.dataMissing, "there is no such file", file: path)
+    }
+    let bytes = [UInt8](try file.read(at: 0, count: file.size()))
+    try file.close()
+    return bytes
+  }
+}

@@ -1,0 +1,41 @@
+package import Larder
+
+/// The report of a failure: code, file, offset, and what to do.
+package struct ErrorReport: Answer {
+  private let error: RepositoryError
+
+  /// Makes the report.
+  package init(_ error: RepositoryError) { self.error = error }
+
+  /// The failure, and the advice for its code on a second line.
+  package func lines(width: Int?) -> [String] {
+    ["larder: \(error)"] + (Self.advice(for: error.code).map { ["  \($0)"] } ?? [])
+  }
+
+  /// The failure as `error` with `code`, `message`, `file`, `offset` and `advice`.
+  package var json: JSONValue {
+    var body = JSONObject()
+    body["code"] = JSONValue(error.code.description)
+    body["message"] = JSONValue(error.message)
+    body["file"] = error.file.map { JSONValue($0) }
+    body["offset"] = error.offset.map { JSONValue($0) }
+    body["keyHash"] = error.keyHash.map { JSONValue($0) }
+    body["advice"] = Self.advice(for: error.code).map { JSONValue($0) }
+    return ["error": .object(body)]
+  }
+
+  /// Returns what to do about a code; `nil` where the message says it.
+  static func advice(for code: RepositoryError.Code) -> String? {
+    switch code {
+    case .corrupted: "Keep a copy of all files of the store, then restore a backup, or run `larder repair` on the copy."
+    case .newerSchema: "Use a newer version of this tool; the file is fine."
+    case .notOurStore: "Check the path: another program has written this file."
+    case .dataMissing: "Check the path, and whether all files of the store were copied together."
+    case .protectedDataUnavailable: "Check the permissions of the file and its directory."
+    case .locked: "Close the app that has the store open, then run this again."
+    case .inputOutput: "Check the disk, then run this again."
+    case .full: "Free some space, then run this again."
+    default: nil
+    }
+  }
+}

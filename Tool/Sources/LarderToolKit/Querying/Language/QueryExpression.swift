@@ -1,0 +1,64 @@
+package import Larder
+
+/// A condition over the fields of a record.
+package indirect enum QueryExpression: Equatable, Sendable {
+  /// A comparison of a field with a value.
+  package enum Comparison: String, Sendable, CaseIterable {
+    case equal = "="
+    case notEqual = "!="
+    case less = "<"
+    case lessOrEqual = "<="
+    case greater = ">"
+    case greaterOrEqual = ">="
+    case contains
+    case startsWith = "startswith"
+    case endsWith = "endswith"
+  }
+
+  case comparison(FieldPath, Comparison, JSONValue)
+  case oneOf(FieldPath, [JSONValue])
+  case and(QueryExpression, QueryExpression)
+  case or(QueryExpression, QueryExpression)
+  case not(QueryExpression)
+
+  /// Whether a record meets the condition.
+  ///
+  /// A field that is missing is null. Values of different kinds are unequal, and neither is less.
+  package func matches(_ value: JSONValue, of record: StoredRecord) -> Bool {
+    switch self {
+    case .comparison(let path, let comparison, let other): comparison.holds(path.value(in: value, of: record) ?? .null, other)
+    case .oneOf(let path, let others):
+      others.contains { Comparison.equal.holds(path.value(in: value, of: record) ?? .null, $0) }
+    case .and(let left, let right): left.matches(value, of: record) && right.matches(value, of: record)
+    case .or(let left, let right): left.matches(value, of: record) || right.matches(value, of: record)
+    case .not(let inner): !inner.matches(value, of: record)
+    }
+  }
+}
+
+extension QueryExpression.Comparison {
+  /// Whether the comparison of two values holds.
+  func holds(_ left: JSONValue, _ right: JSONValue) -> Bool {
+    switch self {
+    case .equal: ValueOrder.areEqual(left, right)
+    case .notEqual: !ValueOrder.areEqual(left, right)
+    case .less: ValueOrder.compare(left, right) == .less
+    case .lessOrEqual: [.less, .equal].contains(ValueOrder.compare(left, right))
+    case .greater: ValueOrder.compare(left, right) == .greater
+    case .greaterOrEqual: [.greater, .equal].contains(ValueOrder.compare(left, right))
+    case .contains: Self.contains(left, right)
+    case .startsWith: Self.texts(left, right).map { $0.hasPrefix($1) } ?? false
+    case .endsWith: Self.texts(left, right).map { $0.hasSuffix($1) } ?? false
+    }
+  }
+
+  private static func texts(_ left: JSONValue, _ right: JSONValue) -> (String, String)? {
+    guard let left = left.stringValue, let right = right.stringValue else { return nil }
+    return (left, right)
+  }
+
+  private static func contains(_ left: JSONValue, _ right: JSONValue) -> Bool {
+    if let elements = left.arrayValue { return elements.contains { ValueOrder.areEqual($0, right) } }
+    return texts(left, right).map { $1.isEmpty || $0.contains($1) } ?? false
+  }
+}

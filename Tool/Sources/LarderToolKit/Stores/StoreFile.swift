@@ -1,0 +1,61 @@
+// Stores/ finds out what a path holds, and reads it.
+// Invariant: nothing here changes a file, its mode or its times, or leaves a new one. Called by every command.
+
+package import Foundation
+package import Larder
+internal import LarderSQLite
+
+/// A store at a path: its kind, and the backend for it.
+package struct StoreFile: Sendable {
+  /// The main file.
+  package let url: URL
+  /// The kind of store.
+  package let kind: StoreKind
+
+  /// The path of the main file.
+  package var path: String { url.path(percentEncoded: false) }
+
+  /// Recognises the store at a path.
+  ///
+  /// The first bytes decide; where they are damaged or missing, the files beside it and the ending of the name do.
+  /// - Throws: `.dataMissing` where there is nothing, `.notOurStore` for what is neither kind, `.unsupported` for a directory,
+  ///   `.protectedDataUnavailable` and `.inputOutput` where the file cannot be read.
+  package init(path: String) throws(RepositoryError) {
+    url = URL(fileURLWithPath: path, isDirectory: false).standardizedFileURL
+    kind = try StoreRecognition(url).kind()
+  }
+
+  /// Names a store that is still to be made; the ending of the name decides, `.json` or anything of SQLite.
+  /// - Throws: `.unsupported` for any other ending.
+  package init(newAt path: String, kind: StoreKind? = nil) throws(RepositoryError) {
+    url = URL(fileURLWithPath: path, isDirectory: false).standardizedFileURL
+    guard let kind = kind ?? StoreRecognition.kind(ofName: url.lastPathComponent) else {
+      throw RepositoryError(
+        .unsupported, "expected a name that ends with .json, .sqlite, .sqlite3 or .db, found another: choose one of them", file: path)
+    }
+    self.kind = kind
+  }
+
+  /// A new backend for the store.
+  package var backend: any StorageBackend {
+    switch kind {
+    case .jsonFile: JSONFileBackend(file: url)
+    case .sqliteFile: SQLiteBackend(file: url)
+    }
+  }
+}
+
+extension StoreFile {
+  /// The size from which reading takes long enough to say so.
+  private static let largeSize = 32 << 20
+
+  /// Runs work that reads the whole store, and says so meanwhile on a terminal if the store is large.
+  func whileReading<Result>(_ work: () throws(RepositoryError) -> Result) throws(RepositoryError) -> Result {
+    var status = stat()
+    let size = lstat(path, &status) == 0 ? Int(status.st_size) : 0
+    let progress = ProgressLine("reading \(url.lastPathComponent), \(size >> 20) MiB", isWanted: size >= Self.largeSize)
+    progress.show()
+    defer { progress.finish() }
+    return try work()
+  }
+}

@@ -1,0 +1,114 @@
+internal import Foundation
+@_spi(Inspection) internal import Larder
+
+/// The records of a dump, as the command `dump` writes it, each of them checked.
+struct DumpLines {
+  private let path: String
+  private(set) var records: [StoredRecord] = []
+  /// The newest commit of the store that was dumped.
+  private(set) var commit: UInt64 = 0
+  /// The newest deletion that the dump may not have.
+  private(set) var horizon: UInt64 = 0
+  private var lineCount: Int?
+  private var lineOf: [RecordAddress: Int] = [:]
+  /// The first of the lines that are not as they must be.
+  private var failure: RepositoryError?
+  private var failureCount = 0
+
+  /// Reads a whole dump.
+  /// - Throws: `.dataMissing` and `.protectedDataUnavailable`; `.notOurStore` and `.newerSchema` for another file; `.corrupted` with the
+  ///   number of the first bad line.
+  init(path: String) throws(RepositoryError) {
+    let path = AbsolutePath.of(path)
+    self.path = path
+    guard let file = try POSIXFileSystem().open(path, writable: false) else {
+      throw RepositoryError(.dataMissing, "there is no such file", file: path)
+    }
+    let data = try file.read(at: 0, count: file.size())
+    try file.close()
+    var (position, number) = (data.startIndex, 1)
+    while position < data.endIndex {
+      let end = data[position...].firstIndex(of: UInt8(ascii: "\n"))
+      do throws(RepositoryError) {
+        guard let end else { throw bad("the dump ends within it", number, position) }
+        if number == 1 { try readHeader(data[position..<end]) } else { try readRecord(data[position..<end], number, position) }
+      } catch {
+        // Without a header nothing that follows is known to be a record.
+        guard number > 1 else { throw error }
+        if failure == nil { failure = error }
+        failureCount += 1
+      }
+      position = end.map { $0 + 1 } ?? data.endIndex
+      number += 1
+    }
+    guard number > 1 else { throw RepositoryError(.notOurStore, "expected the header of a dump, found an empty file", file: path) }
+    if let failure {
+      guard failureCount > 1 else { throw failure }
+      let more = "\(failure.message); \(failureCount - 1) more of the lines are bad"
+      throw RepositoryError(failure.code, more, file: path, offset: failure.offset, keyHash: failure.keyHash)
+    }
+    if let lineCount, lineCount != records.count {
+      throw RepositoryError(
+        .corrupted, "expected \(lineCount) lines behind the header, found \(records.count): dump again, or continue with --resume",
+        file: path)
+    }
+  }
+
+  private func bad(_ reason: String, _ line: Int, _ offset: Int, key: RecordKey? = nil) -> RepositoryError {
+    RepositoryError(.corrupted, "line \(line): \(reason)", file: path, offset: UInt64(offset), keyHash: key?.hash)
+  }
+
+  private mutating func readHeader(_ line: Data) throws(RepositoryError) {
+    let header = Self.value(of: line)
+    guard let header, header["dump"] == "larder", let version = header["dumpVersion"]?.intValue else {
+      throw RepositoryError(.notOurStore, "expected the header of a dump in the first line, found another line", file: path, offset: 0)
+    }
+    guard version == 1 else {
+      throw RepositoryError(
+        .newerSchema, "the dump has a newer format", file: path, offset: 0, versions: .init(found: version, supported: 1))
+    }
+    commit = header["commit"]?.numberValue?.exactly(UInt64.self) ?? 0
+    let hasTombstones = header["tombstones"] == true
+    horizon = hasTombstones ? header["tombstonesSince"]?.numberValue?.exactly(UInt64.self) ?? commit : commit
+    lineCount = header["lines"]?.intValue
+  }
+
+  private static func value(of line: Data) -> JSONValue? {
+    do throws(RepositoryError) { return try JSONValue(json: Data(line)) } catch { return nil }
+  }
+
+  private mutating func readRecord(_ line: Data, _ number: Int, _ offset: Int) throws(RepositoryError) {
+    guard let body = Self.value(of: line) else { throw bad("expected one JSON object, found something else", number, offset) }
+    guard let collection = body["collection"]?.stringValue, let text = body["key"]?.stringValue,
+      let revision = body["revision"]?.numberValue?.exactly(UInt64.self), let version = body["version"]?.intValue
+    else { throw bad("expected the members collection, key, revision and version", number, offset) }
+    let key = RecordKey(text)
+    guard RecordRules.isCollectionName(collection) else {
+      throw bad("expected a collection's name of 1 to 64 letters, digits, _ . -, found another", number, offset)
+    }
+    guard (1...UInt64(Int64.max)).contains(revision), (1...Int(Int32.max)).contains(version) else {
+      throw bad("expected a revision and a version from 1 on, found others", number, offset, key: key)
+    }
+    let value = try value(in: line, body, number, offset)
+    if let problem = RecordRules.problem(key, value) { throw bad(problem, number, offset, key: key) }
+    let record = StoredRecord(collection: collection, key: key, revision: Revision(revision), schemaVersion: version, value: value)
+    if let other = lineOf.updateValue(number, forKey: record.address) {
+      throw bad("expected each record once, found that of line \(other) again", number, offset, key: key)
+    }
+    commit = max(commit, revision)
+    records.append(record)
+  }
+
+  /// Returns the value of a line as its bytes stand there; `nil` for a deletion.
+  private func value(in line: Data, _ body: JSONValue, _ number: Int, _ offset: Int) throws(RepositoryError) -> Data? {
+    if body["deleted"] == true { return nil }
+    if let text = body["bytes"]?.stringValue {
+      guard let bytes = Data(base64Encoded: text) else { throw bad("expected bytes in base 64, found something else", number, offset) }
+      return bytes
+    }
+    guard body["value"] != nil, let range = MemberRanges.members(ofObject: Data(line))["value"] else {
+      throw bad("expected a value, bytes, or a deletion, found none of them", number, offset)
+    }
+    return Data(Data(line)[range])
+  }
+}

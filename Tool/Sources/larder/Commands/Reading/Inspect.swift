@@ -1,0 +1,29 @@
+internal import ArgumentParser
+internal import Larder
+internal import LarderToolKit
+
+/// The command that shows everything about a store but its records.
+struct Inspect: OutputCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show a store's identity, counts, sizes, files, journal and locks.",
+    discussion: """
+      No key and no value is shown, so the output can be sent to somebody else. Files and locks are shown also of a store that cannot be \
+      read. The processes that hold a lock are known on Linux only.
+
+      Exit codes: 0 done, 2 the store cannot be read.
+      """
+  )
+
+  @Argument(help: "The JSON file or SQLite database.", completion: .file())
+  var store: String
+  @OptionGroup var output: OutputOptions
+
+  func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
+    let summary = try StoreSummary(path: store)
+    try console.write(SummaryAnswer(summary))
+    guard let failure = summary.failure else { return .success }
+    try console.flush()
+    if console.format == .text { console.report(failure) }
+    return .refused
+  }
+}

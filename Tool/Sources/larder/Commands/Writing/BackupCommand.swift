@@ -1,0 +1,34 @@
+internal import ArgumentParser
+internal import Larder
+internal import LarderToolKit
+
+/// The command that makes a backup.
+struct BackupCommand: OutputCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "backup",
+    abstract: "Copy a store to a file of the same kind.",
+    discussion: """
+      Writes one file with everything that the store holds at one commit, and compares the two. The copy keeps the identity of the store. An app \
+      may have the store open meanwhile.
+
+      Exit codes: 0 copied, 2 refused: nothing was written.
+      """
+  )
+
+  @Argument(help: ArgumentHelp("The JSON file or SQLite database.", valueName: "store"), completion: .file())
+  var store: String
+
+  @Option(name: .long, help: ArgumentHelp("The file to write.", valueName: "file"), completion: .file())
+  var to: String
+
+  @Flag(name: .long, help: "Say what would be done, and change nothing.")
+  var dryRun = false
+
+  @OptionGroup var output: OutputOptions
+
+  func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
+    let source = try StoreFile(path: store)
+    try console.write(try StoreBackup(of: source, to: StoreFile(newAt: to, kind: source.kind), isDry: dryRun))
+    return .success
+  }
+}

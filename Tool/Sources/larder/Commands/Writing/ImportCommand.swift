@@ -1,0 +1,64 @@
+internal import ArgumentParser
+internal import Larder
+internal import LarderToolKit
+
+/// The command that imports another program's data.
+struct ImportCommand: OutputCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import",
+    abstract: "Import an array of JSON, a CSV file, or a Bodega store into a collection.",
+    discussion: """
+      array   a JSON file with an array of objects
+      csv     comma-separated values (RFC 4180, UTF-8) with a header line. A column of numbers, or of true and false, becomes such values, \
+      and empty fields are left out; with --text everything is text
+      bodega  a store of Bodega or Boutique: its directory with a file for each object, or its SQLite database
+
+      The whole source is checked before anything is written. Records that the collection has already in the same bytes are left alone, \
+      others of the same id are replaced.
+
+      Exit codes: 0 imported, 2 refused: the line is named, and nothing was written.
+      """
+  )
+
+  @Argument(help: "The kind of source: array, csv or bodega.")
+  var kind: ImportKind
+
+  @Argument(help: ArgumentHelp("The file or directory.", valueName: "source"), completion: .file())
+  var source: String
+
+  @Option(name: .long, help: ArgumentHelp("The store, new or existing.", valueName: "store"), completion: .file())
+  var to: String
+
+  @Option(name: .long, help: "The collection.")
+  var collection: String
+
+  @Option(name: .long, help: ArgumentHelp("The member, or column, that is the id.", valueName: "field"))
+  var id: String
+
+  @Option(name: .customLong("schema-version"), help: "The schema version that the values have.")
+  var version = 1
+
+  @Flag(name: .long, help: "Take all columns of CSV for text.")
+  var text = false
+
+  @Option(name: .long, help: "The record that counts where several have one id: refuse, first or last.")
+  var duplicates = RecordImport.Duplicates.refuse
+
+  @Flag(name: .long, help: "Say what would be done, and change nothing.")
+  var dryRun = false
+
+  @OptionGroup var output: OutputOptions
+
+  func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
+    var options = RecordImport.Options(collection: collection, member: id)
+    (options.version, options.isText, options.duplicates, options.isDry) = (version, text, duplicates, dryRun)
+    let answer = try ProgressLine.counting("importing") { advance throws(RepositoryError) in
+      try RecordImport(kind, source, to: StoreFile.existingOrNew(at: to, kind: nil), options, advance)
+    }
+    try console.write(answer)
+    return .success
+  }
+}
+
+extension ImportKind: ExpressibleByArgument {}
+extension RecordImport.Duplicates: ExpressibleByArgument {}

@@ -1,0 +1,38 @@
+internal import ArgumentParser
+internal import Larder
+internal import LarderToolKit
+
+/// The command that loads a dump.
+struct LoadCommand: OutputCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "load",
+    abstract: "Load a dump into a new or an existing store.",
+    discussion: """
+      Reads the lines that `dump` writes, checks all of them, and only then writes.
+
+      A new store gets the records with the revisions and schema versions of the dump, and its name when it is complete. Where there is a \
+      store, each record that differs is written with a new revision, in batches; what is there already is left alone. So a run that was cut \
+      short is repeated, and changes nothing twice.
+
+      Exit codes: 0 loaded, 2 refused: a bad line is named, and nothing was written.
+      """
+  )
+
+  @Argument(help: ArgumentHelp("The dump.", valueName: "dump"), completion: .file())
+  var dump: String
+
+  @OptionGroup var target: TargetOptions
+
+  @Flag(name: .long, help: "Say what would be done, and change nothing.")
+  var dryRun = false
+
+  @OptionGroup var output: OutputOptions
+
+  func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
+    let answer = try ProgressLine.counting("loading") { advance throws(RepositoryError) in
+      try RecordLoading(dump: dump, to: try target.fileOfLoading(), isDry: dryRun, advance)
+    }
+    try console.write(answer)
+    return answer.status
+  }
+}

@@ -1,0 +1,50 @@
+internal import ArgumentParser
+internal import Larder
+internal import LarderToolKit
+
+/// The command that saves what is left of a damaged store.
+struct RepairCommand: OutputCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "repair",
+    abstract: "Save every record that can be read of a damaged store in a new store.",
+    discussion: """
+      Reads a JSON file and its journal, or a SQLite database and its log, whatever state they are in. A record counts where its own \
+      checksum matches, and of each one the newest revision. The damaged files are not changed. What could not be saved is listed.
+
+      The new store has an identity of its own. If something is lost, it says that earlier deletions are not known, so that whoever \
+      follows its changes reads everything anew.
+
+      Exit codes: 0 nothing is lost, 1 something is lost, 2 nothing can be saved.
+      """
+  )
+
+  @Argument(help: ArgumentHelp("The damaged JSON file or SQLite database.", valueName: "store"), completion: .file())
+  var store: String
+
+  @OptionGroup var target: TargetOptions
+
+  @Flag(name: .long, help: "Show the keys of records, not only their hashes.")
+  var showKeys = false
+
+  @Flag(name: .long, help: "Take a journal, too, that does not continue the JSON file.")
+  var anyJournal = false
+
+  @Option(name: .long, help: "The name of a collection, in case the database has lost it.")
+  var collection: [String] = []
+
+  @Flag(name: .long, help: "Say what could be saved, and write nothing.")
+  var dryRun = false
+
+  @OptionGroup var output: OutputOptions
+
+  func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
+    var options = Repair.Options()
+    (options.takesAnyJournal, options.collections, options.showsKeys, options.isDry) = (anyJournal, collection, showKeys, dryRun)
+    let source = try StoreFile(path: store)
+    let repair = try ProgressLine.counting("writing") { advance throws(RepositoryError) in
+      try Repair(of: source, to: try target.file(like: source), options, advance)
+    }
+    try console.write(repair)
+    return repair.status
+  }
+}

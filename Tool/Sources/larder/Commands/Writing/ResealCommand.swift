@@ -1,0 +1,41 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Larder
+internal import LarderToolKit
+
+/// The command that takes over a JSON file that was edited by hand.
+struct ResealCommand: OutputCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reseal",
+    abstract: "Make the checksums of a JSON file anew that was edited by hand.",
+    discussion: """
+      Shows which records do not match their checksums: changed, added and removed ones. With --original, an earlier copy of the store, it \
+      also names the members that differ and the records that were removed. With --accept it writes the file anew, with checksums and new \
+      revisions for those records; the edited file is kept beside it, as `STORE-edited-DATE`.
+
+      A new record needs only `in`, `id` and `value`. While an app has the store open, or a journal is beside it, nothing is done.
+
+      Exit codes: 0 nothing differs or it was taken over, 1 something differs, 2 refused: nothing was changed.
+      """
+  )
+
+  @Argument(help: ArgumentHelp("The JSON file.", valueName: "store"), completion: .file())
+  var store: String
+
+  @Flag(name: .long, help: "Take the differences over.")
+  var accept = false
+
+  @Option(name: .long, help: ArgumentHelp("A copy of the store from before the edit.", valueName: "copy"), completion: .file())
+  var original: String?
+
+  @OptionGroup var output: OutputOptions
+
+  func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
+    var options = Resealing.Options()
+    options.isAccepted = accept
+    if let original { options.original = try StoreFile(path: original) }
+    let answer = try Resealing(of: StoreFile(path: store), options, now: Date())
+    try console.write(answer)
+    return answer.status
+  }
+}

@@ -1,0 +1,39 @@
+internal import ArgumentParser
+internal import Foundation
+internal import Larder
+internal import LarderToolKit
+
+/// The command that restores a backup.
+struct RestoreCommand: OutputCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore",
+    abstract: "Put a backup in the place of a store.",
+    discussion: """
+      Checks the backup, copies it beside the store, and gives the copy the name of the store in one step. With --replace a store that is \
+      there is kept beside it, as `STORE-replaced-DATE`. While an app has the store open, nothing is done.
+
+      Exit codes: 0 restored, 2 refused: nothing was changed.
+      """
+  )
+
+  @Argument(help: ArgumentHelp("The backup.", valueName: "backup"), completion: .file())
+  var backup: String
+
+  @Option(name: .long, help: ArgumentHelp("The store.", valueName: "store"), completion: .file())
+  var to: String
+
+  @Flag(name: .long, help: "Keep the store that is there under another name.")
+  var replace = false
+
+  @Flag(name: .long, help: "Say what would be done, and change nothing.")
+  var dryRun = false
+
+  @OptionGroup var output: OutputOptions
+
+  func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
+    let source = try StoreFile(path: backup)
+    let target = try StoreFile(newAt: to, kind: source.kind)
+    try console.write(try StoreRestoration(of: source, to: target, replaces: replace, isDry: dryRun, now: Date()))
+    return .success
+  }
+}

@@ -1,0 +1,120 @@
+import Foundation
+import Larder
+import LarderTesting
+import Testing
+
+@testable import LarderToolKit
+
+@Suite struct LoadTests {
+  /// A dump of two records and a deletion, in the format of `dump`.
+  private static let lines = [
+    #"{"dump":"larder","dumpVersion":1,"after":null,"collections":[],"commit":9,"lines":4,"storeID":"X","tombstones":true,"tombstonesSince":1}"#,
+    #"{"collection":"boats","key":"gone","deleted":true,"revision":7,"version":1}"#,
+    #"{"collection":"spots","key":"a \"q\" é","revision":9,"value":{"b":1.50, "a":[1,2,"x}"]},"version":2}"#,
+    #"{"collection":"spots","key":"b","revision":3,"value":"text","version":1}"#,
+    #"{"collection":"spots","key":"c","revision":4,"bytes":"bm8ganNvbg==","version":1}"#,
+  ]
+
+  private func write(_ lines: [String], _ workspace: Workspace) throws -> String {
+    try Data((lines.joined(separator: "\n") + "\n").utf8).write(to: workspace.url("dump.ndjson"))
+    return workspace.path("dump.ndjson")
+  }
+
+  @Test(arguments: StoreKind.allCases) func `a new store has the keys, revisions, versions and bytes of the dump`(kind: StoreKind)
+    async throws
+  {
+    let workspace = try Workspace()
+    let dump = try write(Self.lines, workspace)
+    let target = workspace.path("new.\(kind.rawValue)")
+    #expect(try await larder("load", dump, "--to", target, "--dry-run").code == 0)
+    #expect(!FileManager.default.fileExists(atPath: target))
+    let run = try await larder("load", dump, "--to", target)
+    #expect(run == Run(output: "\(dump): loaded into the new store \(target): 3 added, 0 changed, 1 deleted, 0 unchanged\n"))
+    let reading = try StoreReading(path: target)
+    #expect(reading.report.commit.number == 9)
+    #expect(reading.report.tombstoneHorizon.number == 1)
+    let found = reading.records.map {
+      "\($0.collection) \($0.key.text) \($0.revision) \($0.schemaVersion) " + String(decoding: $0.value ?? Data(), as: UTF8.self)
+    }
+    #expect(
+      found == [
+        "boats gone 7 1 ", #"spots a "q" é 9 2 {"b":1.50, "a":[1,2,"x}"]}"#, #"spots b 3 1 "text""#, "spots c 4 1 no json",
+      ])
+    let again = try await larder("load", dump, "--to", target)
+    #expect(again == Run(output: "\(dump): loaded into \(target): 0 added, 0 changed, 0 deleted, 4 unchanged\n"))
+    #expect(try StoreReading(path: target).report.commit.number == 9)
+  }
+
+  @Test(arguments: StoreKind.allCases) func `a store that is there gets what differs, with new revisions`(kind: StoreKind) async throws {
+    let workspace = try Workspace()
+    let target = try await workspace.store(kind)
+    let lines = [
+      #"{"dump":"larder","dumpVersion":1,"commit":2,"lines":2,"storeID":"X","tombstones":true,"tombstonesSince":0}"#,
+      #"{"collection":"spots","key":"brest","deleted":true,"revision":2,"version":1}"#,
+      #"{"collection":"spots","key":"jogashima","revision":1,"value":{"id":"jogashima"},"version":1}"#,
+    ]
+    let dump = try write(lines, workspace)
+    let run = try await larder("load", dump, "--to", target, "--json")
+    #expect(run.code == 0 && run.output.contains(#""changed":1,"deleted":1"#), "\(run)")
+    let records = try StoreReading(path: target).records.filter { $0.value != nil }
+    #expect(records.map(\.key.text) == ["jogashima"] && records[0].revision.number == 5)
+  }
+
+  @Test(arguments: [
+    ("not json", 3), (#"{"collection":"spots","key":"k","revision":0,"value":1,"version":1}"#, 2),
+    (#"{"collection":"../x","key":"k","revision":1,"value":1,"version":1}"#, 4),
+    (#"{"collection":"spots","key":"k","revision":1,"version":1}"#, 5),
+    (#"{"collection":"spots","key":"b","revision":1,"value":1,"version":1}"#, 5),
+    (#"{"collection":"spots","key":"k","revision":1,"version":1"#, 5),
+    (#"{"collection":"spots","key":"k","revision":1,"bytes":"a\nb","version":1}"#, 2),
+  ])
+  func `a bad line is named, and nothing is written`(line: String, number: Int) async throws {
+    let workspace = try Workspace()
+    var lines = Self.lines
+    lines[number - 1] = line
+    let dump = try write(lines, workspace)
+    let run = try await larder("load", dump, "--to", workspace.path("new.json"))
+    #expect(run.code == 2 && run.errors.contains("line \(number):"), "\(run)")
+    #expect(!FileManager.default.fileExists(atPath: workspace.path("new.json")))
+  }
+
+  @Test(arguments: StoreKind.allCases) func `what dump writes is loaded as it was`(kind: StoreKind) async throws {
+    let workspace = try Workspace()
+    var random = SeededGenerator(seed: 3)
+    let sample = try SampleStore(kind, in: workspace, isClosed: false, &random)
+    let dump = workspace.path("dump.ndjson")
+    #expect(try await larder("dump", sample.file.path, "--tombstones", "--output", dump).code == 0)
+    // A path counts from the current directory, wherever that is.
+    let ups = String(repeating: "../", count: FileManager.default.currentDirectoryPath.split(separator: "/").count)
+    let target = workspace.path("new.\(kind == .jsonFile ? "sqlite" : "json")")
+    #expect(try await larder("load", ups + dump.dropFirst(), "--to", ups + target.dropFirst()).code == 0)
+    let records = try StoreReading(path: target).records
+    #expect(records.count == sample.newest.count)
+    for record in records { #expect(sample.newest[record.address].map { $0.equals(record) } == true) }
+  }
+
+  @Test func `a dump that is cut off or not one is refused`() async throws {
+    let workspace = try Workspace()
+    let dump = try write(Array(Self.lines.dropLast()), workspace)
+    #expect(
+      try await larder("load", dump, "--to", workspace.path("new.json")).errors.contains("expected 4 lines behind the header, found 3"))
+    let other = try write(["{}"], workspace)
+    #expect(try await larder("load", other, "--to", workspace.path("new.json")).errors.contains("notOurStore"))
+  }
+
+  @Test(arguments: StoreKind.allCases, Interruption.allCases) func `a load that is killed is repeated`(kind: StoreKind, end: Interruption)
+    async throws
+  {
+    let workspace = try Workspace()
+    let target = try await workspace.store(kind)
+    var lines = [#"{"dump":"larder","dumpVersion":1,"commit":1,"lines":9000,"storeID":"X","tombstones":true,"tombstonesSince":0}"#]
+    for number in 0..<9_000 { lines.append(#"{"collection":"many","key":"\#(number)","revision":1,"value":{"n":\#(number)},"version":1}"#) }
+    let dump = try write(lines, workspace)
+    _ = try await end.run(["load", dump, "--to", target])
+    let run = try await larder("load", dump, "--to", target)
+    #expect(run.code == 0, "\(run)")
+    let records = try StoreReading(path: target).records.filter { $0.value != nil }
+    #expect(records.count == 9_002)
+    #expect(try await larder("verify", target).code == 0)
+  }
+}
