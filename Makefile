@@ -1,11 +1,17 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo test smoke torture lint api bench instructions docs
+.PHONY: help demo test smoke torture soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs
 
 help:
 	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
 	@echo 'make test     builds everything and runs all tests of all packages'
-	@echo 'make smoke    calls every public entry of the example once, built as releases are'
+	@echo 'make smoke    calls every public entry of the library and the example once, built as releases are'
 	@echo 'make torture  make test with full counts, in debug and in release; takes an hour or more'
+	@echo 'make soak     uses each object a great many times and fails on growth; MINUTES=30 goes on in rounds'
+	@echo 'make sanitize runs the tests under ThreadSanitizer, then AddressSanitizer'
+	@echo 'make fuzz     fuzzes what reads bytes from outside; ARGUMENTS="journal --seconds 600" runs a part'
+	@echo 'make mutants  breaks the library in a hundred places, one at a time, and shows that the tests notice; takes hours'
+	@echo 'make fault-sites  renews Docs/Reliability/FaultSites.md, the calls of the file seam that tests fail'
+	@echo 'make manual   renews the manual pages of the tool'
 	@echo 'make api      renews Docs/API, the list of public declarations that make test compares'
 	@echo 'make lint     checks formatting, words, rooms, guides and house rules; needs no build'
 	@echo 'make bench    measures everything in release and renews Docs/Benchmarks.md; ARGUMENTS="run save --quick" runs a part'
@@ -28,6 +34,31 @@ torture:
 	@Scripts/set-up.sh
 	@LARDER_TORTURE=1 CONFIGURATION=debug Scripts/test.sh
 	@LARDER_TORTURE=1 CONFIGURATION=release Scripts/test.sh
+
+soak:
+	@Scripts/set-up.sh
+	@Scripts/Torture/soak.sh $(MINUTES)
+
+sanitize:
+	@Scripts/set-up.sh
+	@Scripts/Torture/sanitize.sh thread
+	@Scripts/Torture/sanitize.sh address
+
+fuzz:
+	@Scripts/set-up.sh
+	@Scripts/Torture/fuzz.sh $(ARGUMENTS)
+
+mutants:
+	@Scripts/set-up.sh
+	@Scripts/Torture/mutants.sh $(ARGUMENTS)
+
+fault-sites:
+	@Scripts/set-up.sh
+	@Scripts/Torture/fault-sites.sh
+
+manual:
+	@Scripts/set-up.sh
+	@Scripts/manual.sh
 
 api:
 	@Scripts/set-up.sh

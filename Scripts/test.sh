@@ -81,9 +81,12 @@ step "the library's tests" build_and_test . --traits SwiftCrypto
 step "the public API against Docs/API" Scripts/api.sh
 step "the documentation, without warnings" Scripts/docs.sh --built
 step "the guides' snippets and their tests" build_and_test Docs
+step "every public entry of the library" "$scratch/$configuration/Smoke"
+step "the tool's tests" build_and_test Tool
+step "the inputs that fuzzing keeps" build_and_test Fuzzing
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
 if [ "$configuration" = release ]; then
-  step "every public entry of Examples/WeatherSpots, as released" Scripts/smoke.sh
+  step "every public entry, as released" Scripts/smoke.sh
 fi
 step "the benchmarks and their tests" build_and_test Benchmarks
 

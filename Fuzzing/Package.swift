@@ -1,0 +1,34 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+// A package of its own, because it sees the internals of Larder, and is built once more for libFuzzer. See README.md.
+let package = Package(
+  name: "larder-fuzzing",
+  platforms: [.macOS(.v15)],
+  dependencies: [
+    // The trait changes nothing here: with it, `make test` does not compile Larder once more for this package.
+    .package(name: "larder", path: "..", traits: ["SwiftCrypto"])
+  ],
+  targets: [
+    // The functions that take bytes and throw where Larder breaks a promise.
+    .target(
+      name: "FuzzTargets",
+      dependencies: [
+        .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
+        .product(name: "LarderTesting", package: "larder"),
+      ],
+      swiftSettings: settings
+    ),
+    // One program for all targets; with `-D LARDER_FUZZING` and `-sanitize=fuzzer` its `main` is that of libFuzzer.
+    .executableTarget(name: "larder-fuzz", dependencies: ["FuzzTargets"], swiftSettings: settings),
+    .testTarget(name: "FuzzTargetsTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,37 @@
+import Foundation
+import FuzzTargets
+import Testing
+
+/// Each input that is kept, tried again.
+@Suite struct CorpusTests {
+  private static let corpora = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Corpora").standardizedFileURL
+
+  @Test(arguments: FuzzTarget.all.map(\.name))
+  func everyInputOfTheCorpusKeepsThePromises(_ name: String) throws {
+    let target = try #require(FuzzTarget.named(name))
+    let folder = Self.corpora.appending(path: name)
+    let inputs = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
+    #expect(!inputs.isEmpty)
+    for input in inputs {
+      let bytes = try Data(contentsOf: input)
+      #expect(throws: Never.self, "Fuzzing/Corpora/\(name)/\(input.lastPathComponent)") {
+        try bytes.withUnsafeBytes { try target.run($0) }
+      }
+    }
+  }
+
+  @Test func everyCorpusBelongsToATarget() throws {
+    let folders = try FileManager.default.contentsOfDirectory(atPath: Self.corpora.path)
+    #expect(Set(folders) == Set(FuzzTarget.all.map(\.name)))
+  }
+
+  @Test func noInputIsLongerThanItsTargetTries() throws {
+    for target in FuzzTarget.all {
+      let folder = Self.corpora.appending(path: target.name)
+      for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+        let bytes = try Data(contentsOf: folder.appending(path: name))
+        #expect(bytes.count <= target.maximumLength, "\(target.name)/\(name)")
+      }
+    }
+  }
+}
