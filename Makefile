@@ -5,7 +5,7 @@ help:
 	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
 	@echo 'make test     builds everything and runs all tests of all packages'
 	@echo 'make smoke    calls every public entry of the library and the example once, built as releases are'
-	@echo 'make torture  make test with full counts, in debug and in release; takes an hour or more'
+	@echo 'make torture  takes the full counts of all random tests, optimised, and more; an hour; ARGUMENTS="tests fuzz" runs a part'
 	@echo 'make soak     uses each object a great many times and fails on growth; MINUTES=30 goes on in rounds'
 	@echo 'make sanitize runs the tests under ThreadSanitizer, then AddressSanitizer'
 	@echo 'make fuzz     fuzzes what reads bytes from outside; ARGUMENTS="journal --seconds 600" runs a part'
@@ -32,8 +32,7 @@ smoke:
 
 torture:
 	@Scripts/set-up.sh
-	@LARDER_TORTURE=1 CONFIGURATION=debug Scripts/test.sh
-	@LARDER_TORTURE=1 CONFIGURATION=release Scripts/test.sh
+	@Scripts/Torture/torture.sh $(ARGUMENTS)
 
 soak:
 	@Scripts/set-up.sh

@@ -52,7 +52,7 @@ struct JSONFilePaths: Sendable {
 
   /// Whether a name in this directory is one that ``newCopy`` has made for the main file.
   func isCopy(_ other: String) -> Bool {
-    guard other.hasPrefix(copyStem + "-copy-"), other.hasSuffix("-tmp") else { return false }
+    guard other.utf8.starts(with: (copyStem + "-copy-").utf8), other.hasSuffix("-tmp") else { return false }
     let number = other.utf8.dropFirst(copyStem.utf8.count + 6).dropLast(4)
     return number.count == 16 && number.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }
@@ -75,7 +75,7 @@ struct JSONFilePaths: Sendable {
   /// Whether a name is that of bytes kept aside, and not of a copy that was interrupted.
   func isQuarantine(_ name: String) -> Bool {
     // One that was itself set aside, as `…-damaged` or `…-damaged-2`, is out of the way.
-    name.hasPrefix(quarantineStem + "-quarantine-") && !name.hasSuffix("-tmp")
+    name.utf8.starts(with: (quarantineStem + "-quarantine-").utf8) && !name.hasSuffix("-tmp")
       && !name.dropFirst(quarantineStem.count).contains("-damaged")
   }
 
@@ -94,13 +94,15 @@ struct JSONFilePaths: Sendable {
   }
 
   /// Whether a name is a temporary one that an interrupted run may have left; other files with names alike are not the store's.
+  ///
+  /// Names are compared by their bytes, here and above: texts that are equal but for their Unicode form name two files.
   private func isTemporary(_ other: String) -> Bool {
-    other == name + "-tmp" || other == name + "-journal-tmp" || other == name + "-previous-tmp" || isCopy(other)
+    ["-tmp", "-journal-tmp", "-previous-tmp"].contains { other.utf8.elementsEqual((name + $0).utf8) } || isCopy(other)
       || isTemporaryQuarantine(other)
   }
 
   private func isTemporaryQuarantine(_ other: String) -> Bool {
-    guard other.hasPrefix(quarantineStem + "-quarantine-"), other.hasSuffix("-tmp") else { return false }
+    guard other.utf8.starts(with: (quarantineStem + "-quarantine-").utf8), other.hasSuffix("-tmp") else { return false }
     let numbers = other.dropFirst(quarantineStem.count + "-quarantine-".count).dropLast(4).split(separator: "-")
     return numbers.count >= 2 && numbers.prefix(2).allSatisfy { UInt64($0) != nil }
   }

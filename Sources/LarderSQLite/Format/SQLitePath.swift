@@ -40,7 +40,7 @@ struct SQLitePath {
     let numbers = name[middle.upperBound...].dropLast(4).split(separator: "-")
     guard numbers.count == 2, let commit = UInt64(numbers[0]), let offset = Int(numbers[1]) else { return nil }
     let path = quarantine(commit: commit, offset: offset)
-    return Self.unreported(path) == directoryPrefix + name ? (path, offset) : nil
+    return Self.unreported(path).utf8.elementsEqual((directoryPrefix + name).utf8) ? (path, offset) : nil
   }
 
   /// A new path for a copy that is being made.
@@ -54,7 +54,8 @@ struct SQLitePath {
   /// Whether ``newCopy`` has made a name in this directory.
   func isCopy(_ other: String) -> Bool {
     let beginning = beginning(before: Self.copyEnding) + "-copy-"
-    guard other.hasPrefix(beginning), other.hasSuffix("-tmp") else { return false }
+    // By their bytes: texts that are equal but for their Unicode form name two files.
+    guard other.utf8.starts(with: beginning.utf8), other.hasSuffix("-tmp") else { return false }
     let number = other.utf8.dropFirst(beginning.utf8.count).dropLast(4)
     return number.count == 16 && number.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
   }

@@ -142,3 +142,11 @@ struct SQLiteLogInspection {
     }
   }
 }
+
+extension SQLitePath {
+  /// Returns whether there is a log that has something to recover.
+  func hasLog(on fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
+    guard let file = try fileSystem.open(log, writable: false) else { return false }
+    return try !SQLiteLogInspection.isEmpty(file)
+  }
+}

@@ -70,7 +70,7 @@ extension SQLiteOpening {
     if log != nil { try connection.execute("BEGIN IMMEDIATE") }
     var isUnchanged = try SQLiteStoreRow(on: connection) == storedRow
     // Without a log nothing was committed since; one that is there now is of another program.
-    if isUnchanged, try hasLog() { isUnchanged = try !connection.hasRecords(after: row.commit) }
+    if isUnchanged, try path.hasLog(on: fileSystem) { isUnchanged = try !connection.hasRecords(after: row.commit) }
     guard isUnchanged else {
       throw RepositoryError(.locked, "another program changed the store while it was opened: try again", file: path.main)
     }
@@ -89,11 +89,6 @@ extension SQLiteOpening {
       // Another program reads, or the disk is full: the log is whole on the disk, and commits may follow it.
       guard error.code == .locked || error.code == .full else { throw error }
     }
-  }
-
-  private func hasLog() throws(RepositoryError) -> Bool {
-    guard let file = try fileSystem.open(path.log, writable: false) else { return false }
-    return try !SQLiteLogInspection.isEmpty(file)
   }
 
   /// Writes every byte of the log over itself, without what SQLite ignores and was kept aside, and syncs them.

@@ -94,12 +94,12 @@ final class SQLiteReadOnlyReader {
   ) throws(RepositoryError) -> Result {
     var attempt = 1
     try path.checkRollbackJournal(fileSystem)
-    while try !hasLog() {
+    while try !path.hasLog(on: fileSystem) {
       do throws(RepositoryError) {
         let (result, isSound) = try read(.immutable, body)
-        if try !hasLog(), isSound || attempt == 2 { return result }
+        if try !path.hasLog(on: fileSystem), isSound || attempt == 2 { return result }
       } catch {
-        let isUnwritten = try !hasLog()
+        let isUnwritten = try !path.hasLog(on: fileSystem)
         if error.code != .corrupted || (attempt == 2 && isUnwritten) { throw error }
       }
       attempt += 1
@@ -132,11 +132,6 @@ final class SQLiteReadOnlyReader {
 
   private var hasNoUser: Bool {
     SQLitePath.isAbsent(path.logIndex) || ignoresUnusedIndex && SQLiteIndexLocks.isUnused(path.logIndex)
-  }
-
-  private func hasLog() throws(RepositoryError) -> Bool {
-    guard let file = try fileSystem.open(path.log, writable: false) else { return false }
-    return try !SQLiteLogInspection.isEmpty(file)
   }
 
   private func read<Result>(

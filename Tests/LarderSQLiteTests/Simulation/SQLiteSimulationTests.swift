@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import Larder
 import LarderTesting
@@ -29,31 +28,13 @@ struct SQLiteSimulationTests {
     }
   }
 
-  /// Runs explorations beside each other, on threads of their own, and adds up what they did.
-  private static func exploreAll(
-    _ workloads: [CrashWorkload], _ body: @escaping @Sendable (CrashWorkload) throws -> CrashExplorer.Exploration
-  ) async -> CrashExplorer.Exploration {
-    await withTaskGroup(of: CrashExplorer.Exploration.self) { group in
-      for workload in workloads {
-        group.addTask {
-          let result = await DispatchQueue.global().run { Swift.Result { try body(workload) } }
-          do {
-            return try result.get()
-          } catch {
-            Issue.record("\(workload.name): \(error)")
-            return .init()
-          }
-        }
-      }
-      return await group.reduce(into: .init()) { $0 += $1 }
-    }
-  }
-
   @Test func noCrashLosesAnAcknowledgedWrite() async throws {
     let seed = try #require(Seeds.list(1, for: "SQLite: noCrashLosesAnAcknowledgedWrite").first)
     let workloads = Self.workloads + (0..<1).map { .random(seed: seed &+ $0) }
     let clock = ContinuousClock.now
-    let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed, images: Torture.count(2, full: 200)) }
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(0, full: 200_000)) {
+      try Self.explore($0, seed: seed, images: Torture.count(2, full: 200))
+    }
     print("figures: crash images of SQLite: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
     #expect(result.images >= Torture.count(1_000, full: 20_000))
   }
@@ -62,7 +43,7 @@ struct SQLiteSimulationTests {
   @Test func aCrashDuringRecoveryLosesNothingEither() async throws {
     let seed = try #require(Seeds.list(1, for: "SQLite: aCrashDuringRecoveryLosesNothingEither").first)
     let workloads: [CrashWorkload] = [.creation, .deletes, .checkpoints, .buffered, .random(seed: seed)]
-    let result = await Self.exploreAll(workloads) { workload in
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(0, full: 20_000)) { workload in
       let invariants = SQLiteCrashInvariants(workload: workload)
       let first = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))
       let second = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))

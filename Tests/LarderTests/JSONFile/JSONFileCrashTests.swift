@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @Suite("Crashes of a JSON store", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
@@ -25,40 +26,23 @@ struct JSONFileCrashTests {
     }
   }
 
-  /// Runs explorations on all cores, and adds up what they did.
-  private static func exploreAll(
-    _ workloads: [CrashWorkload], _ body: @escaping @Sendable (CrashWorkload) throws -> CrashExplorer.Exploration
-  ) async -> CrashExplorer.Exploration {
-    await withTaskGroup(of: CrashExplorer.Exploration.self) { group in
-      for workload in workloads {
-        group.addTask {
-          do {
-            return try body(workload)
-          } catch {
-            Issue.record("\(workload.name): \(error)")
-            return .init()
-          }
-        }
-      }
-      return await group.reduce(into: .init()) { $0 += $1 }
-    }
-  }
-
   @Test func noCrashLosesAnAcknowledgedWrite() async throws {
     let seed = try #require(Seeds.list(1, for: "noCrashLosesAnAcknowledgedWrite").first)
     let workloads = Self.workloads + (0..<3).map { .random(seed: seed &+ $0) }
     let clock = ContinuousClock.now
-    let result = await Self.exploreAll(workloads) { try Self.explore($0, seed: seed, images: Torture.count(12, full: 200)) }
-    print("crash images: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 3, images: Torture.count(0, full: 600_000)) {
+      try Self.explore($0, seed: seed, images: Torture.count(12, full: 200))
+    }
+    print("figures: crash images of JSON: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
     #expect(result.images >= Torture.count(1_200, full: 20_000))
   }
 
   @Test func noCrashBesideACheckpointLosesAnAcknowledgedWrite() async throws {
     let seed = try #require(Seeds.list(1, for: "noCrashBesideACheckpointLosesAnAcknowledgedWrite").first)
-    let result = await Self.exploreAll([.background, .backgroundGivenUp]) {
+    let result = try await Explorations.run([.background, .backgroundGivenUp]) {
       try Self.explore($0, seed: seed, images: Torture.count(12, full: 200))
     }
-    print("crash images beside a checkpoint: \(result.images) at \(result.points) points")
+    print("figures: crash images of JSON beside a checkpoint: \(result.images) at \(result.points) points")
     #expect(result.images >= Torture.count(120, full: 2_000))
   }
 
@@ -69,7 +53,7 @@ struct JSONFileCrashTests {
       .creation, .firstSave, .deletes, .checkpoints, .largeRecords, .buffered, .background, .random(seed: seed),
     ]
     let clock = ContinuousClock.now
-    let result = await Self.exploreAll(workloads) { workload in
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(0, full: 200_000)) { workload in
       let invariants = CrashInvariants(workload: workload, tuning: Self.tuning)
       let images = Torture.count(1, full: 5)
       let (first, second) = (CrashExplorer(seed: seed, imagesPerPoint: images), CrashExplorer(seed: seed, imagesPerPoint: images))
@@ -90,7 +74,7 @@ struct JSONFileCrashTests {
       }
       return result
     }
-    print("images of crashes in recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
+    print("figures: images of crashes in JSON's recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
     #expect(result.images >= Torture.count(200, full: 5_000))
   }
 

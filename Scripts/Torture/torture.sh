@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Takes the full counts of everything that is random, optimised as releases are (make torture): at most 60 minutes on two cores.
+#
+# Usage: torture.sh [STEP...], by default all: tests, power-cuts, system-calls, soak, fuzz. What the steps counted is printed in the end, and
+# kept in .build-torture/figures.txt with the commit, the machine and the seeds; their output is in .build-torture/STEP.log.
+# Planted defects (make mutants) and the sanitizers (make sanitize) take as long again each, and are commands of their own.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+all=(tests power-cuts system-calls soak fuzz)
+steps=("$@")
+if [ ${#steps[@]} = 0 ]; then steps=("${all[@]}"); fi
+work=$PWD/.build-torture
+figures=$work/figures.txt
+mkdir -p "$work"
+{
+  echo "commit $(git rev-parse HEAD 2>/dev/null || echo unknown), $(date -u '+%Y-%m-%d %H:%M') UTC"
+  echo "$(uname -srm), $(getconf _NPROCESSORS_ONLN) processors, $(swift --version 2>&1 | head -n 1)"
+} >"$figures"
+
+command_of() { # STEP
+  case $1 in
+    tests) echo "env LARDER_TORTURE=1 CONFIGURATION=release Scripts/test.sh" ;;
+    power-cuts) echo "Scripts/Torture/power-cuts.sh" ;;
+    system-calls) echo "Scripts/Torture/system-calls.sh" ;;
+    soak) echo "Scripts/Torture/soak.sh" ;;
+    fuzz) echo "Scripts/Torture/fuzz.sh --seconds 60" ;;
+    *)
+      echo "torture.sh: expected one of ${all[*]}, found $1" >&2
+      return 2
+      ;;
+  esac
+}
+for step in "${steps[@]}"; do command_of "$step" >/dev/null; done
+
+failed=0
+for step in "${steps[@]}"; do
+  log=$work/$step.log
+  since=$SECONDS
+  state=ok
+  read -ra command <<<"$(command_of "$step")"
+  echo "== $step: ${command[*]}"
+  if ! "${command[@]}" >"$log" 2>&1; then
+    state=FAILED
+    failed=1
+    tail -n 40 "$log"
+  fi
+  echo "$step: $state, in $((SECONDS - since)) s (${command[*]})" | tee -a "$figures"
+  logs=("$log")
+  # The tests' own output is in a log for each package.
+  if [ "$step" = tests ]; then logs+=(.build-test/logs/*.log); fi
+  cat "${logs[@]}" | tr -d '\000' | { grep -aE 'figures: |LARDER_SEED=|places covered|^[0-9]+ passed' || true; } | sed 's/^/  /' >>"$figures"
+done
+cat "$figures"
+exit "$failed"
