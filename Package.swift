@@ -74,6 +74,11 @@ let package = Package(
     .target(name: "CPlanted", path: "Tests/CPlanted"),
     .executableTarget(
       name: "Planted", dependencies: ["CPlanted"], path: "Tests/Planted", exclude: ["thread-suppressions.txt"], swiftSettings: settings),
+    // A process that cuts the power of a disk under stores and their peers: Scripts/Torture/power-cuts.sh.
+    .target(name: "CPowerCuts", path: "Tests/CPowerCuts"),
+    .executableTarget(
+      name: "PowerCuts", dependencies: ["CPowerCuts", "CSQLite", "Larder", "LarderBlobs", "LarderSQLite", "LarderTesting"],
+      path: "Tests/PowerCuts", swiftSettings: settings),
     .testTarget(name: "EnduranceTests", dependencies: ["Endurance", "TestSupport"], swiftSettings: settings),
     .target(name: "TestSupport", dependencies: ["Larder", "LarderTesting"], path: "Tests/TestSupport", swiftSettings: settings),
     // Stores and what surrounds them in a file system, on both backends.
