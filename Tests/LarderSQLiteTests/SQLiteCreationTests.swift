@@ -74,6 +74,8 @@ struct SQLiteCreationTests {
     // The database lost its name, and its journal did not; or the first write ended after some bytes.
     let leftovers = [
       ("-new-journal", Data()), ("-new2-journal", Data(count: 512)), ("-new3", Data("SQ".utf8)), ("-new5-shm", Data(count: 32_768)),
+      // One byte of the beginning, over the zeros.
+      ("-new7-journal", Data([0xD9] + [UInt8](repeating: 0, count: 511))),
     ]
     for (suffix, bytes) in leftovers { try bytes.write(to: URL(filePath: url.path + suffix)) }
     // The log of a database that was moved away, and a journal that SQLite did not write.

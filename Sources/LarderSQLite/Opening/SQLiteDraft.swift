@@ -14,7 +14,8 @@ enum SQLiteDraft {
       if SQLitePath.isAbsent(draft) {
         removed += removeOrphans(of: draft, fileSystem)
       } else if try isLeftover(draft, fileSystem) {
-        for file in files(of: draft) where SQLitePath.isPresent(file) {
+        // The draft last: what it has left is known by it.
+        for file in files(of: draft).reversed() where SQLitePath.isPresent(file) {
           try fileSystem.remove(file)
           removed.append(file)
         }
@@ -53,7 +54,9 @@ enum SQLiteDraft {
     guard let file = try fileSystem.open(path, writable: false) else { return false }
     let start = try [UInt8](file.read(at: 0, count: journalMagic.count))
     try file.close()
-    return start.allSatisfy { $0 == 0 } || start.elementsEqual(journalMagic.prefix(start.count))
+    // SQLite writes zeros first, and the beginning over them, which a kill may cut short.
+    let written = zip(start, journalMagic).prefix { $0 == $1 }.count
+    return start.dropFirst(written).allSatisfy { $0 == 0 }
   }
 
   /// The largest size of a store without a record, in bytes.

@@ -11,6 +11,7 @@ extension SQLiteOpening {
       if report.isNew, SQLitePath.isAbsent(path.main) { try SQLiteDraft.create(path, row, fileSystem) }
       try locks.lockDatabase()
       try quarantineLog()
+      try emptyFoldedLog()
     }
     try path.checkRollbackJournal(fileSystem)
     let hadLog = !SQLitePath.isAbsent(path.log)
@@ -117,6 +118,22 @@ extension SQLiteOpening {
       if let failure { throw failure }
       position += bytes.count
     }
+  }
+
+  /// Empties a log whose header a kill has cut short, and whose pages the database has.
+  ///
+  /// SQLite makes the salts of the next generation from a header, also from half of one. They could be those of frames that are left in the
+  /// log, or look older, and the frames like the torn end of that generation.
+  private func emptyFoldedLog() throws(RepositoryError) {
+    guard log == nil, try path.hasLog(on: fileSystem), let found = try fileSystem.open(path.log, writable: false),
+      // Again, for another program may have begun a log meanwhile.
+      try Self.inspect(found, path) == nil, let file = try fileSystem.open(path.log, writable: true)
+    else { return }
+    // The pages may be in the page cache alone.
+    try SQLiteDraft.sync(path.main, fileSystem)
+    try file.cut(to: 0)
+    try file.sync()
+    try file.close()
   }
 
   /// Copies a torn log, before SQLite overwrites the part that it ignores.

@@ -74,7 +74,7 @@ struct SQLiteCrashInvariants {
       try opened.backend.commit(WriteBatch(records: [record], commits: commit...commit))
       let lost = try open(MirroredDirectory(mirror.model.crashImages(limit: 1)[0].fileSystem), "I5 after power loss")
       try CrashWorkload.compare(lost.records, expected, "I5 after power loss")
-      try CrashWorkload.expect(lost.report.isClean, "I5: not clean after power loss")
+      try CrashWorkload.expect(lost.report.isClean, "I5: not clean after power loss: \(lost.report)")
       try opened.backend.close()
     } catch let error as RepositoryError {
       throw Violation("I5: \(error)")
@@ -82,6 +82,6 @@ struct SQLiteCrashInvariants {
     try checkFiles(mirror, isOpen: false)
     let closed = try open(MirroredDirectory(mirror.model.copy()), "I5 after closing")
     try CrashWorkload.compare(closed.records, expected, "I5 after closing")
-    try CrashWorkload.expect(closed.report.isClean && closed.report.replayedCommits == 0, "I5: not clean after closing")
+    try CrashWorkload.expect(closed.report.isClean && closed.report.replayedCommits == 0, "I5: not clean after closing: \(closed.report)")
   }
 }
