@@ -23,44 +23,47 @@ struct Entry: Codable, Identifiable, Sendable {
 }
 
 @Suite("A process that is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct KillTests {
-  /// The number of kills of each backend's writer; `LARDER_KILLS` sets another number than the usual or the full one.
-  private var kills: Int { ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) ?? Torture.count(12, full: 200) }
-  private var seed: UInt64 { ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max) }
+  @Test(arguments: DiskBackend.allCases, KillRow.ofOneWriter)
+  func losesNothingThatWasAcknowledgedAndLeavesNothingHalf(_ kind: DiskBackend, _ row: KillRow) async throws {
+    let figures = try await row.run(kind, KillRow.seed()) { kills, seed in try await lane(kind, row, kills, seed) }
+    #expect(figures.acknowledged > 0)
+    #expect(figures.amid > 0)
+  }
 
-  @Test(arguments: DiskBackend.allCases) func losesNothingThatWasAcknowledgedAndLeavesNothingHalf(_ kind: DiskBackend) async throws {
-    let seed = seed
-    print("LARDER_SEED=\(seed) (the kills' moments do not replay exactly)")
-    var random = SeededGenerator(seed: seed)
-    let directory = try TemporaryDirectory()
-    let file = directory.url.appendingPathComponent("ledger.\(kind.rawValue)")
+  /// Kills one writer after the other on one store, and looks at what each has left.
+  private func lane(_ kind: DiskBackend, _ row: KillRow, _ kills: Int, _ seed: UInt64) async throws -> KillFigures {
+    var random = SeededGenerator(seed)
+    let directory = try TemporaryDirectory(inMemory: Torture.isOn)
+    let file = directory.file("ledger.\(kind.rawValue)")
     var ledger = Ledger()
+    var figures = KillFigures()
 
     for kill in 0..<kills {
-      let writer = try WriterProcess("write", file.path, "\(random.next())", "\(ledger.lastStep + 1)")
-      var linesLeft = Int(random.next() % 120)
-      while linesLeft > 0, let line = writer.nextLine() {
-        ledger.read(line)
-        linesLeft -= 1
-      }
-      writer.kill()
-      while let line = writer.nextLine() { ledger.read(line) }
-      writer.waitUntilExit()
-      try #require(ledger.failures.isEmpty, "kill \(kill): \(ledger.failures)")
+      let (writerSeed, step) = ("\(random.next())", "\(ledger.lastStep + 1)")
+      // While it opens the store, soon after that, or after a while.
+      let count = [1, random.int(2..<12), random.int(2..<100)][random.int(0..<3)]
+      let beginning = row == .checkpoint && count > 1 ? "begin 4" : ""
+      let pause = Duration.microseconds(random.int(0..<3_000))
+      let lines = try await DispatchQueue.global().run {
+        Result {
+          try WriterProcess("write", file.path, writerSeed, step, row.rawValue)
+            .linesUntilKilled(after: count, beginning: beginning, and: pause)
+        }
+      }.get()
+      for line in lines { ledger.read(line) }
+      try #require(ledger.failures.isEmpty, "kill \(kill) of LARDER_SEED=\(seed): \(ledger.failures)")
+      figures.kills += 1
+      if ledger.isAmid(row == .checkpoint ? 4..<5 : 0..<4) { figures.amid += 1 }
 
       // Half of the times the next writer recovers by itself, and only a copy is looked at.
-      let isCopy = random.next() % 2 == 0
-      let examined = isCopy ? try directory.copy(except: file.lastPathComponent + "-lock") : directory
-      let store = try await Store.open(kind.backend(examined.url.appendingPathComponent(file.lastPathComponent)))
-      let entries = try await store.repository(RepositorySchema<Entry>("entries"))
-      let found = Dictionary(try await entries.loadAll().map { ($0.id, $0.step) }, uniquingKeysWith: max)
-      let problem = ledger.settle(with: found)
-      try #require(problem == nil, "kill \(kill): \(problem ?? "")")
-      let report = await store.verify()
-      try #require(report.isSound, "kill \(kill): \(report.problems)")
+      let examined = random.chance(50) ? try directory.copy(except: file.lastPathComponent + "-lock") : directory
+      let store = try await Store.open(kind.backend(examined.file(file.lastPathComponent)))
+      let problem = try await ledger.problem(of: store)
+      try #require(problem == nil, "kill \(kill) of LARDER_SEED=\(seed): \(problem ?? "")")
       try await store.close()
     }
-    print("\(kind): \(kills) kills, \(ledger.acknowledgedCount) acknowledged writes, none lost, none half there")
-    #expect(ledger.acknowledgedCount > kills)
+    figures.acknowledged = ledger.acknowledgedCount
+    return figures
   }
 
   @Test(arguments: DiskBackend.allCases) func aSecondProcessIsRefusedAtOnceAndTheFirstIsUndisturbed(_ kind: DiskBackend) async throws {

@@ -8,7 +8,7 @@ struct Ledger {
   typealias State = [String: Int]
 
   enum Step: Equatable {
-    case save(Int), delete(Int), batch, replace, nothing
+    case save(Int), delete(Int), batch, replace, bulk(Range<Int>), nothing
 
     func applied(to state: State, task: Int, step: Int) -> State {
       var state = state
@@ -19,6 +19,7 @@ struct Ledger {
       case .replace:
         for key in 0..<5 { state["\(task)-\(key)"] = nil }
         for key in 5..<10 { state["\(task)-\(key)"] = step }
+      case .bulk(let keys): for key in keys { state["\(task)-\(key)"] = step }
       case .nothing: break
       }
       return state
@@ -26,11 +27,14 @@ struct Ledger {
   }
 
   /// The state after the acknowledged steps of each task, and the step that it has begun.
-  private var acknowledged = [State](repeating: [:], count: 4)
-  private var begun = [(number: Int, step: Step)?](repeating: nil, count: 4)
+  private var acknowledged = [State](repeating: [:], count: 5)
+  private var begun = [(number: Int, step: Step)?](repeating: nil, count: 5)
   private(set) var acknowledgedCount = 0
   private(set) var lastStep = 0
   var failures: [String] = []
+
+  /// Whether one of these tasks has begun a step that was not acknowledged.
+  func isAmid(_ tasks: Range<Int>) -> Bool { begun[tasks].contains { $0 != nil } }
 
   /// Takes a line of the process.
   mutating func read(_ line: Substring) {
@@ -48,6 +52,7 @@ struct Ledger {
         case "delete": .delete(key)
         case "batch": .batch
         case "replace": .replace
+        case "bulk" where words.count > 5: .bulk(key..<key + (Int(words[5]) ?? 0))
         default: .nothing
         }
       begun[task] = (number, step)
@@ -58,10 +63,10 @@ struct Ledger {
     }
   }
 
-  /// Compares with what is in the store, and goes on from there.
+  /// Compares with what is in the store of these tasks, and goes on from there.
   /// - Returns: What is wrong, if anything.
-  mutating func settle(with found: State) -> String? {
-    for task in 0..<4 {
+  mutating func settle(with found: State, tasks: Range<Int> = 0..<5) -> String? {
+    for task in tasks {
       let mine = found.filter { $0.key.hasPrefix("\(task)-") }
       if mine == acknowledged[task] {
         begun[task] = nil

@@ -23,91 +23,85 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
 }
 
 @Suite("A migration that is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct MigrationKillTests {
-  /// The number of kills of each backend's migration; `LARDER_KILLS` sets another number.
-  private var kills: Int { ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) ?? Torture.count(5, full: 10) }
-  /// The number of records; `LARDER_RECORDS` sets another number.
-  private var count: Int { ProcessInfo.processInfo.environment["LARDER_RECORDS"].flatMap(Int.init) ?? Torture.count(2_500, full: 5_000) }
-  private var seed: UInt64 { ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max) }
+  /// The number of records, which are rewritten 64 at a time; `LARDER_RECORDS` sets another number.
+  private var count: Int { ProcessInfo.processInfo.environment["LARDER_RECORDS"].flatMap(Int.init) ?? 1_500 }
+
+  @Test(arguments: DiskBackend.allCases) func alwaysCompletesLaterWithEveryRecordMigratedOnce(_ kind: DiskBackend) async throws {
+    let figures = try await KillRow.migration.run(kind, KillRow.seed()) { kills, seed in try await lane(kind, kills, seed) }
+    #expect(figures.amid > 0)
+  }
 
   /// Kills the process at random moments of a rewrite, until it has been killed often enough; a store that it completes meanwhile is put
   /// back to where it was before.
-  @Test(arguments: DiskBackend.allCases) func alwaysCompletesLaterWithEveryRecordMigratedOnce(_ kind: DiskBackend) async throws {
-    let (seed, count, kills) = (seed, count, kills)
-    print("LARDER_SEED=\(seed) (the kills' moments do not replay exactly)")
-    var random = SeededGenerator(seed: seed)
-    let directory = try TemporaryDirectory()
+  private func lane(_ kind: DiskBackend, _ kills: Int, _ seed: UInt64) async throws -> KillFigures {
+    let count = count
+    var random = SeededGenerator(seed)
     let name = "places.\(kind.rawValue)"
-    let file = directory.url.appendingPathComponent(name)
-    let old = try await LocalRepository<OldPlace>(backend: kind.backend(file), schema: .init("places"))
-    try await old.save(contentsOf: (0..<count).map { OldPlace(id: $0, title: "place \($0)", count: $0 * 3) })
-    try await old.close()
-    let pristine = try directory.copy(except: file.lastPathComponent + "-lock")
-
-    var (killed, rounds, resumed) = (0, 0, 0)
+    let pristine = try await oldStore(kind, name)
+    var figures = KillFigures()
     var current = try pristine.copy()
-    let batches = (count + 255) / 256
+    var found = 0
     // Where the kills fall depends on the machine: it goes on until one has fallen amid the rewrite.
-    while killed < kills || (resumed == 0 && killed < 20 * kills) {
-      let process = try WriterProcess("migrate", current.url.appendingPathComponent(name).path)
+    while figures.kills < kills || (figures.amid == 0 && figures.kills < 20 * kills) {
       // Before it is open, while it makes the copy, or after some of its batches.
-      var linesLeft = Int(random.next() % UInt64(max(batches / 4, 3)))
-      var last: Substring?
-      while linesLeft > 0, let line = process.nextLine() {
-        last = line
-        linesLeft -= 1
-      }
-      let pause = random.next() % 4_000
-      for _ in 0..<pause { _ = random.next() }  // not always right behind a batch
-      process.kill()
-      while let line = process.nextLine() {
-        last = line
-        try #require(!line.hasPrefix("failed"), "kill \(killed): \(line)")
-      }
-      process.waitUntilExit()
-      try #require(last?.hasPrefix("failed") != true, "kill \(killed): \(last ?? "")")
-      killed += 1
-      if killed % 10 == 0 { print("\(kind): killed \(killed) times, last after: \(last ?? "nothing")") }
+      let lines = try await Self.lines(current.file(name), killedAfter: random.int(0..<8), .microseconds(random.int(0..<4_000)))
+      figures.kills += 1
+      try #require(!lines.contains { $0.hasPrefix("failed") }, "kill \(figures.kills) of LARDER_SEED=\(seed): \(lines)")
       let (migrated, problem) = try await look(at: current.copy(), kind, name, count)
-      try #require(problem == nil, "kill \(killed): \(problem ?? "")")
-      if migrated > 0, migrated < count { resumed += 1 }
+      try #require(problem == nil, "kill \(figures.kills) of LARDER_SEED=\(seed): \(problem ?? "")")
+      try #require(migrated >= found, "kill \(figures.kills) of LARDER_SEED=\(seed): \(found) were migrated, now \(migrated)")
+      // A batch that it has said is a commit that was acknowledged.
+      let said = lines.last { $0.hasPrefix("rewritten ") }.flatMap { Int($0.dropFirst(10)) } ?? 0
+      try #require(migrated >= said, "kill \(figures.kills) of LARDER_SEED=\(seed): \(said) were said, \(migrated) are there")
+      figures.acknowledged += lines.count { $0.hasPrefix("rewritten ") }
+      found = migrated
+      if migrated > 0, migrated < count { figures.amid += 1 }
       if migrated == count {
-        rounds += 1
+        try await expectOneCopy(in: current, kind, name)
         current = try pristine.copy()
+        found = 0
       }
     }
-    let process = try WriterProcess("migrate", current.url.appendingPathComponent(name).path)
-    var last: Substring?
-    while let line = process.nextLine() {
-      try #require(!line.hasPrefix("failed"), "\(line)")
-      last = line
-    }
-    process.waitUntilExit()
-    #expect(last?.hasPrefix("finished") == true)
+    let lines = try await Self.lines(current.file(name))
+    #expect(lines.last?.hasPrefix("finished") == true, "\(lines)")
     let (migrated, problem) = try await look(at: current, kind, name, count)
     #expect(problem == nil)
     #expect(migrated == count)
-    // One copy was made before the first rewrite, however often a run was killed, and it is what the old version left.
-    let names = try FileManager.default.contentsOfDirectory(atPath: current.url.path).sorted()
-    #expect(names == [name, "\(name)-before-places-v2"])
-    let copy = current.url.appendingPathComponent("\(name)-before-places-v2")
-    let before = try await LocalRepository<OldPlace>(backend: kind.backend(copy), schema: .init("places"))
+    try await expectOneCopy(in: current, kind, name)
+    return figures
+  }
+
+  /// Makes a store of old records in a directory of its own.
+  private func oldStore(_ kind: DiskBackend, _ name: String) async throws -> TemporaryDirectory {
+    let directory = try TemporaryDirectory(inMemory: Torture.isOn)
+    let old = try await LocalRepository<OldPlace>(backend: kind.backend(directory.file(name)), schema: .init("places"))
+    try await old.save(contentsOf: (0..<count).map { OldPlace(id: $0, title: "place \($0)", count: $0 * 3) })
+    try await old.close()
+    return directory
+  }
+
+  /// Runs a migration to its end, or until it is killed after so many lines and so much time.
+  private static func lines(_ file: URL, killedAfter count: Int = .max, _ pause: Duration = .zero) async throws -> [Substring] {
+    try await DispatchQueue.global().run {
+      Result { try WriterProcess("migrate", file.path).linesUntilKilled(after: count, and: pause) }
+    }.get()
+  }
+
+  /// Expects the one copy that was made before the first rewrite, however often a run was killed: it is what the old version left.
+  private func expectOneCopy(in directory: TemporaryDirectory, _ kind: DiskBackend, _ name: String) async throws {
+    let copy = "\(name)-before-places-v2"
+    #expect(try directory.names.filter { $0.contains("before") } == [copy])
+    let before = try await LocalRepository<OldPlace>(backend: kind.backend(directory.file(copy)), schema: .init("places"))
     #expect(try await before.loadAll().allSatisfy { $0.count == $0.id * 3 })
     #expect(try await before.count() == count)
     try await before.close()
-    print("\(kind): \(count) records, \(killed) kills, \(resumed) of them amid the rewrite, \(rounds + 1) migrations completed, each once")
-    #expect(resumed > 0)
   }
 
   /// Runs that are killed while they copy, or right behind it, go on with one copy, which is what the old version left.
   @Test func runsThatShareTheStoreLeaveOneCopyHoweverOftenTheyAreKilled() async throws {
-    let seed = seed
-    print("LARDER_SEED=\(seed) (the kills' moments do not replay exactly)")
-    var random = SeededGenerator(seed: seed)
-    let directory = try TemporaryDirectory()
-    let file = directory.url.appendingPathComponent("places.sqlite")
-    let old = try await LocalRepository<OldPlace>(sqliteFile: file, schema: .init("places"))
-    try await old.save(contentsOf: (0..<count).map { OldPlace(id: $0, title: "place \($0)", count: $0 * 3) })
-    try await old.close()
+    var random = SeededGenerator(KillRow.seed())
+    let directory = try await oldStore(.sqlite, "places.sqlite")
+    let file = directory.file("places.sqlite")
     for _ in 0..<8 {
       let process = try WriterProcess("migrate", file.path, "shared")
       // At the latest after the first batch: the copy is made between the two.

@@ -14,7 +14,7 @@ struct Entry: Codable, Identifiable, Sendable {
 }
 
 @main struct LedgerWriter {
-  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP` or `LedgerWriter hold FILE [ACCESS]`; or counts in one that is
+  /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP [WORKLOAD]` or `LedgerWriter hold FILE [ACCESS]`; or counts in one that is
   /// shared, see ``Counting``; or migrates one, see `migrate`.
   static func main() async throws {
     let arguments = CommandLine.arguments
@@ -30,8 +30,10 @@ struct Entry: Codable, Identifiable, Sendable {
     let file = URL(fileURLWithPath: arguments[2])
     let backend: any StorageBackend = file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
     if arguments[1] == "migrate" { return try await migrate(backend, arguments.last == "shared" ? .shared : .exclusive) }
-    let access: StoreOptions.Access = arguments[1] == "hold" && arguments.last == "shared" ? .shared : .exclusive
+    let workload = arguments[1] == "write" ? Workload(arguments.last ?? "") : .init("")
+    let access: StoreOptions.Access = arguments.last?.hasPrefix("shared") == true ? .shared : .exclusive
     let entries: LocalRepository<Entry>
+    if arguments[1] == "write" { say("opening") }
     do {
       entries = try await LocalRepository(backend: backend, schema: .init("entries"), options: .init(access: access, checkpoint: .manual))
     } catch {
@@ -46,10 +48,10 @@ struct Entry: Codable, Identifiable, Sendable {
     }
     let (seed, first) = (UInt64(arguments[3]) ?? 0, Int(arguments[4]) ?? 0)
     await withTaskGroup(of: Void.self) { group in
-      for task in 0..<4 {
+      for task in workload.tasks {
         group.addTask {
           do {
-            try await run(entries, task: task, seed: seed, from: first)
+            try await run(entries, task: task, workload, seed: seed, from: first)
           } catch {
             say("failed \(task) \(error)")
           }
@@ -61,7 +63,7 @@ struct Entry: Codable, Identifiable, Sendable {
   /// Opens a store of old records, says "rewritten COUNT" after every batch and "finished TOTAL" at the end, and checks meanwhile what is
   /// read.
   private static func migrate(_ backend: any StorageBackend, _ access: StoreOptions.Access) async throws {
-    let options = StoreOptions(access: access, migration: .init(progress: { progress in say("rewritten \(progress.done)") }))
+    let options = StoreOptions(access: access, migration: .init(batchSize: 64, progress: { progress in say("rewritten \(progress.done)") }))
     do {
       let places = try await LocalRepository<Place>(backend: backend, schema: Place.schema, options: options)
       say("open")
@@ -91,13 +93,24 @@ struct Entry: Codable, Identifiable, Sendable {
   /// One task's steps: each is said to begin, done, and said to be acknowledged.
   ///
   /// A task touches only its own keys.
-  private static func run(_ entries: LocalRepository<Entry>, task: Int, seed: UInt64, from first: Int) async throws {
+  private static func run(_ entries: LocalRepository<Entry>, task: Int, _ workload: Workload, seed: UInt64, from first: Int) async throws {
     var random = SeededGenerator(seed: seed &+ UInt64(task) &* 0x9E37)
     for step in first... {
+      if task == Workload.checkpointTask {
+        say("begin \(task) \(step) nothing")
+        try await entries.checkpoint()
+        say("done \(task) \(step)")
+        continue
+      }
       let size = random.next() % 40 == 0 ? 5_000 : 40
       let entry: @Sendable (Int) -> Entry = { key in Entry(id: "\(task)-\(key)", step: step, padding: String(repeating: "x", count: size)) }
       let key = Int(random.next() % 10)
-      switch random.next() % 10 {
+      switch workload.isBulk(task) ? 10 : random.next() % 10 {
+      case 10:
+        // Batches overlap, so that one that is half there shows also where its keys were there before.
+        let (from, count) = (key * 20, 100 + Int(random.next() % 300))
+        say("begin \(task) \(step) bulk \(from) \(count)")
+        try await entries.save(contentsOf: (from..<from + count).map(entry))
       case 0:
         say("begin \(task) \(step) delete \(key)")
         try await entries.delete("\(task)-\(key)")
