@@ -12,7 +12,7 @@ import Testing
     #expect(figures.amid > 0)
   }
 
-  /// Two processes write; one is killed, or both are. Where one is left, it must go on, and this process writes beside it.
+  /// Has two processes write, and kills one or both: where one is left, it must go on, and this process writes beside it.
   private func lane(_ kills: Int, _ seed: UInt64) async throws -> KillFigures {
     let directory = try TemporaryDirectory(inMemory: Torture.isOn)
     let file = directory.file("ledger.sqlite")

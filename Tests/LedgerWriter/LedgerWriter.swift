@@ -15,7 +15,8 @@ struct Entry: Codable, Identifiable, Sendable {
 
 @main struct LedgerWriter {
   /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP [WORKLOAD]` or `LedgerWriter hold FILE [ACCESS]`; or counts in one that is
-  /// shared, see ``Counting``; or migrates one, see `migrate`.
+  /// shared, see ``Counting``; or migrates one, see `migrate`; or makes the steps of a
+  /// ``Script``.
   static func main() async throws {
     let arguments = CommandLine.arguments
     if arguments[1] == "count" {
@@ -28,7 +29,8 @@ struct Entry: Codable, Identifiable, Sendable {
       return
     }
     let file = URL(fileURLWithPath: arguments[2])
-    let backend: any StorageBackend = file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
+    let backend = backend(file)
+    if arguments[1] == "script" || arguments[1] == "check" { return await script(file, arguments) }
     if arguments[1] == "migrate" { return try await migrate(backend, arguments.last == "shared" ? .shared : .exclusive) }
     let workload = arguments[1] == "write" ? Workload(arguments.last ?? "") : .init("")
     let access: StoreOptions.Access = arguments.last?.hasPrefix("shared") == true ? .shared : .exclusive
@@ -57,6 +59,23 @@ struct Entry: Codable, Identifiable, Sendable {
           }
         }
       }
+    }
+  }
+
+  private static func backend(_ file: URL) -> any StorageBackend {
+    file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
+  }
+
+  /// Makes the steps of the script, or checks what they have left; see ``Script``.
+  private static func script(_ file: URL, _ arguments: [String]) async {
+    if arguments[1] == "script" {
+      var script = Script { backend(file) }
+      return await script.run()
+    }
+    do {
+      try await ScriptModel.check(backend(file), try String(contentsOf: URL(fileURLWithPath: arguments[3]), encoding: .utf8))
+    } catch {
+      say("failed \(error)")
     }
   }
 
