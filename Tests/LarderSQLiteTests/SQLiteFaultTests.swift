@@ -187,6 +187,19 @@ struct SQLiteFaultTests: SQLiteSuite {
     #expect(try readBack(url).contents == [key("a"): "2 1 2"])
   }
 
+  @Test func aStatusThatCannotBeReadOnceIsNoFileThatWentAway() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    try backend.commit([record("a", "1", at: 1)], at: 1)
+    try Data().write(to: directory.file("other"))  // has the next commit look
+    FaultyFiles.set(.init(operation: .status, countdown: 1, result: SQLITE_OK), at: main)
+    defer { FaultyFiles.set(nil, at: main) }
+    let looks = FaultyFiles.count(.status, at: main)
+    try backend.commit([record("a", "2", at: 2)], at: 2)
+    #expect(FaultyFiles.count(.status, at: main) == looks + 2)
+    try backend.close()
+  }
+
   @Test func aForeignWriterIsReportedAsLockedAndDoesNoHarm() throws {
     let backend = SQLiteBackend(file: url)
     _ = try backend.openAll()

@@ -19,13 +19,19 @@ extension SQLiteConnection {
     let directory = try SQLiteDirectoryState(of: path)
     if let directory, directory == checkedDirectory { return }
     checkedDirectory = nil
+    let hasMoved = try hasMoved()
+    // SQLite follows a link that was put in the place of the file; opening does not.
+    for (path, identity) in openFiles where try FileIdentity(at: path) != identity { throw missing(path) }
+    // It takes a status that it could not read for a file that is gone: one that is in its place is asked for again.
+    if hasMoved, try self.hasMoved() { throw missing(path) }
+    if let directory, directory.isSettled { checkedDirectory = directory }
+  }
+
+  private func hasMoved() throws(RepositoryError) -> Bool {
     var hasMoved: Int32 = 0
     let result = sqlite3_file_control(handle, "main", SQLITE_FCNTL_HAS_MOVED, &hasMoved)
     if result != SQLITE_OK { throw error(result, while: .writing) }
-    if hasMoved != 0 { throw missing(path) }
-    // SQLite follows a link that was put in the place of the file; opening does not.
-    for (path, identity) in openFiles where try FileIdentity(at: path) != identity { throw missing(path) }
-    if let directory, directory.isSettled { checkedDirectory = directory }
+    return hasMoved != 0
   }
 
   private func missing(_ path: String) -> RepositoryError {

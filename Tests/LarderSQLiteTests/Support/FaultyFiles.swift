@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// It becomes the default of this process, and passes everything on for files that no test has named.
 enum FaultyFiles {
-  enum Operation: Hashable { case open, read, write, sync, map }
+  enum Operation: Hashable { case open, read, write, sync, map, status }
 
   /// A failure of the n-th operation from now on a file.
   struct Fault {
@@ -104,6 +104,11 @@ enum FaultyFiles {
       return FaultyFiles.original(file)?.xTruncate?(file, size) ?? SQLITE_IOERR
     }
     copy.pointee.xFileControl = { file, operation, argument in
+      // What SQLite says when it cannot read the status of a name: that the file is not there any more.
+      if operation == SQLITE_FCNTL_HAS_MOVED, let fault = FaultyFiles.meet(.status, file) {
+        argument?.storeBytes(of: 1, as: Int32.self)
+        return fault.result
+      }
       if operation == SQLITE_FCNTL_LAST_ERRNO, let path = FaultyFiles.path(file),
         let number = FaultyFiles.state.withLock({ $0.errorNumbers[path] }), number != 0
       {
