@@ -73,6 +73,12 @@ one() { # KIND CALL INJECTION
   esac
   if [ "$state" != 0 ]; then problem="${problem:-its status is $state}"; fi
   if grep -qE '^(untyped|lost)' "$directory/said"; then problem=$(grep -E '^(untyped|lost)' "$directory/said" | head -n 3); fi
+  # SQLite does not sync again, and nothing interrupts the questions of `fcntl`.
+  case $call:$injection in
+    openat:error=EINTR:* | pwrite64:error=EINTR:* | pread64:error=EINTR:* | flock:error=EINTR:* | f[ta]*:error=EINTR:*)
+      if grep -q '^failed' "$directory/said"; then problem=${problem:-"an interrupted call was not made again: $(grep -m 1 '^failed' "$directory/said")"}; fi
+      ;;
+  esac
   # A run without a fault says nothing new.
   if [ "$injected" != 0 ] || [ -n "$problem" ]; then
     answer=$(timeout --signal=KILL 60 "$program" check "$file" "$directory/said" 2>&1) || problem="${problem:-checking it: status $?, $answer}"

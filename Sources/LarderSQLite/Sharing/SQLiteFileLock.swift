@@ -54,8 +54,7 @@ final class SQLiteFileLock: Sendable {
         return SQLiteFileLock(path, identity, -1)
       }
       // A parked descriptor is of this very file and has no lock: a backend that is opened again and again needs no more of them.
-      let descriptor = use.parked.popLast() ?? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-      guard descriptor >= 0 else { throw failure("open", errno, path) }
+      let descriptor = if let parked = use.parked.popLast() { parked } else { try opened(path) }
       if let number = change(mode == .exclusive ? LOCK_EX : LOCK_SH, descriptor) {
         if use.stores == 0 {
           close(descriptor)
@@ -74,6 +73,13 @@ final class SQLiteFileLock: Sendable {
       use.locks += 1
       uses[identity] = use
       return SQLiteFileLock(path, identity, descriptor)
+    }
+  }
+
+  private static func opened(_ path: String) throws(RepositoryError) -> Int32 {
+    switch SystemCall.uninterrupted({ Int(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) }) {
+    case .done(let descriptor): return Int32(descriptor)
+    case .failed(let number): throw failure("open", number, path)
     }
   }
 
