@@ -119,16 +119,30 @@ struct JSONFileRecovery {
   }
 
   /// Goes on with the journal that is there, which needs no space: writes its frames over themselves, since a sync that failed may have
-  /// left them in the page cache only, and zeros over a torn tail.
+  /// left them in the page cache only, and zeros over the rest, for the same reason.
+  ///
+  /// Where the rest has no room, because the space for a frame was left out, it is given back.
   private func continueJournal(_ contents: JournalReader.Contents, _ data: Data) throws(RepositoryError) -> JournalWriter {
     guard let file = try fileSystem.open(paths.journal, writable: true) else {
       throw RepositoryError(.dataMissing, "the journal is gone while it is recovered", file: paths.journal)
     }
-    var bytes = data.prefix(contents.end)
-    if case .torn(let end, _) = contents.tail { bytes.append(Data(count: end - contents.end)) }
-    try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
+    let frames = data.prefix(contents.end)
+    do throws(RepositoryError) {
+      try overwrite(file, with: frames, zerosTo: data.count)
+    } catch {
+      guard error.code == .full else { throw error }
+      let size = min(data.count, (contents.end + JournalFormat.terminatorSize + 4095) / 4096 * 4096)
+      try file.cut(to: size)
+      guard try file.size() == size else { throw error }
+      try overwrite(file, with: frames, zerosTo: size)
+    }
     try file.sync()
     return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk, growingIn: fileSystem)
+  }
+
+  private func overwrite(_ file: any OpenFile, with frames: Data, zerosTo size: Int) throws(RepositoryError) {
+    let bytes = frames + Data(count: size - frames.count)
+    try bytes.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
   }
 
   private func removeTemporaryFiles() throws(RepositoryError) -> [String] {

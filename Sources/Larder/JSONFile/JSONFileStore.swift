@@ -154,7 +154,8 @@ final class JSONFileStore {
     try Self.checkMainFile(main, at: paths.mainFile, fileSystem)
     let found = try fileSystem.status(of: paths.journal)
     guard let journal else {
-      guard let found, unusedJournal == nil || found.identity != unusedJournal else { return }
+      // Where a file system tells no files apart, the journal that was not taken into use is taken for the one that is there.
+      guard let found, unusedSalt == nil || unusedJournal != nil && found.identity != unusedJournal else { return }
       throw RepositoryError(
         .locked, "expected no journal, found one of another process: close the store, and open it again", file: paths.journal)
     }

@@ -44,12 +44,18 @@ final class FaultyFile: OpenFile {
       .read,
       short: { () throws(RepositoryError) in
         let data = try self.base.read(at: offset, count: count)
-        return Data(data.prefix(data.count / 2))
+        // A single byte cannot be read in part.
+        return Data(data.prefix(max(1, data.count / 2)))
       }
     ) { () throws(RepositoryError) in try base.read(at: offset, count: count) }
   }
   func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError) {
-    try perform(.write, size: bytes.count) { () throws(RepositoryError) in try base.write(bytes, at: offset) }
+    try perform(
+      .write, size: bytes.count,
+      short: { () throws(RepositoryError) in
+        try self.base.write(UnsafeRawBufferPointer(rebasing: bytes[..<(bytes.count / 2)]), at: offset)
+      }
+    ) { () throws(RepositoryError) in try base.write(bytes, at: offset) }
   }
   func allocate(_ range: Range<Int>) throws(RepositoryError) {
     try perform(.allocate, size: range.count) { () throws(RepositoryError) in try base.allocate(range) }

@@ -16,8 +16,8 @@ package final class FaultyFileSystem: FileSystem {
     var isHit = false
     /// The number of failed syncs of each file.
     var syncFailures: [FileIdentity: Int] = [:]
-    /// Faults that are a part of the program: the first call of a kind on a file with this ending.
-    var scripted: [(call: SeamCall, ending: String, fault: Fault)] = []
+    /// What is a part of the program.
+    var scripted: [ScriptedCall] = []
   }
 
   private let base: any FileSystem
@@ -44,9 +44,18 @@ package final class FaultyFileSystem: FileSystem {
   /// Ends the fault, whether it was reached or not.
   package func mend() { state.withLock { ($0.plan, $0.scripted) = (nil, []) } }
 
-  /// Fails the next call of a kind as a part of the program, before any planned fault is looked at.
-  package func script(_ call: SeamCall, _ ending: String, _ fault: Fault) {
-    state.withLock { $0.scripted.append((call, ending, fault)) }
+  /// Fails the next call of a kind as a part of the program, unless a planned fault does.
+  ///
+  /// - Parameters:
+  ///   - ending: The ending of the path; where it has "#", each number in the path counts as one.
+  ///   - count: The number of such calls that are let through before.
+  package func script(_ call: SeamCall, _ ending: String, _ fault: Fault, skipping count: Int = 0) {
+    state.withLock { $0.scripted.append(ScriptedCall(call: call, ending: ending, remaining: count, fault: fault)) }
+  }
+
+  /// Has a body change the files behind the program's back at the next call of a kind, just before it.
+  package func disturb(_ call: SeamCall, _ ending: String, _ body: @escaping @Sendable () -> Void) {
+    state.withLock { $0.scripted.append(ScriptedCall(call: call, ending: ending, disturbance: body)) }
   }
 
   /// The number of calls that a planned fault has failed.
@@ -108,6 +117,8 @@ package final class FaultyFileSystem: FileSystem {
       _ = try body()
       throw error
     }
+    // A real file has half of a write that fails.
+    if simulated == nil, fault.effect == .part, let short { _ = try short() }
     guard let simulated, call.isChange, ![.setOwner, .createDirectory, .lock, .lockShared].contains(call),
       !(call == .syncDirectory && name == "open")
     else { throw error }
@@ -135,9 +146,15 @@ package final class FaultyFileSystem: FileSystem {
         return Fault(plan.fault.errorNumber)
       }
     }
-    guard let index = state.scripted.firstIndex(where: { $0.call == call && path.hasSuffix($0.ending) }) else { return nil }
-    scriptedCount.add(1, ordering: .relaxed)
-    return state.scripted.remove(at: index).fault
+    guard let index = state.scripted.firstIndex(where: { $0.isMeant(call, path) }) else { return nil }
+    if state.scripted[index].remaining > 0 {
+      state.scripted[index].remaining -= 1
+      return nil
+    }
+    let scripted = state.scripted.remove(at: index)
+    scripted.disturbance?()
+    if scripted.fault != nil { scriptedCount.add(1, ordering: .relaxed) }
+    return scripted.fault
   }
 
   /// The name of a file without what differs from run to run: numbers of 16 digits and more.

@@ -1,0 +1,65 @@
+import Foundation
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+@Suite("Growth of a journal that may be lost") struct LostGrowthTests {
+  private let file = URL(fileURLWithPath: "/data/app/spots.json")
+  private let files = SimulatedFileSystem()
+
+  private func batch(_ commit: UInt64, size: Int) -> WriteBatch {
+    let value = "\"" + String(repeating: "x", count: size) + "\""
+    let record = StoredRecord(
+      collection: "spots", key: RecordKey("\(commit)"), revision: Revision(commit), schemaVersion: 1, value: Data(value.utf8))
+    return WriteBatch(records: [record], commits: commit...commit)
+  }
+
+  private func backend(_ files: any FileSystem) -> JSONFileBackend {
+    JSONFileBackend(file: file, fileSystem: files, tuning: .init(journalChunk: 512))
+  }
+
+  /// The sync of a journal's growth fails, and the disk is full when the store is opened again: what the growth has left in the page cache
+  /// alone must not hold the end of the next commit.
+  @Test func aGrowthThatWasNotSyncedIsNotTrustedAfterReopening() throws {
+    let faulty = FaultyFileSystem(files)
+    let first = backend(faulty)
+    _ = try first.openAndRecover(StoreOptions()) { _ in }
+    try first.commit(batch(1, size: 10))
+    faulty.script(.sync, "spots.json-journal-tmp", Fault(EIO))
+    #expect(throws: RepositoryError.self) { try first.commit(batch(2, size: 9_000)) }
+    first.abandon()
+    faulty.script(.write, "spots.json-journal-tmp", Fault(ENOSPC))
+    let second = backend(faulty)
+    _ = try second.openAndRecover(StoreOptions()) { _ in }
+    #expect(faulty.scriptedHits == 2)
+    try second.commit(batch(2, size: 9_000))
+    var keys: [String] = []
+    let lost = backend(files.crashImages(limit: 1)[0].fileSystem)
+    _ = try lost.openAndRecover(StoreOptions()) { keys.append($0.key.text) }
+    #expect(keys.sorted() == ["1", "2"])
+    lost.abandon()
+    second.abandon()
+  }
+
+  /// The same, and what the growth has left has no room either.
+  @Test func aGrowthThatHasNoRoomIsGivenBack() throws {
+    let faulty = FaultyFileSystem(files)
+    let first = backend(faulty)
+    _ = try first.openAndRecover(StoreOptions()) { _ in }
+    try first.commit(batch(1, size: 10))
+    faulty.script(.sync, "spots.json-journal-tmp", Fault(EIO))
+    #expect(throws: RepositoryError.self) { try first.commit(batch(2, size: 9_000)) }
+    first.abandon()
+    faulty.script(.write, "spots.json-journal-tmp", Fault(ENOSPC))
+    faulty.script(.write, "spots.json-journal", Fault(ENOSPC))
+    let second = backend(faulty)
+    _ = try second.openAndRecover(StoreOptions()) { _ in }
+    #expect(faulty.scriptedHits == 3)
+    try second.commit(batch(2, size: 9_000))
+    let lost = backend(files.crashImages(limit: 1)[0].fileSystem)
+    #expect(try lost.openAndRecover(StoreOptions()) { _ in }.commit.number == 2)
+    lost.abandon()
+    second.abandon()
+  }
+}
