@@ -33,6 +33,9 @@ struct BlobOpening {
     }
   }
 
+  /// The codes of damage, for which an index is begun anew.
+  private static let healable: Set<RepositoryError.Code> = [.corrupted, .dataMissing, .notOurStore]
+
   /// Returns the index, or a new one in the place of one that cannot be used.
   private func anyIndex() async throws(RepositoryError) -> (LocalRepository<BlobEntry>, damage: RepositoryError?, setAside: [String]) {
     var damage: RepositoryError
@@ -40,14 +43,20 @@ struct BlobOpening {
       return (try await openIndex(), nil, [])
     } catch { damage = error }
     if [.locked, .alreadyOpen, .newerSchema].contains(damage.code) { throw damage }
-    let aside = try await locked { files throws(RepositoryError) in try Self.setAsideWhatIsNoFile(files) }
+    let aside: [String]
+    do throws(RepositoryError) {
+      aside = try await locked { files throws(RepositoryError) in try Self.setAsideWhatIsNoFile(files) }
+    } catch {
+      // A disk that is full, or a directory that cannot be reached: the first failure is the one to report. Damage never is.
+      throw Self.healable.contains(damage.code) ? error : damage
+    }
     if !aside.isEmpty {
       do throws(RepositoryError) {
         // Without its journal the index may be older than the blobs are. Their hashes tell.
         return (try await openIndex(), aside.contains(BlobFiles.index) ? damage : nil, aside)
       } catch { damage = error }
     }
-    guard [.corrupted, .dataMissing, .notOurStore].contains(damage.code) else { throw damage }
+    guard Self.healable.contains(damage.code) else { throw damage }
     _ = try await locked { files throws(RepositoryError) in try Self.setAsideIndex(files) }
     return (try await openIndex(), damage, aside)
   }

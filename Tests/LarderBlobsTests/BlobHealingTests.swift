@@ -190,6 +190,14 @@ struct BlobHealingTests {
     #expect(try await shelf.stored("a") == "contents of a")
   }
 
+  /// Before, the error was that of the lock, which had no directory yet.
+  @Test func aFullDiskAtTheFirstOpeningIsFull() async throws {
+    let faulty = FaultyFileSystem(SimulatedFileSystem())
+    faulty.script(.createDirectory, "/blobs", Fault(ENOSPC))
+    #expect(await code { _ = try await BlobShelf(through: faulty) } == .full)
+    #expect(try await BlobShelf(through: faulty).blobs.openReport.isClean)
+  }
+
   @Test func nothingOfAKeyIsPrinted() async throws {
     let secret = "canary-8c1f"
     let shelf = try await BlobShelf()
