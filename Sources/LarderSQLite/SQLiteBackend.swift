@@ -224,9 +224,10 @@ public final class SQLiteBackend: PackingBackend {
   /// Reads a copy as a read-only store does, without a lock.
   /// - Throws: as `StorageBackend.readCopy(at:_:)`.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
-    let copy = SQLiteBackend(file: url)
-    let report = try copy.open(StoreOptions(access: .readOnly), visit)
-    try copy.close()
+    let (fileSystem, disk) = store.withLock { ($0.fileSystem, $0.disk) }
+    let reader = SQLiteBackend(file: url, fileSystem: fileSystem, disk: disk)
+    let report = try reader.open(StoreOptions(access: .readOnly), visit)
+    try reader.close()
     return report
   }
 }

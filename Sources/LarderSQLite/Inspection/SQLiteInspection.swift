@@ -26,13 +26,16 @@ public struct SQLiteInspection: Sendable {
   }
 
   private let path: SQLitePath
-  private let fileSystem = POSIXFileSystem()
+  private let fileSystem: any FileSystem
   /// The number of attempts to judge a log that changes meanwhile.
   private static let attempts = 5
 
   /// Names the file.
   /// - Throws: `.unsupported` for anything but a plain file with one name; `.dataMissing` where there is no such directory.
-  public init(file: URL) throws(RepositoryError) {
+  public init(file: URL) throws(RepositoryError) { try self.init(file: file, fileSystem: POSIXFileSystem()) }
+
+  init(file: URL, fileSystem: any FileSystem) throws(RepositoryError) {
+    self.fileSystem = fileSystem
     path = try SQLitePath(file, makeDirectory: nil)
     try path.checkKinds()
   }

@@ -69,6 +69,8 @@ enum SQLiteDraft {
     else { return false }
     let (size, header) = (try file.size(), [UInt8](try file.read(at: 0, count: 100)))
     try file.close()
+    // A disk that gives fewer bytes than there are must not make a database look like the beginning of one.
+    guard header.count == min(size, 100) else { return false }
     if size == 0 { return true }
     let magic = Array("SQLite format 3\u{0}".utf8)
     let isDatabase = header.starts(with: magic)

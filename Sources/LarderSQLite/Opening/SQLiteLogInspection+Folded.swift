@@ -12,7 +12,7 @@ extension SQLiteLogInspection {
   static func isFolded(_ file: any OpenFile, pageSize: Int, into database: SQLiteConnection) throws(RepositoryError) -> Bool {
     guard let newest = try newestPages(file, pageSize: pageSize) else { return false }
     for (page, offset) in newest.sorted(by: { $0.key < $1.key }) {
-      let logged = try [UInt8](file.read(at: offset, count: pageSize))
+      let logged = try read(file, at: offset, count: pageSize)
       guard try database.read(at: Int64(page - 1) * Int64(pageSize), count: pageSize).bytes == logged else { return false }
     }
     return true
@@ -26,7 +26,7 @@ extension SQLiteLogInspection {
     var (salts, endsWithCommit) = ([UInt8](), false)
     var offset = headerSize
     while offset + frameSize <= size {
-      let frame = try [UInt8](file.read(at: offset, count: frameHeaderSize))
+      let frame = try read(file, at: offset, count: frameHeaderSize)
       guard frame.count == frameHeaderSize else { break }
       if offset == headerSize { salts = Array(frame[8..<16]) }
       let page = number(frame, 0)

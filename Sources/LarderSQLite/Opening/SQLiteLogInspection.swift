@@ -37,13 +37,24 @@ struct SQLiteLogInspection {
 
   static let frameHeaderSize = 24
 
+  /// Reads bytes of a log, fewer only where it ends.
+  ///
+  /// A disk that gives fewer than there are would make a whole log look torn, and its commits would be cut from it.
+  static func read(_ file: any OpenFile, at offset: Int, count: Int) throws(RepositoryError) -> [UInt8] {
+    let bytes = try [UInt8](file.read(at: offset, count: count))
+    guard bytes.count < count, try file.size() > offset + bytes.count else { return bytes }
+    throw RepositoryError(
+      .inputOutput, "expected \(count) bytes of the write-ahead log, the disk gave \(bytes.count): check the disk, and try again",
+      file: file.path, offset: UInt64(offset))
+  }
+
   /// Reads through a log.
   ///
   /// - Parameter pageSize: The page size of the database, in case the log's header is damaged.
   init(_ file: any OpenFile, pageSize: Int) throws(RepositoryError) {
     let size = try file.size()
     guard size > 0 else { return }
-    let header = try [UInt8](file.read(at: 0, count: Self.headerSize))
+    let header = try Self.read(file, at: 0, count: Self.headerSize)
     guard header.count == Self.headerSize else {
       (isHeaderWhole, lostOffset, lostCount) = (false, 0, size)
       return
@@ -62,7 +73,7 @@ struct SQLiteLogInspection {
     var chainIsOurs = isHeaderWhole  // whether the checksum of the frame before belongs to this generation
     var end = lostOffset == nil ? 0 : offset
     while offset + frameSize <= size {
-      let frame = try [UInt8](file.read(at: offset, count: frameSize))
+      let frame = try Self.read(file, at: offset, count: frameSize)
       guard frame.count == frameSize else { break }
       if !isHeaderWhole && offset == Self.headerSize { salts = Array(frame[8..<16]) }
       let stored = Sum(frame, at: 16)
@@ -96,7 +107,7 @@ struct SQLiteLogInspection {
     if offset < size {
       // A log consists of whole frames. Part of one is torn if all before it belongs to this generation, and it does, too: a program may
       // have shortened the log within an older frame.
-      let rest = try [UInt8](file.read(at: offset, count: 16))
+      let rest = try Self.read(file, at: offset, count: 16)
       let isOlder = rest.count == 16 && !rest[8...].elementsEqual(salts) && rest.contains { $0 != 0 }
       if lostOffset == nil && !isOlder || end == offset { end = size }
       lose(at: offset)
