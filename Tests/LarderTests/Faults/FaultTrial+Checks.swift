@@ -9,9 +9,9 @@ extension FaultTrial {
   func checkCode(_ error: RepositoryError, _ step: FaultWorkload.Step) throws {
     if [.outcomeUnknown, .poisoned].contains(error.code) { return }
     if let fault, error.code == fault.code { return }
-    // A short read is a file that was cut; a script fills the disk.
+    // A short read is a file that was cut; a script fills the disk, or breaks it.
     if fault?.effect == .shortRead, [.corrupted, .dataMissing, .inputOutput].contains(error.code) { return }
-    if faulty.scriptedHits > 0, error.code == .full { return }
+    if faulty.scriptedHits > 0, [.full, .inputOutput].contains(error.code) { return }
     // A store that could not be opened is closed, or is not there.
     if fault?.isPermanent == true, !isOpen, error.code == .closed || error.code == .dataMissing && !isCreated { return }
     throw Violation("\(step): expected the code of the fault, found \(error)")
@@ -26,19 +26,19 @@ extension FaultTrial {
 
   /// Goes on after a fault that is over: the step is done again, and succeeds; where a sync has failed, after opening again.
   func recover(from error: RepositoryError, _ step: FaultWorkload.Step) throws {
-    if isOpen, [.outcomeUnknown, .poisoned].contains(error.code) { try reopenPoisoned(step) }
+    if isOpen, [.outcomeUnknown, .poisoned].contains(error.code) { try leavePoisoned(step) }
     if isOpen {
       let hits = faulty.hits
       let report = backend.verify()
       if faulty.hits == hits, let problem = report.problems.first { throw Violation("after \(step) has failed: verify: \(problem)") }
       try expect(report.commit.number == commit, "after \(step) has failed: verify says commit \(report.commit), not \(commit)")
     }
-    let scripted = faulty.scriptedHits
+    let faults = faulty.scriptedHits + faulty.hits
     for attempt in 1...3 {
       do {
         try open()
         switch step {
-        case .reopen, .drop, .tear: break
+        case .reopen, .drop, .tear, .leave: break
         case .backup:
           try files.remove(Self.copy.path)
           try apply(step)
@@ -47,13 +47,14 @@ extension FaultTrial {
         if isThorough || isChange { try checkPowerLoss("after \(step) was done again") }
         return
       } catch let again as RepositoryError {
-        // A script may fail a call of the second attempt.
-        try expect(faulty.scriptedHits > scripted && attempt < 3, "\(step) fails again, with the fault over: \(again)")
+        // A script, or the fault behind one, may fail a call of the second attempt.
+        try expect(faulty.scriptedHits + faulty.hits > faults && attempt < 3, "\(step) fails again, with the fault over: \(again)")
+        if [.outcomeUnknown, .poisoned].contains(again.code) { abandon() }
       }
     }
   }
 
-  private func reopenPoisoned(_ step: FaultWorkload.Step) throws {
+  private func leavePoisoned(_ step: FaultWorkload.Step) throws {
     let batch = makeBatch(["poison"], 10, 1, .durable).0
     do {
       try backend.commit(batch)
@@ -69,7 +70,6 @@ extension FaultTrial {
     } else {
       abandon()
     }
-    try open()
   }
 
   /// Goes on with the fault over: opens, writes, closes or drops, opens again, writes, and loses power.

@@ -62,7 +62,7 @@ extension FaultTrial {
     renew()
   }
 
-  private func renew() { backend = JSONFileBackend(file: Self.file, fileSystem: faulty, tuning: workload.tuning) }
+  private func renew() { backend = JSONFileBackend(file: Self.file, fileSystem: seam, tuning: workload.tuning) }
 
   /// Leaves half of a frame behind the journal, as a kill in the middle of a write does.
   func tear() throws {
@@ -89,7 +89,7 @@ extension FaultTrial {
 
   /// Reads the files beside the writer.
   func readBeside() throws {
-    let reader = JSONFileBackend(file: Self.file, fileSystem: faulty, tuning: workload.tuning)
+    let reader = JSONFileBackend(file: Self.file, fileSystem: seam, tuning: workload.tuning)
     var found: [RecordAddress: StoredRecord] = [:]
     let report = try reader.open(StoreOptions(access: .readOnly)) { found[$0.address] = $0 }
     try compare(report.commit.number, found, commit...commit, "reading beside the writer")

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderTesting
 import TestSupport
+import Testing
 
 /// One run of a workload on a disk that fails one call, and all that must hold then and afterwards.
 final class FaultTrial {
@@ -17,6 +18,8 @@ final class FaultTrial {
   let workload: FaultWorkload
   let files = SimulatedFileSystem()
   let faulty: FaultyFileSystem
+  /// What the store is given: the faulty file system, or one that has less.
+  let seam: any FileSystem
   let fault: Fault?
   /// Decides which crashes are looked at, and whether a store is closed or dropped.
   var random: SeededGenerator
@@ -48,13 +51,14 @@ final class FaultTrial {
     isChange = point?.call.isChange ?? true
     random = SeededGenerator(seed)
     faulty = FaultyFileSystem(files)
-    backend = JSONFileBackend(file: Self.file, fileSystem: faulty, tuning: workload.tuning)
+    seam = workload.isPlain ? PlainFileSystem(base: faulty) : faulty
+    backend = JSONFileBackend(file: Self.file, fileSystem: seam, tuning: workload.tuning)
     if let point, let fault { faulty.fail(point, fault) }
   }
 
   /// Runs the workload, goes on after the fault, and cuts the power in the end.
   func run() throws {
-    for step in [.drop] + workload.steps { try perform(step) }
+    for step in workload.before + [.drop] + workload.steps { try perform(step) }
     faulty.mend()
     try goOn()
   }
@@ -117,7 +121,21 @@ final class FaultTrial {
       try backend.backup(to: Self.copy)
       try readCopy()
     case .readOnly: try readBeside()
-    case .fail(let call, let ending, let number): faulty.script(call, ending, Fault(number))
+    case .fail(let call, let ending, let number, let count): faulty.script(call, ending, Fault(number), skipping: count)
+    case .leave(let endings):
+      abandon()
+      for ending in endings { try files.place(Data(count: 100), at: Self.file.path + ending) }
+      try open()
+    case .leaveCopy:
+      try files.createDirectory("/data/copies")
+      try files.place(Data(count: 100), at: Self.copy.path + "-copy-0123456789abcdef-tmp")
+    case .replaceMain:
+      faulty.disturb(.fileLock, "/spots.json") { [files] in
+        do {
+          try files.place(files.contents(of: Self.file.path) ?? Data(), at: Self.file.path + "-other")
+          try files.rename(Self.file.path + "-other", to: Self.file.path)
+        } catch { Issue.record("the main file could not be replaced: \(error)") }
+      }
     }
   }
 

@@ -21,18 +21,33 @@ struct FaultWorkload: Sendable, CustomStringConvertible {
     case readOnly
     /// Deletes on a full disk.
     case clear([String])
-    /// Makes the next call of a kind fail, as a part of the program: on the file with this ending.
-    case fail(SeamCall, String, Int32)
+    /// Makes the next call of a kind fail, as a part of the program: on the file with this ending, after some that succeed.
+    case fail(SeamCall, String, Int32, skipping: Int = 0)
+    /// Drops the store, leaves files beside it whose names have these endings, and opens it again.
+    case leave([String])
+    /// Leaves an interrupted copy where the next one goes.
+    case leaveCopy
+    /// Puts another file in the place of the main file, with the same bytes, the next time that it is locked.
+    case replaceMain
   }
 
   let name: String
   var options = StoreOptions()
   var tuning = JSONFileBackend.Tuning(journalChunk: 512)
+  /// What happens before the store is first opened.
+  var before: [Step] = []
+  /// Whether the file system has nothing but what one must have.
+  var isPlain = false
+  /// The beginning of the only calls that are failed, where the others are those of other workloads.
+  var only = ""
   let steps: [Step]
 
   var description: String { name }
 
-  static let all: [FaultWorkload] = [
+  static let all = usual + situations
+
+  /// Programs that meet nothing unusual but a full disk.
+  static let usual: [FaultWorkload] = [
     FaultWorkload(
       name: "commits",
       steps: [

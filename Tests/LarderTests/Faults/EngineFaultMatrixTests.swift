@@ -1,0 +1,36 @@
+import Foundation
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import Larder
+
+@Suite("Every call of a repository's disk fails, and memory is what is on it", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+struct EngineFaultMatrixTests {
+  @Test func afterEveryFailureMemoryIsTheDisk() async throws {
+    let seed = try #require(Seeds.list(1, for: "afterEveryFailureMemoryIsTheDisk").first)
+    let start = try await EngineFaultTrial.start()
+    let plain = EngineFaultTrial(start, nil, nil)
+    try await plain.run()
+    let calls = plain.faulty.calls
+    var (faults, comparisons) = (0, 0)
+    for (number, point) in calls.enumerated() {
+      let shift = number &+ Int(seed % 97)
+      let usual = shift % 2 == 0 ? Array(Fault.sample(of: point.call, shift / 2).shuffled(number: shift / 2).prefix(1)) : []
+      for fault in Torture.isOn ? Fault.all(of: point.call) + Fault.all(of: point.call, isPermanent: true) : usual {
+        let trial = EngineFaultTrial(start, point, fault)
+        do { try await trial.run() } catch { Issue.record("\(point): \(fault): \(error)") }
+        faults += trial.faulty.hits
+        comparisons += trial.comparisons
+      }
+    }
+    print("figures: faults \(faults), calls \(calls.count), comparisons of memory and disk \(comparisons), of a repository")
+    #expect(faults > 60)
+    try CallTrace.save("engine")
+  }
+}
+
+extension [Fault] {
+  /// The same faults, another one first.
+  fileprivate func shuffled(number: Int) -> [Fault] { Array(self[(number % count)...] + self[..<(number % count)]) }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import Larder
+import TestSupport
+
+extension FaultWorkload {
+  /// Programs that meet what kills, other programs and rare moments leave.
+  static let situations: [FaultWorkload] = [
+    FaultWorkload(
+      name: "what others have left",
+      steps: [
+        .save(["a"]), .leave(["-tmp", "-journal-tmp", "-copy-0123456789abcdef-tmp"]), .save(["b"]), .leave(["-quarantine-1-64-due"]),
+        .fail(.rename, "-quarantine-#-#", EIO), .leave(["-quarantine-2-64-torn"]), .leaveCopy,
+        .fail(.rename, "/data/copies/spots.json", EIO), .backup, .replaceMain, .drop, .save(["c"]),
+      ]),
+    FaultWorkload(
+      name: "a new store whose name is not synced",
+      before: [.fail(.syncDirectory, "/data/app", EMFILE, skipping: 1)], steps: [.save(["a"]), .drop, .save(["b"])]),
+    FaultWorkload(
+      name: "a journal that was left behind",
+      steps: [
+        .save(["a", "b"], size: 200), .fail(.write, "-journal-tmp", ENOSPC), .fail(.remove, "spots.json-journal", EIO), .clear(["-a"]),
+        .drop, .save(["c"]),
+      ]),
+    FaultWorkload(
+      name: "a large frame that has no room",
+      steps: [.save(["a"]), .fail(.write, "-journal-tmp", ENOSPC), .save(["b"], size: 9_000), .save(["c"])]),
+    FaultWorkload(
+      name: "a journal that cannot grow ahead",
+      tuning: .init(journalChunk: 16 << 10), only: "cut ",
+      steps: [
+        .fail(.allocate, "spots.json-journal", ENOSPC), .save(["a"], size: 260 << 10), .save(["b"], size: 30 << 10), .save(["c"]),
+      ]),
+    FaultWorkload(
+      name: "a journal that has no room at all",
+      steps: [
+        .save(["a"], size: 300), .fail(.create, "-journal-tmp", ENOSPC), .fail(.write, "spots.json-journal", ENOSPC), .drop, .save(["b"]),
+      ]),
+    FaultWorkload(
+      name: "a journal whose name is not synced yet",
+      steps: [.save(["a", "b"]), .begin, .work, .next, .work, .next, .clear(["-b"]), .save(["c"])]),
+    FaultWorkload(
+      name: "a plain file system", isPlain: true,
+      steps: [.save(["a"]), .checkpoint, .save(["b"], size: 700)]),
+  ]
+}
