@@ -19,7 +19,7 @@ extension FaultWorkload {
       name: "a journal that was left behind",
       steps: [
         .save(["a", "b"], size: 200), .fail(.write, "-journal-tmp", ENOSPC), .fail(.remove, "spots.json-journal", EIO), .clear(["-a"]),
-        .drop, .save(["c"]),
+        .drop, .save(["c"]), .fail(.write, "spots.json-journal-tmp", EIO), .drop, .save(["d"]),
       ]),
     FaultWorkload(
       name: "a large frame that has no room",
