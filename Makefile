@@ -1,11 +1,13 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo test smoke torture soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs
+.PHONY: help demo test smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs
 
 help:
 	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
 	@echo 'make test     builds everything and runs all tests of all packages'
 	@echo 'make smoke    calls every public entry of the library and the example once, built as releases are'
 	@echo 'make torture  takes the full counts of all random tests, optimised, and more; an hour; ARGUMENTS="tests fuzz" runs a part'
+	@echo 'make power-cuts  cuts the power of real ext4 disks under stores and their peers; needs root'
+	@echo 'make system-calls  fails each system call of a process that writes, or kills it there; needs strace'
 	@echo 'make soak     uses each object a great many times and fails on growth; MINUTES=30 goes on in rounds'
 	@echo 'make sanitize runs the tests under ThreadSanitizer, then AddressSanitizer'
 	@echo 'make fuzz     fuzzes what reads bytes from outside; ARGUMENTS="journal --seconds 600" runs a part'
@@ -33,6 +35,14 @@ smoke:
 torture:
 	@Scripts/set-up.sh
 	@Scripts/Torture/torture.sh $(ARGUMENTS)
+
+power-cuts:
+	@Scripts/set-up.sh
+	@Scripts/Torture/power-cuts.sh $(ARGUMENTS)
+
+system-calls:
+	@Scripts/set-up.sh
+	@Scripts/Torture/system-calls.sh $(ARGUMENTS)
 
 soak:
 	@Scripts/set-up.sh
