@@ -84,6 +84,11 @@ let package = Package(
     // Stores and what surrounds them in a file system, on both backends.
     .testTarget(
       name: "WorldTests", dependencies: ["Larder", "LarderBlobs", "LarderSQLite", "LedgerWriter", "TestSupport"], swiftSettings: settings),
+    // A store, a cache and blobs beside a model of them, for random runs of everything that can be done and can happen.
+    .target(
+      name: "ModelWorld", dependencies: ["Larder", "LarderBlobs", "LarderSQLite", "LarderTesting", "TestSupport"], path: "Tests/ModelWorld",
+      swiftSettings: settings),
+    .testTarget(name: "ModelTests", dependencies: ["ModelWorld", "TestSupport"], swiftSettings: settings),
     .testTarget(
       name: "LarderTests", dependencies: ["Larder", "LarderSQLite", "LarderTesting", "TestSupport"], swiftSettings: settings),
     .testTarget(

@@ -5,18 +5,26 @@ import Testing
 @testable import Larder
 
 @Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct LinearizabilityTests {
-  @Test func everyHistoryOfARepositoryIsLinearizable() async throws {
-    for seed in Seeds.list(Torture.count(25, full: 300), for: "linearizability") {
-      guard try await isExplained(seed) else { return }
+  @Test(arguments: [TestBackend.memory, .json])
+  func everyHistoryOfARepositoryIsLinearizable(_ backend: TestBackend) async throws {
+    let count = backend == .memory ? Torture.count(200, full: 7_000) : Torture.count(100, full: 3_000)
+    let clock = ContinuousClock.now
+    let seeds = Seeds.list(count, for: "linearizability on \(backend)")
+    for seed in seeds {
+      guard try await isExplained(seed, on: backend) else { return }
     }
+    print("figures: histories \(seeds.count), not linearizable 0, \(backend) in \(clock.duration(to: .now))")
   }
 
   /// Runs the history of a seed; `false`, and an issue recorded, when no order explains it.
-  private func isExplained(_ seed: UInt64) async throws -> Bool {
-    let run = HistoryRun(seed: seed)
+  private func isExplained(_ seed: UInt64, on backend: TestBackend) async throws -> Bool {
+    let run = HistoryRun(seed: seed, operations: seed.isMultiple(of: 4) ? 200 : 80)
     var random = SeededGenerator(seed ^ 0xD15C)
-    let memory = InMemoryBackend()
-    let disk = FaultInjectingBackend(memory)
+    let (memory, files) = (InMemoryBackend(), SimulatedFileSystem())
+    let makeBackend = { () -> any StorageBackend in
+      backend == .memory ? memory : JSONFileBackend(file: URL(filePath: "/registers.json"), fileSystem: files)
+    }
+    let disk = FaultInjectingBackend(makeBackend())
     let options = StoreOptions(checkpoint: .manual)
     let subject = RepositoryRegisters(try await LocalRepository<Register>(backend: disk, options: options), keys: run.keys)
     for _ in 0..<random.int(0..<4) { disk.fail(.commit, call: random.int(1..<60), with: RepositoryError(.inputOutput)) }
@@ -38,7 +46,7 @@ import Testing
     await pauses
     await run.readAll(from: subject)
     try await subject.registers.close()
-    let reopened = RepositoryRegisters(try await LocalRepository<Register>(backend: memory, options: options), keys: run.keys)
+    let reopened = RepositoryRegisters(try await LocalRepository<Register>(backend: makeBackend(), options: options), keys: run.keys)
     await run.readAll(from: reopened)
     let violations = run.recorder.violations()
     #expect(violations.isEmpty, "keys \(violations); replay with LARDER_SEED=\(seed)")

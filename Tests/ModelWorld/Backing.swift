@@ -1,0 +1,6 @@
+/// What a world's store is kept in; its cache and its blobs are in simulated files in any case.
+package enum Backing: String, CaseIterable, Sendable, CustomStringConvertible {
+  case memory, json, sqlite, shared
+
+  package var description: String { rawValue }
+}
