@@ -125,9 +125,9 @@ extension SQLiteOpening {
   /// SQLite makes the salts of the next generation from a header, also from half of one. They could be those of frames that are left in the
   /// log, or look older, and the frames like the torn end of that generation.
   private func emptyFoldedLog() throws(RepositoryError) {
-    guard log == nil, try path.hasLog(on: fileSystem), let found = try fileSystem.open(path.log, writable: false),
+    guard log == nil, try path.hasLog(on: fileSystem), let source = try fileSystem.open(path.log, writable: false),
       // Again, for another program may have begun a log meanwhile.
-      try Self.inspect(found, path) == nil, let file = try fileSystem.open(path.log, writable: true)
+      try Self.inspect(source, path) == nil, let file = try fileSystem.open(path.log, writable: true)
     else { return }
     // The pages may be in the page cache alone.
     try SQLiteDraft.sync(path.main, fileSystem)
