@@ -3,10 +3,10 @@
 # Usage: mutants.sh [NAME...]: all mutants, or those whose names begin so, such as `Journal` or `Engine/published-before-commit`.
 #
 # A clone of HEAD in .build-mutants is broken, never the working tree. There the tests that the patches name are run once without a mutant,
-# and must pass; then each patch is applied and built, its tests are run, and it is taken back. A mutant is killed if its tests fail, crash
-# or hang. One that does not apply or build is an error of the patch. What the tests said is in .build-mutants/logs, the result in
-# .build-mutants/mutants.txt. Tests hang if they take longer than LARDER_MUTANT_LIMIT seconds (300), and than twice the time of all tests
-# without a mutant: a busy machine must not count as a hang.
+# and must pass; then each patch is applied and built, its tests are run until one fails, and it is taken back. A mutant is killed if a test
+# fails, crashes or hangs. One that does not apply or build is an error of the patch. What the tests said is in .build-mutants/logs, the
+# result in .build-mutants/mutants.txt. Tests hang if they take longer than LARDER_MUTANT_LIMIT seconds (300), and than twice the time of all
+# tests without a mutant: a busy machine must not count as a hang.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -65,9 +65,23 @@ build() { swift build --build-tests "${flags[@]}"; }
 run_tests() { # TESTS LIMIT
   timeout --kill-after=10 "$2" swift test --skip-build "${flags[@]}" ${options[@]+"${options[@]}"} --filter "$(filter "$1")"
 }
-# Prints how many tests were run, and how many failed, according to a log.
+# Runs tests in a session of their own until the first of them fails, since what follows a failure may hang, and ends all that is left of it.
+# Answers as `timeout` does.
+run_until_failure() { # TESTS LIMIT LOG
+  local session status=0 since=$SECONDS
+  setsid swift test --skip-build "${flags[@]}" ${options[@]+"${options[@]}"} --filter "$(filter "$1")" >"$3" 2>&1 &
+  session=$!
+  while kill -0 "$session" 2>/dev/null; do
+    if grep -q 'recorded an issue' "$3"; then status=1 && break; fi
+    if [ $((SECONDS - since)) -ge "$2" ]; then status=124 && break; fi
+    sleep 0.5
+  done
+  if [ "$status" != 0 ]; then kill -KILL -- "-$session" 2>/dev/null || true; fi
+  if ! wait "$session" 2>/dev/null && [ "$status" = 0 ]; then status=1; fi
+  return "$status"
+}
+# Prints how many tests were run according to a log.
 test_count() { sed -nE 's/.*Test run with ([0-9]+) tests? .*/\1/p' "$1" | tail -n 1 | grep . || echo 0; }
-failure_count() { grep -E '✘ Test .* failed after' "$1" | grep -cv 'Test run with' || true; }
 
 echo "== the tests without a mutant"
 tests=$(while read -r name; do header "$name" Tests | tr '|' '\n'; done <<<"$mutants" | LC_ALL=C sort -u | paste -sd '|' -)
@@ -90,7 +104,7 @@ judge() { # NAME LOG
   local status=0
   if ! git apply "$root/Tests/Mutants/$1.patch" >"$2" 2>&1; then verdict="does not apply" && return; fi
   if ! build >"$2" 2>&1; then verdict="does not build" && return; fi
-  run_tests "$(header "$1" Tests)" "$limit" >"$2" 2>&1 || status=$?
+  run_until_failure "$(header "$1" Tests)" "$limit" "$2" || status=$?
   if [ "$status" = 0 ]; then
     verdict=SURVIVED
     if [ "$(test_count "$2")" = 0 ]; then verdict="runs no tests"; fi
@@ -99,7 +113,7 @@ judge() { # NAME LOG
   elif grep -qE 'unexpected signal|Fatal error|signal code' "$2"; then
     verdict="killed: the tests crash"
   elif grep -qE '✘|recorded an issue|Test run with .* failed' "$2"; then
-    verdict="killed: failed tests: $(failure_count "$2")"
+    verdict="killed: a test fails"
   else
     verdict="runs no tests"
   fi

@@ -35,7 +35,7 @@ struct FaultSiteTable {
       Every place in the sources that calls the seam `FileSystem` or a file that it has opened, and the number of times that the fault matrix
       has failed it there. Made by `Scripts/Torture/fault-sites.sh`, never by hand but for the reasons; a test fails when a call site is not here.
 
-      \(reached) of \(rows.count) sites are failed, \(faults) times in all: \(reached * 1_000 / max(rows.count, 1) / 10) %. The others say why not.
+      \(reached) of \(rows.count) sites are failed, \(faults) times in all: \(reached * 1_000 / max(rows.count, 1) / 10) %.\(reached < rows.count ? " The others say why not." : "")
 
       | File | Function | Call | Faults | Reason |
       |---|---|---|---:|---|
