@@ -28,10 +28,11 @@ static inline int larder_sqlite3_read_file(
   return result == SQLITE_OK ? file->pMethods->xRead(file, bytes, count, offset) : result;
 }
 
-// Makes everything in the write-ahead log durable; nothing to do where there is none yet.
-static inline int larder_sqlite3_sync_log(sqlite3 *db, int flags) {
+// Makes everything in the database (SQLITE_FCNTL_FILE_POINTER) or in its write-ahead log (SQLITE_FCNTL_JOURNAL_POINTER) durable; nothing to
+// do where there is no log yet.
+static inline int larder_sqlite3_sync(sqlite3 *db, int pointer, int flags) {
   sqlite3_file *file = 0;
-  int result = sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
+  int result = sqlite3_file_control(db, "main", pointer, &file);
   if (result != SQLITE_OK || !file || !file->pMethods) return result;
   return file->pMethods->xSync(file, flags);
 }

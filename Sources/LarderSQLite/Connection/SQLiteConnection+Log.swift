@@ -19,13 +19,19 @@ extension SQLiteConnection {
   }
 
   /// Makes the log durable.
-  func syncLog() throws(RepositoryError) {
+  func syncLog() throws(RepositoryError) { try sync(SQLITE_FCNTL_JOURNAL_POINTER) }
+
+  /// Makes the database durable, without a descriptor of its own: closing one would drop the locks that other connections of this process
+  /// have.
+  func syncDatabase() throws(RepositoryError) { try sync(SQLITE_FCNTL_FILE_POINTER) }
+
+  private func sync(_ pointer: Int32) throws(RepositoryError) {
     #if canImport(Darwin)
       let flags = SQLITE_SYNC_FULL
     #else
       let flags = SQLITE_SYNC_NORMAL
     #endif
-    let result = larder_sqlite3_sync_log(handle, flags)
+    let result = larder_sqlite3_sync(handle, pointer, flags)
     if result != SQLITE_OK { throw error(result, while: .syncing) }
   }
 

@@ -127,10 +127,12 @@ extension SQLiteOpening {
   private func emptyFoldedLog() throws(RepositoryError) {
     guard log == nil, try path.hasLog(on: fileSystem), let source = try fileSystem.open(path.log, writable: false),
       // Again, for another program may have begun a log meanwhile.
-      try Self.inspect(source, path) == nil, let file = try fileSystem.open(path.log, writable: true)
+      try Self.inspect(source, path) == nil, let file = try fileSystem.open(path.log, writable: true),
+      let database = try SQLiteConnection(path: path.main, .immutable)
     else { return }
     // The pages may be in the page cache alone.
-    try SQLiteDraft.sync(path.main, fileSystem)
+    try database.syncDatabase()
+    try database.close()
     try file.cut(to: 0)
     try file.sync()
     try file.close()
