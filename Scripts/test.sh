@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 source Scripts/flags.sh
 logs=$scratch/logs
 mkdir -p "$logs"
-rm -f "$logs"/*.events
+rm -f "$logs"/*.events "$logs"/*.log
 summary=()
 failures=()
 failed=0

@@ -176,6 +176,10 @@ for kind in "${kinds[@]}"; do
   awk -v kind="$kind" -v lost="$lost" '$1 == kind { calls += $3; faults += $4; kills += $5 }
     END { printf "figures: injected calls %d, faults %d, kills %d, lost %d, %s\n", calls, faults, kills, lost, kind }' "$work/series"
 done
+# A path that strace does not know would look like a program without a fault.
+if awk '$4 + 0 > 0 { faults = 1 } $5 + 0 > 0 { kills = 1 } END { exit !(faults && kills) }' "$work/series"; then :; else
+  echo "system-calls.sh: expected faults and kills, found none of one kind" >>"$work/failures"
+fi
 if [ -s "$work/failures" ]; then
   echo "system-calls.sh: failed with --seed $seed; see $work" >&2
   exit 1

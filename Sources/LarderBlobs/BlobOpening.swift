@@ -47,8 +47,9 @@ struct BlobOpening {
     do throws(RepositoryError) {
       aside = try await locked { files throws(RepositoryError) in try Self.setAsideWhatIsNoFile(files) }
     } catch {
-      // A disk that is full, or a directory that cannot be reached: the first failure is the one to report. Damage never is.
-      throw Self.healable.contains(damage.code) ? error : damage
+      // A disk that is full, or a directory that cannot be reached: the first failure is the one to report. Damage never is, and what
+      // lies in the way not while another store has the directory.
+      throw Self.healable.contains(damage.code) || [.locked, .alreadyOpen].contains(error.code) ? error : damage
     }
     if !aside.isEmpty {
       do throws(RepositoryError) {

@@ -18,6 +18,9 @@ final class WriterProcess {
     try process.run()
   }
 
+  /// A test that fails leaves no process behind.
+  deinit { if process.isRunning { kill() } }
+
   /// The next line; `nil` when the process is gone and everything was read.
   func nextLine() -> Substring? {
     while true {
@@ -57,7 +60,7 @@ final class WriterProcess {
   /// - Returns: All that it has said and that was not read before.
   func linesUntilKilled(after count: Int, beginning: String = "", and pause: Duration) -> [Substring] {
     var lines: [Substring] = []
-    while let line = lines.count >= count && lines.last?.hasPrefix(beginning) ?? true ? nil : nextLine() { lines.append(line) }
+    while let line = isReached(lines, count, beginning) ? nil : nextLine() { lines.append(line) }
     // Not always right behind a line. It looks at the clock until then, because a sleep would be longer than most of these pauses.
     let moment = ContinuousClock.now + pause
     while ContinuousClock.now < moment {}
@@ -65,6 +68,12 @@ final class WriterProcess {
     while let line = nextLine() { lines.append(line) }
     waitUntilExit()
     return lines
+  }
+
+  /// Whether it has said enough, or that it cannot go on.
+  private func isReached(_ lines: [Substring], _ count: Int, _ beginning: String) -> Bool {
+    guard let last = lines.last else { return count == 0 }
+    return lines.count >= count && last.hasPrefix(beginning) || last.hasPrefix("failed") || last.hasPrefix("refused")
   }
 
   /// Lets a holding process go on to its end.

@@ -70,6 +70,8 @@ package final class World {
       try await perform(step)
       try await closeAll()
     } catch {
+      // The planted mistakes must be found by a comparison, and by nothing else.
+      guard error is Difference || mistake == nil else { throw error }
       throw Difference("\(site.backing), step \(number) (\(step)): \(error); replay with LARDER_SEED=\(seed)")
     }
     return number

@@ -63,13 +63,18 @@ struct JSONFilePaths: Sendable {
   /// Returns the cut that a name made by ``unreported(_:)`` describes; `nil` for any other name.
   func unreportedCut(_ other: String, byteCount: Int) -> OpenReport.CutTail? {
     for (ending, isAmbiguous) in [("-due", true), ("-torn", false)] where isQuarantine(other) && other.hasSuffix(ending) {
-      let numbers = other.dropFirst(quarantineStem.count + "-quarantine-".count).dropLast(ending.count).split(separator: "-")
+      let numbers = numbers(of: other, before: ending)
       guard numbers.count == 2, let generation = UInt64(numbers[0]), let offset = Int(numbers[1]) else { continue }
       return .init(
         file: journal, offset: UInt64(offset), byteCount: byteCount,
         quarantineFile: quarantine(generation: generation, offset: offset), isAmbiguous: isAmbiguous)
     }
     return nil
+  }
+
+  /// Returns the parts of a quarantine file's name behind "-quarantine-".
+  private func numbers(of other: String, before ending: String) -> [Substring] {
+    Substring(other.utf8.dropFirst(quarantineStem.utf8.count + "-quarantine-".utf8.count).dropLast(ending.utf8.count)).split(separator: "-")
   }
 
   /// Whether a name is that of bytes kept aside, and not of a copy that was interrupted.
@@ -103,7 +108,7 @@ struct JSONFilePaths: Sendable {
 
   private func isTemporaryQuarantine(_ other: String) -> Bool {
     guard other.utf8.starts(with: (quarantineStem + "-quarantine-").utf8), other.hasSuffix("-tmp") else { return false }
-    let numbers = other.dropFirst(quarantineStem.count + "-quarantine-".count).dropLast(4).split(separator: "-")
+    let numbers = numbers(of: other, before: "-tmp")
     return numbers.count >= 2 && numbers.prefix(2).allSatisfy { UInt64($0) != nil }
   }
 }

@@ -131,13 +131,31 @@ struct JSONFileRecovery {
       try overwrite(file, with: frames, zerosTo: data.count)
     } catch {
       guard error.code == .full else { throw error }
-      let size = min(data.count, (contents.end + JournalFormat.terminatorSize + 4095) / 4096 * 4096)
-      try file.cut(to: size)
-      guard try file.size() == size else { throw error }
-      try overwrite(file, with: frames, zerosTo: size)
+      try giveBack(file, contents, frames, of: data.count, after: error)
     }
     try file.sync()
     return try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk, growingIn: fileSystem)
+  }
+
+  /// Overwrites a journal whose rest has no room, and cuts the rest: what deletions on a full disk need stays, if that has room.
+  private func giveBack(
+    _ file: any OpenFile, _ contents: JournalReader.Contents, _ frames: Data, of count: Int, after cause: RepositoryError
+  ) throws(RepositoryError) {
+    if case .torn = contents.tail {
+      // The beginning of a torn frame first, durably: a file that ends within a frame was cut, and not by a crash.
+      let zeros = [UInt8](repeating: 0, count: JournalFormat.terminatorSize)
+      try zeros.lending { bytes throws(RepositoryError) in try file.write(bytes, at: contents.end) }
+      try file.sync()
+    }
+    let (needed, chunk) = (contents.end + JournalFormat.terminatorSize, tuning.journalChunk)
+    for size in [(needed + chunk / 4 + chunk - 1) / chunk * chunk, (needed + 4095) / 4096 * 4096] where size <= count {
+      try file.cut(to: size)
+      guard try file.size() == size else { break }
+      do throws(RepositoryError) { return try overwrite(file, with: frames, zerosTo: size) } catch {
+        guard error.code == .full else { throw error }
+      }
+    }
+    throw cause
   }
 
   private func overwrite(_ file: any OpenFile, with frames: Data, zerosTo size: Int) throws(RepositoryError) {

@@ -69,7 +69,8 @@ struct SQLitePath {
 
   /// Returns the file's name, cut so that it leaves room for some bytes behind it.
   private func beginning(before count: Int) -> String {
-    var name = String(main.dropFirst(directoryPrefix.count))
+    // By bytes: a name may begin with a mark that combines with the "/" before it.
+    var name = String(Substring(main.utf8.dropFirst(directoryPrefix.utf8.count)))
     while name.utf8.count + count > Self.nameLimit || directoryPrefix.utf8.count + name.utf8.count + count > Self.pathLimit, !name.isEmpty {
       name.removeLast()
     }
@@ -132,7 +133,7 @@ struct SQLitePath {
   /// A store never has one: it belongs to another copy, or to another program. SQLite ignores one that is empty or begins with zero.
   func checkRollbackJournal(_ fileSystem: any FileSystem) throws(RepositoryError) {
     guard !Self.isAbsent(main), let file = try fileSystem.open(rollbackJournal, writable: false) else { return }
-    let first = try file.read(at: 0, count: 1).first
+    let first = try SQLiteLogInspection.read(file, at: 0, count: 1).first
     try file.close()
     guard let first, first != 0 else { return }
     throw RepositoryError(

@@ -29,7 +29,7 @@ struct SQLiteLogInspection {
   /// Whether a log has nothing to recover.
   static func isEmpty(_ file: any OpenFile) throws(RepositoryError) -> Bool {
     if try file.size() == 0 { return true }
-    let start = try [UInt8](file.read(at: 0, count: headerSize + frameHeaderSize))
+    let start = try read(file, at: 0, count: headerSize + frameHeaderSize)
     guard start.count >= headerSize, start.starts(with: emptyMark) else { return false }
     // Frames of other salts were written after the mark: the header that was written over it is lost.
     return start.count < headerSize + frameHeaderSize || start[24..<32] == start[40..<48]

@@ -11,7 +11,6 @@ extension SQLiteOpening {
       if report.isNew, SQLitePath.isAbsent(path.main) { try SQLiteDraft.create(path, row, fileSystem) }
       try locks.lockDatabase()
       try quarantineLog()
-      try emptyFoldedLog()
     }
     try path.checkRollbackJournal(fileSystem)
     let hadLog = !SQLitePath.isAbsent(path.log)
@@ -67,16 +66,16 @@ extension SQLiteOpening {
   /// - Throws: `.locked` when another program has changed the store since it was read.
   private func foldLog(_ writer: SQLiteWriter) throws(RepositoryError) {
     let connection = writer.connection
+    // One that was folded, and whose header a kill has cut short.
+    let isHeaderTorn = if log == nil { try path.hasLog(on: fileSystem) } else { false }
     // The transaction keeps other programs from writing to the log.
-    if log != nil { try connection.execute("BEGIN IMMEDIATE") }
+    if log != nil || isHeaderTorn { try connection.execute("BEGIN IMMEDIATE") }
     var isUnchanged = try SQLiteStoreRow(on: connection) == storedRow
     // Without a log nothing was committed since; one that is there now is of another program.
     if isUnchanged, try path.hasLog(on: fileSystem) { isUnchanged = try !connection.hasRecords(after: row.commit) }
-    guard isUnchanged else {
-      throw RepositoryError(.locked, "another program changed the store while it was opened: try again", file: path.main)
-    }
-    if log != nil {
-      try renewLog()
+    guard isUnchanged else { throw changed }
+    if log != nil || isHeaderTorn {
+      if isHeaderTorn { try emptyFoldedLog(connection) } else { try renewLog() }
       try connection.execute("ROLLBACK")
     }
     do throws(RepositoryError) {
@@ -110,7 +109,11 @@ extension SQLiteOpening {
     var position = 0
     while position < size {
       let bytes = try file.read(at: position, count: min(1 << 20, size - position))
-      if bytes.isEmpty { return }
+      guard !bytes.isEmpty else {
+        throw RepositoryError(
+          .inputOutput, "expected \(size - position) more bytes of the write-ahead log, the disk gave none: check the disk, and try again",
+          file: file.path, offset: UInt64(position))
+      }
       var failure: RepositoryError?
       bytes.withUnsafeBytes { buffer in
         do throws(RepositoryError) { try target.write(buffer, at: position) } catch { failure = error }
@@ -120,19 +123,21 @@ extension SQLiteOpening {
     }
   }
 
-  /// Empties a log whose header a kill has cut short, and whose pages the database has.
+  private var changed: RepositoryError {
+    RepositoryError(.locked, "another program changed the store while it was opened: try again", file: path.main)
+  }
+
+  /// Empties a log whose header a kill has cut short, and whose pages the database has; no other program may write to it meanwhile.
   ///
   /// SQLite makes the salts of the next generation from a header, also from half of one. They could be those of frames that are left in the
   /// log, or look older, and the frames like the torn end of that generation.
-  private func emptyFoldedLog() throws(RepositoryError) {
-    guard log == nil, try path.hasLog(on: fileSystem), let source = try fileSystem.open(path.log, writable: false),
-      // Again, for another program may have begun a log meanwhile.
-      try Self.inspect(source, path) == nil, let file = try fileSystem.open(path.log, writable: true),
-      let database = try SQLiteConnection(path: path.main, .immutable)
-    else { return }
+  /// - Throws: `.locked` when another program has begun a log since the first step.
+  private func emptyFoldedLog(_ connection: SQLiteConnection) throws(RepositoryError) {
+    guard let source = try fileSystem.open(path.log, writable: false), try Self.inspect(source, path) == nil,
+      let file = try fileSystem.open(path.log, writable: true)
+    else { throw changed }
     // The pages may be in the page cache alone.
-    try database.syncDatabase()
-    try database.close()
+    try connection.syncDatabase()
     try file.cut(to: 0)
     try file.sync()
     try file.close()

@@ -10,6 +10,8 @@ import Testing
 @Suite("Every call of a blob store fails, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
 struct BlobFaultMatrixTests {
   private struct Figures: Sendable {
+    /// Recorded by the test: another thread does not know whose they are.
+    var violations: [String] = []
     var faults = 0
     var calls = 0
     var images = 0
@@ -19,22 +21,26 @@ struct BlobFaultMatrixTests {
     if Torture.isOn { return Fault.all(of: point.call) + Fault.all(of: point.call, isPermanent: true) }
     // The index is a JSON store, whose own matrix fails each of its calls.
     if point.key.contains(BlobFiles.index), number % 4 != 0 { return [] }
-    let faults = Fault.sample(of: point.call, number)
-    return [Fault(faults[number % faults.count].errorNumber, faults[number % faults.count].effect, isPermanent: number % 7 == 0)]
+    // The remainders must not go together: each failure meets each kind of call in some run.
+    let faults = Fault.sample(of: point.call, number / 3)
+    var fault = faults[number % faults.count]
+    // What an index whose disk goes on failing leaves is open: see "Known, and open" in Docs/Reliability.md.
+    fault.isPermanent = number % 7 == 0 && fault.effect != .shortRead && !point.key.contains(BlobFiles.index)
+    return [fault]
   }
 
   private static func explore(_ scenario: BlobFaultScenario, seed: UInt64) throws -> Figures {
     var figures = Figures()
     let plain = try BlobFaultTrial(scenario, seed: seed)
     do { try plain.run() } catch {
-      Issue.record("\(scenario): without a fault: \(error)")
+      figures.violations.append("\(scenario): without a fault: \(error)")
       return figures
     }
     figures.calls = plain.calls.count
     for (number, point) in plain.calls.enumerated() {
       for fault in faults(of: point, number &+ Int(seed % 97)) {
         let trial = try BlobFaultTrial(scenario, point, fault, seed: seed &+ UInt64(number))
-        do { try trial.run() } catch { Issue.record("\(scenario): \(point): \(fault): \(error)") }
+        do { try trial.run() } catch { figures.violations.append("\(scenario): \(point): \(fault): \(error)") }
         figures.faults += trial.faulty.hits
         figures.images += trial.images
       }
@@ -51,6 +57,7 @@ struct BlobFaultMatrixTests {
       print(
         "figures: faults \(figures.faults), calls \(figures.calls), images \(figures.images), blobs, \(scenario), "
           + "\(clock.duration(to: .now))")
+      for violation in figures.violations { Issue.record("\(violation)") }
       faults += figures.faults
     }
     #expect(faults > 80)

@@ -43,7 +43,7 @@ struct SQLiteSimulationTests {
   @Test func aCrashDuringRecoveryLosesNothingEither() async throws {
     let seed = try #require(Seeds.list(1, for: "SQLite: aCrashDuringRecoveryLosesNothingEither").first)
     let workloads: [CrashWorkload] = [.creation, .deletes, .checkpoints, .buffered, .random(seed: seed)]
-    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(0, full: 20_000)) { workload in
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(20, full: 20_000)) { workload in
       let invariants = SQLiteCrashInvariants(workload: workload)
       let first = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))
       let second = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))

@@ -16,7 +16,7 @@ struct EngineFaultMatrixTests {
     var (faults, comparisons) = (0, 0)
     for (number, point) in calls.enumerated() {
       let shift = number &+ Int(seed % 97)
-      let usual = shift % 2 == 0 ? Array(Fault.sample(of: point.call, shift / 2).shuffled(number: shift / 2).prefix(1)) : []
+      let usual = shift % 2 == 0 ? Array(Fault.sample(of: point.call, shift / 6).shuffled(number: shift / 2).prefix(1)) : []
       for fault in Torture.isOn ? Fault.all(of: point.call) + Fault.all(of: point.call, isPermanent: true) : usual {
         let trial = EngineFaultTrial(start, point, fault)
         do { try await trial.run() } catch { Issue.record("\(point): \(fault): \(error)") }

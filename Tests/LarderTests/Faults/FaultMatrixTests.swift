@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Larder
 import LarderTesting
@@ -8,7 +9,9 @@ import Testing
 /// Each call of each workload fails, with some numbers or with `LARDER_TORTURE` with all of them, once and for ever.
 @Suite("Every call of a JSON store fails once, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
 struct FaultMatrixTests {
-  private struct Figures {
+  private struct Figures: Sendable {
+    /// Recorded by the test: another thread does not know whose they are.
+    var violations: [String] = []
     var faults = 0
     var images = 0
     var sites: Set<String> = []
@@ -19,7 +22,7 @@ struct FaultMatrixTests {
     var figures = Figures()
     let plain = FaultTrial(workload, seed: seed)
     do { try plain.run() } catch {
-      Issue.record("\(workload): without a fault: \(error)")
+      figures.violations.append("\(workload): without a fault: \(error)")
       return figures
     }
     for (number, point) in plain.faulty.calls.enumerated() where point.key.hasPrefix(workload.only) {
@@ -28,7 +31,7 @@ struct FaultMatrixTests {
         ? Fault.all(of: point.call) + Fault.all(of: point.call, isPermanent: true) : Fault.sample(of: point.call, number &+ Int(seed % 97))
       for fault in faults {
         let trial = FaultTrial(workload, point, fault, seed: seed &+ UInt64(number), isThorough: Torture.isOn)
-        do { try trial.run() } catch { Issue.record("\(workload): \(point): \(fault): \(error)") }
+        do { try trial.run() } catch { figures.violations.append("\(workload): \(point): \(fault): \(error)") }
         if trial.faulty.hits > 0 { figures.sites.insert(point.key) }
         figures.faults += trial.faulty.hits
         figures.images += trial.images
@@ -37,10 +40,11 @@ struct FaultMatrixTests {
     return figures
   }
 
-  @Test(arguments: FaultWorkload.all) func everyCallFailsAndLifeGoesOn(_ workload: FaultWorkload) throws {
+  @Test(arguments: FaultWorkload.all) func everyCallFailsAndLifeGoesOn(_ workload: FaultWorkload) async throws {
     let seed = try #require(Seeds.list(1, for: "everyCallFailsAndLifeGoesOn, \(workload)").first)
     let clock = ContinuousClock.now
-    let figures = Self.explore(workload, seed: seed)
+    let figures = await DispatchQueue.global().run { Self.explore(workload, seed: seed) }
+    for violation in figures.violations { Issue.record("\(violation)") }
     print(
       "figures: faults \(figures.faults), sites \(figures.sites.count), images \(figures.images), \(workload), "
         + "\(clock.duration(to: .now))")

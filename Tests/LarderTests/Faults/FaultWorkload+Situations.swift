@@ -36,6 +36,11 @@ extension FaultWorkload {
         .save(["a"], size: 300), .fail(.create, "-journal-tmp", ENOSPC), .fail(.write, "spots.json-journal", ENOSPC), .drop, .save(["b"]),
       ]),
     FaultWorkload(
+      name: "a torn tail that has no room",
+      steps: [
+        .save(["a"], size: 300), .fail(.create, "-journal-tmp", ENOSPC), .fail(.write, "spots.json-journal", ENOSPC), .tear, .save(["b"]),
+      ]),
+    FaultWorkload(
       name: "a journal whose name is not synced yet",
       steps: [.save(["a", "b"]), .begin, .work, .next, .work, .next, .clear(["-b"]), .save(["c"])]),
     FaultWorkload(

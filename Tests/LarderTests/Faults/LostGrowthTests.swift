@@ -4,7 +4,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-@Suite("Growth of a journal that may be lost") struct LostGrowthTests {
+@Suite("Growth of a journal that may be lost", .timeLimit(.minutes(4))) struct LostGrowthTests {
   private let file = URL(fileURLWithPath: "/data/app/spots.json")
   private let files = SimulatedFileSystem()
 
@@ -61,5 +61,37 @@ import Testing
     #expect(try lost.openAndRecover(StoreOptions()) { _ in }.commit.number == 2)
     lost.abandon()
     second.abandon()
+  }
+
+  /// A large frame was torn, and the disk has no room for the rest of it: a power cut while that is given back leaves no beginning of a
+  /// frame at the end of the file, which would be damage.
+  @Test func aTornFrameIsTakenBackBeforeTheJournalIsCut() throws {
+    let journal = file.path + "-journal"
+    let writer = backend(files)
+    _ = try writer.openAndRecover(StoreOptions()) { _ in }
+    try writer.commit(batch(1, size: 10))
+    let before = try #require(files.contents(of: journal))
+    try writer.commit(batch(2, size: 9_000))
+    let after = try #require(files.contents(of: journal))
+    writer.abandon()
+    let start = try #require(zip(before, after).enumerated().first { $1.0 != $1.1 }?.offset)
+    try files.place(before.prefix(start) + after[start..<(start + 1_000)] + Data(count: after.count - start - 1_000), at: journal)
+
+    let result = try CrashExplorer(seed: 1, imagesPerPoint: 50).explore(from: { files.copy() }) { (system, promise: (Int) -> Void) in
+      guard let system = system as? SimulatedFileSystem else { return }
+      let faulty = FaultyFileSystem(system)
+      faulty.script(.write, "spots.json-journal-tmp", Fault(ENOSPC))
+      faulty.script(.write, "spots.json-journal", Fault(ENOSPC))
+      let reopened = backend(faulty)
+      defer { reopened.abandon() }
+      _ = try reopened.openAndRecover(StoreOptions()) { _ in }
+      promise(faulty.scriptedHits)
+    } check: { image, hits in
+      let reader = backend(image.fileSystem)
+      defer { reader.abandon() }
+      let report = try reader.openAndRecover(StoreOptions()) { _ in }
+      guard report.commit.number == 1, hits.allSatisfy({ $0 == 2 }) else { throw RepositoryError(.corrupted, "\(report), \(hits)") }
+    }
+    #expect(result.images > 20)
   }
 }
