@@ -14,6 +14,9 @@ extension SQLiteOpening {
     }
     try path.checkRollbackJournal(fileSystem)
     let hadLog = !SQLitePath.isAbsent(path.log)
+    // The process that made the store may not have lived to sync its name, and SQLite makes the log's now: a power cut that takes the first
+    // alone would leave a log without a database.
+    if locks.isExclusive, !hadLog { try fileSystem.syncDirectory(path.directory) }
     guard let connection = try SQLiteConnection(path: path.main, .readWrite) else {
       throw path.vanished
     }
@@ -38,8 +41,7 @@ extension SQLiteOpening {
     }
     try connection.prepareForWriting()
     if locks.isExclusive {
-      // The names of the log and of the store: SQLite does not say when the first cannot be made durable, and the process that made the
-      // store may not have lived to do it for the second.
+      // SQLite does not say when the name of the log cannot be made durable.
       try fileSystem.syncDirectory(path.directory)
       let writer = try SQLiteWriter(connection, row: row, collections: collections, disk: disk)
       try foldLog(writer)
