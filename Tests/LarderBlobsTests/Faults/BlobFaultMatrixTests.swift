@@ -24,8 +24,7 @@ struct BlobFaultMatrixTests {
     // The remainders must not go together: each failure meets each kind of call in some run.
     let faults = Fault.sample(of: point.call, number / 3)
     var fault = faults[number % faults.count]
-    // What an index whose disk goes on failing leaves is open: see "Known, and open" in Docs/Reliability.md.
-    fault.isPermanent = number % 7 == 0 && fault.effect != .shortRead && !point.key.contains(BlobFiles.index)
+    fault.isPermanent = number % 7 == 0 && fault.effect != .shortRead
     return [fault]
   }
 
