@@ -52,7 +52,7 @@ one() { # KIND CALL INJECTION
   local kind=$1 call=$2 injection=$3 directory state=0 problem="" answer paths=() suffix
   directory=$(mktemp -d "$work/run.XXXXXX")
   mkdir "$directory/store"
-  local file=$directory/store/a.$kind
+  local file=$directory/store/a.$kind since=$SECONDS
   paths=(-P "$directory/store" -P "$file")
   for suffix in $(family "$kind"); do paths+=(-P "$file$suffix"); done
   # Without the filter in the kernel, a signal is delivered; with it, errors take a fifth of the time.
@@ -64,7 +64,12 @@ one() { # KIND CALL INJECTION
   case $injection in
     *signal=*)
       injected=0
-      if [ "$state" = 137 ] && ! grep -q '^end' "$directory/said"; then injected=1 state=0; fi
+      # A program that hangs is killed too, by the time limit.
+      if [ $((SECONDS - since)) -ge 60 ]; then
+        problem="it hung"
+      elif [ "$state" = 137 ] && ! grep -q '^end' "$directory/said"; then
+        injected=1 state=0
+      fi
       ;;
     *)
       if [ "$state" = 0 ] && ! grep -q '^end' "$directory/said"; then problem="it did not come to its end"; fi

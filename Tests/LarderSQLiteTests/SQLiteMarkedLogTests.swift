@@ -76,33 +76,6 @@ struct SQLiteMarkedLogTests: SQLiteSuite {
     try expectSound(36, "seven whole frames, and part of an older one")
   }
 
-  /// SQLite takes salts from the header that a kill has cut short: those of frames that are left in the log, or some before them.
-  @Test(arguments: [16, 17, 19, 20, 23, 24, 31]) func aHeaderThatAKillHasCutShortDoesNotMakeOlderFramesLookTorn(_ cut: Int) throws {
-    let backend = backend()
-    _ = try backend.openAll()
-    for number: UInt64 in 1...4 { try backend.commit([record("a", "\(number)", at: number)], at: number) }
-    try backend.checkpoint()
-    try kill(backend)
-    var files = try directory.contents()
-    var log = try #require(files["spots.sqlite-wal"])
-    let salt = log[40..<44].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-    // A header as SQLite begins it, with a salt that ends with 1 to 16 in the frames behind it.
-    var header = Data([0x37, 0x7F, 0x06, 0x82, 0, 0x2D, 0xE2, 0x18, 0, 0, 0x10, 0, 0, 0, 0, 1])
-    for shift in [24, 16, 8, 0] { header.append(UInt8((salt &+ 1) >> UInt32(shift) & 0xFF)) }
-    header += Data(repeating: 0xAB, count: 12)
-    for frame in 0..<((log.count - 32) / 4_120) { log[32 + frame * 4_120 + 11] = 5 }
-    log.replaceSubrange(0..<cut, with: header.prefix(cut))
-    files["spots.sqlite-wal"] = log
-    try directory.replace(with: files)
-
-    let second = self.backend()
-    let (report, _) = try second.openAll()
-    #expect(report.isClean && report.commit == Revision(4), "\(report)")
-    try second.commit([record("a", "5", at: 5)], at: 5)
-    try kill(second)
-    try expectSound(5, "a header of which \(cut) bytes were written, and a commit")
-  }
-
   /// The header is there, and the frame behind it is one of the generation before: on a full disk, or by a kill between the two.
   @Test func aHeaderWithoutItsFrameIsNoDamage() throws {
     for marksAgain in [false, true] {

@@ -1,6 +1,8 @@
 import Foundation
 import Larder
 import LarderTesting
+import Synchronization
+import TestSupport
 import Testing
 
 /// Exclusive means the file, not its name; and what is acknowledged can be found again by the names.
@@ -48,6 +50,46 @@ import Testing
     #expect(try directory.names == ["link.json", "spots.json"])
     try FileManager.default.removeItem(at: link)
     #expect(try open().1 == ["key 1"])
+  }
+
+  /// A directory of which one sync fails.
+  private struct Files: ForwardingFileSystem {
+    let base: any FileSystem
+    /// The number of syncs until the one that fails; negative after it.
+    let countdown: Countdown
+
+    func syncDirectory(_ path: String) throws(RepositoryError) {
+      if countdown.next() == 0 { throw RepositoryError(.inputOutput, "the sync fails", file: path) }
+      try base.syncDirectory(path)
+    }
+  }
+
+  private final class Countdown: Sendable {
+    private let count = Mutex(-1)
+    func set(_ new: Int) { count.withLock { $0 = new } }
+    func next() -> Int {
+      count.withLock { count in
+        defer { count -= 1 }
+        return count
+      }
+    }
+  }
+
+  @Test(arguments: 0...1) func withoutIdentitiesAJournalWhoseNameCouldNotBeSyncedIsTheStoresOwn(_ sync: Int) throws {
+    let countdown = Countdown()
+    let backend = JSONFileBackend(file: file, fileSystem: PlainFileSystem(base: Files(base: POSIXFileSystem(), countdown: countdown)))
+    _ = try backend.openAndRecover(.init()) { _ in }
+    try save(1, on: backend)
+    try save(2, on: backend, .buffered)
+    countdown.set(sync)
+    _ = code { try backend.checkpoint() }
+    if let refusal = code({ try save(3, on: backend) }) {
+      #expect(refusal == .inputOutput)
+      try save(3, on: backend)
+    }
+    countdown.set(-1)
+    try backend.close()
+    #expect(try open().1 == ["key 1", "key 2", "key 3"])
   }
 
   @Test(arguments: [false, true]) func aLockFileThatIsDeletedLetsNobodyIn(afterACheckpoint: Bool) throws {
