@@ -20,12 +20,9 @@ import Testing
     var note: String?
   }
 
-  private static let names =
-    ["clean", "crashed", "crashed-before-a-checkpoint", "torn"].flatMap { ["\($0).json", "\($0).sqlite"] } + ["shared.sqlite"]
-
-  @Test(arguments: names) func aStoreOfFormat1ReadsTheSame(_ name: String) async throws {
+  @Test(arguments: FormatFixture.names) func aStoreOfFormat1ReadsTheSame(_ name: String) async throws {
     let directory = try TemporaryDirectory()
-    let expected = try copy(name, to: directory.url)
+    let expected = try FormatFixture.copy(name, to: directory.url)
     let file = directory.url.appending(path: name)
     // The second round reads what the first has recovered and closed, after one more write.
     #expect(try await listing(file, adding: "new") == lines(expected))
@@ -33,33 +30,20 @@ import Testing
     #expect(second == Array(lines(expected).dropFirst()))
   }
 
-  @Test(arguments: names) func readingAStoreOfFormat1BesideItsWriterChangesNothing(_ name: String) async throws {
+  @Test(arguments: FormatFixture.names) func readingAStoreOfFormat1BesideItsWriterChangesNothing(_ name: String) async throws {
     let directory = try TemporaryDirectory()
-    let expected = try copy(name, to: directory.url)
+    let expected = try FormatFixture.copy(name, to: directory.url)
     let before = try directory.contents()
     let found = try await listing(directory.url.appending(path: name), adding: nil, .readOnly)
     #expect(found.dropFirst() == lines(expected).dropFirst())
     #expect(try directory.contents().filter { !$0.key.hasSuffix("-shm") } == before)
   }
 
-  /// Copies a store with its companions, and returns what was read from it when it was made.
-  private func copy(_ name: String, to directory: URL) throws -> String {
-    let folder = try #require(name.split(separator: ".").first)
-    let fixtures = try #require(Bundle.module.resourceURL).appending(path: "Fixtures/format-1/\(folder)")
-    for suffix in ["", "-journal", "-wal"] {
-      let from = fixtures.appending(path: name + suffix)
-      guard FileManager.default.fileExists(atPath: from.path) else { continue }
-      try FileManager.default.copyItem(at: from, to: directory.appending(path: name + suffix))
-    }
-    return try String(contentsOf: fixtures.appending(path: name + ".txt"), encoding: .utf8)
-  }
-
   private func lines(_ text: String) -> [String] { text.split(separator: "\n").map(String.init) }
 
   private func listing(_ file: URL, adding id: String?, _ access: StoreOptions.Access? = nil) async throws -> [String] {
-    let backend: any StorageBackend = file.pathExtension == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
     let access = access ?? (file.lastPathComponent == "shared.sqlite" ? .shared : .exclusive)
-    let store = try await Store.open(backend, options: StoreOptions(access: access))
+    let store = try await Store.open(FormatFixture.backend(file), options: StoreOptions(access: access))
     let piers = try await store.repository(RepositorySchema<Pier>("piers", version: 3))
     let visits = try await store.repository(RepositorySchema<Visit>("visits"))
     let report = store.openReport
