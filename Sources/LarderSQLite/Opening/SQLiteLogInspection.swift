@@ -39,13 +39,21 @@ struct SQLiteLogInspection {
 
   /// Reads bytes of a log, fewer only where it ends.
   ///
-  /// A disk that gives fewer than there are would make a whole log look torn, and its commits would be cut from it.
+  /// A disk that gives fewer than there are would make a whole log look torn, and its commits would be cut from it. A log that another
+  /// process has made longer meanwhile gives more when it is read again.
+  /// - Throws: `.inputOutput` for a disk that does not.
   static func read(_ file: any OpenFile, at offset: Int, count: Int) throws(RepositoryError) -> [UInt8] {
-    let bytes = try [UInt8](file.read(at: offset, count: count))
-    guard bytes.count < count, try file.size() > offset + bytes.count else { return bytes }
-    throw RepositoryError(
-      .inputOutput, "expected \(count) bytes of the write-ahead log, the disk gave \(bytes.count): check the disk, and try again",
-      file: file.path, offset: UInt64(offset))
+    var bytes = try [UInt8](file.read(at: offset, count: count))
+    while bytes.count < count, try file.size() > offset + bytes.count {
+      let before = bytes.count
+      bytes = try [UInt8](file.read(at: offset, count: count))
+      guard bytes.count > before else {
+        throw RepositoryError(
+          .inputOutput, "expected \(count) bytes of the write-ahead log, the disk gave \(before): check the disk, and try again",
+          file: file.path, offset: UInt64(offset))
+      }
+    }
+    return bytes
   }
 
   /// Reads through a log.
