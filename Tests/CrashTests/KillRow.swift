@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// What a store is at when its writer is killed.
+/// The work that a store is at when its writer is killed.
 enum KillRow: String, CaseIterable, Sendable {
   /// Saves, deletions, batches and transactions of four tasks, and now and then a checkpoint.
   case exclusive
@@ -64,7 +64,7 @@ enum KillRow: String, CaseIterable, Sendable {
   }
 }
 
-/// What kills came to.
+/// The outcomes of kills.
 struct KillFigures: Sendable {
   var kills = 0
   var acknowledged = 0

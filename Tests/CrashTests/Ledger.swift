@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the killed process said, and what may therefore be in its store.
+/// The words of the killed process, and what may therefore be in its store.
 ///
 /// A task's steps come one after the other and touch its own keys only. So what a store may hold of a task is exactly one of two states:
 /// the one after its last acknowledged step, or the one after the step that it had begun, whole.

@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderBlobs
 
-/// What a workload does to a blob store, step by step, and what must be there after each.
+/// The steps of a workload on a blob store, and the blobs that must be there after each.
 private enum BlobStep: Sendable {
   case save(String, String)
   case stream(String, [String])
@@ -107,7 +107,7 @@ struct BlobCrashTests {
     return (blobs, reports)
   }
 
-  /// What the store has for the keys, read from disk.
+  /// Returns the texts that the store has for the keys, read from disk.
   private static func contents(_ blobs: BlobStore) throws -> [String: String] {
     try blocking {
       var found: [String: String] = [:]

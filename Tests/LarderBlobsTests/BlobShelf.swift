@@ -28,7 +28,7 @@ struct BlobShelf {
     ) { reports.add($0) }
   }
 
-  /// What the disk has for a key, whatever is in memory.
+  /// Returns the text that the disk has for a key, whatever is in memory.
   func stored(_ key: String) async throws -> String? {
     blobs.removeFromMemory()
     return try await blobs.blob(for: key).map { String(decoding: $0.data, as: UTF8.self) }

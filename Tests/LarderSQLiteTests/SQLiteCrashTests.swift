@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderSQLite
 
-/// What a killed process leaves is what is in its files: copies of them, taken at any moment, must open with all that was acknowledged.
+/// Copies of an open store's files, taken at any moment as a kill would leave them, must open with all that was acknowledged.
 @Suite("SQLite: crashes", .timeLimit(.minutes(4)))
 struct SQLiteCrashTests: SQLiteSuite {
   let directory: TemporaryDirectory

@@ -11,7 +11,7 @@ struct Pier: Codable, Identifiable, Equatable, Sendable {
   var length: Int
 }
 
-/// What an observer was told, as text, in order: waits for the next without a clock.
+/// The changes that an observer was told, as text, in order: waits for the next without a clock.
 final class Heard: ChangeObserver {
   private let stream: AsyncStream<String>
   private let continuation: AsyncStream<String>.Continuation
@@ -27,7 +27,7 @@ final class Heard: ChangeObserver {
 
   func finish() { continuation.finish() }
 
-  /// What was told until the store was closed.
+  /// Returns what was told until the store was closed.
   func all() async -> [String] { await stream.reduce(into: []) { $0.append($1) } }
 
   func next() async -> String? {

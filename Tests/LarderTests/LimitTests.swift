@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-/// What is over a limit, or does not decode: refused when saved, reported and kept when found.
+/// Records over a limit, or that do not decode: refused when saved, reported and kept when found.
 @Suite(.timeLimit(.minutes(1))) struct LimitTests {
   /// Arrays in arrays, as deep as it says.
   struct Nest: Codable, Hashable, Sendable {

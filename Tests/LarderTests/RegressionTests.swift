@@ -171,7 +171,7 @@ import Testing
     try await emptied.close()
   }
 
-  /// What a record was written by is stored with it and changes only when it is written.
+  /// The version that wrote a record is stored with it, and changes only when the record is written.
   @Test(arguments: TestBackend.onDisk)
   func createdAtStable(_ backend: TestBackend) async throws {
     let shelf = try Shelf<Named>(backend)

@@ -178,7 +178,7 @@ struct Place: Codable, Identifiable, Equatable, Sendable {
 
   init(_ old: OldPlace) { (id, name, count, padding) = (old.id, old.title, old.count + 1, String(repeating: "x", count: old.id % 97)) }
 
-  /// What the record with this number must be.
+  /// Returns the record that this number must have.
   init(migrated number: Int) { self.init(OldPlace(id: number, title: "place \(number)", count: number * 3)) }
 
   static let schema = RepositorySchema<Place>(

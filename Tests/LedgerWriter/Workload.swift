@@ -1,4 +1,4 @@
-/// What a writer does with its store: an argument of `LedgerWriter write`.
+/// The work of a writer on its store: an argument of `LedgerWriter write`.
 enum Workload {
   /// Small steps of four tasks.
   case exclusive

@@ -1,4 +1,4 @@
-/// What a world's store is kept in; its cache and its blobs are in simulated files in any case.
+/// The place in which a world's store is kept; its cache and its blobs are in simulated files in any case.
 package enum Backing: String, CaseIterable, Sendable, CustomStringConvertible {
   case memory, json, sqlite, shared
 

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Larder
 
-/// What a cache should hold, by the rules of its documentation.
+/// The values that a cache should hold, by the rules of its documentation.
 struct CacheModel {
   static let freshness = FreshnessPolicy(fresh: .seconds(600), usable: .seconds(3_600), negative: .seconds(60), jitter: 0)
   static let keys = 0..<10

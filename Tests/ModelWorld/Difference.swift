@@ -1,6 +1,6 @@
 internal import Larder
 
-/// What a store did and the model did not.
+/// A thing that a store did and the model did not.
 package struct Difference: Error, CustomStringConvertible {
   package let description: String
 

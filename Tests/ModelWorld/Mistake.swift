@@ -2,7 +2,7 @@
 package enum Mistake: CaseIterable, Sendable {
   /// Every third deletion is acknowledged and not done.
   case losesDeletions
-  /// What a throwing transaction wrote stays.
+  /// The writes of a transaction that throws stay.
   case keepsThrownTransactions
   /// A query leaves out the last record of its answer when there are more than five.
   case cutsAnswers

@@ -1,4 +1,4 @@
-/// What a store should hold: dictionaries, and the log of the commits since a state that no crash can take back.
+/// The contents that a store should have: dictionaries, and the log of the commits since a state that no crash can take back.
 struct Model: Sendable {
   struct State: Equatable, Sendable {
     var places: [Int: Place] = [:]

@@ -15,7 +15,7 @@ struct Watcher {
     results = opened.places.results(of: Self.query).makeAsyncIterator()
   }
 
-  /// What the live query should show.
+  /// The results that the live query should show.
   static func expected(in places: [Int: Place]) -> [Place] {
     Array(places.values.filter { $0.value >= 30 }.sorted { ($0.value, $0.id) < ($1.value, $1.id) }.prefix(6))
   }

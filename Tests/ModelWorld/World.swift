@@ -45,7 +45,7 @@ package final class World {
     site = try Site(backing)
     options = StoreOptions(
       access: backing == .shared ? .shared : .exclusive, durability: .buffered,
-      checkpoint: .init(idle: nil, bySize: random.chance(50)), indexing: random.chance(50) ? .eager : .onFirstNeed, pollInterval: nil)
+      checkpoint: .init(idle: nil, bySize: true), indexing: random.chance(50) ? .eager : .onFirstNeed, pollInterval: nil)
     opened = try await site.open(version: 1, options)
     watcher = Watcher(opened, told: [:])
     cache = try await site.openCache(clock, source)

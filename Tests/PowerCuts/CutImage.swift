@@ -1,7 +1,7 @@
 import CPowerCuts
 import Foundation
 
-/// What a cut has left: the image of a disk, in a file that is mounted to look into it.
+/// The image of a disk that a cut has left, in a file that is mounted to look into it.
 final class CutImage {
   private let file: URL
   private let directory: URL

@@ -1,4 +1,4 @@
-/// What the cuts of a row came to.
+/// The outcomes of the cuts of a row.
 struct Figures {
   var cuts = 0
   /// The cuts within a step or an opening, not behind one.

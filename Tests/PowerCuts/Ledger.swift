@@ -1,6 +1,6 @@
-/// What a writer has said, and what may therefore be on the disk.
+/// The words of a writer, and what may therefore be on the disk.
 struct Ledger {
-  /// What a cut has left, beside what was acknowledged.
+  /// The contents that a cut has left, beside what was acknowledged.
   enum Verdict: Equatable {
     case whole
     /// An older state, so many acknowledged writes behind.

@@ -63,7 +63,7 @@ struct Session {
 
   /// Reads what the writer says until it is idle or a condition holds; returns whether it does.
   ///
-  /// What it says after that is not read. A disk that waits takes nothing of a step that begins later.
+  /// Nothing that it says after that is read. A disk that waits takes nothing of a step that begins later.
   private func wait(_ writer: WriterProcess, _ disk: Disk, _ ledger: inout Ledger, until condition: (Disk) -> Bool) async throws -> Bool {
     while true {
       let holds = condition(disk)

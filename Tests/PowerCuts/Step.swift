@@ -1,13 +1,13 @@
 import LarderTesting
 
-/// What is stored, by key: texts that name the step which wrote them.
+/// The stored texts by key, which name the step that wrote them.
 typealias Contents = [String: String]
 
 /// One write of one task, which follows from the seed: whoever knows its number knows what it does.
 ///
 /// A task touches its own keys only.
 struct Step: Sendable {
-  /// What becomes of keys, `nil` for gone; nothing for a step that only tidies up.
+  /// The new texts of keys, `nil` for gone; none for a step that only tidies up.
   let changes: [String: String?]
 
   /// Makes a step.

@@ -53,7 +53,7 @@ enum Row: String, CaseIterable {
   }
 }
 
-/// What went wrong, in words.
+/// The description of what went wrong.
 struct Failure: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }

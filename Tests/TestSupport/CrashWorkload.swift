@@ -15,7 +15,7 @@ package struct CrashWorkload: Sendable, CustomStringConvertible {
     case beginCheckpoint, work, continueCheckpoint
   }
 
-  /// What the workload was promised.
+  /// A promise that the workload was made.
   package enum Promise: Hashable, Sendable {
     /// The store exists.
     case created

@@ -7,7 +7,7 @@ enum StoreState: String, CaseIterable, Sendable {
   case killed
 }
 
-/// What is expected where an entry of some kind lies under a name of a store's family.
+/// The answer that is expected where an entry of some kind lies under a name of a store's family.
 struct EntryRule: CustomStringConvertible {
   let backing: Backing
   let state: StoreState

@@ -22,7 +22,7 @@ import Testing
     let main: Data
     let log: Data?
     let index: Data?
-    /// What the main file holds alone, and with its log.
+    /// The contents of the main file alone, and with its log.
     let folded: Set<String>
     let all: Set<String>
   }

@@ -64,7 +64,7 @@ import Testing
     #endif
   }
 
-  /// What an interrupted run of one store has left is not removed, and not reported, by a store whose name is the same text in other bytes.
+  /// Leftovers of an interrupted run of one store are not removed, and not reported, by a store whose name is the same text in other bytes.
   @Test(arguments: Backing.allCases) func leftoversOfANameThatLooksAlikeStay(_ backing: Backing) throws {
     #if os(Linux)
       let endings = [

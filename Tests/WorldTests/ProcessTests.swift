@@ -40,7 +40,7 @@ import Testing
     print("figures: situations \(count + 4) (stores of \(backing) that another process has open)")
   }
 
-  /// What another user meets: the modes of the file and of its directory.
+  /// The modes of the file and of its directory, which another user meets.
   private static let rights: [(what: String, file: mode_t, directory: mode_t)] = [
     ("no right to the file", 0o000, 0o777),
     ("a file to be read only", 0o444, 0o777),

@@ -4,7 +4,7 @@ import LarderSQLite
 
 /// Writes, on each of the backends.
 enum Writing {
-  /// What is not synced: the same work, without waiting for the disk.
+  /// Writes that are not synced: the same work, without waiting for the disk.
   private static let buffered = StoreOptions(durability: .buffered, limits: .init(tombstones: 50))
 
   private static let backends: [(name: String, open: @Sendable (Place) async throws -> LocalRepository<Jar>)] = [

@@ -69,7 +69,7 @@ struct BlobFaultPlace {
 
   private func bytes(at path: String) -> Data? { simulated?.contents(of: path) ?? FileManager.default.contents(atPath: path) }
 
-  /// What a kill leaves now.
+  /// Returns the files that a kill leaves now.
   func killed() throws -> BlobFaultPlace {
     if let simulated { return BlobFaultPlace(simulated.copy()) }
     let copy = try Self.makeReal()
@@ -79,7 +79,7 @@ struct BlobFaultPlace {
     return BlobFaultPlace(copy)
   }
 
-  /// What a kill leaves now, and what some power cuts may leave.
+  /// Returns the files that a kill leaves now, and those that some power cuts may leave.
   func images(seed: UInt64) throws -> [(String, BlobFaultPlace)] {
     var images = [("killed", try killed())]
     if let simulated {

@@ -115,7 +115,7 @@ struct SQLiteSeamScenario: Sendable, CustomStringConvertible {
 
   private static let journalStart = Data([0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7])
 
-  /// What kills and power cuts leave of creations.
+  /// The files that kills and power cuts leave of creations.
   private static let leftovers: [String: Data] = [
     store + "-new": Data(count: 4_096), store + "-new-journal": journalStart + Data(count: 504), store + "-new-wal": Data(),
     store + "-new-shm": Data(count: 8), store + "-new2-journal": journalStart + Data(count: 504), store + "-new3": Data("SQ".utf8),

@@ -4,7 +4,7 @@ import TestSupport
 
 @_spi(Inspection) @testable import LarderSQLite
 
-/// What must hold after a call has failed, and when the program goes on.
+/// The checks after a call has failed, and when the program goes on.
 extension SQLiteSeamTrial {
   /// Checks that the error has the code of the fault, or says that the outcome is unknown.
   func checkCode(_ error: RepositoryError, _ step: Step) throws {

@@ -20,7 +20,7 @@ final class SQLiteSeamTrial {
   let fault: Fault?
 
   var backend: SQLiteBackend?
-  /// What was acknowledged, or was found by the first opening of the scenario's files.
+  /// The contents that were acknowledged, or found by the first opening of the scenario's files.
   var state: State
   var commit: UInt64
   /// The state with a batch whose outcome is unknown.

@@ -55,7 +55,7 @@ struct UntrustedDatabaseTests: SQLiteSuite {
     try expectRefusal([.corrupted], String(sql.prefix(60)))
   }
 
-  /// What the schema's own text can be made to say with `writable_schema`.
+  /// The changes that `writable_schema` allows to the schema's own text.
   @Test(arguments: [
     "UPDATE sqlite_schema SET sql = 'CREATE TABLE spots (id' WHERE name = 'spots'",
     "UPDATE sqlite_schema SET sql = replace(sql, 'value TEXT NOT NULL', 'value TEXT NOT NULL AS (1)') WHERE name = 'spots'",

@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import LarderSQLite
 
-/// What must hold of a SQLite store after a crash: the invariants I1 to I8 of the JSON store.
+/// The invariants I1 to I8 of the JSON store, which must hold of a SQLite store after a crash.
 struct SQLiteCrashInvariants {
   typealias Violation = CrashWorkload.Violation
 

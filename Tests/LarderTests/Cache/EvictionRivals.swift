@@ -7,7 +7,7 @@ protocol EvictionRival {
   mutating func use(_ key: Int) -> Bool
 }
 
-/// What the library keeps.
+/// The values that the library keeps.
 struct KeptOrder: EvictionRival {
   private var order = EvictionOrder<Int>()
   private var keys: Set<Int> = []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-/// What is acknowledged can be read: whatever an encoder gives is JSON that decodes, or nothing was written.
+/// Acknowledged values can be read: whatever an encoder gives is JSON that decodes, or nothing was written.
 @Suite(.timeLimit(.minutes(1))) struct EncodedValueTests {
   struct Price: Codable, Identifiable, Hashable, Sendable {
     let id: Int

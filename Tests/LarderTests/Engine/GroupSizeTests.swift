@@ -44,7 +44,7 @@ import Testing
     #expect(disk.backend.batches.map(\.records.count) == [1, 2 * half, half])
   }
 
-  /// What a transaction writes is known when its closure has run, which is once.
+  /// The writes of a transaction are known when its closure has run, which is once.
   @Test func aTransactionThatIsTooMuchForItsGroupIsCommittedBehindIt() async throws {
     let disk = try await BusyDisk<Page>()
     let first = await disk.occupy { try await $0.save(Page(id: 0, text: "first")) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-/// What is refused after the backend has read it: nothing may have been written by then.
+/// Stores that are refused after the backend has read them: nothing may have been written by then.
 @Suite(.timeLimit(.minutes(1))) struct JudgementTests {
   private static func newer(_ version: Int = 2) -> RepositorySchema<Measurement> { .init("numbers", version: version) }
 

@@ -288,7 +288,7 @@ import Testing
   }
 }
 
-/// What a program may ask of its own stores.
+/// The requests that a program may make of its own stores.
 private protocol Replaceable<Element>: Sendable {
   associatedtype Element: Sendable
   func replaceAll(with items: [Element]) async throws

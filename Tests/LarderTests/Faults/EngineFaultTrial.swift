@@ -35,9 +35,9 @@ final class EngineFaultTrial {
   private let fault: Fault?
   private var places: LocalRepository<Place>?
   private var feed: RepositoryChanges<Place>?
-  /// What the feed's reader knows: at first what was there when the feed was made.
+  /// The records that the feed's reader knows: at first those that were there when the feed was made.
   private var seen: Contents = [:]
-  /// What was acknowledged; and that with a change whose outcome is unknown.
+  /// The acknowledged contents; and those with a change whose outcome is unknown.
   private var state: Contents = [:]
   private var doubtful: Contents?
   private(set) var comparisons = 0

@@ -3,7 +3,7 @@ import Larder
 import LarderTesting
 import TestSupport
 
-/// What must hold after a call has failed, and when the program goes on.
+/// The checks after a call has failed, and when the program goes on.
 extension FaultTrial {
   /// Checks that the error has the code of the fault, or says that the outcome is unknown.
   func checkCode(_ error: RepositoryError, _ step: FaultWorkload.Step) throws {

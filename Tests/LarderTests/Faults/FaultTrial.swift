@@ -18,7 +18,7 @@ final class FaultTrial {
   let workload: FaultWorkload
   let files = SimulatedFileSystem()
   let faulty: FaultyFileSystem
-  /// What the store is given: the faulty file system, or one that has less.
+  /// The file system that the store is given: the faulty one, or one that has less.
   let seam: any FileSystem
   let fault: Fault?
   /// Decides which crashes are looked at, and whether a store is closed or dropped.
@@ -30,7 +30,7 @@ final class FaultTrial {
   var backend: JSONFileBackend
   var isOpen = false
   var work: (@Sendable () -> Void)?
-  /// What the store holds after each commit that was acknowledged.
+  /// The contents of the store after each commit that was acknowledged.
   var states: [UInt64: [RecordAddress: StoredRecord]] = [0: [:]]
   var commit: UInt64 = 0
   /// The newest commit that survives a power cut.

@@ -34,7 +34,7 @@ struct FaultWorkload: Sendable, CustomStringConvertible {
   let name: String
   var options = StoreOptions()
   var tuning = JSONFileBackend.Tuning(journalChunk: 512)
-  /// What happens before the store is first opened.
+  /// The preparation before the store is first opened.
   var before: [Step] = []
   /// Whether the file system has nothing but what one must have.
   var isPlain = false

@@ -37,7 +37,7 @@ struct SeamSite: Hashable, Comparable, CustomStringConvertible {
     return sites.sorted()
   }
 
-  /// What a line has that declares a function, or calls the seam.
+  /// The text of a line that declares a function, or calls the seam.
   private static let hints =
     ["func ", "init", "var ", "fileSystem.", "try open(", "try write("] + fileNames.flatMap { [$0 + ".", $0 + "?."] }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-/// What a unique index promises: no write makes two records equal, and what was equal before can be read, saved and resolved.
+/// The promise of a unique index: no write makes two records equal, and those that were equal before can be read, saved and resolved.
 @Suite(.timeLimit(.minutes(1))) struct UniqueIndexTests {
   struct Account: Codable, Identifiable, Sendable, Equatable {
     let id: Int

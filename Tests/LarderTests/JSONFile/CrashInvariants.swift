@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import LarderTesting
 
-/// What must hold of a store after a crash: the invariants I1 to I9.
+/// The invariants I1 to I9, which must hold of a store after a crash.
 ///
 /// - I1: every acknowledged commit is there. I2: every other batch is there as a whole or not at all, in order. I3: no value that nobody
 ///   wrote.
@@ -11,7 +11,7 @@ import LarderTesting
 struct CrashInvariants {
   typealias Violation = CrashWorkload.Violation
 
-  /// What opening found.
+  /// The result of opening.
   struct Opened {
     let backend: JSONFileBackend
     let report: OpenReport

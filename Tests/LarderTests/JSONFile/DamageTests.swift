@@ -15,7 +15,7 @@ import Testing
   /// A store of 20 records in its snapshot, one of them deleted, and 20 commits in its journal.
   private struct Fixture {
     let files: SimulatedFileSystem
-    /// What is in the store, and what was in it after each commit of the journal.
+    /// The contents of the store, and those after each commit of the journal.
     let history: [[String: String]]
 
     init() throws {

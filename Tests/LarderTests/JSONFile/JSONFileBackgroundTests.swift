@@ -6,7 +6,7 @@ import Testing
 
 @testable import Larder
 
-/// What a checkpoint beside commits leaves to be done between two of them: nothing that waits for the disk, and nothing large to free.
+/// The work that a checkpoint beside commits leaves between two of them: nothing that waits for the disk, and nothing large to free.
 @Suite("Between two commits beside a checkpoint", .timeLimit(.minutes(1))) struct JSONFileBackgroundTests {
   private func save(_ commit: UInt64, on backend: JSONFileBackend, _ durability: Durability = .buffered) throws {
     let record = StoredRecord(

@@ -68,7 +68,7 @@ import Testing
     #expect(try open(crashed).values.count == 4)
   }
 
-  /// What the version before this one wrote: its snapshot names no journal.
+  /// A store of the version before this one: its snapshot names no journal.
   @Test func storesOfTheVersionBeforeOpen() throws {
     let snapshot = """
       {"format":"larder","formatVersion":1,"store":"C0FFEE00-1234-4567-89AB-CDEF01234567","generation":2,"commit":3,"tombstonesSince":0,"crc":"7e0af4dc","records":[

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Larder
 
-/// What a migration step writes into a JSON object, and how it reaches into nested ones.
+/// Writes of a migration step into JSON objects, and into nested ones.
 struct JSONObjectAccessTests {
   @Test func valuesAreTakenAsTheyAre() {
     var object = JSONObject()

@@ -42,7 +42,7 @@ enum CopiedStore: CaseIterable, Sendable {
     try #require(shelf.place.file?.deletingLastPathComponent().appending(path: name))
   }
 
-  /// What the first version of the app reads in a copy.
+  /// Returns what the first version of the app reads in a copy.
   private func oldCounts(_ name: String, _ shelf: MigrationShelf, _ store: CopiedStore) async throws -> [Int] {
     let old = try await LocalRepository<PlaceV1>(
       backend: store.backend.backend(try file(name, beside: shelf)), schema: .init("places"))

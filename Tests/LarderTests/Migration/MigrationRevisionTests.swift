@@ -29,7 +29,7 @@ import Testing
     try await again.close()
   }
 
-  /// What was rewritten is replayed after a crash, although its revision is one that the main file has.
+  /// Rewritten records are replayed after a crash, although the main file has their revisions.
   @Test(arguments: MigrationShelf.onDisk) func itIsKeptByACrashedStoreToo(_ backend: TestBackend) async throws {
     let directory = try TemporaryDirectory()
     let file = directory.file("places.store")

@@ -58,7 +58,7 @@ final class MigrationShelf {
     try await v2.close()
   }
 
-  /// What version 3 must see of them.
+  /// The records as version 3 must see them.
   static func expected(first: Int = 10, second: Int = 10) -> [Place] {
     let places =
       (0..<first).map { Place(id: "1-\($0)", name: "place \($0)", count: $0 + 101, timeZone: "UTC") }

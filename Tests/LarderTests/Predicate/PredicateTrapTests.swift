@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-/// What traps in Foundation's evaluation (found by running each in a process of its own), or throws there.
+/// Predicates that trap in Foundation's evaluation (found by running each in a process of its own), or throw there.
 @Suite(.timeLimit(.minutes(1)))
 struct PredicateTrapTests {
   /// A record at the edges: a predicate that Foundation could not survive on it.

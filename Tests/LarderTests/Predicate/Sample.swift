@@ -84,7 +84,7 @@ func agrees(
   }
 }
 
-/// What a closure says, or nothing if it throws `.unsupported`.
+/// Returns what a closure says, or nothing if it throws `.unsupported`.
 private func outcome(_ evaluate: (Sample) throws(RepositoryError) -> Bool, _ sample: Sample) -> Bool? {
   do {
     return try evaluate(sample)

@@ -88,7 +88,7 @@ enum RepeatedUse {
       if grown > 4 << 20 { throw Failure(description: "\(name): \(grown) bytes more") }
     }
 
-    /// What the process has used of the processors: what else the machine does makes a portion last longer, and costs it little.
+    /// The processor time of the process: what else the machine does makes a portion last longer, and costs it little.
     private static var processorTime: Duration { .microseconds(Int(Double(clock()) * 1_000_000 / Double(CLOCKS_PER_SEC))) }
 
     /// The memory of the process; 0 where it is not known.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-/// What is asked in fewer words, or in another place, gives the same: predicates alone, snapshots, transactions.
+/// Shorter ways to ask give the same: predicates alone, snapshots, transactions.
 @Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ShorthandTests {
   @Test func snapshotsAndTransactionsAnswerAsTheRepositoryDoes() async throws {
     for seed in Seeds.list(Torture.count(20, full: 150), for: "snapshots") {

@@ -23,7 +23,7 @@ final class LogBackend: StorageBackend {
     var wasClosed = false
     /// How many lines were appended since the last checkpoint.
     var lines = 0
-    /// What a torn last line has left, and where it begins.
+    /// The rest of a torn last line, and where it begins.
     var torn: OpenReport.CutTail?
     /// How many lines the file had; a clean close leaves one.
     var linesFound = 0

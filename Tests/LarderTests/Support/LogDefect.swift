@@ -101,7 +101,7 @@ enum LogDefect: String, CaseIterable, Sendable {
     }
   }
 
-  /// What it does to the records that it hands out.
+  /// The change that it makes to the records that it hands out.
   func change(_ records: inout [StoredRecord]) {
     switch self {
     case .dropsTombstones: records.removeAll { $0.value == nil }

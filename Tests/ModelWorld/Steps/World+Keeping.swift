@@ -4,7 +4,7 @@ internal import LarderSQLite
 internal import LarderTesting
 internal import TestSupport
 
-/// What keeps a store: sync, checkpoint, check, copy; and others who want it.
+/// The steps that keep a store: sync, checkpoint, check, copy; and others who want it.
 extension World {
   func flush() async throws {
     try await opened.store.flush()

@@ -16,7 +16,7 @@ package final class FaultyFileSystem: FileSystem {
     var isHit = false
     /// The number of failed syncs of each file.
     var syncFailures: [FileIdentity: Int] = [:]
-    /// What is a part of the program.
+    /// Calls that are a part of the program.
     var scripted: [ScriptedCall] = []
   }
 

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What happens at a call of the seam as a part of a test's program: a failure, or a change of the files by somebody else.
+/// An event at a call of the seam that is a part of a test's program: a failure, or a change of the files by somebody else.
 struct ScriptedCall: Sendable {
   var call: SeamCall
   /// The ending of the path; where it has "#", each number in the path counts as one.

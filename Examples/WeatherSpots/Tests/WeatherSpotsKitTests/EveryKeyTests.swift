@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import WeatherSpotsKit
 
-/// What scripts read: a key is there whether or not it has a value.
+/// The output that scripts read: a key is there whether or not it has a value.
 @Suite struct EveryKeyTests {
   private struct Row: Encodable, Sendable {
     let name: String

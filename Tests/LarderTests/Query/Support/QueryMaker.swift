@@ -156,7 +156,7 @@ struct QueryMaker: Sendable {
     }
   }
 
-  /// What the query means, by looking at everything.
+  /// Returns the results of the query by looking at everything.
   func answer(_ things: some Sequence<Thing>, ignoringLimits: Bool = false) -> [Thing] {
     let matching = things.filter { thing in conditions.allSatisfy { $0(thing) } }
     let sorted = matching.sorted { left, right in

@@ -1,7 +1,7 @@
 // History/ records what concurrent callers did and saw, and decides whether one order explains it.
 // Invariant: the checker knows nothing of repositories, so that it can judge a broken one. Called by LinearizabilityTests.
 
-/// What one operation did to one key: it saw the register as the condition says, and left it as the effect says, at one moment.
+/// The effect of one operation on one key: it saw the register as the condition says, and left it as the effect says, at one moment.
 struct RegisterOperation: Sendable {
   enum Condition: Sendable {
     case any

@@ -21,7 +21,7 @@ enum RegisterCall: Sendable {
   case snapshot
 }
 
-/// What an operation saw and did so far, filled in while it runs, so that it is known also when the operation does not return.
+/// The reads and writes of an operation so far, filled in while it runs, so that it is known also when the operation does not return.
 final class RegisterTrace: Sendable {
   private let state = Mutex<[Int: RegisterOperation]>([:])
   var operations: [Int: RegisterOperation] { state.withLock { $0 } }
@@ -36,7 +36,7 @@ protocol RegisterSubject: Sendable {
 
 /// The repository, and what its transactions and snapshots saw, to be compared with the order of the commits.
 final class RepositoryRegisters: RegisterSubject {
-  /// What was seen at a commit: after it by a snapshot, before it by a transaction.
+  /// The state that was seen at a commit: after it by a snapshot, before it by a transaction.
   struct Sighting: Sendable {
     let state: [Int: Int?]
     let revision: UInt64
