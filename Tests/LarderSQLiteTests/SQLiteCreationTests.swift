@@ -170,8 +170,9 @@ struct SQLiteCreationTests {
     _ = try backend.openAll()
     try backend.close()
     let steps = files.steps.filter { ["create", "sync", "rename", "syncDirectory"].contains($0.components(separatedBy: " ")[0]) }
-    // The directory is synced for the name of the store, and before the first commit for that of the log.
-    let syncs = ["syncDirectory er", "syncDirectory er"]
+    // The directory is synced for the name of the store, by its creation and, as after one that was killed, before there is a log; and
+    // before the first commit for the name of the log.
+    let syncs = Array(repeating: "syncDirectory er", count: 3)
     #expect(steps == ["create spots.sqlite-new", "sync spots.sqlite-new", "rename spots.sqlite"] + syncs)
   }
 
