@@ -37,6 +37,11 @@ import Testing
     #expect(words(text).map { Array($0.utf8) } == expected.map { Array($0.utf8) }, "\(words(text))")
   }
 
+  @Test(arguments: ["\u{85}", "\u{2028}", "\u{2029}"])
+  func aWordBehindALineEndOfSeveralBytesBeginsWithAWholeScalar(_ end: String) {
+    #expect(words("a\(end)\u{200D}👧").map { Array($0.utf8) } == ["a", "\u{200D}👧"].map { Array($0.utf8) })
+  }
+
   /// The standard library breaks words in regular expressions; slowly, but by Unicode's own tables.
   @Test func wordsAreThoseOfTheStandardLibraryWhereTheRulesAgree() throws {
     let alphabet = Array("abZ19éß.,':;_-\" ’·\u{301}\u{200D}\u{AD}яΩאבس٣!\n🇯🏖👍").flatMap(\.unicodeScalars)

@@ -50,7 +50,11 @@ private struct WordScanner {
     var base = wordClass(index)
     var isWord = base.isWord
     index += 1
-    if base == .newline { return false }
+    if base == .newline {
+      // The line ends of Unicode have two or three bytes: the next segment begins behind all of them.
+      while index < bytes.count, wordClass(index) == .continuation { index += 1 }
+      return false
+    }
     while true {
       var isJoined = base == .joiner
       while index < bytes.count, case let next = wordClass(index), next.isExtending {  // WB4
