@@ -93,18 +93,19 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
 
   /// Returns the id of a key that was made here; `nil` where the type's own coding does not lead back.
   func id(of key: RecordKey) -> ID? {
-    let id: ID?
     switch ID.self {
-    case is String.Type: id = key.text as? ID
-    case is UUID.Type: id = UUID(uuidString: key.text) as? ID
+    case is String.Type: own(key.text as? ID, key)
+    case is UUID.Type: own(UUID(uuidString: key.text) as? ID, key)
     default:
-      // Numbers are their own JSON; other plain keys are what a JSON string holds.
-      id = decoded(Data(key.text.utf8)) ?? decoded(quoted(key.text))
+      // Numbers are their own JSON; other plain keys are what a JSON string holds, and may look like JSON all the same.
+      own(decoded(Data(key.text.utf8)), key) ?? own(decoded(quoted(key.text)), key)
     }
-    do throws(RepositoryError) {
-      if let id, try self.key(for: id) == key { return id }
-    } catch {}  // what has no key is not the id
-    return nil
+  }
+
+  /// Returns an id if the key is its own; what has no key is not the id.
+  private func own(_ id: ID?, _ key: RecordKey) -> ID? {
+    guard let id else { return nil }
+    do throws(RepositoryError) { return try self.key(for: id) == key ? id : nil } catch { return nil }
   }
 
   private func decoded(_ text: Data) -> ID? {

@@ -126,4 +126,11 @@ import Testing
     #expect(keys.id(of: RecordKey("x")) == nil)
     #expect(keys.id(of: RecordKey("01")) == nil, "not a key that this type makes")
   }
+
+  @Test(arguments: ["\"a\"", "12", "null", "{}", "\"\\u0061\"", ""])
+  func aRawTextThatLooksLikeJSONComesBackFromItsKey(_ text: String) throws {
+    struct RawText: RawRepresentable, Hashable, Codable { var rawValue: String }
+    let keys = KeyCoder<RawText>(limit: 1_000)
+    #expect(try keys.id(of: keys.keyForStoring(RawText(rawValue: text)))?.rawValue == text)
+  }
 }
