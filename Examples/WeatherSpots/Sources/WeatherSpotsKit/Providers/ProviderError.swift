@@ -116,12 +116,15 @@ extension ProviderError: CustomStringConvertible {
     case .serviceFailed(let status, _): "the weather service failed (status \(status))"
     case .notJSON(let status): "expected JSON of the weather service, found something else (status \(status))"
     case .interrupted: "the answer of the weather service was cut off"
-    case .unexpectedUnit(let column, let unit): "the weather service answered \(column) in \"\(unit)\""
+    case .unexpectedUnit(let column, let unit): "the weather service answered \(column) in \"\(Self.shown(unit))\""
     case .malformed(let what): "the answer of the weather service cannot be read (\(what))"
     case .misconfigured(let what): what
     case .notAsked(let problem, _): problem.description
     }
   }
+
+  /// Returns a text of the service as a terminal can show it.
+  private static func shown(_ text: String) -> String { String(text.prefix(40).filter { !$0.isNewline && $0 >= " " && $0 != "\u{7F}" }) }
 
   /// The failure in two or three words.
   var summary: String {

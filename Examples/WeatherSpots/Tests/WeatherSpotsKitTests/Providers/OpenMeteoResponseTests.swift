@@ -41,6 +41,31 @@ import Testing
     #expect(try response.weatherDays(in: zone("Asia/Kolkata")).map(\.day.description) == ["2026-07-01"])
   }
 
+  @Test(arguments: [
+    #""utc_offset_seconds":-9223372036854775808,"hourly":{"time":["2026-07-01T13:00"]}"#,
+    #""utc_offset_seconds":90000,"hourly":{"time":["2026-07-01T00:00"]}"#,
+    #""utc_offset_seconds":0,"hourly_units":{"time":"unixtime"},"hourly":{"time":[1e300]}"#,
+    #""utc_offset_seconds":0,"daily_units":{"time":"unixtime"},"daily":{"time":[253402300800]}"#,
+    #""utc_offset_seconds":0,"daily":{"time":["9999-12-31"]}"#,
+  ])
+  func aTimeThatNoCalendarHasIsRefused(_ members: String) {
+    #expect {
+      try OpenMeteoResponse(TransportResponse(status: 200, body: Data("{\(members)}".utf8)))
+    } throws: {
+      if case .malformed = $0 as? ProviderError { true } else { false }
+    }
+  }
+
+  @Test func aUnitIsShownOnOneLine() throws {
+    let text = #"{"utc_offset_seconds":0,"hourly_units":{"a":"\u001b[2J\n%"},"hourly":{"time":["2026-07-01T00:00"],"a":[1]}}"#
+    let table = try OpenMeteoResponse(TransportResponse(status: 200, body: Data(text.utf8))).hourly
+    #expect {
+      try table.column("a", unit: "°C")
+    } throws: {
+      "\($0)" == "the weather service answered a in \"[2J%\""
+    }
+  }
+
   @Test func aUnitThatWasNotAskedForIsRefused() throws {
     let weather = try OpenMeteoResponse(Fixture.response("forecast-monterey-24h-knots-2026-07-01.json"))
     #expect(throws: ProviderError.unexpectedUnit(column: "temperature_2m", unit: "°F")) { try weather.weatherHours() }

@@ -219,6 +219,25 @@ import Testing
     await server.stop()
   }
 
+  @Test func aPartThatIsNoPartIsLeftOutAndTheHourStays() throws {
+    let text = #"""
+      {"forecastHourly":{"metadata":{"expireTime":"2026-07-01T13:00:00Z"},
+       "hours":[{"forecastStart":"2026-07-01T13:00:00Z","precipitationChance":1e308,"humidity":0.5}]}}
+      """#
+    let answer = try WeatherKitResponse(Data(text.utf8)).answer(to: [.hourly], in: .gmt, .init(provider: "", server: "", isRecorded: true))
+    let hour = try #require(answer.hourly?.data?.hours.first)
+    #expect(hour.precipitationPercent == nil && hour.humidityPercent == 50)
+  }
+
+  @Test func aDayThatCannotBeWrittenIsLeftOut() throws {
+    let text = #"""
+      {"forecastDaily":{"metadata":{"expireTime":"2026-07-01T13:00:00Z"},
+       "days":[{"forecastStart":"9999-12-31T23:00:00Z"},{"forecastStart":"2026-07-01T00:00:00Z"}]}}
+      """#
+    let answer = try WeatherKitResponse(Data(text.utf8)).answer(to: [.daily], in: .gmt, .init(provider: "", server: "", isRecorded: true))
+    #expect(answer.daily?.data?.days.map(\.day.description) == ["2026-07-01"])
+  }
+
   @Test func theWindOfADayIsNotTheMeanOfItsDaytime() async throws {
     let body = body
     let names = #"["currentWeather","forecastDaily","forecastHourly"]"#

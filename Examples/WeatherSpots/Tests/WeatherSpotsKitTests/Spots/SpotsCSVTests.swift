@@ -43,6 +43,12 @@ import Testing
     #expect((spot.country, spot.kind) == ("FR", "lake"))
   }
 
+  @Test func aCountryThatGrowsInCapitalLettersIsMeasuredInThem() throws {
+    // ŉ has two bytes, and ʼN three.
+    let row = "A,1,2,GMT,\(String(repeating: "\u{149}", count: 400)),,\n"
+    #expect(problems(row) == ["2:11: country is longer than 1000 bytes"])
+  }
+
   @Test func everyBadRowIsFoundAndTheGoodOnesAreRead() {
     let csv = SpotsCSV(Array((header + "A,1,2,GMT,,,\nB,x,2,GMT,,,\nC,3,4,GMT,,,\n\"D\"d,1,2,GMT,,,\n").utf8))
     #expect(csv.spots.map(\.name) == ["A", "C"])

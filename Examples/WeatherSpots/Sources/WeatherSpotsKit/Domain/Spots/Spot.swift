@@ -48,6 +48,7 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     guard (-90.0...90.0).contains(latitude) else { throw SpotProblem(.latitude, "latitude is outside -90 to 90") }
     guard (-180.0...180.0).contains(longitude) else { throw SpotProblem(.longitude, "longitude is outside -180 to 180") }
     guard zones.contains(timezone) else { throw SpotProblem(.timezone, "timezone is not a known zone such as Europe/Paris") }
+    let (country, kind) = (Self.normalizedCountry(country), Self.normalizedKind(kind))
     guard (0...5).contains(rating) else { throw SpotProblem(.rating, "rating is outside 0 to 5") }
     for (field, text) in [(SpotField.name, name), (.country, country), (.kind, kind), (.source, source), (.notes, notes)] {
       // Nothing that could move a terminal's cursor is ever stored, so nothing has to be escaped when it is shown.
@@ -60,8 +61,8 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     self.latitude = latitude.withoutNegativeZero
     self.longitude = longitude.withoutNegativeZero
     self.timezone = timezone
-    self.country = Self.normalizedCountry(country)
-    self.kind = Self.normalizedKind(kind)
+    self.country = country
+    self.kind = kind
     self.source = source
     self.rating = rating
     self.notes = notes

@@ -31,6 +31,12 @@ public struct LocalDay: Hashable, Comparable, Sendable, TextCodable {
     self.day = day
   }
 
+  /// Whether the day of an instant has a year of four digits in every zone, so that it can be written and read.
+  static func holds(_ instant: Date) -> Bool {
+    // Two days less than the years 1 to 9999.
+    (-62_135_424_000...253_402_128_000).contains(instant.timeIntervalSince1970)
+  }
+
   /// From the day's first instant in a zone to the next day's; 23, 24 or 25 hours, and not always from midnight.
   public func interval(in zone: TimeZone) -> DateInterval {
     let calendar = Calendar.gregorian(in: zone)

@@ -12,7 +12,7 @@ public enum TimeLabel {
       let day = LocalDay(String(decoding: bytes[0..<10], as: UTF8.self)),
       let hour = Int(digits: bytes[11..<13]), let minute = Int(digits: bytes[14..<16]), hour < 24, minute < 60
     else { return nil }
-    return day.noon(in: .gmt) + Double((hour - 12) * 3600 + minute * 60 - offset)
+    return day.noon(in: .gmt) + Double((hour - 12) * 3600 + minute * 60) - Double(offset)
   }
 
   /// Returns the clock time of an instant in a zone, as 09:30.

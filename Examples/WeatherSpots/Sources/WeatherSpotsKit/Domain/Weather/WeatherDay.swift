@@ -41,6 +41,7 @@ public struct WeatherDay: Codable, Hashable, Sendable {
   /// A service may cut days an hour beside the zone's midnight, after the clocks were switched or when it counts in winter time. More than
   /// three hours beside is another day.
   static func day(from start: Date, in zone: TimeZone) -> LocalDay? {
+    guard LocalDay.holds(start) else { return nil }
     let day = LocalDay(containing: start + 43200, in: zone)
     return abs(day.interval(in: zone).start.timeIntervalSince(start)) <= 3 * 3600 ? day : nil
   }

@@ -35,6 +35,7 @@ public struct OpenMeteoResponse: Sendable {
 
   private init(_ body: Body) throws(ProviderError) {
     guard let offset = body.offset else { throw .malformed("no utc_offset_seconds") }
+    guard (-86400...86400).contains(offset) else { throw .malformed("utc_offset_seconds is more than a day") }
     current = try OpenMeteoTable(body.current, body.currentUnits, offset: offset, isDaily: false)
     hourly = try OpenMeteoTable(body.hourly, body.hourlyUnits, offset: offset, isDaily: false)
     daily = try OpenMeteoTable(body.daily, body.dailyUnits, offset: offset, isDaily: true)

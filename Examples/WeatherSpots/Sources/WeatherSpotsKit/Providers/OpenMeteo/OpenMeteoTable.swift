@@ -25,7 +25,7 @@ public struct OpenMeteoTable: Sendable {
       // These are instants: a day's number is that of its local midnight.
       for number in numbers {
         guard let number else { throw .malformed("a time is missing") }
-        instants.append(Date(timeIntervalSince1970: number))
+        instants.append(try Self.checked(Date(timeIntervalSince1970: number)))
       }
       return instants
     }
@@ -34,9 +34,14 @@ public struct OpenMeteoTable: Sendable {
       guard let label, let instant = TimeLabel.instant(isDaily ? "\(label)T00:00" : label, offset: offset) else {
         throw .malformed(isDaily ? "a day is not yyyy-MM-dd" : "a time is not yyyy-MM-ddTHH:mm")
       }
-      instants.append(instant)
+      instants.append(try Self.checked(instant))
     }
     return instants
+  }
+
+  private static func checked(_ instant: Date) throws(ProviderError) -> Date {
+    guard LocalDay.holds(instant) else { throw .malformed("a time is outside the years 1 to 9999") }
+    return instant
   }
 
   /// Returns the values of a variable, `nil` where there are none.

@@ -48,7 +48,7 @@ extension WeatherKitResponse {
     let amounts = Dictionary(wire.map { ($0.forecastStart + 3600, $0.precipitationAmount) }, uniquingKeysWith: { first, _ in first })
     return wire.map { hour in
       var row = hour.conditions.row(at: hour.forecastStart)
-      row.precipitationPercent = hour.precipitationChance.map(percent)
+      row.precipitationPercent = hour.precipitationChance.flatMap(percent)
       row.precipitationMillimeters = amounts[hour.forecastStart].flatMap { $0 }
       return row
     }.sorted { $0.instant < $1.instant }
@@ -61,8 +61,8 @@ extension WeatherKitResponse.Conditions {
     row.condition = conditionCode.map(conditionWords)
     row.temperatureCelsius = temperature
     row.apparentCelsius = temperatureApparent
-    row.humidityPercent = humidity.map(percent)
-    row.cloudPercent = cloudCover.map(percent)
+    row.humidityPercent = humidity.flatMap(percent)
+    row.cloudPercent = cloudCover.flatMap(percent)
     row.pressureHectopascals = pressure
     row.windKilometersPerHour = windSpeed
     row.gustKilometersPerHour = windGust
@@ -80,7 +80,7 @@ extension WeatherKitResponse.Day {
     row.lowestCelsius = temperatureMin
     row.highestCelsius = temperatureMax
     row.precipitationMillimeters = precipitationAmount
-    row.precipitationPercent = precipitationChance.map(percent)
+    row.precipitationPercent = precipitationChance.flatMap(percent)
     // Not the wind of its daytime, which is a mean: without a maximum that of the hours is shown.
     row.windKilometersPerHour = windSpeedMax
     row.gustKilometersPerHour = windGustSpeedMax
@@ -100,8 +100,11 @@ extension WeatherKitResponse.Alert {
   }
 }
 
-/// Returns a part of one as a percentage, without the digits that the multiplication adds.
-private func percent(_ part: Double) -> Double { (part * 100).rounded(decimals: 6) }
+/// Returns a part of one as a percentage, without the digits that the multiplication adds; `nil` for one that is no part.
+private func percent(_ part: Double) -> Double? {
+  let percent = (part * 100).rounded(decimals: 6)
+  return percent.isFinite ? percent : nil
+}
 
 /// Text of a service without what could move a terminal's cursor.
 private func shown(_ text: String) -> String { String(text.map { $0.isNewline ? " " : $0 }.filter { $0 >= " " && $0 != "\u{7F}" }) }
