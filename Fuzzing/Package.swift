@@ -26,8 +26,10 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-    // One program for all targets; with `-D LARDER_FUZZING` and `-sanitize=fuzzer` its `main` is that of libFuzzer.
-    .executableTarget(name: "larder-fuzz", dependencies: ["FuzzTargets"], swiftSettings: settings),
+    // The header of libFuzzer, whose code is linked with `-sanitize=fuzzer`.
+    .target(name: "CLibFuzzer"),
+    // One program for all targets; with `-D LARDER_FUZZING` it runs libFuzzer.
+    .executableTarget(name: "larder-fuzz", dependencies: ["CLibFuzzer", "FuzzTargets"], swiftSettings: settings),
     .testTarget(name: "FuzzTargetsTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]
