@@ -14,7 +14,8 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // The trait changes nothing here: with it, `make test` does not compile Larder once more for this package.
-    .package(name: "larder", path: "..", traits: ["SwiftCrypto"])
+    .package(name: "larder", path: "..", traits: ["SwiftCrypto"]),
+    .package(name: "weather-spots", path: "../Examples/WeatherSpots"),
   ],
   targets: [
     // The functions that take bytes and throw where Larder breaks a promise.
@@ -22,7 +23,7 @@ let package = Package(
       name: "FuzzTargets",
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
-        .product(name: "LarderTesting", package: "larder"),
+        .product(name: "LarderTesting", package: "larder"), .product(name: "WeatherSpotsKit", package: "weather-spots"),
       ],
       swiftSettings: settings
     ),

@@ -24,6 +24,10 @@ public struct FuzzTarget: Sendable {
     FuzzTarget("sqlite", maximumLength: 256, SQLiteTarget.run),
     FuzzTarget("queries", maximumLength: 256, QueryTarget.run),
     FuzzTarget("text", maximumLength: 512, TextTarget.run),
+    FuzzTarget("keys", maximumLength: 256, KeyTarget.run),
+    FuzzTarget("csv", maximumLength: 1_024, CSVTarget.run),
+    FuzzTarget("open-meteo", maximumLength: 1_280, OpenMeteoTarget.run),
+    FuzzTarget("weatherkit", maximumLength: 1_280, WeatherKitTarget.run),
   ]
 
   /// Returns the target of a name; `nil` when there is none.
