@@ -35,11 +35,27 @@ enum CSVTarget {
         rows.append(record.fields)
       }
     }
-    let text = rows.map { $0.map { "\"\($0.replacing("\"", with: "\"\""))\"" }.joined(separator: ",") + "\r\n" }.joined()
     var again: [[String]] = []
-    for row in CSVReader(Array(text.utf8)) { again.append(try row.get().fields) }
+    for row in CSVReader(written(rows)) { again.append(try row.get().fields) }
     let isSame = again.elementsEqual(rows) { $0.elementsEqual($1) { $0.utf8.elementsEqual($1.utf8) } }
     try promise(isSame, "rows are not read as they were written")
+  }
+
+  /// Returns rows as a file in which all fields are quoted.
+  private static func written(_ rows: [[String]]) -> [UInt8] {
+    var file: [UInt8] = []
+    for row in rows {
+      for (index, field) in row.enumerated() {
+        file += (index == 0 ? "\"" : ",\"").utf8
+        for byte in field.utf8 {
+          if byte == UInt8(ascii: "\"") { file.append(byte) }
+          file.append(byte)
+        }
+        file.append(UInt8(ascii: "\""))
+      }
+      file += "\r\n".utf8
+    }
+    return file
   }
 
   private static func check(_ problem: RowProblem, of file: [UInt8]) throws {
