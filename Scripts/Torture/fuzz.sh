@@ -38,6 +38,10 @@ if ! nice -n 5 swift build --package-path Fuzzing --scratch-path "$scratch" -c r
   exit 1
 fi
 program=$scratch/release/larder-fuzz
+if [ "$(nm "$program" | grep -c __asan_init)" = 0 ]; then
+  echo "fuzz.sh: expected AddressSanitizer in the program, found none" >&2
+  exit 1
+fi
 
 # The names and the longest inputs are those of Fuzzing/Sources/FuzzTargets/FuzzTarget.swift.
 all=$(sed -nE 's/^ *FuzzTarget\("([a-z-]+)", maximumLength: ([0-9_]+),.*/\1 \2/p' Fuzzing/Sources/FuzzTargets/FuzzTarget.swift | tr -d _)
@@ -66,7 +70,10 @@ for target in "${targets[@]}"; do
   rate=$(awk '/stat::average_exec_per_sec/ { print $2 }' "$log")
   covered=$({ grep -oE 'cov: [0-9]+' "$log" || true; } | tail -n 1 | tr -dc 0-9)
   # A build without coverage runs as fast as it finds nothing.
-  if [ "$state" = ok ] && [ "${covered:-0}" -lt 100 ]; then state=FAILED; fi
+  if [ "$state" = ok ] && [ "${covered:-0}" -lt 100 ]; then
+    state=FAILED
+    echo "fuzz.sh: expected 100 covered places or more, found ${covered:-none}: a build without coverage" >&2
+  fi
   printf '  %-7s %-14s %12s runs, %7s a second, %6s places covered, seed %s\n' \
     "$state" "$target" "${executed:-?}" "${rate:-?}" "${covered:-?}" "$seed"
   if [ "$state" = FAILED ]; then

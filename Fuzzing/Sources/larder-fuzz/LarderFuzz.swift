@@ -18,7 +18,9 @@ enum LarderFuzz {
         }
       }
     #else
-      guard target != nil else { return print(FuzzTarget.all.map { "\($0.name) \($0.maximumLength)" }.joined(separator: "\n")) }
+      guard CommandLine.arguments.count > 1 else {
+        return print(FuzzTarget.all.map { "\($0.name) \($0.maximumLength)" }.joined(separator: "\n"))
+      }
       for path in CommandLine.arguments.dropFirst() {
         guard let contents = FileManager.default.contents(atPath: path) else {
           print("larder-fuzz: expected a file that can be read, found none at \(path)")

@@ -94,16 +94,16 @@ final class KeyCoder<ID: Hashable & Codable & Sendable>: Sendable {
   /// Returns the id of a key that was made here; `nil` where the type's own coding does not lead back.
   func id(of key: RecordKey) -> ID? {
     switch ID.self {
-    case is String.Type: own(key.text as? ID, key)
-    case is UUID.Type: own(UUID(uuidString: key.text) as? ID, key)
+    case is String.Type: verified(key.text as? ID, as: key)
+    case is UUID.Type: verified(UUID(uuidString: key.text) as? ID, as: key)
     default:
       // Numbers are their own JSON; other plain keys are what a JSON string holds, and may look like JSON all the same.
-      own(decoded(Data(key.text.utf8)), key) ?? own(decoded(quoted(key.text)), key)
+      verified(decoded(Data(key.text.utf8)), as: key) ?? verified(decoded(quoted(key.text)), as: key)
     }
   }
 
-  /// Returns an id if the key is its own; what has no key is not the id.
-  private func own(_ id: ID?, _ key: RecordKey) -> ID? {
+  /// Returns an id if a key is its key; `nil` for one that has no key.
+  private func verified(_ id: ID?, as key: RecordKey) -> ID? {
     guard let id else { return nil }
     do throws(RepositoryError) { return try self.key(for: id) == key ? id : nil } catch { return nil }
   }

@@ -43,17 +43,17 @@ struct SQLiteLogInspection {
   /// process has made longer meanwhile gives more when it is read again.
   /// - Throws: `.inputOutput` for a disk that does not.
   static func read(_ file: any OpenFile, at offset: Int, count: Int) throws(RepositoryError) -> [UInt8] {
-    var bytes = try [UInt8](file.read(at: offset, count: count))
-    while bytes.count < count, try file.size() > offset + bytes.count {
-      let before = bytes.count
-      bytes = try [UInt8](file.read(at: offset, count: count))
-      guard bytes.count > before else {
+    var countBefore = -1
+    while true {
+      let bytes = try [UInt8](file.read(at: offset, count: count))
+      guard bytes.count < count, try file.size() > offset + bytes.count else { return bytes }
+      guard bytes.count > countBefore else {
         throw RepositoryError(
-          .inputOutput, "expected \(count) bytes of the write-ahead log, the disk gave \(before): check the disk, and try again",
+          .inputOutput, "expected \(count) bytes of the file, the disk gave \(bytes.count): check the disk, and try again",
           file: file.path, offset: UInt64(offset))
       }
+      countBefore = bytes.count
     }
-    return bytes
   }
 
   /// Reads through a log.

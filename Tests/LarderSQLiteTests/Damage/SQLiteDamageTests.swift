@@ -93,7 +93,7 @@ struct SQLiteDamageTests: SQLiteSuite {
     }
   }
 
-  /// Returns a part of a file that the seed picks; ``FixtureDamageTests`` goes through all of one.
+  /// Returns places that the seed picks; ``FixtureDamageTests`` goes through every bit with `LARDER_TORTURE`.
   private func sample(_ count: Int, of total: Int, _ generator: inout SeededGenerator) -> [Int] {
     Array((0..<total).shuffled(using: &generator).prefix(count))
   }

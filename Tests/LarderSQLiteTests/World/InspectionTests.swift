@@ -12,11 +12,11 @@ struct InspectionTests: SQLiteSuite {
 
   init() throws { directory = try Self.makeDirectory() }
 
-  /// A disk on which reads of the log end early from one on, or one does while something else happens.
+  /// A disk that gives one byte too few at a read of the log: at one of them, behind which something else happens, or from that one on.
   private struct Files: ForwardingFileSystem {
     let base: any FileSystem = POSIXFileSystem()
     let meanwhile: (@Sendable () throws(RepositoryError) -> Void)?
-    /// The number of the read.
+    /// The number of that read, from 1 on.
     let number: Int
     let reads = Reads()
 
@@ -54,7 +54,8 @@ struct InspectionTests: SQLiteSuite {
     }
   }
 
-  /// The last frame ends where the read does, and is followed by another before the size is asked for.
+  /// A read gives less than it was asked for, and a writer commits before the size is asked for; the writer is in this process so that its
+  /// moment is certain.
   @Test(arguments: 1...8) func aLogThatGrowsWhileItIsReadIsNoDamage(_ number: Int) throws {
     let backend = SQLiteBackend(file: url)
     _ = try backend.openAll()

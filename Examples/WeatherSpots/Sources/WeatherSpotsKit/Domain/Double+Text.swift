@@ -10,9 +10,10 @@ extension Double {
     return text.hasPrefix("-") && !text.contains { ("1"..."9").contains($0) } ? String(text.dropFirst()) : text
   }
 
-  /// Returns the number rounded to some decimals, for output that machines read.
+  /// Returns the number rounded to some decimals, for output that machines read; one too large for any decimals as it is.
   func rounded(decimals: Int) -> Double {
     let factor = pow(10, Double(decimals))
-    return ((self * factor).rounded() / factor).withoutNegativeZero
+    let product = self * factor
+    return product.isFinite ? (product.rounded() / factor).withoutNegativeZero : self
   }
 }

@@ -100,7 +100,7 @@ extension WeatherKitResponse.Alert {
   }
 }
 
-/// Returns a part of one as a percentage, without the digits that the multiplication adds; `nil` for one that is no part.
+/// Returns a part of one as a percentage, without the digits that the multiplication adds; `nil` for one too large.
 private func percent(_ part: Double) -> Double? {
   let percent = (part * 100).rounded(decimals: 6)
   return percent.isFinite ? percent : nil
