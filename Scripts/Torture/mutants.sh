@@ -16,10 +16,12 @@ tree=$work/tree
 logs=$work/logs
 table=$work/mutants.txt
 
-if ! command -v timeout >/dev/null; then
-  echo "timeout is missing: install the GNU coreutils, then run this again." >&2
-  exit 1
-fi
+for tool in timeout setsid pkill; do
+  if ! command -v "$tool" >/dev/null; then
+    echo "$tool is missing: install the GNU coreutils, util-linux and procps, then run this again." >&2
+    exit 1
+  fi
+done
 
 # Prints the names of the chosen mutants.
 chosen() { # [NAME...]
@@ -76,7 +78,8 @@ run_until_failure() { # TESTS LIMIT LOG
     if [ $((SECONDS - since)) -ge "$2" ]; then status=124 && break; fi
     sleep 0.5
   done
-  if [ "$status" != 0 ]; then kill -KILL -- "-$session" 2>/dev/null || true; fi
+  # By the session: the tests have a process group of their own.
+  if [ "$status" != 0 ]; then pkill -KILL --session "$session" || true; fi
   if ! wait "$session" 2>/dev/null && [ "$status" = 0 ]; then status=1; fi
   return "$status"
 }
