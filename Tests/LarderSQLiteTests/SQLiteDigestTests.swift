@@ -206,4 +206,19 @@ struct SQLiteDigestTests: SQLiteSuite {
     let (report, found) = try readBack(url)
     #expect(report.commit == Revision(2) && report.cutTail?.offset == UInt64(start) && found.count == 2)
   }
+
+  /// The rows of the records say nothing of these: only the checksum of the store's row does.
+  @Test(arguments: [
+    "commit_number = commit_number + 1", "tombstones_since = 1", "buffered = 1", "id = '00000000-0000-4000-8000-000000000000'",
+  ])
+  func aChangedRowOfTheStoreIsDamage(_ change: String) throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    for number: UInt64 in 1...3 { try backend.commit([record("spot-\(number)", "\"\(number)\"", at: number)], at: number) }
+    try backend.close()
+    try ForeignDatabase(url).run("UPDATE larder_store SET \(change)")
+    for access in [StoreOptions.Access.exclusive, .readOnly] {
+      #expect(code { _ = try readBack(url, StoreOptions(access: access)) } == .corrupted, "\(access)")
+    }
+  }
 }

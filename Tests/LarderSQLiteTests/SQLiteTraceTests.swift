@@ -47,6 +47,19 @@ struct SQLiteTraceTests: SQLiteSuite {
     #expect(try readBack(url).contents.count == 5)
   }
 
+  /// A recovery that was killed after it had cut the log once, and left a torn commit of its own.
+  @Test func aCutBehindAnEarlierOneIsTheLastThatIsReported() throws {
+    try makeUnclosedStore(cutting: 100)
+    let earlier = main + "-quarantine-2-24752"
+    try Data(count: 24_753).write(to: URL(filePath: earlier + "-due"))
+    let (report, contents) = try readBack(url)
+    let quarantine = try #require(report.cutTail?.quarantineFile)
+    #expect(contents.count == 2 && quarantine != earlier)
+    #expect(try readBack(url).report.isClean)
+    for file in [quarantine, earlier] { #expect(FileManager.default.fileExists(atPath: file)) }
+    #expect(!FileManager.default.fileExists(atPath: earlier + "-due"))
+  }
+
   // MARK: A torn log on a full disk
 
   @Test(arguments: [StoreOptions.Access.exclusive, .shared])

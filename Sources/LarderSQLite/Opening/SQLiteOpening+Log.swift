@@ -32,15 +32,16 @@ extension SQLiteOpening {
     return isFolded ? nil : log
   }
 
-  /// Finds the cut of an earlier open that failed or was killed before it could report it.
-  static func unreportedCut(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> OpenReport.CutTail? {
+  /// Returns the cuts of earlier opens that failed or were killed before they could report them.
+  static func unreportedCuts(_ path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) -> [OpenReport.CutTail] {
+    var cuts: [OpenReport.CutTail] = []
     for name in try (fileSystem.entries(of: path.directory) ?? []).sorted() {
       guard let (quarantine, offset) = path.unreportedCut(name) else { continue }
       let size = try SQLitePath.status(of: SQLitePath.unreported(quarantine)).map { Int($0.st_size) } ?? 0
-      return .init(
-        file: path.log, offset: UInt64(offset), byteCount: max(0, size - offset), quarantineFile: quarantine, isAmbiguous: true)
+      cuts.append(
+        .init(file: path.log, offset: UInt64(offset), byteCount: max(0, size - offset), quarantineFile: quarantine, isAmbiguous: true))
     }
-    return nil
+    return cuts
   }
 
   /// Refuses a log whose damage took acknowledged commits, and with `.strict` recovery any damage.

@@ -23,7 +23,10 @@ extension SQLiteOpening {
     do throws(RepositoryError) {
       let writer = try begin(connection, locks)
       // Opening cannot fail any more: until now, the next one would have reported the cut again.
-      if let cut = report.cutTail { report.cutTail?.settleQuarantine(from: SQLitePath.unreported(cut.quarantineFile), in: fileSystem) }
+      if let cut = report.cutTail {
+        report.cutTail?.settleQuarantine(from: SQLitePath.unreported(cut.quarantineFile), in: fileSystem)
+        settleEarlierCuts()
+      }
       return (writer, locks)
     } catch {
       // Where there was no log, SQLite removes the empty one that it made.
@@ -59,6 +62,16 @@ extension SQLiteOpening {
     try connection.rememberFiles()
     try locks.share()
     return writer
+  }
+
+  /// Gives the bytes that interrupted recoveries have cut their lasting names: a report has one cut, and a later opening that finds nothing
+  /// torn would report them.
+  private func settleEarlierCuts() {
+    do throws(RepositoryError) {
+      for var cut in try Self.unreportedCuts(path, fileSystem) {
+        cut.settleQuarantine(from: SQLitePath.unreported(cut.quarantineFile), in: fileSystem)
+      }
+    } catch {}  // opening cannot fail any more; they are reported later
   }
 
   /// Checks that the file is the one that was read, and folds its log into the database.

@@ -87,7 +87,7 @@ final class SQLiteOpening {
         // Nothing in a log distinguishes a torn last write from the rest of several writes that were cut off.
         report.cutTail = .init(file: path.log, offset: UInt64(offset), byteCount: log.lostCount, quarantineFile: "", isAmbiguous: true)
       } else if !isNew, locks.isExclusive {
-        report.cutTail = try Self.unreportedCut(path, fileSystem)
+        report.cutTail = try Self.unreportedCuts(path, fileSystem).first
       }
     } catch {
       locks.release()

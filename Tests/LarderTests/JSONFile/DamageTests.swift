@@ -140,6 +140,32 @@ import Testing
     #expect(error?.code == .corrupted)
   }
 
+  /// Each line has its right checksum, and one is out of date, as after a write that the disk lost.
+  @Test func aLineOfAnOlderMainFileIsDamage() throws {
+    let fixture = try Fixture()
+    let files = fixture.files.copy()
+    func lines() throws -> [Substring] {
+      String(decoding: try #require(files.contents(of: Self.snapshot)), as: UTF8.self).split(separator: "\n")
+    }
+    func id(_ line: Substring) -> Substring { line.prefix { $0 != "," } + (line.drop { $0 != "," }.dropFirst().prefix { $0 != "," }) }
+    let older = Dictionary(try lines().dropFirst().dropLast().map { (id($0), $0) }) { first, _ in first }
+    let backend = Self.backend(files)
+    _ = try backend.openAndRecover(StoreOptions()) { _ in }
+    try backend.close()
+    let newer = try lines()
+    var count = 0
+    for (number, line) in newer.enumerated().dropFirst().dropLast() {
+      guard let old = older[id(line)], old != line else { continue }
+      var mixed = newer
+      mixed[number] = old
+      try files.place(Data((mixed.joined(separator: "\n") + "\n").utf8), at: Self.snapshot)
+      let error = #expect(throws: RepositoryError.self) { _ = try Self.backend(files).open(StoreOptions()) { _ in } }
+      #expect(error?.code == .corrupted, "\(old)")
+      count += 1
+    }
+    #expect(count >= 5)
+  }
+
   @Test func aMissingMainFileIsNotAnEmptyStore() throws {
     let fixture = try Fixture()
     let files = fixture.files.copy()

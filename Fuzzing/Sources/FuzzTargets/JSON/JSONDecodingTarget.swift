@@ -37,8 +37,8 @@ enum JSONDecodingTarget {
       try promise(ours == theirs, "Foundation decodes \(theirs), Larder \(ours)")
       try checkReencoding(ours)
     case (.failure(let error), .success(let theirs)):
-      // Foundation rounds `1844674407370415.95` to an integer where one is asked for: it looks at the nearest `Double`.
-      if hasLongFraction(json) { return }
+      // Foundation rounds `1844674407370415.95` and `5e-325` to an integer where one is asked for: it looks at the nearest `Double`.
+      if hasRoundedNumber(json) { return }
       throw BrokenPromise("Foundation decodes \(theirs), Larder refuses: \(error)")
     case (.failure(let error), .failure):
       try promise(error is DecodingError, "expected a DecodingError, found \(error)")
@@ -46,10 +46,13 @@ enum JSONDecodingTarget {
     }
   }
 
-  /// Whether a number has a point or an exponent, and more digits than a `Double` keeps.
-  private static func hasLongFraction(_ json: Data) -> Bool {
+  /// Whether a number has a point or an exponent, and more digits than a `Double` keeps, or is nearer to 0 than any other `Double`.
+  private static func hasRoundedNumber(_ json: Data) -> Bool {
     json.split { !($0 &- 0x30 < 10 || [0x2E, 0x2B, 0x2D, 0x65, 0x45].contains($0)) }.contains { number in
-      number.count >= 16 && number.contains { [0x2E, 0x65, 0x45].contains($0) }
+      guard number.contains(where: { [0x2E, 0x65, 0x45].contains($0) }) else { return false }
+      let digits = number.prefix { $0 != 0x65 && $0 != 0x45 }
+      return number.count >= 16
+        || Double(String(decoding: number, as: UTF8.self)) == 0 && digits.contains { (0x31...0x39).contains($0) }
     }
   }
 
