@@ -69,7 +69,9 @@ extension SQLiteOpening {
   private func settleEarlierCuts() {
     do throws(RepositoryError) {
       for var cut in try Self.unreportedCuts(path, fileSystem) {
-        cut.settleQuarantine(from: SQLitePath.unreported(cut.quarantineFile), in: fileSystem)
+        let unreported = SQLitePath.unreported(cut.quarantineFile)
+        // One that could not be renamed is named so by the report.
+        if unreported != report.cutTail?.quarantineFile { cut.settleQuarantine(from: unreported, in: fileSystem) }
       }
     } catch {}  // opening cannot fail any more; they are reported later
   }
