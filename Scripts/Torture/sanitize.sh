@@ -47,8 +47,14 @@ else
   must_find overflow "AddressSanitizer: heap-buffer-overflow"
   must_find use-after-free "AddressSanitizer: heap-use-after-free"
 fi
-# A sanitized process is several times slower, and has no bounds of time and memory to be judged by.
-swift test --skip-build "${flags[@]}" --skip EnduranceTests "$@" 2>&1 | tee "$log"
+# All tests at once starve each other until their time limits pass.
+options=()
+if grep -q experimental-maximum-parallelization-width <<<"$(swift test --help-hidden 2>&1)"; then
+  options+=(--experimental-maximum-parallelization-width "$((2 * $(getconf _NPROCESSORS_ONLN)))")
+fi
+# A sanitized process is several times slower, and has no bounds of time and memory to be judged by; the frames of its functions are too large
+# for the small stacks on which depth and repeated use are tested.
+swift test --skip-build "${flags[@]}" ${options[@]+"${options[@]}"} --skip 'EnduranceTests|LimitTests|RepeatedUseTests' "$@" 2>&1 | tee "$log"
 if grep -qE "(Thread|Address)Sanitizer:" "$log"; then
   echo "sanitize.sh: $sanitizer found something; see $log" >&2
   exit 1

@@ -57,7 +57,9 @@ enum SQLiteTarget {
     try store.commit(batch)
     image.apply(batch)
     let verified = store.verify()
-    try promise(verified.isSound, "a store that was recovered is not sound: \(verified.problems)")
+    // A store that was closed is opened without SQLite's own check: damage between its records shows when it is asked for.
+    let wasClosed = before[names[1], default: []].isEmpty
+    try promise(verified.isSound || wasDamaged && wasClosed, "a store that was recovered is not sound: \(verified.problems)")
     let reader = SQLiteBackend(file: folder.appending(path: "s.sqlite"))
     let read = try StoreImage.read(reader, StoreOptions(access: .readOnly))
     try promise(read.image == image, "reading only gives other records than were written")
