@@ -25,6 +25,11 @@ import Testing
     #expect(Set(folders) == Set(FuzzTarget.all.map(\.name)))
   }
 
+  @Test func everyDictionaryBelongsToATarget() throws {
+    let names = try FileManager.default.contentsOfDirectory(atPath: Self.corpora.appending(path: "../Dictionaries").path)
+    #expect(!names.isEmpty && Set(names).isSubset(of: FuzzTarget.all.map(\.name)))
+  }
+
   @Test func noInputIsLongerThanItsTargetTries() throws {
     for target in FuzzTarget.all {
       let folder = Self.corpora.appending(path: target.name)

@@ -33,13 +33,13 @@ enum JSONDecodingTarget {
     }
     let theirs = Result { try JSONDecoder().decode(type, from: json) }
     switch (ours, theirs) {
+    // Foundation rounds `1844674407370415.95` and `5e-325` to an integer where one is asked for: it looks at the nearest `Double`. A type
+    // that tries an integer first then has another value.
     case (.success(let ours), .success(let theirs)):
-      try promise(ours == theirs, "Foundation decodes \(theirs), Larder \(ours)")
+      try promise(ours == theirs || hasRoundedNumber(json), "Foundation decodes \(theirs), Larder \(ours)")
       try checkReencoding(ours)
     case (.failure(let error), .success(let theirs)):
-      // Foundation rounds `1844674407370415.95` and `5e-325` to an integer where one is asked for: it looks at the nearest `Double`.
-      if hasRoundedNumber(json) { return }
-      throw BrokenPromise("Foundation decodes \(theirs), Larder refuses: \(error)")
+      try promise(hasRoundedNumber(json), "Foundation decodes \(theirs), Larder refuses: \(error)")
     case (.failure(let error), .failure):
       try promise(error is DecodingError, "expected a DecodingError, found \(error)")
     case (.success, .failure): break
