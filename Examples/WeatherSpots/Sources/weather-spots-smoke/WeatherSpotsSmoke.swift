@@ -1,4 +1,4 @@
-// Calls every public entry of WeatherSpotsKit once, on loopback only. Scripts/test.sh builds it as releases are built and runs it: some
+// Calls every public entry of WeatherSpotsKit once, on loopback only. Scripts/smoke.sh builds it as releases are built and runs it: some
 // code that is sound in a debug build crashes in an optimised one. It checks little of what comes back; the tests do that.
 
 import Foundation

@@ -17,9 +17,14 @@ enum RetryAfter {
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     guard parts.count == 8, parts[7] == "GMT", let month = months.firstIndex(of: parts[2]),
       let day = LocalDay("\(parts[3])-\((month + 1).padded(2))-\(parts[1])"),
-      let hour = Int(parts[4]), (0..<24).contains(hour), let minute = Int(parts[5]), (0..<60).contains(minute),
-      let second = Int(parts[6]), (0...60).contains(second)
+      let hour = number(parts[4], 0..<24), let minute = number(parts[5], 0..<60), let second = number(parts[6], 0..<61)
     else { return nil }
     return day.noon(in: .gmt) + Double((hour - 12) * 3600 + minute * 60 + second)
+  }
+
+  /// Reads two digits; a leap second is a sixtieth.
+  private static func number(_ text: String, _ range: Range<Int>) -> Int? {
+    guard text.utf8.count == 2, let number = Int(digits: Array(text.utf8)[...]), range.contains(number) else { return nil }
+    return number
   }
 }
