@@ -8,3 +8,8 @@ flags=(
   -Xswiftc -gnone -Xcc -g0 -Xswiftc -Xfrontend -Xswiftc -disable-llvm-verify
 )
 if [ "$configuration" = release ]; then flags+=(-Xswiftc -enable-testing); fi
+# What is built as releases are, without -enable-testing, which changes what the optimiser may drop.
+release_flags=(
+  --scratch-path "$PWD/.build-release" -c release -Xswiftc -warnings-as-errors
+  -Xswiftc -gnone -Xcc -g0 -Xswiftc -Xfrontend -Xswiftc -disable-llvm-verify
+)

@@ -72,9 +72,9 @@ self_test() {
 
 smoke_library() {
   check_known
-  local flags=(--scratch-path "$PWD/.build-release" -c release -Xswiftc -warnings-as-errors)
-  swift build "${flags[@]}" --product Smoke
-  "$(swift build "${flags[@]}" --show-bin-path)/Smoke"
+  source Scripts/flags.sh
+  swift build "${release_flags[@]}" --product Smoke
+  "$(swift build "${release_flags[@]}" --show-bin-path)/Smoke"
 }
 
 smoke_example() {

@@ -2,8 +2,8 @@
 # Builds every package with warnings as errors and runs all tests; ends with one line a step and its time, and the ten slowest tests.
 #
 # All packages share one build folder (.build-test), one configuration and the same flags, so that Larder and its dependencies are compiled
-# once. It is the debug configuration, since optimising takes longer than the tests. CONFIGURATION=release takes the other one, and calls
-# every public entry of the example once as releases run, because what is sound in a debug build may crash in an optimised one.
+# once. It is the debug configuration, since optimising takes longer than the tests; what is sound there may crash in an optimised build, which
+# is why every public entry of the library is called in one, too. CONFIGURATION=release takes the other one for all, and calls the example's.
 # LARDER_TORTURE=1 takes the full counts of random tests, kills and damaged bytes (`make torture`, in both configurations).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -77,18 +77,27 @@ build_and_test() { # PACKAGE [FLAGS...]
     swift test --package-path "$1" --skip-build "${flags[@]}" "${@:2}" ${options[@]+"${options[@]}"} ${events[@]+"${events[@]}"}
 }
 
+# In a folder of its own, beside the other steps: the optimiser works on one module at a time, which leaves room on a second processor.
+Scripts/smoke.sh library >"$logs/smoke.log" 2>&1 </dev/null &
+smoke=$!
+trap 'kill "$smoke" 2>/dev/null || true' EXIT
+end_of_smoke() {
+  local status=0
+  wait "$smoke" || status=$?
+  cat "$logs/smoke.log"
+  return "$status"
+}
+
 step "the library's tests" build_and_test . --traits SwiftCrypto
 step "the public API against Docs/API" Scripts/api.sh
 step "the documentation, without warnings" Scripts/docs.sh --built
 step "the guides' snippets and their tests" build_and_test Docs
-step "every public entry of the library" "$scratch/$configuration/Smoke"
 step "the tool's tests" build_and_test Tool
 step "the inputs that fuzzing keeps" build_and_test Fuzzing
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
-if [ "$configuration" = release ]; then
-  step "every public entry, as released" Scripts/smoke.sh
-fi
+if [ "$configuration" = release ]; then step "every public entry of the example, as released" Scripts/smoke.sh example; fi
 step "the benchmarks and their tests" build_and_test Benchmarks
+step "every public entry of the library, as released" end_of_smoke
 
 if [ "$has_events" = yes ]; then
   echo

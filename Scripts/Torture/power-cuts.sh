@@ -11,9 +11,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cuts=${1:-1000}
-peer_cuts=${2:-$((cuts / 3))}
 seed=${LARDER_SEED:-$((RANDOM * 32768 + RANDOM + 1))}
 work=$PWD/.build-power
+if ! [[ $cuts =~ ^[1-9][0-9]*$ && ${2:-0} =~ ^[0-9]+$ ]]; then
+  echo "power-cuts.sh: expected a number of cuts from 1 on, and one of the peers' cuts, found: $*" >&2
+  exit 64
+fi
+peer_cuts=${2:-$((cuts / 3))}
 
 if [ "$(id -u)" != 0 ]; then
   echo "power-cuts.sh: mounting needs root: run this as root" >&2
@@ -30,9 +34,9 @@ if [ ! -e /dev/fuse ] || [ ! -e /dev/loop-control ]; then
   exit 77
 fi
 
-flags=(--scratch-path "$PWD/.build-release" -c release -Xswiftc -warnings-as-errors)
-swift build "${flags[@]}" --product PowerCuts
-program=$(swift build "${flags[@]}" --show-bin-path)/PowerCuts
+source Scripts/flags.sh
+swift build "${release_flags[@]}" --product PowerCuts
+program=$(swift build "${release_flags[@]}" --show-bin-path)/PowerCuts
 
 rm -rf "$work"
 mkdir -p "$work/disks" "$work/images" "$work/logs"

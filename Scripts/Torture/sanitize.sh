@@ -30,7 +30,7 @@ must_find() { # MISTAKE MESSAGE
   exit 1
 }
 
-export TSAN_OPTIONS="suppressions=$PWD/Tests/Planted/thread-suppressions.txt halt_on_error=0 exitcode=66 history_size=4"
+export TSAN_OPTIONS="suppressions=$PWD/Tests/Planted/thread-suppressions.txt halt_on_error=0 exitcode=66 history_size=4 print_suppressions=0"
 # Memory that lives as long as the process is no mistake.
 export ASAN_OPTIONS="detect_leaks=0 detect_stack_use_after_return=0"
 

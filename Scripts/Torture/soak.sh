@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 arguments=("$@")
 if [[ ${1:-} =~ ^[0-9.]+$ ]]; then arguments=(--minutes "$@"); fi
-flags=(--scratch-path "$PWD/.build-release" -c release -Xswiftc -warnings-as-errors)
-swift build "${flags[@]}" --product Endurance
+source Scripts/flags.sh
+swift build "${release_flags[@]}" --product Endurance
 # The shape of hashes would make two runs of one seed differ.
-SWIFT_DETERMINISTIC_HASHING=1 "$(swift build "${flags[@]}" --show-bin-path)/Endurance" ${arguments[@]+"${arguments[@]}"}
+SWIFT_DETERMINISTIC_HASHING=1 "$(swift build "${release_flags[@]}" --show-bin-path)/Endurance" ${arguments[@]+"${arguments[@]}"}

@@ -15,18 +15,18 @@ reading="fcntl flock newfstatat fstat statx read pread64 getdents64 readlink mma
 
 errors() { # CALL
   case $1 in
-    openat) echo EACCES EMFILE ENOSPC EIO EINTR ;;
-    write | pwrite64 | pwritev) echo ENOSPC EIO EDQUOT EINTR ;;
-    fsync | fdatasync) echo EIO ENOSPC EDQUOT EINTR ;;
-    rename | renameat2) echo EIO ENOSPC EACCES ;;
-    unlink | unlinkat) echo EIO EACCES EBUSY ;;
-    ftruncate) echo EIO ENOSPC EINTR ;;
-    fallocate) echo EIO ENOSPC EINTR EOPNOTSUPP ;;
-    mkdir) echo EIO ENOSPC EACCES ;;
+    openat) echo EACCES EMFILE ENOSPC EIO EINTR EDQUOT EPERM EROFS ;;
+    write | pwrite64 | pwritev) echo ENOSPC EIO EDQUOT EINTR EPERM ;;
+    fsync | fdatasync) echo EIO ENOSPC EDQUOT EINTR EROFS ;;
+    rename | renameat2) echo EIO ENOSPC EACCES EDQUOT EPERM EROFS ;;
+    unlink | unlinkat) echo EIO EACCES EBUSY EPERM EROFS ;;
+    ftruncate) echo EIO ENOSPC EINTR EPERM EROFS ;;
+    fallocate) echo EIO ENOSPC EINTR EOPNOTSUPP EDQUOT EPERM ;;
+    mkdir) echo EIO ENOSPC EACCES EDQUOT EPERM EROFS ;;
     flock) echo EINTR ENOLCK EAGAIN ;;
     fcntl) echo EAGAIN ENOLCK EINTR ;;
     close) echo EIO EINTR ENOSPC ;;
-    fchmod | fchown) echo EPERM EIO ;;
+    fchmod | fchown) echo EPERM EIO EROFS ;;
     mmap) echo ENOMEM ;;
     read | pread64) echo EIO EINTR ;;
     *) echo EIO EACCES ;;
@@ -160,9 +160,9 @@ if ! command -v strace >/dev/null; then
   exit 1
 fi
 if [ -z "$program" ]; then
-  flags=(--scratch-path "$PWD/.build-release" -c release -Xswiftc -warnings-as-errors)
-  swift build "${flags[@]}" --product LedgerWriter
-  program=$(swift build "${flags[@]}" --show-bin-path)/LedgerWriter
+  source Scripts/flags.sh
+  swift build "${release_flags[@]}" --product LedgerWriter
+  program=$(swift build "${release_flags[@]}" --show-bin-path)/LedgerWriter
 fi
 # In memory, where the system has such a place: a kill does not ask whether a disk has it.
 room=${TMPDIR:-/tmp}
