@@ -18,7 +18,7 @@ enum Blobs {
         try await blobs.close()
       }
     },
-    Scenario("one blob from disk", uses: 20_000) { place in
+    Scenario("one blob from disk") { place in
       let blobs = try await store(place)
       try await blobs.save(Data(repeating: 7, count: 1_000), for: "a")
       return Subject { _ in
@@ -28,7 +28,7 @@ enum Blobs {
         try await blobs.close()
       }
     },
-    Scenario("one blob, replaced", uses: 2_000) { place in
+    Scenario("one blob, replaced") { place in
       let blobs = try await store(place)
       return Subject {
         try await blobs.save(Data(repeating: UInt8($0 % 256), count: 1_000), for: "a")
@@ -36,7 +36,7 @@ enum Blobs {
         try await blobs.close()
       }
     },
-    Scenario("new blobs, evicted", uses: 2_000) { place in
+    Scenario("new blobs, evicted", bytes: 256 << 10) { place in
       let blobs = try await store(place)
       return Subject { number in
         try await blobs.save(Data(repeating: 7, count: 100), for: "\(number)")
@@ -46,7 +46,7 @@ enum Blobs {
         try await blobs.close()
       }
     },
-    Scenario("blobs, given up", uses: 10_000) { place in
+    Scenario("blobs, given up") { place in
       let blobs = try await store(place)
       return Subject { number in
         let writer = try await blobs.writer(for: "a")

@@ -28,7 +28,7 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("one value, fetched each time", uses: 40_000) { _ in
+    Scenario("one value, fetched each time") { _ in
       let cache = try await cache(source: Answering())
       return Subject { _ in
         try expect(try await cache.value(for: 3, policy: .networkOnly).origin == .remote, "an answer of the source")
@@ -38,7 +38,7 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("one value, expired each time", uses: 40_000) { _ in
+    Scenario("one value, expired each time") { _ in
       let clock = ManualClock()
       let cache = try await cache(clock: clock, source: Answering())
       return Subject { _ in
@@ -50,7 +50,7 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("updates of one key", uses: 20_000) { _ in
+    Scenario("updates of one key") { _ in
       let cache = try await cache(source: Answering())
       let updates = Follower(cache.updates(for: 3).makeAsyncIterator())
       return Subject { _ in
@@ -85,7 +85,7 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("new keys, removed later", uses: 20_000) { _ in
+    Scenario("new keys, removed later") { _ in
       let cache = try await cache(source: Answering())
       return Subject { number in
         _ = try await cache.value(for: number)
@@ -96,7 +96,7 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("new keys, evicted", uses: 20_000) { _ in
+    Scenario("new keys, evicted") { _ in
       let cache = try await cache(.init(countLimit: 50), source: Answering())
       return Subject {
         try expect(try await cache.value(for: $0).value.id == $0, "the jar")
@@ -106,7 +106,7 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("one failing flight", uses: 40_000) { _ in
+    Scenario("one failing flight") { _ in
       let cache = try await cache(source: Failing())
       return Subject { number in
         do {
@@ -120,7 +120,7 @@ enum Caching {
       }
     },
     // Up to a thousand keys are held off.
-    Scenario("new keys, failing", uses: 40_000, bytes: 256 << 10) { _ in
+    Scenario("new keys, failing", bytes: 256 << 10) { _ in
       let cache = try await cache(source: Failing())
       return Subject { number in
         do { _ = try await cache.value(for: number) } catch is Unreachable {}
@@ -130,7 +130,7 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("shared flight", uses: 10_000) { _ in
+    Scenario("shared flight") { _ in
       let cache = try await cache(source: Answering())
       return Subject { _ in
         await withTaskGroup(of: Void.self) { group in
@@ -143,7 +143,7 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("flights, cancelled", uses: 20_000) { _ in
+    Scenario("flights, cancelled") { _ in
       let source = ScriptedSource<Int, Jar> { key, _ in .value(Jar(key)) }
       source.hold()
       let cache = try await cache(source: source)
@@ -156,7 +156,7 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("prefetch", uses: 4_000) { _ in
+    Scenario("prefetch") { _ in
       let cache = try await cache(source: Answering())
       return Subject { number in
         await cache.prefetch(Array(0..<10))

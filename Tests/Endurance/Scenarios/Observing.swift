@@ -55,7 +55,7 @@ enum Observing {
         try await jars.close()
       }
     },
-    Scenario("changes since a revision", uses: 10_000) { _ in
+    Scenario("changes since a revision") { _ in
       let jars = try await LocalRepository<Jar>(inMemory: Jar.schema, options: .init(limits: .init(tombstones: 50)))
       try await jars.save(contentsOf: Jar.all)
       return Subject { number in
@@ -70,7 +70,7 @@ enum Observing {
         try await jars.close()
       }
     },
-    Scenario("one live query", uses: 40_000) { _ in
+    Scenario("one live query") { _ in
       let jars = try await Jar.inMemory()
       let query = Query<Jar>().where(#Predicate { $0.shelf >= 0 }).sorted(by: \.label).limit(5)
       let results = Follower(jars.results(of: query).makeAsyncIterator())
@@ -103,7 +103,7 @@ enum Observing {
         try await jars.close()
       }
     },
-    Scenario("live queries, cancelled", uses: 20_000) { _ in
+    Scenario("live queries, cancelled") { _ in
       let jars = try await Jar.inMemory()
       let results = jars.results(of: Query().limit(2))
       return Subject { _ in
@@ -117,7 +117,7 @@ enum Observing {
         try await jars.close()
       }
     },
-    Scenario("live queries of views", uses: 10_000) { _ in
+    Scenario("live queries of views") { _ in
       let jars = try await Jar.inMemory()
       return Subject { number in
         let live = await LiveQuery(jars, Query().limit(number % 5 + 1))

@@ -13,7 +13,7 @@ enum Reading {
         try await jars.close()
       }
     },
-    Scenario("query made anew", uses: 40_000) { _ in
+    Scenario("query made anew") { _ in
       let jars = try await Jar.inMemory()
       return Subject { number in
         let shelf = number % 10
@@ -24,7 +24,7 @@ enum Reading {
         try await jars.close()
       }
     },
-    Scenario("near and matching", uses: 20_000) { _ in
+    Scenario("near and matching") { _ in
       let jars = try await Jar.inMemory()
       let near = Query<Jar>().near(latitude: 7, longitude: 7, within: .kilometers(10)).limit(3)
       return Subject { number in
@@ -57,7 +57,7 @@ enum Reading {
         try await store.close()
       }
     },
-    Scenario("page cursor", uses: 10_000) { _ in
+    Scenario("page cursor") { _ in
       let jars = try await Jar.inMemory()
       let query = Query<Jar>().sorted(by: \.label)
       return Subject { _ in
@@ -70,7 +70,7 @@ enum Reading {
       }
     },
     // A record as deep as the limit allows, which is read and written by recursion.
-    Scenario("deep record", uses: 20_000) { _ in
+    Scenario("deep record") { _ in
       let nests = try await LocalRepository<Nest>(inMemory: .init("nests"))
       return Subject { number in
         try await nests.save(Nest(id: number % 10, depth: 60))

@@ -86,7 +86,7 @@ enum Waiting {
         }
       }
     },
-    Scenario("gathered requests", uses: 10_000) { _ in
+    Scenario("gathered requests") { _ in
       let limits = HostLimits(concurrency: ConcurrencyLimit(2), breaker: CircuitBreaker())
       let cache = CachedRepository(
         storage: try await LocalRepository(inMemory: .init(), options: .init(limits: .init(tombstones: 50))),
@@ -102,7 +102,7 @@ enum Waiting {
         try await cache.close()
       }
     },
-    Scenario("scripted source", uses: 20_000) { _ in
+    Scenario("scripted source") { _ in
       let source = ScriptedSource<Int, Int> { key, _ in .value(key) }
       return Subject { number in
         source.answer(1, .success(.value(number)))

@@ -15,10 +15,10 @@ enum Writing {
 
   /// Makes a scenario for each backend, over a repository that holds all jars.
   private static func each(
-    _ name: String, uses: Int = 100_000, _ use: @escaping @Sendable (LocalRepository<Jar>, Int) async throws -> Void
+    _ name: String, _ use: @escaping @Sendable (LocalRepository<Jar>, Int) async throws -> Void
   ) -> [Scenario] {
     backends.map { backend in
-      Scenario("\(name), \(backend.name)", uses: uses) { place in
+      Scenario("\(name), \(backend.name)") { place in
         let jars = try await backend.open(place)
         try await jars.save(contentsOf: Jar.all)
         return Subject {
@@ -38,7 +38,7 @@ enum Writing {
       each("update") { jars, number in
         try expect(try await jars.update(number % 7) { $0.shelf = number % 10 }.shelf == number % 10, "the shelf")
       },
-      each("compare and set", uses: 40_000) { jars, number in
+      each("compare and set") { jars, number in
         guard let revision = jars.revision(of: 3) else { throw WrongAnswer(description: "expected a revision") }
         try await jars.save(Jar(3, use: number), ifRevision: revision)
         do {
@@ -46,15 +46,15 @@ enum Writing {
           throw WrongAnswer(description: "expected a refusal")
         } catch RepositoryError.Code.revisionMismatch {}
       },
-      each("delete and insert one", uses: 40_000) { jars, number in
+      each("delete and insert one") { jars, number in
         try expect(try await jars.delete(5), "a jar to delete")
         try await jars.insert(Jar(5, use: number))
       },
-      each("a new record each, removed later", uses: 40_000) { jars, number in
+      each("a new record each, removed later") { jars, number in
         try await jars.insert(Jar(1_000 + number))
         if number >= 50 { try expect(try await jars.delete(950 + number), "a jar to delete") }
       },
-      each("transaction", uses: 40_000) { jars, number in
+      each("transaction") { jars, number in
         try await jars.transaction { transaction in
           let jar = try transaction.find(by: 1, in: jars)
           try expect(jar != nil, "jar 1")
@@ -68,14 +68,14 @@ enum Writing {
           }
         } catch is WrongAnswer {}
       },
-      each("replace all", uses: 1_000) { jars, number in try await jars.replaceAll(with: Jar.all.map { Jar($0.id, use: number) }) },
-      each("cancelled save", uses: 20_000) { jars, number in
+      each("replace all") { jars, number in try await jars.replaceAll(with: Jar.all.map { Jar($0.id, use: number) }) },
+      each("cancelled save") { jars, number in
         let task = Task { try await jars.save(Jar(number % 7, use: number)) }
         task.cancel()
         _ = await task.result
       },
     ].flatMap(\.self) + [
-      Scenario("save, JSON, durable", uses: 4_000) { place in
+      Scenario("save, JSON, durable") { place in
         let jars = try await LocalRepository<Jar>(jsonFile: place.file("jars.json"))
         return Subject {
           try await jars.save(Jar($0 % 7, use: $0))
@@ -85,7 +85,7 @@ enum Writing {
           try await jars.close()
         }
       },
-      Scenario("save, SQLite, durable", uses: 4_000) { place in
+      Scenario("save, SQLite, durable") { place in
         let jars = try await LocalRepository<Jar>(sqliteFile: place.file("jars.sqlite"))
         return Subject {
           try await jars.save(Jar($0 % 7, use: $0))
@@ -96,7 +96,7 @@ enum Writing {
         }
       },
       // Large records, so that the journal is folded and the log is checkpointed every few dozen uses.
-      Scenario("fold, JSON", uses: 20_000) { place in
+      Scenario("fold, JSON") { place in
         let notes = try await LocalRepository<Note>(jsonFile: place.file("notes.json"), options: buffered)
         return Subject {
           try await notes.save(Note($0))
@@ -106,7 +106,7 @@ enum Writing {
           try await notes.close()
         }
       },
-      Scenario("checkpoint, SQLite", uses: 20_000) { place in
+      Scenario("checkpoint, SQLite") { place in
         let notes = try await LocalRepository<Note>(sqliteFile: place.file("notes.sqlite"), options: buffered)
         return Subject {
           try await notes.save(Note($0))
@@ -116,7 +116,7 @@ enum Writing {
           try await notes.close()
         }
       },
-      Scenario("checkpoint on request, JSON", uses: 4_000) { place in
+      Scenario("checkpoint on request, JSON") { place in
         let jars = try await LocalRepository<Jar>(jsonFile: place.file("jars.json"), options: buffered)
         return Subject { number in
           try await jars.save(Jar(number % 7, use: number))
