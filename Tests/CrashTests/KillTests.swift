@@ -61,6 +61,8 @@ struct Entry: Codable, Identifiable, Sendable {
       let store = try await Store.open(kind.backend(examined.file(file.lastPathComponent)))
       let problem = try await ledger.problem(of: store)
       try #require(problem == nil, "kill \(kill) of LARDER_SEED=\(seed): \(problem ?? "")")
+      let remains = try await Remains(of: store, file: file.lastPathComponent, in: examined, kind: kind)
+      try #require(remains.problems.isEmpty, "kill \(kill) of LARDER_SEED=\(seed): \(remains.problems)")
       try await store.close()
     }
     figures.acknowledged = ledger.acknowledgedCount

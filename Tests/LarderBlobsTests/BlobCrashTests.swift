@@ -161,8 +161,8 @@ struct BlobCrashTests {
         } catch { throw Broken(description: "\(workload.name): \(error)") }
       }
     }
-    print("crash images of blob stores: \(result.images) at \(result.points) points")
-    #expect(result.images >= Torture.count(350, full: 1_500))
+    print("figures: crash images of blob stores: \(result.images) at \(result.points) points")
+    #expect(result.images >= Torture.count(800, full: 1_500))
   }
 
   // MARK: Teeth

@@ -53,11 +53,14 @@ import Testing
     .enabled(if: geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0, "only root may become another user"),
     arguments: Backing.allCases)
   func aUserWithoutTheRightIsToldSoAndNothingChanges(_ backing: Backing) throws {
-    let program = LedgerWriterRun.program
+    // A copy: the folder of the build may be closed to others.
+    let programs = try TemporaryDirectory()
+    let program = programs.file("LedgerWriter").path
+    try FileManager.default.copyItem(atPath: LedgerWriterRun.program, toPath: program)
+    #expect(chmod(program, 0o755) == 0 && chmod(programs.path, 0o755) == 0)
     let user = ["--reuid", "65534", "--regid", "65534", "--clear-groups"]
     let trial = try LedgerWriterRun(user + [program, "hold", "/nonexistent/a.json"], "/usr/bin/setpriv")
-    // Where another user cannot start the program at all, there is nothing to be seen.
-    guard trial.firstLine().hasPrefix("refused") else { return print("skipped: another user cannot start \(program)") }
+    #expect(trial.firstLine().hasPrefix("refused"), "another user cannot start \(program)")
     trial.end()
     for row in Self.rights {
       try directory.clear()
@@ -92,7 +95,7 @@ import Testing
     #expect(try directory.names.count == 10_001)
   }
 
-  @Test(arguments: Backing.allCases, [-365 * 86_400.0, 365 * 86_400.0]) func aClockThatWasSetDoesNotMatter(
+  @Test(arguments: Backing.allCases, [-365 * 86_400.0, 365 * 86_400.0]) func datesOfFilesDoNotMatter(
     _ backing: Backing, _ shift: Double
   ) throws {
     let file = directory.file(backing.fileName)

@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import LarderSQLite
 
-/// The invariants I1 to I8 of the JSON store, which must hold of a SQLite store after a crash.
+/// The invariants I1 to I9 of the JSON store, which must hold of a SQLite store after a crash.
 struct SQLiteCrashInvariants {
   typealias Violation = CrashWorkload.Violation
 
@@ -27,6 +27,12 @@ struct SQLiteCrashInvariants {
     guard goesOn else { return }
 
     for (crash, left) in [("a kill", files.copy()), ("power loss", files.crashImages(limit: 1)[0].fileSystem)] {
+      if let file = first.report.cutTail?.quarantineFile {
+        let path = String(file.dropFirst(mirror.path.count))
+        let kept = mirror.model.contents(of: path)
+        try CrashWorkload.expect(
+          kept != nil && left.contents(of: path) == kept, "I9: the bytes that were cut are not kept after \(crash)")
+      }
       let second = try open(MirroredDirectory(left), "I6 after \(crash)")
       try CrashWorkload.expect(
         second.report.commit == first.report.commit, "I6: commit \(first.report.commit) became \(second.report.commit)")

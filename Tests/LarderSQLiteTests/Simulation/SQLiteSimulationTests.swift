@@ -37,14 +37,14 @@ struct SQLiteSimulationTests {
       try Self.explore($0, seed: seed, images: Torture.count(2, full: 200))
     }
     print("figures: crash images of SQLite: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(1_000, full: 20_000))
+    #expect(result.images >= Torture.count(2_000, full: 200_000))
   }
 
   /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.
   @Test func aCrashDuringRecoveryLosesNothingEither() async throws {
     let seed = try #require(Seeds.list(1, for: "SQLite: aCrashDuringRecoveryLosesNothingEither").first)
     let workloads: [CrashWorkload] = [.creation, .deletes, .checkpoints, .buffered, .random(seed: seed)]
-    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(20, full: 20_000)) { workload in
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(100, full: 20_000)) { workload in
       let invariants = SQLiteCrashInvariants(workload: workload)
       let first = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))
       let second = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))
@@ -70,7 +70,7 @@ struct SQLiteSimulationTests {
       return result
     }
     print("figures: images of crashes in SQLite's recovery: \(result.images) at \(result.points) points")
-    #expect(result.images >= Torture.count(20, full: 5_000))
+    #expect(result.images >= Torture.count(100, full: 20_000))
   }
 
   /// The process that makes a store may be killed before it has synced the store's name, and the next one makes the log's.

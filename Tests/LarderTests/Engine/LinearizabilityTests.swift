@@ -5,9 +5,9 @@ import Testing
 @testable import Larder
 
 @Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct LinearizabilityTests {
-  @Test(arguments: [TestBackend.memory, .json])
-  func everyHistoryOfARepositoryIsLinearizable(_ backend: TestBackend) async throws {
-    let count = backend == .memory ? Torture.count(200, full: 7_000) : Torture.count(100, full: 3_000)
+  @Test(arguments: [(TestBackend.memory, 200, 7_000), (.json, 80, 2_500), (.sqlite, 40, 1_000)])
+  func everyHistoryOfARepositoryIsLinearizable(_ backend: TestBackend, _ usual: Int, _ full: Int) async throws {
+    let count = Torture.count(usual, full: full)
     let clock = ContinuousClock.now
     let seeds = Seeds.list(count, for: "linearizability on \(backend)")
     for seed in seeds {
@@ -20,9 +20,13 @@ import Testing
   private func isExplained(_ seed: UInt64, on backend: TestBackend) async throws -> Bool {
     let run = HistoryRun(seed: seed, operations: seed.isMultiple(of: 4) ? 200 : 80)
     var random = SeededGenerator(seed ^ 0xD15C)
-    let (memory, files) = (InMemoryBackend(), SimulatedFileSystem())
+    let (memory, files, directory) = (InMemoryBackend(), SimulatedFileSystem(), try TemporaryDirectory(inMemory: true))
     let makeBackend = { () -> any StorageBackend in
-      backend == .memory ? memory : JSONFileBackend(file: URL(filePath: "/registers.json"), fileSystem: files)
+      switch backend {
+      case .memory: memory
+      case .json: JSONFileBackend(file: URL(filePath: "/registers.json"), fileSystem: files)
+      default: backend.backend(directory.file("registers.sqlite"))
+      }
     }
     let disk = FaultInjectingBackend(makeBackend())
     let options = StoreOptions(checkpoint: .manual)
@@ -48,6 +52,7 @@ import Testing
     try await subject.registers.close()
     let reopened = RepositoryRegisters(try await LocalRepository<Register>(backend: makeBackend(), options: options), keys: run.keys)
     await run.readAll(from: reopened)
+    try await reopened.registers.close()
     let violations = run.recorder.violations()
     #expect(violations.isEmpty, "keys \(violations); replay with LARDER_SEED=\(seed)")
     let isWhole = try Self.commits(of: disk, show: subject.sightings)

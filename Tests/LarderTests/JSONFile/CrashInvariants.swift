@@ -29,6 +29,7 @@ struct CrashInvariants {
   ) throws {
     let before = Dictionary(uniqueKeysWithValues: files.paths.map { ($0, files.contents(of: $0) ?? Data()) })
 
+    if let previous = before[CrashWorkload.path + "-previous"] { try checkPrevious(previous) }
     let first = try open(files, "I4")
     try workload.judge(first.records, first.report, kind, promises)
     try checkReport(first.report, before, files)
@@ -46,6 +47,16 @@ struct CrashInvariants {
       try CrashWorkload.compare(second.records, first.records, "I6 after \(crash)")
     }
     try checkSaving(first, files)
+  }
+
+  /// The previous main file is whole at any time: it is what a user goes back to.
+  private func checkPrevious(_ contents: Data) throws {
+    let files = SimulatedFileSystem()
+    try files.createDirectory((CrashWorkload.path as NSString).deletingLastPathComponent)
+    try files.place(contents, at: CrashWorkload.path)
+    let opened = try open(files, "I4 of the previous main file")
+    if let problem = opened.backend.verify().problems.first { throw Violation("I4: verify of the previous main file: \(problem)") }
+    opened.backend.abandon()
   }
 
   private func expect(_ condition: Bool, _ message: @autoclosure () -> String) throws {

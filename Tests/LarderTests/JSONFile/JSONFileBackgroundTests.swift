@@ -70,6 +70,19 @@ import Testing
     return (backend, try #require(try backend.continueCheckpoint()))
   }
 
+  @Test func aFlushMakesTheNameOfItsJournalDurable() throws {
+    let files = SimulatedFileSystem()
+    let (backend, work) = try nameless(files)
+    try save(4, on: backend)
+    try backend.flush()
+    for image in files.crashImages(.powerLoss) {
+      let again = JSONFileBackend(file: URL(fileURLWithPath: "/data/spots.json"), fileSystem: image.fileSystem)
+      #expect(try again.openAndRecover(.init()) { _ in }.commit == Revision(4))
+      again.abandon()
+    }
+    withExtendedLifetime(work) { backend.abandon() }
+  }
+
   @Test func aSyncOfTheNameThatFailedIsNotForgotten() throws {
     let files = SimulatedFileSystem()
     let (backend, work) = try nameless(files)

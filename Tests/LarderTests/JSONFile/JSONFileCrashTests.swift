@@ -30,11 +30,11 @@ struct JSONFileCrashTests {
     let seed = try #require(Seeds.list(1, for: "noCrashLosesAnAcknowledgedWrite").first)
     let workloads = Self.workloads + (0..<3).map { .random(seed: seed &+ $0) }
     let clock = ContinuousClock.now
-    let result = try await Explorations.run(workloads, thenFrom: seed &+ 3, images: Torture.count(0, full: 600_000)) {
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 3, images: Torture.count(10_500, full: 600_000)) {
       try Self.explore($0, seed: seed, images: Torture.count(12, full: 200))
     }
     print("figures: crash images of JSON: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(1_200, full: 20_000))
+    #expect(result.images >= Torture.count(10_500, full: 600_000))
   }
 
   @Test func noCrashBesideACheckpointLosesAnAcknowledgedWrite() async throws {
@@ -43,7 +43,7 @@ struct JSONFileCrashTests {
       try Self.explore($0, seed: seed, images: Torture.count(12, full: 200))
     }
     print("figures: crash images of JSON beside a checkpoint: \(result.images) at \(result.points) points")
-    #expect(result.images >= Torture.count(120, full: 2_000))
+    #expect(result.images >= Torture.count(900, full: 2_000))
   }
 
   /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.
@@ -76,7 +76,7 @@ struct JSONFileCrashTests {
       return result
     }
     print("figures: images of crashes in JSON's recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(200, full: 5_000))
+    #expect(result.images >= Torture.count(16_000, full: 200_000))
   }
 
   // MARK: Teeth: each of these defects must be found

@@ -82,14 +82,18 @@ import Testing
       first.abandon()
       let before = files.operationCount
       files.fail(FaultPlan(.operation(before + operation), code: .full))
-      let second: JSONFileBackend
+      let (second, found): (JSONFileBackend, Set<String>)
       do {
-        second = try open(files).backend
+        let opened = try open(files)
+        (second, found) = (opened.backend, opened.keys)
       } catch RepositoryError.Code.full {
         continue
       }
       let isHit = files.operationCount >= before + operation
       files.fail()
+      for image in files.crashImages(.powerLoss, limit: 20, seed: UInt64(operation)) {
+        #expect(try open(image.fileSystem).keys.isSuperset(of: found), "operation \(operation), at once")
+      }
       try save(3, on: second)
       try save(4, on: second)
       for image in files.crashImages(.powerLoss, limit: 60, seed: UInt64(operation)) {
