@@ -143,7 +143,8 @@ enum Caching {
         try await cache.close()
       }
     },
-    Scenario("flights, cancelled") { _ in
+    // The source keeps a list of its calls.
+    Scenario("flights, cancelled", bytes: 4 << 20) { _ in
       let source = ScriptedSource<Int, Jar> { key, _ in .value(Jar(key)) }
       source.hold()
       let cache = try await cache(source: source)

@@ -102,7 +102,8 @@ enum Waiting {
         try await cache.close()
       }
     },
-    Scenario("scripted source") { _ in
+    // It keeps a list of its calls.
+    Scenario("scripted source", bytes: 8 << 20) { _ in
       let source = ScriptedSource<Int, Int> { key, _ in .value(key) }
       return Subject { number in
         source.answer(1, .success(.value(number)))

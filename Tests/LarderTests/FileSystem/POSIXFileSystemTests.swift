@@ -276,6 +276,12 @@ struct POSIXFileSystemTests {
       #expect(code { try file.sync() } == .inputOutput)
     }
 
+    @Test func aRefusedSyncOfADirectoryIsAFailure() {
+      // procfs refuses to sync its directories.
+      #expect(code { try files.syncDirectory("/proc/self") } == .inputOutput)
+      #expect(code { try files.createDirectory("/proc/self/fd") } == .inputOutput, "the parent of a directory that was there")
+    }
+
     @Test func refusedAccessIsNeverAbsence() {
       // procfs refuses even root.
       #expect(code { try files.remove("/proc/version") } == .protectedDataUnavailable)

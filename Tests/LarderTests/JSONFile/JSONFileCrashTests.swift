@@ -30,11 +30,11 @@ struct JSONFileCrashTests {
     let seed = try #require(Seeds.list(1, for: "noCrashLosesAnAcknowledgedWrite").first)
     let workloads = Self.workloads + (0..<3).map { .random(seed: seed &+ $0) }
     let clock = ContinuousClock.now
-    let result = try await Explorations.run(workloads, thenFrom: seed &+ 3, images: Torture.count(10_500, full: 600_000)) {
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 3, images: Torture.count(11_500, full: 600_000)) {
       try Self.explore($0, seed: seed, images: Torture.count(12, full: 200))
     }
     print("figures: crash images of JSON: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(10_500, full: 600_000))
+    #expect(result.images >= Torture.count(11_500, full: 600_000))
   }
 
   @Test func noCrashBesideACheckpointLosesAnAcknowledgedWrite() async throws {
@@ -53,7 +53,7 @@ struct JSONFileCrashTests {
       .creation, .firstSave, .deletes, .checkpoints, .largeRecords, .buffered, .background, .random(seed: seed),
     ]
     let clock = ContinuousClock.now
-    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(0, full: 200_000)) { workload in
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(15_000, full: 200_000)) { workload in
       let invariants = CrashInvariants(workload: workload, tuning: Self.tuning)
       let images = Torture.count(1, full: 5)
       let (first, second) = (CrashExplorer(seed: seed, imagesPerPoint: images), CrashExplorer(seed: seed, imagesPerPoint: images))
@@ -76,7 +76,7 @@ struct JSONFileCrashTests {
       return result
     }
     print("figures: images of crashes in JSON's recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(16_000, full: 200_000))
+    #expect(result.images >= Torture.count(15_000, full: 200_000))
   }
 
   // MARK: Teeth: each of these defects must be found

@@ -77,6 +77,19 @@ import Testing
     try writer.close()
   }
 
+  /// A power cut that kept a frame and lost the size of its file would leave a journal that ends within a frame, which is damage.
+  @Test func aGrowthIsOnTheDiskBeforeItIsUsed() throws {
+    let files = SimulatedFileSystem()
+    let file = try files.create("/journal")
+    try file.allocate(0..<4_096)
+    try file.sync()
+    try files.syncDirectory("/")
+    let work = JournalGrowth.begin(of: "/journal", try #require(try file.status().identity), 4_096..<8_192, files)
+    work.run()
+    #expect(try work.result() == 8_192)
+    for image in files.crashImages(.powerLoss) { #expect(image.fileSystem.contents(of: "/journal")?.count == 8_192) }
+  }
+
   // MARK: Large frames
 
   /// A file that counts the bytes that are written to it.
