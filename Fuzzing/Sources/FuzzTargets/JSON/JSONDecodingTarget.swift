@@ -34,9 +34,10 @@ enum JSONDecodingTarget {
     let theirs = Result { try JSONDecoder().decode(type, from: json) }
     switch (ours, theirs) {
     // Foundation rounds `1844674407370415.95` and `5e-325` to an integer where one is asked for: it looks at the nearest `Double`. A type
-    // that tries an integer first then has another value.
+    // that tries an integer first then has another value, and another one again from its own encoding, which has no fraction.
     case (.success(let ours), .success(let theirs)):
-      try promise(ours == theirs || hasRoundedNumber(json), "Foundation decodes \(theirs), Larder \(ours)")
+      if hasRoundedNumber(json) { return }
+      try promise(ours == theirs, "Foundation decodes \(theirs), Larder \(ours)")
       try checkReencoding(ours)
     case (.failure(let error), .success(let theirs)):
       try promise(hasRoundedNumber(json), "Foundation decodes \(theirs), Larder refuses: \(error)")
