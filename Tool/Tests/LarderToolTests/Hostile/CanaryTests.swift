@@ -84,6 +84,35 @@ import Testing
     return damaged
   }
 
+  /// The head of a row, which says how long each column is, stands before the key, or before the collection and the key.
+  @Test func aRepairTakesNoKeyForACollection() throws {
+    let workspace = try Workspace()
+    let store = try store(.sqliteFile, isClosed: true, in: workspace)
+    let (source, target) = (try StoreFile(path: store), try StoreFile(newAt: workspace.path("new.sqlite")))
+    let whole = try Data(contentsOf: source.url)
+    let starts = whole.indices.filter { at in
+      let word = whole[at...].starts(with: Data(Self.part.utf8))
+      return word && (whole[at - 1] < 0x20 || whole[at - 1] == UInt8(ascii: "s") || whole[at - 1] == UInt8(ascii: "-"))
+    }
+    #expect(starts.count > 10)
+    var options = Repair.Options()
+    options.isDry = true
+    var losses = 0
+    for start in starts {
+      // A number in the place of a text, and a text that is longer than it was.
+      for (offset, byte) in (1...4).map({ ($0, UInt8(0x08)) }) + (9...14).map({ ($0, 0x39) }) {
+        var bytes = whole
+        bytes[start - offset] = byte
+        try bytes.write(to: source.url)
+        let repair = try Repair(of: source, to: target, options)
+        if repair.status != .success { losses += 1 }
+        let text = repair.lines(width: nil).joined() + repair.json.text
+        #expect(!text.contains(Self.part), "\(byte) at \(start - offset)")
+      }
+    }
+    #expect(losses > 20)
+  }
+
   @Test func aTableWithoutAHeaderIsNotShown() async throws {
     let workspace = try Workspace()
     try Data("\(Self.canary),\(Self.canary)\n1,2\n".utf8).write(to: workspace.url("table.csv"))
