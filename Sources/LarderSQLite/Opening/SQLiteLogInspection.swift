@@ -56,6 +56,16 @@ struct SQLiteLogInspection {
     }
   }
 
+  /// Whether SQLite can read the header of a log.
+  static func isHeaderWhole(_ file: any OpenFile) throws(RepositoryError) -> Bool {
+    let header = try read(file, at: 0, count: headerSize)
+    return header.count == headerSize && isWhole(header)
+  }
+
+  private static func isWhole(_ header: [UInt8]) -> Bool {
+    number(header, 0) & ~1 == 0x377F_0682 && Sum(0, 0).adding(header[0..<24], header[3] & 1 == 1) == Sum(header, at: 24)
+  }
+
   /// Reads through a log.
   ///
   /// - Parameter pageSize: The page size of the database, in case the log's header is damaged.
@@ -71,9 +81,7 @@ struct SQLiteLogInspection {
     let isBigEndian = header[3] & 1 == 1
     var running = Sum(header, at: 24)
     var salts = Array(header[16..<24])
-    isHeaderWhole =
-      Self.number(header, 0) & ~1 == 0x377F_0682 && Self.number(header, 8) == UInt32(pageSize)
-      && Sum(0, 0).adding(header[0..<24], isBigEndian) == running
+    isHeaderWhole = Self.isWhole(header) && Self.number(header, 8) == UInt32(pageSize)
     if !isHeaderWhole { lose(at: 0) }
 
     var offset = Self.headerSize
@@ -164,8 +172,15 @@ struct SQLiteLogInspection {
 
 extension SQLitePath {
   /// Returns whether there is a log that has something to recover.
-  func hasLog(on fileSystem: any FileSystem) throws(RepositoryError) -> Bool {
+  /// - Parameter isJudged: Whether a log with a damaged header counts as none, as it does for SQLite.
+  /// - Throws: `.corrupted` where such a log held commits that were acknowledged.
+  func hasLog(on fileSystem: any FileSystem, isJudged: Bool = false) throws(RepositoryError) -> Bool {
     guard let file = try fileSystem.open(log, writable: false) else { return false }
-    return try !SQLiteLogInspection.isEmpty(file)
+    if try SQLiteLogInspection.isEmpty(file) { return false }
+    guard isJudged, try !SQLiteLogInspection.isHeaderWhole(file) else { return true }
+    guard let log = try SQLiteOpening.inspect(file, self) else { return false }
+    let row = try SQLiteOpening.foldedRow(self)
+    try SQLiteOpening.judge(log, self, isBuffered: row?.isBuffered ?? false, .cutAndReport)
+    return false
   }
 }

@@ -41,6 +41,16 @@ final class SQLiteReadOnlyReader {
     }
   }
 
+  /// Runs a body that copies the whole store, once more if it was written meanwhile and there is no log that tells its commits apart.
+  func copy(_ body: (SQLiteConnection) throws(RepositoryError) -> Void) throws(RepositoryError) {
+    try read { connection, mode throws(RepositoryError) in
+      let before = try SQLiteFileState(path)
+      try body(connection)
+      let now = try SQLiteFileState(path)
+      return ((), isSound: mode != .immutable || now == before)
+    }
+  }
+
   /// Reads the foreign commits after a revision; `nil` when there is none.
   ///
   /// Opens the file only when it or its log has changed since the last call.
@@ -117,7 +127,9 @@ final class SQLiteReadOnlyReader {
   ) throws(RepositoryError) -> Result? {
     guard hasNoUser, let before = try SQLiteFileState(path) else { return nil }
     do throws(RepositoryError) {
-      let result = try read(.privateIndex, body).0
+      // With an index of its own SQLite would not ignore a log without a header, but try again for ten seconds.
+      let mode: SQLiteConnection.Mode = try path.hasLog(on: fileSystem, isJudged: true) ? .privateIndex : .immutable
+      let result = try read(mode, body).0
       return try isUnused(since: before) ? result : nil
     } catch {
       guard try isUnused(since: before) else { return nil }

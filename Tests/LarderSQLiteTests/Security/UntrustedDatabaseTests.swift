@@ -32,23 +32,7 @@ struct UntrustedDatabaseTests: SQLiteSuite {
   }
 
   /// Schemas that make SQLite compute, write or read elsewhere when a plain table would only be read.
-  @Test(arguments: [
-    // Other tables in the place of the store's own.
-    "DROP TABLE larder_store; CREATE VIEW larder_store AS SELECT 1 AS id",
-    "ALTER TABLE larder_store RENAME TO old; CREATE VIEW larder_store AS SELECT * FROM old",
-    "ALTER TABLE spots RENAME TO larder_old; CREATE VIEW spots AS SELECT * FROM larder_old",
-    "DROP TABLE spots; CREATE TABLE spots (id TEXT PRIMARY KEY, revision, version, crc, value) WITHOUT ROWID",
-    "DROP TABLE spots; CREATE TABLE spots (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, "
-      + "crc INTEGER NOT NULL, value TEXT NOT NULL AS (hex(id)) STORED) WITHOUT ROWID",
-    "DROP TABLE spots; CREATE TABLE spots (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, "
-      + "crc INTEGER NOT NULL, value TEXT NOT NULL CHECK (length(randomblob(9)) > 0)) WITHOUT ROWID",
-    "DROP TABLE spots; CREATE TABLE spots (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, "
-      + "crc INTEGER NOT NULL, value TEXT NOT NULL DEFAULT (load_extension('x'))) WITHOUT ROWID",
-    // Tables of modules.
-    "CREATE VIRTUAL TABLE words USING fts5(text)", "CREATE VIRTUAL TABLE places USING rtree(id, a, b)",
-    "CREATE TABLE \"attached.spots\" (x); CREATE TABLE \"main.spots\" (x)", "CREATE TABLE \"a\"\"; DROP TABLE spots; --\" (x)",
-    "CREATE TABLE \"../../etc/passwd\" (x)",
-  ])
+  @Test(arguments: HostileSchemas.otherShapes)
   func aSchemaOfAnotherShapeIsRefused(_ sql: String) throws {
     try makeStore()
     do { try ForeignDatabase(url).run(sql) }
@@ -56,19 +40,7 @@ struct UntrustedDatabaseTests: SQLiteSuite {
   }
 
   /// The changes that `writable_schema` allows to the schema's own text.
-  @Test(arguments: [
-    "UPDATE sqlite_schema SET sql = 'CREATE TABLE spots (id' WHERE name = 'spots'",
-    "UPDATE sqlite_schema SET sql = replace(sql, 'value TEXT NOT NULL', 'value TEXT NOT NULL AS (1)') WHERE name = 'spots'",
-    "UPDATE sqlite_schema SET rootpage = 1 WHERE name = 'spots'", "UPDATE sqlite_schema SET rootpage = 99999 WHERE name = 'spots'",
-    "UPDATE sqlite_schema SET rootpage = -3 WHERE name = 'spots'",
-    "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'larder_store') WHERE name = 'spots'",
-    "UPDATE sqlite_schema SET type = 'view', rootpage = 0, sql = 'CREATE VIEW larder_store AS SELECT 1' WHERE name = 'larder_store'",
-    "UPDATE sqlite_schema SET name = 'SPOTS', tbl_name = 'SPOTS' WHERE name = 'spots'",
-    "UPDATE sqlite_schema SET sql = sql || ' /* ' || hex(zeroblob(500000)) || ' */' WHERE name = 'spots'",
-    "INSERT INTO sqlite_schema SELECT * FROM sqlite_schema WHERE name = 'spots'",
-    "INSERT INTO sqlite_schema VALUES ('table', 'x', 'x', 0, 'CREATE VIRTUAL TABLE x USING csv(filename=''/etc/passwd'')')",
-    "DELETE FROM sqlite_schema",
-  ])
+  @Test(arguments: HostileSchemas.writtenByHand)
   func aSchemaThatWasWrittenByHandIsRefused(_ sql: String) throws {
     try makeStore()
     do {
@@ -80,13 +52,7 @@ struct UntrustedDatabaseTests: SQLiteSuite {
   }
 
   /// Triggers, views and indexes of other programs are let be, and never run.
-  @Test(arguments: [
-    "CREATE TRIGGER t BEFORE INSERT ON spots BEGIN DELETE FROM spots; END",
-    "CREATE TRIGGER t AFTER DELETE ON spots BEGIN DELETE FROM spots; END",
-    "CREATE TRIGGER t AFTER UPDATE ON larder_store BEGIN DELETE FROM larder_store; END",
-    "CREATE VIEW v AS SELECT load_extension('/tmp/x')", "CREATE VIEW v AS SELECT * FROM v2; CREATE VIEW v2 AS SELECT * FROM v",
-    "CREATE VIEW v AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c",
-  ])
+  @Test(arguments: HostileSchemas.additions)
   func whatOthersAddedDoesNotRun(_ sql: String) throws {
     try makeStore()
     do { try ForeignDatabase(url).run(sql) }

@@ -31,6 +31,26 @@ struct LogDefectTests: SQLiteSuite {
     for access in [StoreOptions.Access.readOnly, .exclusive, .shared] { try expectRefusal(access, "index \(hasIndex)") }
   }
 
+  /// Without an index SQLite would try for ten seconds to read such a log, and say that the store is in use.
+  @Test func aReaderOfALogWithoutAHeaderRefusesWhatWasLostAndNothingElse() throws {
+    try makeUnclosedStore(8)
+    let whole = try #require(directory.contents()["spots.sqlite-wal"])
+    for offset in [0, 17, 25] {
+      var log = whole
+      log[offset] ^= 1
+      try log.write(to: URL(filePath: main + "-wal"))
+      try expectRefusal(.readOnly, "byte \(offset)")
+    }
+    // A header that was never written whole had no commit behind it.
+    for count in [1, 31] {
+      try whole.prefix(count).write(to: URL(filePath: main + "-wal"))
+      let before = try directory.contents()
+      let found = try readBack(url, StoreOptions(access: .readOnly)).contents.count
+      #expect(found < 8, "\(count) bytes")
+      #expect(try directory.contents() == before, "\(count) bytes")
+    }
+  }
+
   @Test func aReaderRefusesALogThatItsDatabaseHasOutgrown() throws {
     try makeUnclosedStore(3)
     let log = try #require(directory.contents()["spots.sqlite-wal"])

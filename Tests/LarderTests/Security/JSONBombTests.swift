@@ -24,29 +24,7 @@ import Testing
     }
   }
 
-  private func bombs() -> [(String, Data)] {
-    let size = Torture.isOn ? 100_000_000 : 1_000_000
-    func data(_ head: String, _ piece: String, _ count: Int, _ tail: String) -> Data {
-      var data = Data(head.utf8)
-      let bytes = Data(piece.utf8)
-      data.reserveCapacity(head.utf8.count + bytes.count * count + tail.utf8.count)
-      for _ in 0..<count { data.append(bytes) }
-      data.append(Data(tail.utf8))
-      return data
-    }
-    return [
-      ("arrays", data("{\"id\":1,\"list\":", "[", 500_000, "")),
-      ("closed arrays", data(String(repeating: "[", count: 200_000), "]", 200_000, "")),
-      ("objects", data("", "{\"a\":", 300_000, "")), ("mixed", data("{\"id\":1,\"x\":", "[{\"a\":", 200_000, "")),
-      ("digits", data("{\"id\":1,\"number\":", "9", size, "}")), ("fraction", data("{\"id\":1,\"number\":0.", "0", size, "1}")),
-      ("integer", data("{\"id\":1,\"integer\":", "9", size, "}")), ("exponent", data("{\"id\":1,\"number\":1e", "9", size, "}")),
-      ("string", data("{\"id\":1,\"text\":\"", "x", size, "\"}")), ("escapes", data("{\"id\":1,\"text\":\"", "\\u0041", size / 6, "\"}")),
-      ("open string", data("{\"id\":1,\"text\":\"", "\\\\", size / 2, "")), ("names", data("{\"id\":1", ",\"id\":1", size / 7, "}")),
-      ("spaces", data("{\"id\":1", " ", size, "}")), ("commas", data("{\"id\":1,\"list\":[", ",", size, "]}")),
-      ("elements", data("{\"id\":1,\"list\":[1", ",1", size / 20, "]}")), ("zeros", Data(count: size)),
-      ("surrogates", data("{\"id\":1,\"text\":\"", "\\ud800", size / 6, "\"}")),
-    ]
-  }
+  private func bombs() -> [(String, Data)] { JSONBombs.all(size: Torture.isOn ? 100_000_000 : 1_000_000) }
 
   /// Each ends with a value or an error, whatever the coder.
   @Test func noTextOverflowsTheStack() async throws {
@@ -74,13 +52,8 @@ import Testing
 
   /// The main file is JSON too, and its reader meets the same texts before any checksum.
   @Test func noMainFileOverflowsTheStack() async throws {
-    let header =
-      #"{"format":"larder","formatVersion":1,"store":"C0FFEE00-1234-4567-89AB-CDEF01234567","generation":1,"commit":1,"tombstonesSince":0"#
     for (name, bomb) in bombs() {
-      for prefix in [
-        "", header + ",\"x\":",
-        header + ",\"crc\":\"00000000\",\"records\":[\n{\"in\":\"a\",\"id\":\"a\",\"rev\":1,\"version\":1,\"crc\":\"00000000\",\"value\":",
-      ] {
+      for prefix in JSONBombs.beginnings {
         let files = SimulatedFileSystem()
         try files.createDirectory("/data")
         try files.place(Data(prefix.utf8) + bomb, at: "/data/a.json")

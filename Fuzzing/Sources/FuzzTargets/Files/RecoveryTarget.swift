@@ -11,13 +11,21 @@ enum RecoveryTarget {
   private static let names = ["s.json", "s.json-journal", "s.json-tmp", "s.json-journal-tmp", "s.json-previous", "s.json-quarantine-1-64"]
 
   @Sendable static func run(_ bytes: UnsafeRawBufferPointer) throws {
+    let (contents, history, wasDamaged) = try damage(bytes)
+    try open(try files(contents), after: history, wasDamaged: wasDamaged)
+  }
+
+  /// Returns the files that an input stands for, what the store held at each commit, and whether they were damaged.
+  static func damage(
+    _ bytes: UnsafeRawBufferPointer
+  ) throws -> (contents: DamagePlan.Contents, history: [UInt64: StoreImage], wasDamaged: Bool) {
     var input = FuzzInput(bytes)
     var history: [UInt64: StoreImage] = [0: StoreImage()]
     var moments: [DamagePlan.Contents] = []
     try work(on: try files([:]), &input, &history, &moments)
     var contents = moments.last ?? [:]
     DamagePlan.apply(&input, to: &contents, names: names, earlier: moments)
-    try open(try files(contents), after: history, wasDamaged: contents != moments.last)
+    return (contents, history, contents != moments.last)
   }
 
   /// Commits, folds and closes as the input says; notes each state, and the files at each moment.

@@ -18,18 +18,26 @@ enum SQLiteTarget {
   private static let template = Result { try makeTemplate() }
 
   @Sendable static func run(_ bytes: UnsafeRawBufferPointer) throws {
-    let template = try template.get()
-    var input = FuzzInput(bytes)
-    let start = template.moments[input.int(below: template.moments.count)]
-    var contents = start
-    DamagePlan.apply(&input, to: &contents, names: names, earlier: template.moments)
+    let (contents, history, wasDamaged) = try damage(bytes)
     try inFolder { folder in
       for (name, bytes) in contents {
         let path = folder.appending(path: name).path
         try promise(FileManager.default.createFile(atPath: path, contents: Data(bytes)), "a file cannot be written: \(path)")
       }
-      try open(folder, contents, template.history, wasDamaged: contents != start)
+      try open(folder, contents, history, wasDamaged: wasDamaged)
     }
+  }
+
+  /// Returns the files that an input stands for, what the store held at each commit, and whether they were damaged.
+  static func damage(
+    _ bytes: UnsafeRawBufferPointer
+  ) throws -> (contents: DamagePlan.Contents, history: [UInt64: StoreImage], wasDamaged: Bool) {
+    let template = try template.get()
+    var input = FuzzInput(bytes)
+    let start = template.moments[input.int(below: template.moments.count)]
+    var contents = start
+    DamagePlan.apply(&input, to: &contents, names: names, earlier: template.moments)
+    return (contents, template.history, contents != start)
   }
 
   private static func open(

@@ -14,7 +14,7 @@ package struct ComparedRecords: Sendable {
   package init(path: String) throws(RepositoryError) {
     let all: [StoredRecord]
     if try Self.isDump(path) {
-      let dump = try DumpReader(path: path)
+      let dump = try ProgressLine.during("reading", path) { _ throws(RepositoryError) in try DumpReader(path: path) }
       guard dump.isComplete else {
         throw RepositoryError(
           .corrupted,

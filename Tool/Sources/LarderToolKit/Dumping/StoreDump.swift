@@ -32,7 +32,7 @@ package struct StoreDump: Sendable {
   /// Returns the address that `COLLECTION:KEY` names; a collection has no colon in its name, and a key may.
   package static func address(_ text: String) throws(RepositoryError) -> RecordAddress {
     guard let colon = text.firstIndex(of: ":") else {
-      throw RepositoryError(.unsupported, "expected COLLECTION:KEY with a colon, found \"\(text)\"")
+      throw RepositoryError(.unsupported, "expected COLLECTION:KEY with a colon, found none")
     }
     return RecordAddress(collection: String(text[..<colon]), key: RecordKey(String(text[text.index(after: colon)...])))
   }

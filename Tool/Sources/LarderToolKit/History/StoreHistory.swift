@@ -27,7 +27,7 @@ package struct StoreHistory: Sendable {
     var found: [Change] = []
     switch file.kind {
     case .jsonFile:
-      let inspection = try JSONFileInspection(file: file.url)
+      let inspection = try ProgressLine.during("reading", file.path) { _ throws(RepositoryError) in try JSONFileInspection(file: file.url) }
       if let journal = inspection.journal, journal.storeID != inspection.storeID {
         throw RepositoryError(.corrupted, "expected the journal of this store, found one of another store", file: file.path + "-journal")
       }

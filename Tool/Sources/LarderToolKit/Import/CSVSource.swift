@@ -13,11 +13,12 @@ enum CSVSource {
     guard let header = try rows.next() else {
       throw RepositoryError(.decodingFailed, "expected a header line, found an empty file", file: path)
     }
-    if let name = header.fields.first(where: { name in name.isEmpty || header.fields.count { $0 == name } > 1 }) {
+    for (column, name) in header.fields.enumerated() where name.isEmpty || header.fields[..<column].contains(name) {
+      // Without a header the first line is a record: the text is not named.
       throw RepositoryError(
         .decodingFailed,
-        "line \(header.line): expected a name of its own for each column, found \(name.isEmpty ? "none" : "`\(name)` twice")",
-        file: path)
+        "line \(header.line): expected a name of its own for each column, found \(name.isEmpty ? "none" : "an earlier one") in column "
+          + "\(column + 1)", file: path)
     }
     var found: [CSVRows.Row] = []
     while let row = try rows.next() {

@@ -43,12 +43,13 @@ package struct RecordImport: Answer {
     }
     guard (1...Int(Int32.max)).contains(options.version) else { throw RepositoryError(.unsupported, "expected a version from 1 on") }
     let source = AbsolutePath.of(source)
-    let found =
+    let found = try ProgressLine.during("reading", source) { _ throws(RepositoryError) in
       switch kind {
       case .array: try ArraySource.read(source)
       case .csv: try CSVSource.read(source, isText: options.isText)
       case .bodega: try BodegaSource.read(source)
       }
+    }
     let (records, duplicates) = try Self.records(of: found, options)
     self.duplicates = duplicates
     let contents = StoreContents(records: records, commit: 0, horizon: 0)

@@ -10,7 +10,9 @@ package struct LockHolders: Sendable {
   /// Looks at the system's list of locks, and takes none.
   package init(_ family: StoreFamily) {
     let lock = family.members.first { $0.role == "lock" }
-    named = lock.flatMap { Self.text($0.path) }.flatMap { $0.split(whereSeparator: \.isWhitespace).first }.flatMap { Int32($0) }
+    named = lock.flatMap { StoreRecognition.isPlainFile($0.path) ? Self.text($0.path) : nil }.flatMap {
+      $0.split(whereSeparator: \.isWhitespace).first
+    }.flatMap { Int32($0) }
     let files = Set(family.members.map(\.identity))
     processes = Self.text("/proc/locks").map { list in
       Set(list.split(separator: "\n").compactMap { Self.holder($0, of: files) }).sorted()

@@ -46,7 +46,7 @@ package struct Resealing: Answer {
     let locks = options.isAccepted ? try place.lock() : nil
     defer { locks?.release() }
     try StoreUse(of: file).check(unless: locks != nil)
-    let edited = try EditedFile(path: file.path)
+    let edited = try ProgressLine.during("reading", file.path) { _ throws(RepositoryError) in try EditedFile(path: file.path) }
     var before: [RecordAddress: StoredRecord]?
     if let original = options.original {
       let reading = try StoreReading(original)
@@ -71,7 +71,9 @@ package struct Resealing: Answer {
     let since = missing > 0 || edited.sealedCount == nil ? commit : edited.tombstonesSince
     let copy = JSONFileCopy(storeID: edited.storeID, generation: edited.generation + 1, commit: commit, tombstonesSince: since)
     try draft.complete { () throws(RepositoryError) in
-      try copy.write(records.sorted { $0.address < $1.address }, to: draft.file.path, in: POSIXFileSystem())
+      try ProgressLine.during("writing", file.path) { _ throws(RepositoryError) in
+        try copy.write(records.sorted { $0.address < $1.address }, to: draft.file.path, in: POSIXFileSystem())
+      }
       guard try StoreReading(draft.file).records.count == records.count else {
         throw RepositoryError(.corrupted, "the new file is not what was written: check the disk", file: draft.file.path)
       }

@@ -34,9 +34,11 @@ package struct Repair: Answer {
     self.target = target.path
     (isDry, showsKeys) = (options.isDry, options.showsKeys)
     try StoreUse(of: source).check()
-    switch source.kind {
-    case .jsonFile: salvage = try Self.read(source, options)
-    case .sqliteFile: salvage = try SQLiteSalvage.read(source, options.collections)
+    salvage = try ProgressLine.during("reading", source.path) { _ throws(RepositoryError) in
+      switch source.kind {
+      case .jsonFile: try Self.read(source, options)
+      case .sqliteFile: try SQLiteSalvage.read(source, options.collections)
+      }
     }
     // Who has followed the store must not resume behind a record that vanished without a tombstone.
     let horizon = salvage.hasLosses ? salvage.commit : salvage.horizon

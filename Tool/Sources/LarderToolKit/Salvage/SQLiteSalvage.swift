@@ -68,7 +68,10 @@ struct SQLiteSalvage {
   private mutating func readSchema() {
     var found: [String: Int] = [:]
     walk(1) { columns, _ in
-      guard columns.count == 5, let type = columns[0].text, let name = columns[1].text, let root = columns[3].integer, root >= 0 else {
+      // The name stands there twice; a row of records that a damaged tree leads to has none.
+      guard columns.count == 5, let type = columns[0].text, let name = columns[1].text, columns[2].text != nil,
+        let root = columns[3].integer, root >= 0
+      else {
         return "a row of the schema is damaged"
       }
       if type == "table", !name.hasPrefix("sqlite_") { found[name] = Int(root) }
@@ -98,7 +101,7 @@ struct SQLiteSalvage {
   // MARK: Rows
 
   /// Visits every row of a tree whose page and cell can be read; the body returns what is wrong with a row.
-  private mutating func walk(_ root: Int, _ body: (_ columns: [SQLiteColumn], _ place: String) -> String?) {
+  private mutating func walk(_ root: Int, of table: String? = nil, _ body: (_ columns: [SQLiteColumn], _ place: String) -> String?) {
     var pending = [root]
     while let number = pending.popLast() {
       guard visited.insert(number).inserted else { continue }
@@ -114,7 +117,7 @@ struct SQLiteSalvage {
         let columns = page.row(cell, of: image, &overflow)
         if let problem = columns == nil ? "the row cannot be read" : columns.flatMap({ body($0, path) }) {
           isDamaged = true
-          let (collection, key) = Self.address(columns)
+          let (collection, key) = address(columns, in: table)
           salvage.add(
             SalvageProblem(path, offset: offset + cell, page: number, row: index + 1, collection: collection, key: key, problem))
         }
@@ -122,15 +125,16 @@ struct SQLiteSalvage {
     }
   }
 
-  private static func address(_ columns: [SQLiteColumn]?) -> (String?, RecordKey?) {
-    guard let columns, columns.count == 5, let first = columns[0].text else { return (nil, nil) }
-    if columns[4].bytes != nil { return (nil, RecordKey(first)) }
-    return (first, columns[1].text.map { RecordKey($0) })
+  /// Returns what looks like the address of a damaged row: a name counts only as that of a table, since damage can put a key in its place.
+  private func address(_ columns: [SQLiteColumn]?, in table: String?) -> (String?, RecordKey?) {
+    guard let table, table != Self.store, let columns, columns.count == 5, let first = columns[0].text else { return (nil, nil) }
+    guard table == Self.tombstones else { return (nil, RecordKey(first)) }
+    return (tables[first] == nil ? nil : first, columns[1].text.map { RecordKey($0) })
   }
 
   private mutating func walk(table: String, _ root: Int) {
     var found: [StoredRecord] = []
-    walk(root) { columns, _ in
+    walk(root, of: table) { columns, _ in
       guard let record = table == Self.tombstones ? Self.tombstone(columns) : Self.record(columns, in: table) else {
         return "the row of \(table) does not match its checksum"
       }

@@ -44,18 +44,3 @@ package struct StoreFile: Sendable {
     }
   }
 }
-
-extension StoreFile {
-  /// The size from which reading takes long enough to say so.
-  private static let largeSize = 32 << 20
-
-  /// Runs work that reads the whole store, and says so meanwhile on a terminal if the store is large.
-  func whileReading<Result>(_ work: () throws(RepositoryError) -> Result) throws(RepositoryError) -> Result {
-    var status = stat()
-    let size = lstat(path, &status) == 0 ? Int(status.st_size) : 0
-    let progress = ProgressLine("reading \(url.lastPathComponent), \(size >> 20) MiB", isWanted: size >= Self.largeSize)
-    progress.show()
-    defer { progress.finish() }
-    return try work()
-  }
-}

@@ -39,11 +39,14 @@ package struct StoreReading: Sendable {
 
   private static func read(_ file: StoreFile) throws(RepositoryError) -> (OpenReport, [StoredRecord]) {
     var found: [StoredRecord] = []
-    let report: OpenReport
-    report = try file.whileReading { () throws(RepositoryError) in
-      switch file.kind {
-      case .jsonFile: try JSONFileBackend(file: file.url).open(StoreOptions(access: .readOnly)) { found.append($0) }
-      case .sqliteFile: try SQLiteInspection(file: file.url).readAll { found.append($0) }
+    let report = try ProgressLine.during("reading", file.path) { step throws(RepositoryError) in
+      let visit = { (record: StoredRecord) in
+        found.append(record)
+        step()
+      }
+      return switch file.kind {
+      case .jsonFile: try JSONFileBackend(file: file.url).open(StoreOptions(access: .readOnly), visit)
+      case .sqliteFile: try SQLiteInspection(file: file.url).readAll(visit)
       }
     }
     return (report, found)

@@ -57,9 +57,8 @@ struct StoreRecognition {
   /// Returns the kind that a journal or a log beside the file stands for.
   private func kindOfCompanions() throws(RepositoryError) -> StoreKind? {
     let journal = URL(fileURLWithPath: path + "-journal", isDirectory: false)
-    if FileManager.default.fileExists(atPath: journal.path), try Self.beginning(of: journal).starts(with: Data("LARDERJL".utf8)) {
-      return .jsonFile
-    }
+    // Anything but a plain file is for its backend to refuse: a pipe would wait for a writer.
+    if Self.isPlainFile(journal.path), try Self.beginning(of: journal).starts(with: Data("LARDERJL".utf8)) { return .jsonFile }
     return FileManager.default.fileExists(atPath: path + "-wal") ? .sqliteFile : nil
   }
 
@@ -71,6 +70,12 @@ struct StoreRecognition {
   private static func describe(_ bytes: Data) -> String {
     if bytes.isEmpty { return "an empty file" }
     return isOtherJSON(bytes) ? "JSON of another program" : "other bytes"
+  }
+
+  /// Whether there is a plain file at a path, and not a link to one.
+  static func isPlainFile(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
   /// The number of bytes that tell the kinds apart.

@@ -34,7 +34,9 @@ package struct StoreVerdict: Answer {
       switch file.kind {
       case .jsonFile: return try verifyJSON(file)
       case .sqliteFile:
-        let (report, tail) = try file.whileReading { () throws(RepositoryError) in try SQLiteInspection(file: file.url).verify() }
+        let (report, tail) = try ProgressLine.during("checking", file.path) { _ throws(RepositoryError) in
+          try SQLiteInspection(file: file.url).verify()
+        }
         // Nothing in a log distinguishes the two.
         return (report, tail.map { Tail(offset: $0.offset, byteCount: $0.byteCount, isAmbiguous: true) })
       }

@@ -22,7 +22,7 @@ package struct RecordLoading: Answer {
   /// A new store gets the revisions of the dump, and its name when it is complete. In one that is there, each record gets the revision of
   /// the commit that writes it, and what is there already in the same bytes is left alone: so a run that was cut short is repeated.
   package init(dump path: String, to target: StoreFile, isDry: Bool, _ progress: (Int) -> Void = { _ in }) throws(RepositoryError) {
-    let dump = try DumpLines(path: path)
+    let dump = try ProgressLine.during("reading", path) { _ throws(RepositoryError) in try DumpLines(path: path) }
     let contents = StoreContents(records: dump.records, commit: dump.commit, horizon: dump.horizon)
     try self.init(contents, from: path, to: target, isDry: isDry, progress)
   }
@@ -55,7 +55,12 @@ package struct RecordLoading: Answer {
   private mutating func add(_ records: [StoredRecord], to file: StoreFile, _ progress: (Int) -> Void) throws(RepositoryError) {
     let backend = file.backend
     var present: [RecordAddress: StoredRecord] = [:]
-    let report = try backend.open(StoreOptions(access: isDry ? .readOnly : .exclusive)) { present[$0.address] = $0 }
+    let report = try ProgressLine.during("reading", file.path) { step throws(RepositoryError) in
+      try backend.open(StoreOptions(access: isDry ? .readOnly : .exclusive)) { record in
+        present[record.address] = record
+        step()
+      }
+    }
     do throws(RepositoryError) {
       let changes = changes(records, to: present)
       guard !isDry else { return backend.abandon() }

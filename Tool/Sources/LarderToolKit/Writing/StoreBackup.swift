@@ -1,5 +1,6 @@
 internal import Foundation
 @_spi(Inspection) package import Larder
+@_spi(Inspection) internal import LarderSQLite
 
 /// The backup of a store: one file of the same kind, with everything and the same identity.
 package struct StoreBackup: Answer {
@@ -40,16 +41,18 @@ package struct StoreBackup: Answer {
       }
       let header = try JSONFileParts.header(of: try file.read(at: 0, count: 4_096), file: source.path)
       try file.close()
-      try JSONFileCopy(
+      let copy = JSONFileCopy(
         storeID: reading.report.storeID, generation: header.generation, commit: reading.report.commit.number,
-        tombstonesSince: reading.report.tombstoneHorizon.number
-      ).write(reading.records, to: target.path, in: POSIXFileSystem())
+        tombstonesSince: reading.report.tombstoneHorizon.number)
+      try ProgressLine.during("copying", source.path) { _ throws(RepositoryError) in
+        try copy.write(reading.records, to: target.path, in: POSIXFileSystem())
+      }
       copied = StoreContents(reading)
     case .sqliteFile:
-      let backend = source.backend
-      _ = try backend.open(StoreOptions(access: .readOnly)) { _ in }
-      defer { backend.abandon() }
-      try backend.backup(to: target.url)
+      // A store that is opened for reading would leave the log's index beside a database that was closed.
+      try ProgressLine.during("copying", source.path) { _ throws(RepositoryError) in
+        try SQLiteInspection(file: source.url).backup(to: target.url)
+      }
       // A writer may have gone on since the store was opened.
       copied = StoreContents(try StoreReading(target))
     }

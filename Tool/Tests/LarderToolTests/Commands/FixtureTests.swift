@@ -24,6 +24,11 @@ import Testing
       }
     }
     #expect(try DirectoryState(workspace) == before)
+    try ToolTrial(store, in: workspace).run(TriedCommand.writing, fixture.lastPathComponent) { command, answer in
+      // A file with a journal cannot be resealed, and neither can a database; a torn log may have lost a commit.
+      let isTorn = command == .repair && answer.status == .negative
+      #expect(answer.status == .success || isTorn || command == .reseal, "\(command): \(answer.text)")
+    }
   }
 
   @Test func `all fixtures are found`() { #expect(Fixtures.mainFiles.count >= 13) }

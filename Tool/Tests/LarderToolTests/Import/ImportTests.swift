@@ -76,7 +76,7 @@ import Testing
     #expect(try message(.csv, "id,n\n\"a\nb\",1\nc\"d,2\n").hasPrefix("line 4: expected quotation marks"))
     #expect(try message(.csv, "id,n\n\"a\nb,1\n").hasPrefix("line 2: expected a closing"))
     #expect(try message(.csv, "id,n\n\"a\"b,1\n").hasPrefix("line 2: expected a comma"))
-    #expect(try message(.csv, "id,id\n").contains("`id` twice"))
+    #expect(try message(.csv, "id,id\n").contains("an earlier one in column 2"))
     #expect(try message(.csv, "").contains("an empty file"))
     #expect(try message(.csv, "id,n\n,1\n").hasPrefix("line 2: expected a text or an integer as `id`"))
   }

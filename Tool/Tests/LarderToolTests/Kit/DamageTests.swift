@@ -14,7 +14,8 @@ import Testing
     var generator = Sampling.generator(for: "damage of \(fixture.lastPathComponent)")
     // A large store takes long to read.
     let size = try names.reduce(0) { $0 + (try Data(contentsOf: workspace.url($1)).count) }
-    for _ in 0..<Sampling.count(40, full: size > 1 << 17 ? 200 : 2_000) {
+    let trial = try ToolTrial(store, in: workspace)
+    for round in 0..<Sampling.count(40, full: size > 1 << 17 ? 200 : 2_000) {
       let name = names[Int.random(in: names.indices, using: &generator)]
       let whole = try Data(contentsOf: workspace.url(name))
       guard !whole.isEmpty else { continue }
@@ -40,6 +41,8 @@ import Testing
         #expect(reading != nil, context)
       }
       #expect(try DirectoryState(workspace) == before, context)
+      // A store that is written costs more than all readings.
+      if round % 10 == 0 { try trial.run([TriedCommand.writing[round / 10 % TriedCommand.writing.count], .repair], "\(name): \(damage)") }
       try whole.write(to: workspace.url(name))
     }
   }
@@ -77,7 +80,12 @@ import Testing
         ["history", store],
         ["diff", store, fixture.path],
       ]
-      let command = commands[Int.random(in: commands.indices, using: &generator)]
+      let writing = TriedCommand.writing
+      guard let command = commands.randomElement(using: &generator), Bool.random(using: &generator) else {
+        let command = writing[Int.random(in: writing.indices, using: &generator)]
+        try await ToolTrial(store, in: workspace).runBuilt(command, "\(name) with \(damage)")
+        continue
+      }
       let run = try await larder(command)
       #expect([0, 1, 2].contains(run.code), "\(command) on \(name) with \(damage): \(run.errors)")
       #expect(try DirectoryState(workspace) == before, "\(command) on \(name) with \(damage)")

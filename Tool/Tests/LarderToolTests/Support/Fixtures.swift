@@ -45,7 +45,9 @@ struct DirectoryState: Equatable {
         let time = status.st_mtim
       #endif
       entries[name] = Entry(
-        bytes: try Data(contentsOf: workspace.url(name)), mode: UInt32(status.st_mode), seconds: time.tv_sec, nanoseconds: time.tv_nsec)
+        // A pipe would wait for a writer.
+        bytes: status.st_mode & S_IFMT == S_IFREG ? try Data(contentsOf: workspace.url(name)) : Data(), mode: UInt32(status.st_mode),
+        seconds: time.tv_sec, nanoseconds: time.tv_nsec)
     }
   }
 }

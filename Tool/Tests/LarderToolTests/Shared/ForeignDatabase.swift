@@ -1,0 +1,1 @@
+../../../../Tests/LarderSQLiteTests/Support/ForeignDatabase.swift

@@ -1,0 +1,1 @@
+../../../../Tests/LarderSQLiteTests/Security/HostileSchemas.swift

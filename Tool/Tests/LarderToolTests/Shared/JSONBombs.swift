@@ -1,0 +1,1 @@
+../../../../Tests/LarderTests/Security/JSONBombs.swift

@@ -1,0 +1,1 @@
+../../../../Fuzzing/Sources/FuzzTargets/Files/JournalRepair.swift
