@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Renews Docs/Reliability/FaultSites.md: which calls of the seam `FileSystem` the fault matrix fails, and how often.
+# Renews Docs/Reliability/FaultSites.md: which faults each call of the seam `FileSystem` meets in `make test`, and how often.
 #
 # Builds the tests with the lines of the sources in the program (.build-faults), runs the matrix with its callers noted, and has them looked
 # up by llvm-symbolizer, which comes with Swift. The traces are kept in .build-faults/traces until the next run.

@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderSQLite
 
-/// Each call of the seam in each scenario fails, with some numbers or with `LARDER_TORTURE` with all of them, once and for ever.
+/// Calls of the seam in each scenario fail, so that each site meets all faults once, or with `LARDER_TORTURE` all calls, once and for ever.
 ///
 /// The files are real ones, and a kill is what they are checked against; `SQLiteFaultMatrixTests` cuts the power, below SQLite itself.
 @Suite("SQLite: every call of the seam fails, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 30)))
@@ -30,29 +30,28 @@ struct SQLiteSeamFaultMatrixTests {
     return (state, report.commit.number)
   }
 
-  /// Returns the faults that a call is given.
-  private static func faults(of point: FaultPoint, _ number: Int) -> [Fault] {
-    if Torture.isOn { return Fault.all(of: point.call) + Fault.all(of: point.call, isPermanent: true) }
-    if point.call == .read, number % 2 == 0 { return [Fault(0, .shortRead)] }
-    // The remainders must not go together: each failure meets each kind of call in some run.
-    let faults = Fault.sample(of: point.call, number / 3)
-    var fault = faults[number % faults.count]
-    fault.isPermanent = number % 5 == 0 && fault.effect != .shortRead
-    return [fault]
+  /// A scenario, what an opening of its files finds, and the calls that it makes.
+  private struct Program: Sendable {
+    var scenario: SQLiteSeamScenario
+    var start: (state: SQLiteSeamTrial.State, commit: UInt64)
+    var calls: [FaultPoint]
   }
 
-  private static func explore(_ scenario: SQLiteSeamScenario, seed: UInt64) throws -> Figures {
-    var figures = Figures()
+  /// Runs a scenario without a fault.
+  private static func plain(_ scenario: SQLiteSeamScenario) throws -> Program {
     let start = try start(of: scenario)
-    let plain = try SQLiteSeamTrial(scenario, from: start)
-    do { try plain.run() } catch {
-      figures.violations.append("\(scenario): without a fault: \(error)")
-      return figures
-    }
-    for (number, point) in plain.calls.enumerated() {
-      for fault in faults(of: point, number &+ Int(seed % 97)) {
-        let trial = try SQLiteSeamTrial(scenario, from: start, point, fault)
-        do { try trial.run() } catch { figures.violations.append("\(scenario): \(point): \(fault): \(error)") }
+    let trial = try SQLiteSeamTrial(scenario, from: start)
+    trial.faulty.noteSites()
+    do { try trial.run() } catch { throw SQLiteSeamTrial.Violation("\(scenario): without a fault: \(error)") }
+    return Program(scenario: scenario, start: start, calls: trial.calls)
+  }
+
+  private static func explore(_ program: Program, _ faults: [[Fault]]) throws -> Figures {
+    var figures = Figures()
+    for (point, usual) in zip(program.calls, faults) {
+      for fault in Torture.isOn ? Fault.all(of: point.call) + Fault.all(of: point.call, isPermanent: true) : usual {
+        let trial = try SQLiteSeamTrial(program.scenario, from: program.start, point, fault)
+        do { try trial.run() } catch { figures.violations.append("\(program.scenario): \(point): \(fault): \(error)") }
         figures.faults += trial.faulty.hits
         figures.checks += trial.checks
       }
@@ -64,11 +63,13 @@ struct SQLiteSeamFaultMatrixTests {
   @Test func everyCallOfTheSeamFailsAndLifeGoesOn() async throws {
     let seed = try #require(Seeds.list(1, for: "SQLite: everyCallOfTheSeamFailsAndLifeGoesOn").first)
     var all = Figures()
-    for scenario in try SQLiteSeamScenario.all() {
+    let programs = try await DispatchQueue.global().run { Result { try SQLiteSeamScenario.all().map(Self.plain) } }.get()
+    let faults = FaultRotation(seed: seed, isPermanent: true).faults(of: programs.map(\.calls))
+    for (program, faults) in zip(programs, faults) {
       let clock = ContinuousClock.now
-      let figures = try await DispatchQueue.global().run { Result { try Self.explore(scenario, seed: seed) } }.get()
+      let figures = try await DispatchQueue.global().run { Result { try Self.explore(program, faults) } }.get()
       print(
-        "figures: faults \(figures.faults), calls \(figures.sites), checks \(figures.checks), SQLite, \(scenario), "
+        "figures: faults \(figures.faults), calls \(figures.sites), checks \(figures.checks), SQLite, \(program.scenario), "
           + "\(clock.duration(to: .now))")
       for violation in figures.violations { Issue.record("\(violation)") }
       all.faults += figures.faults

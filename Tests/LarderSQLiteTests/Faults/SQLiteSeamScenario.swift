@@ -23,6 +23,8 @@ struct SQLiteSeamScenario: Sendable, CustomStringConvertible {
     case backup
     /// Makes the next call of a kind fail, as a part of the program: on the file with this ending.
     case fail(SeamCall, String, Int32)
+    /// Makes the next read of the file with this ending give half of its bytes, as a part of the program.
+    case shorten(String)
   }
 
   let name: String
@@ -58,6 +60,8 @@ struct SQLiteSeamScenario: Sendable, CustomStringConvertible {
       SQLiteSeamScenario(
         name: "a torn log on a broken disk", files: torn(killed),
         steps: [.fail(.rename, "-due", EIO), .open, .fail(.create, "-tmp", ENOSPC), .open, .save(["d"]), .close]),
+      SQLiteSeamScenario(
+        name: "a log that grows while it is read", files: killed, steps: [.shorten("-wal"), .open, .save(["d"]), .close]),
       SQLiteSeamScenario(
         name: "a folded log", files: folded, steps: [.read, .open, .save(["d"]), .checkpoint, .kill, .open, .close, .read]),
       SQLiteSeamScenario(name: "a folded log with half a header", files: withoutHeader(folded), steps: [.open, .save(["d"]), .close]),

@@ -94,6 +94,7 @@ final class SQLiteSeamTrial {
       try opened().backup(to: place.copy)
       try readCopy()
     case .fail(let call, let ending, let number): faulty.script(call, ending, Fault(number))
+    case .shorten(let ending): faulty.script(.read, ending, Fault(0, .shortRead))
     }
   }
 

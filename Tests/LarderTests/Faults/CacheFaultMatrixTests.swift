@@ -33,7 +33,7 @@ struct CacheFaultMatrixTests {
   private static func run(_ start: SimulatedFileSystem, _ point: FaultPoint?, _ fault: Fault?) async throws -> FaultyFileSystem {
     let files = start.copy()
     let faulty = FaultyFileSystem(files)
-    if let point, let fault { faulty.fail(point, fault) }
+    if let point, let fault { faulty.fail(point, fault) } else { faulty.noteSites() }
     var opened: OpenedCacheStorage<String, Int>?
     do throws(RepositoryError) {
       opened = try await open(faulty)
@@ -70,8 +70,8 @@ struct CacheFaultMatrixTests {
     let start = try Self.damaged()
     let calls = try await Self.run(start, nil, nil).calls
     var faults = 0
-    for (number, point) in calls.enumerated() {
-      for fault in Torture.isOn ? Fault.all(of: point.call) : Fault.sample(of: point.call, number &+ Int(seed % 97)) {
+    for (point, usual) in zip(calls, FaultRotation(seed: seed).faults(of: calls)) {
+      for fault in Torture.isOn ? Fault.all(of: point.call) : usual {
         do { faults += try await Self.run(start, point, fault).hits } catch { Issue.record("\(point): \(fault): \(error)") }
       }
     }

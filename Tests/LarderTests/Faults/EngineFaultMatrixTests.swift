@@ -11,12 +11,13 @@ struct EngineFaultMatrixTests {
     let seed = try #require(Seeds.list(1, for: "afterEveryFailureMemoryIsTheDisk").first)
     let start = try await EngineFaultTrial.start()
     let plain = EngineFaultTrial(start, nil, nil)
+    plain.faulty.noteSites()
     try await plain.run()
     let calls = plain.faulty.calls
     var (faults, comparisons) = (0, 0)
-    for (number, point) in calls.enumerated() {
-      let shift = number &+ Int(seed % 97)
-      let usual = shift % 2 == 0 ? Array(Fault.sample(of: point.call, shift / 6).shuffled(number: shift / 2).prefix(1)) : []
+    // Each fault of each site is left to the matrix of the JSON store.
+    let rotation = FaultRotation(seed: seed) { _ in false }
+    for (point, usual) in zip(calls, rotation.faults(of: calls)) {
       for fault in Torture.isOn ? Fault.all(of: point.call) + Fault.all(of: point.call, isPermanent: true) : usual {
         let trial = EngineFaultTrial(start, point, fault)
         do { try await trial.run() } catch { Issue.record("\(point): \(fault): \(error)") }
@@ -28,9 +29,4 @@ struct EngineFaultMatrixTests {
     #expect(faults > 60)
     try CallTrace.save("engine")
   }
-}
-
-extension [Fault] {
-  /// The same faults, another one first.
-  fileprivate func shuffled(number: Int) -> [Fault] { Array(self[(number % count)...] + self[..<(number % count)]) }
 }

@@ -5,9 +5,18 @@ import TestSupport
 struct FaultSiteTable {
   struct Row: Hashable {
     var site: SeamSite
+    /// The number of times that it is failed.
     var faults: Int
-    /// The reason why no fault reaches the site, if none does.
+    /// The numbers of different faults that it is given once, and for ever.
+    var once: Int
+    var forEver: Int
+    /// The faults that it is not given once, by their names.
+    var missing: [String] = []
+    /// The reason for that.
     var reason: String
+
+    /// The number of faults that are possible.
+    var possible: Int { Fault.all(of: site.call).count }
   }
 
   static let file = SeamSite.root.appendingPathComponent("Docs/Reliability/FaultSites.md")
@@ -20,29 +29,48 @@ struct FaultSiteTable {
     for line in try String(contentsOf: Self.file, encoding: .utf8).split(separator: "\n") where line.hasPrefix("| `Sources/") {
       let cells = line.split(separator: "|", omittingEmptySubsequences: false)
         .map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " `")) }
-      guard cells.count >= 6, let call = SeamCall(rawValue: cells[3]), let faults = Int(cells[4]) else { continue }
-      rows.append(Row(site: SeamSite(file: cells[1], function: cells[2], call: call), faults: faults, reason: cells[5]))
+      guard cells.count >= 9, let call = SeamCall(rawValue: cells[3]), let faults = Int(cells[6]) else { continue }
+      let counts = cells[4...5].map { Int($0.prefix { $0.isNumber }) ?? 0 }
+      let site = SeamSite(file: cells[1], function: cells[2], call: call)
+      rows.append(
+        Row(
+          site: site, faults: faults, once: counts[0], forEver: counts[1], missing: cells[7].split(separator: " ").map(String.init),
+          reason: cells[8]))
     }
   }
 
   /// The text of the page.
   var text: String {
     let reached = rows.count { $0.faults > 0 }
-    let faults = rows.reduce(0) { $0 + $1.faults }
+    let (faults, possible) = (rows.reduce(0) { $0 + $1.faults }, rows.reduce(0) { $0 + $1.possible })
+    let (once, forEver) = (rows.reduce(0) { $0 + $1.once }, rows.reduce(0) { $0 + $1.forEver })
+    func percent(_ part: Int, _ whole: Int) -> String { "\(part) of \(whole), \(part * 1_000 / max(whole, 1) / 10) %" }
     var text = """
       # Fault sites
 
-      Every place in the sources that calls the seam `FileSystem` or a file that it has opened, and the number of times that the fault matrix
-      has failed it there. Made by `Scripts/Torture/fault-sites.sh`, never by hand but for the reasons; a test fails when a call site is not here.
+      Every place in the sources that calls the seam `FileSystem` or a file that it has opened, and the faults that the matrix of `make test`
+      gives it. Made by `Scripts/Torture/fault-sites.sh`, never by hand but for the reasons; a test fails when a call site is not here, or lacks
+      a fault without a reason.
 
-      \(reached) of \(rows.count) sites are failed, \(faults) times in all: \(reached * 1_000 / max(rows.count, 1) / 10) %.\(reached < rows.count ? " The others say why not." : "")
+      The faults of every call are ENOSPC, EDQUOT, EIO, EINTR, EMFILE, EACCES, EPERM and EROFS; of a read also one that gives half of the bytes
+      (`short`), of a write and an allocation also half of it behind ENOSPC and EIO (`/part`). Once: the calls before and after succeed. For
+      ever: calls that need the same of the disk fail from then on; `make torture` gives all of these, a plain `make test` those that it has
+      room for.
 
-      | File | Function | Call | Faults | Reason |
-      |---|---|---|---:|---|
+      | | |
+      |---|---:|
+      | Sites that are failed | \(percent(reached, rows.count)) |
+      | Sites and faults, once | \(percent(once, possible)) |
+      | Sites and faults, for ever | \(percent(forEver, possible)) |
+      | Failed calls in all | \(faults) |
+
+      | File | Function | Call | Once | For ever | Calls | Not met once | Reason |
+      |---|---|---|---:|---:|---:|---|---|
 
       """
     for row in rows {
-      text += "| `\(row.site.file)` | `\(row.site.function)` | `\(row.site.call.rawValue)` | \(row.faults) | \(row.reason) |\n"
+      text += "| `\(row.site.file)` | `\(row.site.function)` | `\(row.site.call.rawValue)` | \(row.once)/\(row.possible) "
+      text += "| \(row.forEver)/\(row.possible) | \(row.faults) | \(row.missing.joined(separator: " ")) | \(row.reason) |\n"
     }
     return text
   }
@@ -51,31 +79,45 @@ struct FaultSiteTable {
 
   /// Makes the table from the traces of a run, with the reasons that are kept.
   static func renewed(from directory: String, program: String) throws -> (table: FaultSiteTable, unknown: [String]) {
-    var lines: [(count: Int, call: SeamCall, offsets: [Substring])] = []
+    var lines: [(count: Int, call: SeamCall, fault: String, kind: CallTrace.Kind, offsets: [Substring])] = []
     for name in try FileManager.default.contentsOfDirectory(atPath: directory) where name.hasSuffix(".trace") {
       for line in try String(contentsOfFile: directory + "/" + name, encoding: .utf8).split(separator: "\n") {
         let parts = line.split(separator: " ")
-        guard parts.count > 2, let count = Int(parts[0]), let call = SeamCall(rawValue: String(parts[1])) else { continue }
-        lines.append((count, call, Array(parts[2...])))
+        guard parts.count > 4, let count = Int(parts[0]), let call = SeamCall(rawValue: String(parts[1])),
+          let kind = CallTrace.Kind(rawValue: String(parts[3]))
+        else { continue }
+        lines.append((count, call, String(parts[2]), kind, Array(parts[4...])))
       }
     }
     let places = try symbolize(Set(lines.flatMap(\.offsets)), program)
     let sites = try SeamSite.scan()
-    var faults = [Int](repeating: 0, count: sites.count)
+    var met = [(count: Int, once: Set<String>, forEver: Set<String>)](repeating: (0, [], []), count: sites.count)
     var unknown: Set<String> = []
     for line in lines {
       let frames = line.offsets.flatMap { places[$0] ?? [] }
       // The first frame that is a site: defaults of the seam call others of its calls.
       let matches = frames.lazy.map { frame in sites.indices.filter { sites[$0].call == line.call && isAt(frame, sites[$0]) } }
       if let found = matches.first(where: { !$0.isEmpty }) {
-        for index in found { faults[index] += line.count }
+        for index in found {
+          met[index].count += line.count
+          switch line.kind {
+          case .once: met[index].once.insert(line.fault)
+          case .first: met[index].forEver.insert(line.fault)
+          case .later: break
+          }
+        }
       } else if let frame = frames.first {
         unknown.insert("\(line.call) \(frame)")
       }
     }
     let kept = (try? FaultSiteTable())?.rows ?? []
-    let rows = zip(sites, faults).map { site, count in
-      Row(site: site, faults: count, reason: count > 0 ? "" : kept.first { $0.site.description == site.description }?.reason ?? "")
+    let rows = zip(sites, met).map { site, met in
+      let names = Fault.all(of: site.call).map(\.name)
+      let missing = names.filter { !met.once.contains($0) }
+      let reason = missing.isEmpty ? nil : kept.first { $0.site.description == site.description && !$0.reason.isEmpty }?.reason
+      return Row(
+        site: site, faults: met.count, once: names.count - missing.count, forEver: names.count { met.forEver.contains($0) },
+        missing: missing, reason: reason ?? "")
     }
     return (FaultSiteTable(rows), unknown.sorted())
   }

@@ -8,6 +8,15 @@ package struct FaultPoint: Hashable, Sendable, CustomStringConvertible {
   package let key: String
   /// The number among the calls with this key, from 1.
   package let number: Int
+  /// The place in the program that makes it, where it was noted; of no account for finding it again.
+  package var site: UInt?
+
+  package static func == (left: FaultPoint, right: FaultPoint) -> Bool { left.number == right.number && left.key == right.key }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(key)
+    hasher.combine(number)
+  }
 
   package var description: String { "\(key) #\(number)" }
 }
@@ -38,35 +47,39 @@ package struct Fault: Hashable, Sendable, CustomStringConvertible {
 
   /// The numbers that every call is failed with.
   package static let errorNumbers = [ENOSPC, EDQUOT, EIO, EINTR, EMFILE, EACCES, EPERM, EROFS]
+  private static let names = ["ENOSPC", "EDQUOT", "EIO", "EINTR", "EMFILE", "EACCES", "EPERM", "EROFS"]
 
   /// Returns the faults that a call is given.
   package static func all(of call: SeamCall, isPermanent: Bool = false) -> [Fault] {
     var faults = errorNumbers.map { Fault($0, isPermanent: isPermanent) }
     switch call {
     case .write, .allocate: faults += [ENOSPC, EIO].map { Fault($0, .part, isPermanent: isPermanent) }
-    case .read: if !isPermanent { faults.append(Fault(0, .shortRead)) }
+    case .read: faults.append(Fault(0, .shortRead, isPermanent: isPermanent))
     default: break
     }
     return faults
   }
 
-  /// Returns some of the faults of a call: over several calls every number is among them.
-  package static func sample(of call: SeamCall, _ number: Int) -> [Fault] {
-    var faults = [Fault([EIO, EINTR, EMFILE, EACCES, EPERM, EROFS][number % 6])]
-    if call.isChange { faults.append(Fault([ENOSPC, EDQUOT][number / 6 % 2])) }
-    switch call {
-    case .write, .allocate: faults.append(Fault([ENOSPC, EIO][number % 2], .part))
-    case .read: faults.append(Fault(0, .shortRead))
-    default: break
-    }
-    return faults
+  /// Whether the state of the disk that the fault shows at one call fails another one too.
+  func goesOn(at call: SeamCall, from first: SeamCall) -> Bool {
+    effect == .shortRead ? call == .read : call.follows(first, errorNumber)
+  }
+
+  /// The fault of the calls that come later, with nothing done.
+  var later: Fault { Fault(errorNumber, effect == .shortRead ? .shortRead : .nothing) }
+
+  /// The name of the fault in the table of sites, in one word; whether it is permanent is not a part of it.
+  package var name: String {
+    if effect == .shortRead { return "short" }
+    let number = zip(Self.errorNumbers, Self.names).first { $0.0 == errorNumber }?.1 ?? "\(errorNumber)"
+    return effect == .nothing ? number : "\(number)/\(effect)"
   }
 
   /// The code of the error that a failing call throws.
   package var code: RepositoryError.Code { RepositoryError.simulated("", errorNumber, "").code }
 
   package var description: String {
-    if effect == .shortRead { return "a short read" }
+    if effect == .shortRead { return "a short read\(isPermanent ? ", for ever" : "")" }
     return "\(String(cString: strerror(errorNumber)))\(effect == .nothing ? "" : ", \(effect) done")\(isPermanent ? ", for ever" : "")"
   }
 }

@@ -14,6 +14,10 @@ package final class FaultyFileSystem: FileSystem {
     var plan: (point: FaultPoint, fault: Fault)?
     /// Whether the planned call was reached, and its state of the disk goes on.
     var isHit = false
+    /// Whether the place that makes a call is noted with it.
+    var notesSites = false
+    /// Whether the fault is over: calls from then on cannot be failed.
+    var isMended = false
     /// The number of failed syncs of each file.
     var syncFailures: [FileIdentity: Int] = [:]
     /// Calls that are a part of the program.
@@ -41,8 +45,11 @@ package final class FaultyFileSystem: FileSystem {
   /// Plans one fault.
   package func fail(_ point: FaultPoint, _ fault: Fault) { state.withLock { $0.plan = (point, fault) } }
 
+  /// Notes with each call the place in the program that makes it, from now on.
+  package func noteSites() { state.withLock { $0.notesSites = true } }
+
   /// Ends the fault, whether it was reached or not.
-  package func mend() { state.withLock { ($0.plan, $0.scripted) = (nil, []) } }
+  package func mend() { state.withLock { ($0.plan, $0.scripted, $0.isMended) = (nil, [], true) } }
 
   /// Fails the next call of a kind as a part of the program, unless a planned fault does.
   ///
@@ -62,7 +69,7 @@ package final class FaultyFileSystem: FileSystem {
   package var hits: Int { faultCount.load(ordering: .relaxed) }
   /// The number of calls that the program itself has failed.
   package var scriptedHits: Int { scriptedCount.load(ordering: .relaxed) }
-  /// The calls so far, in order.
+  /// The calls until the fault was mended, in order: those that can be failed.
   package var calls: [FaultPoint] { state.withLock { $0.calls } }
 
   /// The number of failed syncs of a file.
@@ -105,8 +112,8 @@ package final class FaultyFileSystem: FileSystem {
     _ call: SeamCall, _ path: String, _ role: String, size: Int = 0, short: (() throws(RepositoryError) -> Output)? = nil,
     _ state: inout State, _ body: () throws(RepositoryError) -> Output
   ) throws(RepositoryError) -> Output {
-    guard let fault = fault(at: call, path, role, &state) else { return try body() }
-    CallTrace.note(call)
+    guard let (fault, kind) = fault(at: call, path, role, &state) else { return try body() }
+    CallTrace.note(call, fault, kind)
     if fault.effect == .shortRead {
       if let short { return try short() }
       return try body()
@@ -129,21 +136,21 @@ package final class FaultyFileSystem: FileSystem {
     throw error
   }
 
-  private func fault(at call: SeamCall, _ path: String, _ role: String, _ state: inout State) -> Fault? {
+  private func fault(at call: SeamCall, _ path: String, _ role: String, _ state: inout State) -> (Fault, CallTrace.Kind)? {
     let key = "\(call) \(Self.steadyName(of: path))\(role)"
     let number = state.counts[key, default: 0] + 1
     state.counts[key] = number
-    let point = FaultPoint(call: call, key: key, number: number)
-    state.calls.append(point)
+    let point = FaultPoint(call: call, key: key, number: number, site: state.notesSites && !state.isMended ? Callers.site() : nil)
+    if !state.isMended { state.calls.append(point) }
     if let plan = state.plan {
       if plan.point == point {
         state.isHit = true
         faultCount.add(1, ordering: .relaxed)
-        return plan.fault
+        return (plan.fault, plan.fault.isPermanent ? .first : .once)
       }
-      if state.isHit, plan.fault.isPermanent, call.follows(plan.point.call, plan.fault.errorNumber) {
+      if state.isHit, plan.fault.isPermanent, plan.fault.goesOn(at: call, from: plan.point.call) {
         faultCount.add(1, ordering: .relaxed)
-        return Fault(plan.fault.errorNumber)
+        return (plan.fault.later, .later)
       }
     }
     guard let index = state.scripted.firstIndex(where: { $0.isMeant(call, path) }) else { return nil }
@@ -154,7 +161,7 @@ package final class FaultyFileSystem: FileSystem {
     let scripted = state.scripted.remove(at: index)
     scripted.disturbance?()
     if scripted.fault != nil { scriptedCount.add(1, ordering: .relaxed) }
-    return scripted.fault
+    return scripted.fault.map { ($0, .once) }
   }
 
   /// The name of a file without what differs from run to run: numbers of 16 digits and more.
