@@ -85,7 +85,9 @@ struct FaultMatrixTests {
       let plain = FaultTrial(workload, seed: seed)
       try plain.run()
       // A new store whose name is never synced, and cannot be removed either, may be gone after all: nothing was in it.
+      // A name whose sync has failed may be lost behind deletions on a full disk, which Docs/Reliability.md says.
       let calls = plain.faulty.calls.drop { $0.key != "create spots.json-journal-tmp" }
+        .filter { workload.name != "a full disk that is cleared" || $0.call != .syncDirectory }
       for point in calls.shuffled(using: &random).prefix(Torture.count(12, full: 100)) {
         guard let fault = Fault.all(of: point.call, isPermanent: true).randomElement(using: &random) else { continue }
         let trial = FaultTrial(workload, point, fault, seed: random.next())
