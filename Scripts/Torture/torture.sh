@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the full counts of everything that is random, optimised as releases are (make torture): at most 60 minutes on two cores.
+# Takes the full counts of everything that is random, optimised as releases are (make torture): over an hour on two cores.
 #
 # Usage: torture.sh [STEP...], by default all: tests, power-cuts, system-calls, soak, fuzz. What the steps counted is printed in the end, and
 # kept in .build-torture/figures.txt with the commit, the machine and the seeds; their output is in .build-torture/STEP.log.

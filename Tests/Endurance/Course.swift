@@ -38,11 +38,12 @@ package struct Course: Sendable {
   package var firstCost: Double { time(ofTenth: 1).uses / Double(uses) * 10 }
   /// The processor time of one use in the last tenth.
   package var lastCost: Double { time(ofTenth: 9).uses / Double(uses) * 10 }
-  /// The cost of the last tenth divided by that of the second, both as multiples of the reference: where other processes slow this one down,
-  /// they slow both.
+  /// The cost of the last tenth divided by that of the second, as it is or both as multiples of the reference, whichever is less: where other
+  /// processes slow this one down, they slow both, and where they slow the reference alone, it says nothing.
   package var costRatio: Double {
     let (first, last) = (time(ofTenth: 1), time(ofTenth: 9))
-    return last.uses / max(first.uses, 1) * first.reference / max(last.reference, 1)
+    let ratio = last.uses / max(first.uses, 1)
+    return min(ratio, ratio * first.reference / max(last.reference, 1))
   }
   /// The bytes that were allocated from the end of the second tenth on, and are not freed.
   package var growth: Int { bounds[10].allocatedBytes - bounds[2].allocatedBytes }

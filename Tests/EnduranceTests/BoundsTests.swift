@@ -24,6 +24,12 @@ import Testing
     #expect(excesses.count == 1 && excesses[0].contains("cost"), "\(excesses)")
   }
 
+  @Test func aReferenceThatWasSlowedOnceIsNoGrowth() {
+    var parts = course().bounds
+    for part in 2...10 { parts[part].referenceTime += 7_000 }
+    #expect(Course(name: "made up", uses: 10_000, bounds: parts).costRatio < 1.01)
+  }
+
   @Test func thirtyTwoBytesAUseAreFound() {
     #expect(bounds.excesses(of: course(bytes: 4)).isEmpty)
     let excesses = bounds.excesses(of: course(bytes: 32))
