@@ -77,13 +77,17 @@ build_and_test() { # PACKAGE [FLAGS...]
     swift test --package-path "$1" --skip-build "${flags[@]}" "${@:2}" ${options[@]+"${options[@]}"} ${events[@]+"${events[@]}"}
 }
 
-# In a folder of its own, beside the other steps: the optimiser works on one module at a time, which leaves room on a second processor.
+# In a folder of its own, beside the other steps: the optimiser works on one module at a time, which leaves room on a second processor. What
+# it takes of that is counted at the step during which it ends. A group of its own lets it be ended as a whole.
+set -m
 Scripts/smoke.sh library >"$logs/smoke.log" 2>&1 </dev/null &
 smoke=$!
-trap 'kill "$smoke" 2>/dev/null || true' EXIT
+set +m
+trap 'kill -- -"$smoke" 2>/dev/null || true' EXIT
 end_of_smoke() {
   local status=0
   wait "$smoke" || status=$?
+  trap - EXIT
   cat "$logs/smoke.log"
   return "$status"
 }

@@ -7,13 +7,19 @@ struct Scenario: Sendable {
   let uses: Int
   /// The bytes that its bounded buffers may come to hold, in less uses than they are bounded by.
   let bytes: Int
+  /// The bytes that each use may leave, where an object keeps a list of what was done with it.
+  let bytesPerUse: Int
   /// Makes the object.
   let prepare: @Sendable (Place) async throws -> Subject
 
-  init(_ name: String, uses: Int = 100_000, bytes: Int = 0, _ prepare: @escaping @Sendable (Place) async throws -> Subject) {
+  init(
+    _ name: String, uses: Int = 100_000, bytes: Int = 0, bytesPerUse: Int = 0,
+    _ prepare: @escaping @Sendable (Place) async throws -> Subject
+  ) {
     self.name = name
     self.uses = uses
     self.bytes = bytes
+    self.bytesPerUse = bytesPerUse
     self.prepare = prepare
   }
 }

@@ -61,7 +61,7 @@ struct Soak {
         Endurance.say("\(scenario.name): FAILED: \(error)")
         return false
       }
-      let excesses = bounds.excesses(of: course, buffers: scenario.bytes)
+      let excesses = bounds.excesses(of: course, buffers: scenario.bytes + scenario.bytesPerUse * uses)
       Endurance.say(course.line + (excesses.isEmpty ? "" : attempt < Self.attempts ? "  once more" : "  GROWS"))
       if excesses.isEmpty { return true }
       for excess in excesses { Endurance.say("    \(excess)") }
@@ -75,7 +75,7 @@ extension Scenario {
   static func mix(_ scenarios: [Scenario], seed: UInt64) -> Scenario {
     Scenario(
       "mix of " + scenarios.map(\.name).joined(separator: ", "), uses: scenarios.map(\.uses).min() ?? 0,
-      bytes: scenarios.map(\.bytes).reduce(0, +)
+      bytes: scenarios.map(\.bytes).reduce(0, +), bytesPerUse: scenarios.map(\.bytesPerUse).max() ?? 0
     ) { place in
       var subjects: [Subject] = []
       for (number, scenario) in scenarios.enumerated() {

@@ -173,7 +173,7 @@ struct SQLiteLogInspection {
 extension SQLitePath {
   /// Returns whether there is a log that has something to recover.
   /// - Parameter isJudged: Whether a log with a damaged header counts as none, as it does for SQLite.
-  /// - Throws: `.corrupted` where such a log held commits that were acknowledged.
+  /// - Throws: `.corrupted` where such a log proves that acknowledged commits were lost: a commit that is not its last.
   func hasLog(on fileSystem: any FileSystem, isJudged: Bool = false) throws(RepositoryError) -> Bool {
     guard let file = try fileSystem.open(log, writable: false) else { return false }
     if try SQLiteLogInspection.isEmpty(file) { return false }

@@ -144,7 +144,7 @@ enum Caching {
       }
     },
     // The source keeps a list of its calls.
-    Scenario("flights, cancelled", bytes: 4 << 20) { _ in
+    Scenario("flights, cancelled", bytesPerUse: 40) { _ in
       let source = ScriptedSource<Int, Jar> { key, _ in .value(Jar(key)) }
       source.hold()
       let cache = try await cache(source: source)

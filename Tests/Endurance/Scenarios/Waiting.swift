@@ -103,7 +103,7 @@ enum Waiting {
       }
     },
     // It keeps a list of its calls.
-    Scenario("scripted source", bytes: 8 << 20) { _ in
+    Scenario("scripted source", bytesPerUse: 64) { _ in
       let source = ScriptedSource<Int, Int> { key, _ in .value(key) }
       return Subject { number in
         source.answer(1, .success(.value(number)))

@@ -36,7 +36,7 @@ enum JSONDecodingTarget {
     // Foundation rounds `1844674407370415.95` and `5e-325` to an integer where one is asked for: it looks at the nearest `Double`. A type
     // that tries an integer first then has another value, and another one again from its own encoding, which has no fraction.
     case (.success(let ours), .success(let theirs)):
-      if hasRoundedNumber(json) { return }
+      if Value.self == JSONTree.self, hasRoundedNumber(json) { return }
       try promise(ours == theirs, "Foundation decodes \(theirs), Larder \(ours)")
       try checkReencoding(ours)
     case (.failure(let error), .success(let theirs)):

@@ -71,7 +71,7 @@ struct JournalSalvage {
   /// Returns the next frame that is known to be one, behind damage.
   private func nextFrame(after offset: Int) -> JournalParts.Frame? {
     var position = offset + 1
-    while let found = bytes.offset(of: "LFRM", in: position..<bytes.count) {
+    while position < bytes.count, let found = bytes.offset(of: "LFRM", in: position..<bytes.count) {
       if let frame = JournalParts.frame(at: found, in: bytes, seeds) { return frame }
       position = found + 1
     }

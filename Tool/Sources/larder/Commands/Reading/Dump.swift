@@ -35,7 +35,7 @@ struct Dump: StoreCommand {
 
   func validate() throws {
     if resume, output == nil { throw ValidationError("expected --output with --resume: the file to continue") }
-    if let after, !after.contains(":") { throw ValidationError("expected --after COLLECTION:KEY with a colon, found \"\(after)\"") }
+    if let after, !after.contains(":") { throw ValidationError("expected --after COLLECTION:KEY with a colon, found none") }
   }
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
