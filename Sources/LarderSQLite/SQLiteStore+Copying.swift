@@ -57,28 +57,7 @@ extension SQLiteStore {
     let connection = try connectionForCopying(writer)
     let fileSystem = fileSystem
     let target = try SQLitePath(url) { directory throws(RepositoryError) in try fileSystem.createDirectory(directory) }
-    guard SQLitePath.isAbsent(target.main) else {
-      throw RepositoryError(.alreadyExists, "expected no file at the path of the copy, found one: choose another path", file: target.main)
-    }
-    do {
-      try SQLiteDraft.copy(to: target, fileSystem) { draft throws(RepositoryError) in
-        try connection.withAttachment { () throws(RepositoryError) in
-          let statement = try connection.prepare("VACUUM INTO ?1")
-          try statement.bind(draft, at: 1)
-          try statement.run(while: .copying)
-        }
-      }
-    } catch {
-      if error.code == .corrupted, try connection.text("PRAGMA quick_check(1)") == "ok" {
-        throw RepositoryError(
-          .inputOutput, "the disk failed during a read of the copy, and the store is sound: check the disk, and try again",
-          file: target.main,
-          underlying: error)
-      }
-      if error.code != .outcomeUnknown { throw error }
-      throw RepositoryError(
-        .inputOutput, "the copy could not be synced: check the disk, and try again", file: target.main, underlying: error)
-    }
+    try SQLiteDraft.copy(of: connection, to: target, fileSystem)
   }
 
   /// Returns the writer's connection, or a new one while a commit has begun: it sees the state before that commit.

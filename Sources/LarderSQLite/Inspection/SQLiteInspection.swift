@@ -1,4 +1,5 @@
-// Inspection/ reads a database for tools: all of it and all problems, also where a store would refuse to open, and no byte is changed.
+// Inspection/ reads and copies a database for tools: all of it and all problems, also where a store would refuse to open.
+// No byte of it is changed.
 // Invariant: no lock is taken that another process waits for; it is no public API. Called by the larder tool.
 
 public import Foundation
@@ -75,27 +76,17 @@ public struct SQLiteInspection: Sendable {
 
   /// Writes a compact copy as ``SQLiteBackend/backup(to:)`` does, and makes or changes no file beside the store.
   ///
-  /// Without a log a writer that comes and goes meanwhile may tear the copy: whoever makes it verifies it.
+  /// Without a log a writer that comes and goes meanwhile may tear the copy: whoever makes it verifies it. The end of a log that is no
+  /// whole commit is left out.
   /// - Throws: `.alreadyExists`; as ``readAll(_:)``, `.corrupted` also for a log that is damaged before a later commit; `.full`.
   public func backup(to url: URL) throws(RepositoryError) {
     let target = try SQLitePath(url, makeDirectory: nil)
-    guard SQLitePath.isAbsent(target.main) else {
-      throw RepositoryError(.alreadyExists, "expected no file at the path of the copy, found one: choose another path", file: target.main)
-    }
     let folded = try SQLiteOpening.foldedRow(path)
     let row = try reader.readAll().0.row
     try SQLiteOpening.checkContinuity(of: row, from: folded, path)
     _ = try judgeLog(row)
     let fileSystem = fileSystem
-    try reader.copy { connection throws(RepositoryError) in
-      try SQLiteDraft.copy(to: target, fileSystem) { draft throws(RepositoryError) in
-        try connection.withAttachment { () throws(RepositoryError) in
-          let statement = try connection.prepare("VACUUM INTO ?1")
-          try statement.bind(draft, at: 1)
-          try statement.run(while: .copying)
-        }
-      }
-    }
+    try reader.copy { connection throws(RepositoryError) in try SQLiteDraft.copy(of: connection, to: target, fileSystem) }
   }
 
   /// Returns what the log holds; `nil` where there is none, or a process writes it without a pause.

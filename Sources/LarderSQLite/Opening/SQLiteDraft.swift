@@ -100,14 +100,34 @@ enum SQLiteDraft {
     try make(path, freeName(path), fileSystem) { draft throws(RepositoryError) in try fill(draft, row) }
   }
 
-  /// Makes a copy of a store, durably; the body writes it to the path that it is given.
+  /// Writes a compact copy of what a connection reads, durably, under another name first.
   ///
   /// Removes the files of earlier copies to this path that were interrupted.
-  static func copy(
-    to path: SQLitePath, _ fileSystem: any FileSystem, _ body: (String) throws(RepositoryError) -> Void
-  ) throws(RepositoryError) {
+  /// - Throws: `.alreadyExists`; `.inputOutput` also where a read of the copy failed and the store is sound, and where the copy could not
+  ///   be synced.
+  static func copy(of connection: SQLiteConnection, to path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) {
+    guard SQLitePath.isAbsent(path.main) else {
+      throw RepositoryError(.alreadyExists, "expected no file at the path of the copy, found one: choose another path", file: path.main)
+    }
     removeInterruptedCopies(to: path, fileSystem)
-    try make(path, path.newCopy, fileSystem, body)
+    do throws(RepositoryError) {
+      try make(path, path.newCopy, fileSystem) { draft throws(RepositoryError) in
+        try connection.withAttachment { () throws(RepositoryError) in
+          let statement = try connection.prepare("VACUUM INTO ?1")
+          try statement.bind(draft, at: 1)
+          try statement.run(while: .copying)
+        }
+      }
+    } catch {
+      if error.code == .corrupted, try connection.text("PRAGMA quick_check(1)") == "ok" {
+        throw RepositoryError(
+          .inputOutput, "the disk failed during a read of the copy, and the store is sound: check the disk, and try again",
+          file: path.main, underlying: error)
+      }
+      if error.code != .outcomeUnknown { throw error }
+      throw RepositoryError(
+        .inputOutput, "the copy could not be synced: check the disk, and try again", file: path.main, underlying: error)
+    }
   }
 
   /// Removes the files of interrupted copies; a copy that is being made is locked.
