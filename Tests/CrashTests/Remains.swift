@@ -2,9 +2,9 @@ import Foundation
 import Larder
 import TestSupport
 
-/// What a kill and the opening after it have left beside the records.
+/// The files that a kill and the opening after it have left, and a second recovery of them.
 struct Remains {
-  /// What is wrong with it, in words.
+  /// The problems that were found, in words.
   private(set) var problems: [String] = []
 
   /// Looks at the files of a store that is open, and opens a copy of them: recovering again must find the same, and nothing to do.

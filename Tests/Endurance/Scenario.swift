@@ -5,6 +5,8 @@ struct Scenario: Sendable {
   let name: String
   /// The number of uses in a full run.
   let uses: Int
+  /// The number of usual uses that one of these takes the time of: so many fewer are made in a short run.
+  let weight: Int
   /// The bytes that its bounded buffers may come to hold, in less uses than they are bounded by.
   let bytes: Int
   /// The bytes that each use may leave, where an object keeps a list of what was done with it.
@@ -13,11 +15,12 @@ struct Scenario: Sendable {
   let prepare: @Sendable (Place) async throws -> Subject
 
   init(
-    _ name: String, uses: Int = 100_000, bytes: Int = 0, bytesPerUse: Int = 0,
+    _ name: String, uses: Int = 100_000, weight: Int = 1, bytes: Int = 0, bytesPerUse: Int = 0,
     _ prepare: @escaping @Sendable (Place) async throws -> Subject
   ) {
     self.name = name
     self.uses = uses
+    self.weight = weight
     self.bytes = bytes
     self.bytesPerUse = bytesPerUse
     self.prepare = prepare

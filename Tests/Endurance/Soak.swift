@@ -52,7 +52,8 @@ struct Soak {
 
   /// Runs a scenario until a course shows no growth, and returns whether one did.
   private func check(_ scenario: Scenario) async throws -> Bool {
-    let uses = max(50, Int(Double(scenario.uses) * arguments.share / 100))
+    let share = arguments.share / 100
+    let uses = max(50, Int(Double(scenario.uses) * (share < 1 ? share / Double(scenario.weight) : share)))
     for attempt in 1...Self.attempts {
       let course: Course
       do {
@@ -75,6 +76,7 @@ extension Scenario {
   static func mix(_ scenarios: [Scenario], seed: UInt64) -> Scenario {
     Scenario(
       "mix of " + scenarios.map(\.name).joined(separator: ", "), uses: scenarios.map(\.uses).min() ?? 0,
+      weight: scenarios.map(\.weight).max() ?? 1,
       bytes: scenarios.map(\.bytes).reduce(0, +), bytesPerUse: scenarios.map(\.bytesPerUse).max() ?? 0
     ) { place in
       var subjects: [Subject] = []

@@ -28,7 +28,7 @@ enum Blobs {
         try await blobs.close()
       }
     },
-    Scenario("one blob, replaced") { place in
+    Scenario("one blob, replaced", weight: 5) { place in
       let blobs = try await store(place)
       return Subject {
         try await blobs.save(Data(repeating: UInt8($0 % 256), count: 1_000), for: "a")
@@ -37,7 +37,7 @@ enum Blobs {
       }
     },
     // The journal of the index is folded from time to time.
-    Scenario("new blobs, evicted", bytes: 2 << 20) { place in
+    Scenario("new blobs, evicted", weight: 5, bytes: 2 << 20) { place in
       let blobs = try await store(place)
       return Subject { number in
         try await blobs.save(Data(repeating: 7, count: 100), for: "\(number)")

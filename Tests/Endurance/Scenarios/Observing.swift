@@ -55,7 +55,7 @@ enum Observing {
         try await jars.close()
       }
     },
-    Scenario("changes since a revision") { _ in
+    Scenario("changes since a revision", weight: 5) { _ in
       let jars = try await LocalRepository<Jar>(inMemory: Jar.schema, options: .init(limits: .init(tombstones: 50)))
       try await jars.save(contentsOf: Jar.all)
       return Subject { number in

@@ -17,7 +17,7 @@ enum Opening {
         try await jars.close()
       }
     },
-    Scenario("open and close, JSON") { place in
+    Scenario("open and close, JSON", weight: 2) { place in
       Subject { number in
         let jars = try await LocalRepository<Jar>(jsonFile: place.file("jars.json"), schema: Jar.schema, options: buffered)
         try expect(try await jars.count() == (number == 0 ? 0 : 1), "what was saved before")
@@ -25,7 +25,7 @@ enum Opening {
         try await jars.close()
       }
     },
-    Scenario("open and close, SQLite") { place in
+    Scenario("open and close, SQLite", weight: 2) { place in
       Subject { number in
         let jars = try await LocalRepository<Jar>(sqliteFile: place.file("jars.sqlite"), schema: Jar.schema, options: buffered)
         try expect(try await jars.count() == (number == 0 ? 0 : 1), "what was saved before")
@@ -34,7 +34,7 @@ enum Opening {
       }
     },
     // Whoever forgets to close gets memory and descriptors back nevertheless.
-    Scenario("open and drop, SQLite") { place in
+    Scenario("open and drop, SQLite", weight: 10) { place in
       Subject { number in
         do {
           let jars = try await LocalRepository<Jar>(sqliteFile: place.file("jars\(number % 50).sqlite"), options: buffered)
@@ -42,7 +42,7 @@ enum Opening {
         }
       }
     },
-    Scenario("refused opening") { place in
+    Scenario("refused opening", weight: 10) { place in
       let jars = try await LocalRepository<Jar>(jsonFile: place.file("jars.json"), options: buffered)
       return Subject { _ in
         do {
@@ -53,7 +53,7 @@ enum Opening {
         try await jars.close()
       }
     },
-    Scenario("open with everything, and close") { place in
+    Scenario("open with everything, and close", weight: 10) { place in
       Subject { number in
         let store = try await Store.open(JSONFileBackend(file: place.file("jars.json")), options: buffered)
         let jars = try await store.repository(Jar.schema)
@@ -70,7 +70,7 @@ enum Opening {
       }
     },
     // A closed store's timer keeps some 700 bytes for five seconds.
-    Scenario("open and close blobs", bytes: 2 << 20) { place in
+    Scenario("open and close blobs", weight: 10, bytes: 2 << 20) { place in
       Subject { number in
         let blobs = try await BlobStore(directory: place.directory.appendingPathComponent("blobs"))
         if number == 0 { try await blobs.save(Data([1, 2, 3]), for: "a") }
@@ -78,7 +78,7 @@ enum Opening {
         try await blobs.close()
       }
     },
-    Scenario("open and close cache") { place in
+    Scenario("open and close cache", weight: 10) { place in
       Subject { number in
         let cache = try await CachedRepository<Int, Jar>.open(
           jsonFile: place.file("cache.json"), freshness: .init(fresh: .seconds(60), usable: .hours(1)),

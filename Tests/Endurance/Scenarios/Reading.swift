@@ -57,7 +57,7 @@ enum Reading {
         try await store.close()
       }
     },
-    Scenario("page cursor") { _ in
+    Scenario("page cursor", weight: 10) { _ in
       let jars = try await Jar.inMemory()
       let query = Query<Jar>().sorted(by: \.label)
       return Subject { _ in

@@ -19,7 +19,7 @@ enum Tending {
     } + [migration]
 
   private static let sharing = [
-    Scenario("two that share, SQLite") { place in
+    Scenario("two that share, SQLite", weight: 5) { place in
       let file = place.file("jars.sqlite")
       let jars = try await LocalRepository<Jar>(sqliteFile: file, schema: Jar.schema, options: shared)
       let others = try await LocalRepository<Jar>(sqliteFile: file, schema: Jar.schema, options: shared)
@@ -33,7 +33,7 @@ enum Tending {
         try await others.close()
       }
     },
-    Scenario("a reader that follows, SQLite") { place in
+    Scenario("a reader that follows, SQLite", weight: 5) { place in
       let file = place.file("jars.sqlite")
       let jars = try await LocalRepository<Jar>(sqliteFile: file, schema: Jar.schema, options: shared)
       try await jars.save(Jar(1))
@@ -49,7 +49,7 @@ enum Tending {
     },
   ]
 
-  private static let migration = Scenario("migration, JSON") { place in
+  private static let migration = Scenario("migration, JSON", weight: 20) { place in
     Subject { number in
       let old = RepositorySchema<Jar>("jars")
       let new = RepositorySchema<Jar>("jars", version: 2, migrations: [.init(from: 1) { $0["shelf"] = 7 }])
@@ -69,7 +69,7 @@ enum Tending {
   /// Makes a scenario for each backend on disk, over a store that holds all jars.
   private static func each(_ name: String, _ use: @escaping @Sendable (Place, Store, Int) async throws -> Void) -> [Scenario] {
     [("JSON", false), ("SQLite", true)].map { backend, isSQLite in
-      Scenario("\(name), \(backend)") { place in
+      Scenario("\(name), \(backend)", weight: 10) { place in
         let file = place.file("jars")
         let store = try await Store.open(isSQLite ? SQLiteBackend(file: file) : JSONFileBackend(file: file), options: buffered)
         let jars = try await store.repository(Jar.schema)

@@ -86,7 +86,7 @@ enum Waiting {
         }
       }
     },
-    Scenario("gathered requests") { _ in
+    Scenario("gathered requests", weight: 5) { _ in
       let limits = HostLimits(concurrency: ConcurrencyLimit(2), breaker: CircuitBreaker())
       let cache = CachedRepository(
         storage: try await LocalRepository(inMemory: .init(), options: .init(limits: .init(tombstones: 50))),

@@ -15,10 +15,10 @@ enum Writing {
 
   /// Makes a scenario for each backend, over a repository that holds all jars.
   private static func each(
-    _ name: String, _ use: @escaping @Sendable (LocalRepository<Jar>, Int) async throws -> Void
+    _ name: String, weight: Int = 1, _ use: @escaping @Sendable (LocalRepository<Jar>, Int) async throws -> Void
   ) -> [Scenario] {
     backends.map { backend in
-      Scenario("\(name), \(backend.name)") { place in
+      Scenario("\(name), \(backend.name)", weight: weight) { place in
         let jars = try await backend.open(place)
         try await jars.save(contentsOf: Jar.all)
         return Subject {
@@ -68,7 +68,7 @@ enum Writing {
           }
         } catch is WrongAnswer {}
       },
-      each("replace all") { jars, number in try await jars.replaceAll(with: Jar.all.map { Jar($0.id, use: number) }) },
+      each("replace all", weight: 20) { jars, number in try await jars.replaceAll(with: Jar.all.map { Jar($0.id, use: number) }) },
       each("cancelled save") { jars, number in
         let task = Task { try await jars.save(Jar(number % 7, use: number)) }
         task.cancel()
@@ -116,7 +116,7 @@ enum Writing {
           try await notes.close()
         }
       },
-      Scenario("checkpoint on request, JSON") { place in
+      Scenario("checkpoint on request, JSON", weight: 5) { place in
         let jars = try await LocalRepository<Jar>(jsonFile: place.file("jars.json"), options: buffered)
         return Subject { number in
           try await jars.save(Jar(number % 7, use: number))

@@ -17,7 +17,7 @@ struct FaultMatrixTests {
     var sites: Set<String> = []
   }
 
-  /// What the suite does: the calls of each workload, and the faults that they are given.
+  /// The calls of each workload, and the faults that they are given.
   ///
   /// The workloads share one choice, so that a site which only some of them reach meets all faults there.
   private struct Plan: Sendable {

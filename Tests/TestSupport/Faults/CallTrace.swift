@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// The places of the program from which calls were failed: noted where `LARDER_FAULT_TRACES` names a directory, for `Scripts/Torture/fault-sites.sh`.
 package enum CallTrace {
-  /// How a failing call lies in its fault.
+  /// The place of a failing call in its fault.
   package enum Kind: String {
     /// It fails alone.
     case once

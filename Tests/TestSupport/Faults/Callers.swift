@@ -46,7 +46,7 @@ enum Callers {
     return low < products.count && products[low].contains(offset)
   }
 
-  /// Where the code of the products is in the program's file, in order; none where that is not a file of ELF.
+  /// The places of the products' code in the program's file, in order; none where that is not a file of ELF.
   private static let products: [Range<UInt>] = {
     guard let program = try? Data(contentsOf: URL(fileURLWithPath: "/proc/self/exe"), options: .alwaysMapped) else { return [] }
     let prefixes = ["$s6Larder", "$s11LarderBlobs", "$s12LarderSQLite"]
