@@ -11,13 +11,14 @@ struct JSONFileRecovery {
   /// What it throws leaves nothing lost, and the locks held.
   /// - Parameter report: What was found; gets what was done.
   func run(_ found: JSONFileOpening.Found, _ report: inout OpenReport) throws(RepositoryError) -> JSONFileStore {
-    guard let main = found.main else { return try create(found, &report) }
+    guard var main = found.main else { return try create(found, &report) }
     try JSONFileStore.checkMainFile(main, at: paths.mainFile, fileSystem)
     var journal: JournalWriter?
     if let (data, replay) = found.journal.map({ ($0.data, $0.replay) }) {
       if let cut = report.cutTail, case .torn = replay.contents.tail { report.cutTail = try keepAside(cut, of: data, main.owner) }
       report.removedTemporaryFiles = try removeTemporaryFiles()
       if replay.isBehind {
+        main = try renewMain(main, folding: replay.contents.header.salt, found.options)
         try fileSystem.remove(paths.journal)
         try fileSystem.syncDirectory(paths.directory)
       } else {
@@ -25,6 +26,7 @@ struct JSONFileRecovery {
       }
     } else {
       report.removedTemporaryFiles = try removeTemporaryFiles()
+      if main.header.folded == MainFileHeader.noJournal { main = try renewMain(main, folding: nil, found.options) }
     }
     if let cut = report.cutTail { report.cutTail?.settleQuarantine(from: JSONFilePaths.unreported(cut), in: fileSystem) }
     let store = JSONFileStore(
@@ -33,6 +35,33 @@ struct JSONFileRecovery {
     // continues the one before it too, and stays until the next main file has its name durably.
     if let journal, journal.header.generation < main.header.generation { store.isMainDurable = false }
     return store
+  }
+
+  /// Writes the main file anew, durably, where no journal could bring back what is in it, or where that journal is about to go.
+  ///
+  /// It may owe its name to a sync that has failed, after which a later one says nothing of that name: a power cut could bring the one
+  /// before it back. The new one has a name of its own to sync. Where a full disk has no room for it, the old one stays.
+  /// - Parameter salt: The salt of the journal that is about to go.
+  private func renewMain(_ main: MainFile, folding salt: UInt32?, _ options: StoreOptions) throws(RepositoryError) -> MainFile {
+    var options = options
+    options.keepsPreviousSnapshot = false
+    let draft = MainFileDraft(
+      paths: paths, fileSystem: fileSystem, main: main, changes: [:], commit: main.header.commit, journalSalt: salt, options: options)
+    let next: MainFile
+    do throws(RepositoryError) {
+      next = try draft.write()
+    } catch {
+      guard error.code == .full else { throw error }
+      return main
+    }
+    do throws(RepositoryError) {
+      try draft.replacement.rename()
+    } catch {
+      draft.replacement.discard(next.file)
+      throw error
+    }
+    try fileSystem.syncDirectory(paths.directory)
+    return next
   }
 
   private func create(_ found: JSONFileOpening.Found, _ report: inout OpenReport) throws(RepositoryError) -> JSONFileStore {

@@ -38,8 +38,8 @@ extension JSONFileStore {
   /// Returns the draft of the next main file, with all changes that no checkpoint is at work on.
   func draft() -> MainFileDraft {
     MainFileDraft(
-      paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit, journalSalt: journal?.header.salt ?? unusedSalt,
-      options: options)
+      paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit,
+      journalSalt: journal?.header.salt ?? unusedSalt ?? MainFileHeader.noJournal, options: options)
   }
 
   /// Returns the contents of the main file with all changes, also those that a checkpoint is at work on.

@@ -21,6 +21,8 @@ struct MainFileHeader: Hashable, Sendable {
   var tombstonesSince: UInt64
   /// The salt of the journal that was folded into the main file; `nil` when there was none, or an older version has written the file.
   var folded: UInt32?
+  /// What stands for the salt where there was no journal to fold, because the file was put in place on a full disk.
+  static let noJournal: UInt32 = 0
   /// The tag that a journal which continues the main file will carry, never 0; `nil` when an older version has written the file.
   ///
   /// A salt cannot be told in advance: two copies of a closed store would give it to two journals.
