@@ -43,6 +43,15 @@ struct SQLiteRefusalTests: SQLiteSuite {
     try expectRefusal(.corrupted)
   }
 
+  /// Before, the store opened, and every write was refused as if its data were protected: SQLite takes no writes for such a file.
+  @Test func aHeaderThatForbidsWritingIsDamage() throws {
+    try makeStore()
+    var bytes = try Data(contentsOf: url)
+    bytes[18] = 0x42
+    try bytes.write(to: url)
+    try expectRefusal(.corrupted)
+  }
+
   @Test func aForeignDatabaseIsNotOurs() throws {
     do { try ForeignDatabase(url).run("CREATE TABLE spots (id TEXT PRIMARY KEY); INSERT INTO spots VALUES ('a')") }
     try expectRefusal(.notOurStore)

@@ -96,6 +96,12 @@ enum SQLiteLayout {
         .corrupted, "expected the header of a SQLite database, found other bytes: restore a backup", file: file, offset: 0)
     case (true, true): try check(formatVersion: number(60), file: file)
     }
+    guard bytes[18] <= 2 else {
+      // SQLite would read such a file, and take no writes.
+      throw RepositoryError(
+        .corrupted, "expected 1 or 2 as the version for writing in SQLite's header, found \(bytes[18]): restore a backup", file: file,
+        offset: 18)
+    }
   }
 
   /// Refuses a format that this code does not know.
