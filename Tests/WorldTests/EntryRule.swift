@@ -10,7 +10,7 @@ enum StoreState: String, CaseIterable, Sendable {
 /// The answer that is expected where an entry of some kind lies under a name of a store's family.
 struct EntryRule: CustomStringConvertible {
   let backing: Backing
-  let state: StoreState
+  var state: StoreState
   let suffix: String
   let kind: EntryKind
   let access: StoreOptions.Access
@@ -87,5 +87,26 @@ struct EntryRule: CustomStringConvertible {
     if !kind.isFile { return .refused(.unsupported) }
     if state == .absent { return .refused(.dataMissing) }
     return [.empty, .zeros].contains(kind) ? usual : .refused(.notOurStore)
+  }
+}
+
+/// The answers that are expected where entries lie under two names of a store's family.
+struct EntryPairRule: CustomStringConvertible {
+  let first: EntryRule
+  let second: EntryRule
+
+  var description: String { "\(first), and \(second.kind) at '\(second.suffix)'" }
+
+  /// The one answer; two where both entries are reasons to refuse, since then either may be found first.
+  var answers: [Answer] {
+    var second = second
+    // With an entry under its name, the main file is not missing.
+    if first.suffix.isEmpty, second.state == .absent { second.state = .closed }
+    return switch (first.answer, second.answer) {
+    case (.everything(let left), .everything(let right)): [.everything(left.intersection(right))]
+    case (.refused, .everything): [first.answer]
+    case (.everything, .refused): [second.answer]
+    case (.refused, .refused): [first.answer, second.answer]
+    }
   }
 }

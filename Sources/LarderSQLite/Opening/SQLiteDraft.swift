@@ -11,6 +11,8 @@ enum SQLiteDraft {
     for draft in [path.draft] + path.otherDrafts {
       // A store or database of that name has a log or a lock: a creation writes neither.
       if SQLitePath.isPresent(draft + "-lock") || !isEmptyOrAbsent(draft + "-wal") { continue }
+      // SQLite makes plain files: what is none was put there by others, and stays with what lies beside it. A creation takes another name.
+      if files(of: draft).contains(where: isNoFile) { continue }
       if SQLitePath.isAbsent(draft) {
         removed += removeOrphans(of: draft, fileSystem)
       } else if try isLeftover(draft, fileSystem) {
@@ -22,6 +24,11 @@ enum SQLiteDraft {
       }
     }
     return removed
+  }
+
+  private static func isNoFile(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
   }
 
   private static func isEmptyOrAbsent(_ file: String) -> Bool {

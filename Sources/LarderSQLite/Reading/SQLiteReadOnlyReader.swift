@@ -133,6 +133,8 @@ final class SQLiteReadOnlyReader {
       return try isUnused(since: before) ? result : nil
     } catch {
       guard try isUnused(since: before) else { return nil }
+      // What is no store is said to be none, whatever lies beside it.
+      if let connection = try SQLiteConnection(path: path.main, .immutable) { try checkHeader(connection) }
       throw error
     }
   }
@@ -152,8 +154,12 @@ final class SQLiteReadOnlyReader {
     guard let connection = try SQLiteConnection(path: path.main, mode) else {
       throw RepositoryError(.dataMissing, "expected a store to read, found no file", file: path.main)
     }
+    try checkHeader(connection)
+    return try body(connection, mode)
+  }
+
+  private func checkHeader(_ connection: SQLiteConnection) throws(RepositoryError) {
     let (bytes, size) = try connection.header()
     try SQLiteLayout.check(header: bytes, size: size, file: path.main)
-    return try body(connection, mode)
   }
 }
