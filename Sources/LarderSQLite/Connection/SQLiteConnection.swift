@@ -129,7 +129,13 @@ final class SQLiteConnection {
     var bytes = [UInt8](repeating: 0, count: count)
     var size: Int64 = 0
     let result = larder_sqlite3_read_file(handle, &bytes, Int32(count), offset, &size)
-    if result != SQLITE_OK && result != SQLITE_IOERR | 2 << 8 { throw error(result, while: .opening) }  // _SHORT_READ
+    let isShort = result == SQLITE_IOERR | 2 << 8  // _SHORT_READ
+    if result != SQLITE_OK && !isShort { throw error(result, while: .opening) }
+    guard !isShort || offset + Int64(count) > size else {
+      throw RepositoryError(
+        .inputOutput, "expected \(count) bytes of a file of \(size), got fewer: try again, or check the disk", file: path,
+        offset: UInt64(offset))
+    }
     return (bytes, size)
   }
 

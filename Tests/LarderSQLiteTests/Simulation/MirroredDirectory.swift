@@ -24,6 +24,8 @@ final class MirroredDirectory: Sendable {
   }
 
   let model: SimulatedFileSystem
+  /// The faults of calls that the simulated disk knows nothing of.
+  let calls = SQLiteCallFaults()
   private let defect: Defect?
   private let directory: TemporaryDirectory
   /// The differences between the real files and the simulated ones, which are defects of the mirror.

@@ -11,6 +11,10 @@ struct SQLiteFaultRun {
   typealias Violation = CrashWorkload.Violation
 
   let mirror: MirroredDirectory
+  /// The options of the store.
+  private let options: StoreOptions
+  /// The codes with which a call may fail because of the fault.
+  private let codes: Set<RepositoryError.Code>
   /// The state that was acknowledged last, and behind it the one of a batch whose outcome is unknown.
   private var states: [State] = [[:]]
   private var commit: UInt64 = 0
@@ -24,7 +28,13 @@ struct SQLiteFaultRun {
   /// The codes with which a call may fail because of the disk.
   private static let codes: Set<RepositoryError.Code> = [.full, .inputOutput, .protectedDataUnavailable, .outcomeUnknown, .poisoned]
 
-  init(_ files: SimulatedFileSystem) throws { mirror = try MirroredDirectory(files) }
+  /// Makes the run of an empty disk.
+  /// - Parameter others: The codes with which a call may fail besides.
+  init(_ files: SimulatedFileSystem, _ access: StoreOptions.Access = .exclusive, others: Set<RepositoryError.Code> = []) throws {
+    mirror = try MirroredDirectory(files)
+    options = StoreOptions(access: access, lockTimeout: .milliseconds(access == .shared ? 5 : 0))
+    codes = Self.codes.union(others)
+  }
 
   // MARK: The program
 
@@ -32,6 +42,7 @@ struct SQLiteFaultRun {
   mutating func run() throws {
     try write(["a", "b"])
     try write(["c"], .buffered)
+    try read()
     try attempt("flush") { backend throws(RepositoryError) in try backend.flush() }
     try write(["a"], size: 9_000)
     try attempt("checkpoint") { backend throws(RepositoryError) in try backend.checkpoint() }
@@ -45,19 +56,23 @@ struct SQLiteFaultRun {
     backend?.abandon()
     backend = nil
     try write(["f"])
+    try read()
     try attempt("verify") { backend throws(RepositoryError) in _ = backend.verify() }
     try close()
   }
 
-  /// Ends the fault, and checks that the store is whole, takes writes, and keeps them through a power cut.
+  /// Ends the fault, and checks that the store is whole, takes writes, and keeps them through a power cut; or that damage is not silent.
   mutating func settle() throws {
     mirror.model.fail()
+    mirror.calls.plan(nil)
     step = "end"
     drop()
+    if mayDamage { return try check(mirror.model.copy(), states, step) }
     guard try open(), let backend else { throw Violation("the store cannot be opened once the fault is over") }
     try check(mirror.model.crashImages(limit: 1)[0].fileSystem, states, "after a power cut behind reopening")
     let (next, batch) = batch(["last"], 12, .durable)
     do {
+      try begin(backend, .durable)
       try backend.commit(batch)
     } catch {
       throw Violation("a write failed once the fault was over: \(error)")
@@ -94,6 +109,7 @@ struct SQLiteFaultRun {
     guard try open(), let backend else { return }
     let (next, batch) = batch(keys, size, durability)
     do throws(RepositoryError) {
+      try begin(backend, durability)
       try backend.commit(batch)
     } catch {
       if error.code == .outcomeUnknown { states = [states[0], next] }
@@ -102,6 +118,27 @@ struct SQLiteFaultRun {
     if isPoisoned { throw Violation("\(step): a poisoned store took a write") }
     states = [next]
     commit += 1
+  }
+
+  /// Takes the write lock of a shared store.
+  private func begin(_ backend: SQLiteBackend, _ durability: Durability) throws(RepositoryError) {
+    if options.access == .shared { _ = try backend.beginCommit(after: Revision(commit), durability) }
+  }
+
+  /// Reads beside a shared store.
+  private mutating func read() throws {
+    guard options.access == .shared, try open() else { return }
+    step = "reading"
+    let reader = mirror.backend()
+    var found: State = [:]
+    do throws(RepositoryError) {
+      _ = try reader.open(StoreOptions(access: .readOnly)) { found[$0.address] = $0 }
+      try reader.close()
+    } catch {
+      reader.abandon()
+      return try note(error, ofStore: false)
+    }
+    try Self.expect(found, in: states, step)
   }
 
   private mutating func close() throws {
@@ -135,7 +172,7 @@ struct SQLiteFaultRun {
     var found: State = [:]
     let report: OpenReport
     do throws(RepositoryError) {
-      report = try backend.openAndRecover(StoreOptions()) { found[$0.address] = $0 }
+      report = try backend.openAndRecover(options) { found[$0.address] = $0 }
     } catch {
       backend.abandon()
       try note(error)
@@ -172,11 +209,11 @@ struct SQLiteFaultRun {
 
   // MARK: Checks
 
-  private mutating func note(_ error: RepositoryError) throws {
+  private mutating func note(_ error: RepositoryError, ofStore isOfStore: Bool = true) throws {
     failures[error.code, default: 0] += 1
-    guard Self.codes.contains(error.code) else { throw Violation("\(step): an unexpected failure: \(error)") }
+    guard codes.contains(error.code) else { throw Violation("\(step): an unexpected failure: \(error)") }
     if error.code == .poisoned, !isPoisoned { throw Violation("\(step): poisoned without a cause: \(error)") }
-    if error.code == .outcomeUnknown, let backend {
+    if error.code == .outcomeUnknown, isOfStore, let backend {
       isPoisoned = true
       let (_, batch) = batch(["z"], 1, .durable)
       let next = code { try backend.commit(batch) }
@@ -184,6 +221,9 @@ struct SQLiteFaultRun {
     }
     try check(mirror.model.copy(), states, "\(step): after \(error.code)")
   }
+
+  /// Whether SQLite may have written what it was given too little of: the store is refused then, or holds what it should.
+  private var mayDamage: Bool { codes.contains(.corrupted) }
 
   /// Opens the store in a copy of the files, and compares it.
   private func check(_ files: SimulatedFileSystem, _ states: [State], _ moment: String) throws {
@@ -194,10 +234,11 @@ struct SQLiteFaultRun {
     do throws(RepositoryError) {
       _ = try backend.openAndRecover(StoreOptions()) { found[$0.address] = $0 }
     } catch {
+      if mayDamage, error.code == .corrupted { return backend.abandon() }
       throw Violation("\(moment): a copy of the files cannot be opened: \(error)")
     }
     try Self.expect(found, in: states, moment)
-    if let problem = backend.verify().problems.first { throw Violation("\(moment): \(problem)") }
+    if !mayDamage, let problem = backend.verify().problems.first { throw Violation("\(moment): \(problem)") }
     do throws(RepositoryError) { try backend.close() } catch {
       throw Violation("\(moment): a copy of the files cannot be closed: \(error)")
     }

@@ -54,6 +54,18 @@ enum SimulatedVFSFile {
     return result(number)
   }
 
+  /// Makes a call that the simulated disk knows nothing of, unless it fails; a lock that cannot be given back is given back all the same.
+  private static func calling(
+    _ call: SQLiteCallFaults.Call, _ file: UnsafeMutablePointer<sqlite3_file>?,
+    _ body: (UnsafeMutablePointer<sqlite3_file>, sqlite3_io_methods) -> Int32
+  ) -> Int32 {
+    with(file) { opened, real, methods in
+      guard let result = opened.mirror.calls.meet(call) else { return body(real, methods) }
+      if [.unlock, .unlockIndex].contains(call) { _ = body(real, methods) }
+      return result
+    }
+  }
+
   // Written once, before any file is opened with it.
   private nonisolated(unsafe) static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
     let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
@@ -79,6 +91,14 @@ enum SimulatedVFSFile {
           simulated = try opened.model.read(at: Int(offset), count: Int(count))
         }
         if failure != SQLITE_OK { return failure }
+        if let result = opened.mirror.calls.meet(.read), let bytes {
+          // Half of what is there, and zeros for the rest.
+          memset(bytes, 0, Int(count))
+          simulated.prefix(simulated.count / 2).withUnsafeBytes {
+            UnsafeMutableRawPointer(bytes).copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(bytes), byteCount: $0.count)
+          }
+          return result
+        }
         let result = methods.xRead(real, bytes, count, offset)
         if result == SQLITE_OK || result == SQLITE_IOERR_SHORT_READ, let bytes, Data(bytes: bytes, count: simulated.count) != simulated {
           opened.mirror.note("\(opened.path): other bytes at \(offset)")
@@ -147,17 +167,20 @@ enum SimulatedVFSFile {
         return methods.xFileControl(real, operation, argument)
       }
     }
-    // Locks and the index of the log are the real ones.
-    methods.pointee.xLock = { file, level in with(file) { _, real, methods in methods.xLock(real, level) } }
-    methods.pointee.xUnlock = { file, level in with(file) { _, real, methods in methods.xUnlock(real, level) } }
-    methods.pointee.xCheckReservedLock = { file, found in with(file) { _, real, methods in methods.xCheckReservedLock(real, found) } }
+    // Locks and the index of the log are the real ones, unless a fault is planned.
+    methods.pointee.xLock = { file, level in calling(.lock, file) { real, methods in methods.xLock(real, level) } }
+    methods.pointee.xUnlock = { file, level in calling(.unlock, file) { real, methods in methods.xUnlock(real, level) } }
+    methods.pointee.xCheckReservedLock = { file, found in
+      calling(.checkReservedLock, file) { real, methods in methods.xCheckReservedLock(real, found) }
+    }
     methods.pointee.xSectorSize = { file in with(file) { _, real, methods in methods.xSectorSize(real) } }
     methods.pointee.xDeviceCharacteristics = { file in with(file) { _, real, methods in methods.xDeviceCharacteristics(real) } }
     methods.pointee.xShmMap = { file, region, size, extends, address in
-      with(file) { _, real, methods in methods.xShmMap(real, region, size, extends, address) }
+      calling(.mapIndex, file) { real, methods in methods.xShmMap(real, region, size, extends, address) }
     }
     methods.pointee.xShmLock = { file, offset, count, flags in
-      with(file) { _, real, methods in methods.xShmLock(real, offset, count, flags) }
+      let call = flags & SQLITE_SHM_UNLOCK != 0 ? SQLiteCallFaults.Call.unlockIndex : .lockIndex
+      return calling(call, file) { real, methods in methods.xShmLock(real, offset, count, flags) }
     }
     methods.pointee.xShmBarrier = { file in
       _ = with(file) { _, real, methods in
