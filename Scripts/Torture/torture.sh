@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Takes the full counts of everything that is random, optimised as releases are (make torture): over an hour on two cores.
 #
-# Usage: torture.sh [STEP...], by default all: tests, power-cuts, system-calls, soak, fuzz. What the steps counted is printed in the end, and
+# Usage: torture.sh [STEP...], by default tests, power-cuts, system-calls, soak and fuzz. What the steps counted is printed in the end, and
 # kept in .build-torture/figures.txt with the commit, the machine and the seeds; their output is in .build-torture/STEP.log.
-# Planted defects (make mutants) and the sanitizers (make sanitize) take as long again each, and are commands of their own.
+# The steps mutants, thread and address, which take as long again each, are made where they are named.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -25,8 +25,10 @@ command_of() { # STEP
     system-calls) echo "Scripts/Torture/system-calls.sh" ;;
     soak) echo "Scripts/Torture/soak.sh" ;;
     fuzz) echo "Scripts/Torture/fuzz.sh --seconds 60" ;;
+    mutants) echo "Scripts/Torture/mutants.sh" ;;
+    thread | address) echo "Scripts/Torture/sanitize.sh $1" ;;
     *)
-      echo "torture.sh: expected one of ${all[*]}, found $1" >&2
+      echo "torture.sh: expected one of ${all[*]} mutants thread address, found $1" >&2
       return 2
       ;;
   esac
@@ -54,7 +56,7 @@ for step in "${steps[@]}"; do
   logs=("$log")
   # The tests' own output is in a log for each package.
   if [ "$step" = tests ]; then logs+=(.build-test/logs/*.log); fi
-  cat "${logs[@]}" | tr -d '\000' | { grep -aE 'figures: |LARDER_SEED=|places covered|^[0-9]+ passed' || true; } | sed 's/^/  /' >>"$figures"
+  cat "${logs[@]}" | tr -d '\000' | { grep -aE 'figures: |LARDER_SEED=|places covered|^[0-9]+ passed|^mutants: |found nothing$' || true; } | sed 's/^/  /' >>"$figures"
 done
 cat "$figures"
 exit "$failed"
