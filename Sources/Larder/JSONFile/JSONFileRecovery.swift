@@ -26,7 +26,9 @@ struct JSONFileRecovery {
       }
     } else {
       report.removedTemporaryFiles = try removeTemporaryFiles()
-      if main.header.folded == MainFileHeader.noJournal { main = try renewMain(main, folding: nil, found.options) }
+      // A new store whose name could not be synced could not be removed either, perhaps.
+      let isUnused = main.header.generation == 1 && main.header.commit == 0
+      if isUnused || main.header.folded == MainFileHeader.noJournal { main = try renewMain(main, folding: nil, found.options) }
     }
     if let cut = report.cutTail { report.cutTail?.settleQuarantine(from: JSONFilePaths.unreported(cut), in: fileSystem) }
     let store = JSONFileStore(

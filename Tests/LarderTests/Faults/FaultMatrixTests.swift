@@ -84,9 +84,7 @@ struct FaultMatrixTests {
     for workload in FaultWorkload.usual.dropLast() {
       let plain = FaultTrial(workload, seed: seed)
       try plain.run()
-      // A new store whose name is never synced, and cannot be removed either, may be gone after all: nothing was in it.
-      let calls = plain.faulty.calls.drop { $0.key != "create spots.json-journal-tmp" }
-      for point in calls.shuffled(using: &random).prefix(Torture.count(12, full: 100)) {
+      for point in plain.faulty.calls.shuffled(using: &random).prefix(Torture.count(12, full: 100)) {
         guard let fault = Fault.all(of: point.call, isPermanent: true).randomElement(using: &random) else { continue }
         let trial = FaultTrial(workload, point, fault, seed: random.next())
         do { try trial.run() } catch { Issue.record("\(workload): \(point): \(fault): \(error)") }

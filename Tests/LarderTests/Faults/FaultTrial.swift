@@ -87,7 +87,7 @@ final class FaultTrial {
   }
 
   /// Whether the disk goes on failing.
-  private var isDiskBad: Bool { fault?.isPermanent == true && faulty.hits > 0 }
+  var isDiskBad: Bool { fault?.isPermanent == true && faulty.hits > 0 }
 
   func apply(_ step: FaultWorkload.Step) throws {
     switch step {
@@ -124,7 +124,8 @@ final class FaultTrial {
     case .fail(let call, let ending, let number, let count): faulty.script(call, ending, Fault(number), skipping: count)
     case .leave(let endings):
       abandon()
-      for ending in endings { try files.place(Data(count: 100), at: Self.file.path + ending) }
+      // Beside a store that could not be made it would be a store that is missing.
+      for ending in endings where isCreated { try files.place(Data(count: 100), at: Self.file.path + ending) }
       try open()
     case .leaveCopy:
       try files.createDirectory("/data/copies")
