@@ -49,7 +49,12 @@ struct SQLiteRefusalTests: SQLiteSuite {
     var bytes = try Data(contentsOf: url)
     bytes[18] = 0x42
     try bytes.write(to: url)
-    try expectRefusal(.corrupted)
+    let before = try directory.contents()
+    for access in [StoreOptions.Access.exclusive, .shared] {
+      #expect(code { _ = try readBack(url, StoreOptions(access: access)) } == .corrupted, "\(access)")
+    }
+    #expect(try directory.contents() == before)
+    #expect(try readBack(url, StoreOptions(access: .readOnly)).contents.count == 3)
   }
 
   @Test func aForeignDatabaseIsNotOurs() throws {

@@ -95,6 +95,21 @@ import Testing
     #expect(Backing.json.answer(file) == Self.all)
   }
 
+  @Test(arguments: ["-new-journal", "-new-shm"]) func aDirectoryBesideTheLeftoversOfACreationClosesNoStore(_ suffix: String) throws {
+    let file = directory.file("spots.sqlite")
+    for name in ["-new", suffix] {
+      if name == "-new" {
+        try Data().write(to: URL(fileURLWithPath: file.path + name))
+      } else {
+        try FileManager.default.createDirectory(atPath: file.path + name, withIntermediateDirectories: false)
+      }
+    }
+    #expect(Backing.sqlite.answer(file) == .everything([]))
+    _ = try makeStore(.sqlite)
+    for access in Backing.sqlite.accesses { #expect(Backing.sqlite.answer(file, access) == Self.all, "\(access)") }
+    #expect(try directory.names.sorted() == ["spots.sqlite", "spots.sqlite-new", "spots.sqlite" + suffix])
+  }
+
   @Test func aLinkToADatabaseThatWasMovedAwayIsMissed() throws {
     let file = try makeStore(.sqlite)
     for access in Backing.sqlite.writers {

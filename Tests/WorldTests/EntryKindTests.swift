@@ -41,10 +41,12 @@ import Testing
       for (column, other) in suffixes.enumerated().dropFirst(row + 1) {
         // In `make torture` each pair of names meets every kind under both.
         for turn in 0..<(Torture.isOn ? kinds.count : 1) {
-          let choice = ((row * suffixes.count + column) * 5 + turn * (kinds.count + 1)) % (kinds.count * kinds.count)
-          let (state, files) = states[(choice + row + column) % states.count]
-          let access = backing.accesses[(choice / states.count + row) % backing.accesses.count]
-          let rules = [(suffix, kinds[choice / kinds.count]), (other, kinds[choice % kinds.count])].map {
+          let (state, files) = states[(turn + row + column) % states.count]
+          let access = backing.accesses[(turn / states.count + row) % backing.accesses.count]
+          let pairs = [
+            (suffix, kinds[(row * 5 + column + turn) % kinds.count]), (other, kinds[(row + column * 7 + turn * 5) % kinds.count]),
+          ]
+          let rules = pairs.map {
             EntryRule(backing: backing, state: state, suffix: $0, kind: $1, access: access)
           }
           let pair = EntryPairRule(first: rules[0], second: rules[1])

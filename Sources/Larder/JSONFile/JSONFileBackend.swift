@@ -138,7 +138,8 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Creates the store; or keeps a torn tail aside and cuts it, renews the journal, and removes temporary files.
+  /// Creates the store; or keeps a torn tail aside and cuts it, renews the journal, and removes temporary files; writes the document anew
+  /// where it may owe its name to a sync that has failed: that of an unused store, and one that deletions on a full disk have written.
   ///
   /// - Throws: as ``StorageBackend/recover(_:)``; `.locked` when another process has created the store meanwhile.
   public func recover(_ report: OpenReport) throws(RepositoryError) -> OpenReport {

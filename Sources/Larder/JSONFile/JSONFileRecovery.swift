@@ -28,7 +28,9 @@ struct JSONFileRecovery {
       report.removedTemporaryFiles = try removeTemporaryFiles()
       // A new store whose name could not be synced could not be removed either, perhaps.
       let isUnused = main.header.generation == 1 && main.header.commit == 0
-      if isUnused || main.header.folded == MainFileHeader.noJournal { main = try renewMain(main, folding: nil, found.options) }
+      if isUnused || main.header.folded == MainFileHeader.noJournal {
+        main = try renewMain(main, folding: MainFileHeader.noJournal, found.options)
+      }
     }
     if let cut = report.cutTail { report.cutTail?.settleQuarantine(from: JSONFilePaths.unreported(cut), in: fileSystem) }
     let store = JSONFileStore(
@@ -42,25 +44,27 @@ struct JSONFileRecovery {
   /// Writes the main file anew, durably, where no journal could bring back what is in it, or where that journal is about to go.
   ///
   /// It may owe its name to a sync that has failed, after which a later one says nothing of that name: a power cut could bring the one
-  /// before it back. The new one has a name of its own to sync. Where a full disk has no room for it, the old one stays.
+  /// before it back. The new one has a name of its own to sync; if that fails, the next opening finds what this one has found. Where a full
+  /// disk has no room for it, the old one stays.
   /// - Parameter salt: The salt of the journal that is about to go.
-  private func renewMain(_ main: MainFile, folding salt: UInt32?, _ options: StoreOptions) throws(RepositoryError) -> MainFile {
+  private func renewMain(_ main: MainFile, folding salt: UInt32, _ options: StoreOptions) throws(RepositoryError) -> MainFile {
     var options = options
     options.keepsPreviousSnapshot = false
+    options.limits.tombstones = .max
     let draft = MainFileDraft(
       paths: paths, fileSystem: fileSystem, main: main, changes: [:], commit: main.header.commit, journalSalt: salt, options: options)
     let next: MainFile
     do throws(RepositoryError) {
       next = try draft.write()
+      do throws(RepositoryError) {
+        try draft.replacement.rename()
+      } catch {
+        draft.replacement.discard(next.file)
+        throw error
+      }
     } catch {
       guard error.code == .full else { throw error }
       return main
-    }
-    do throws(RepositoryError) {
-      try draft.replacement.rename()
-    } catch {
-      draft.replacement.discard(next.file)
-      throw error
     }
     try fileSystem.syncDirectory(paths.directory)
     return next

@@ -115,12 +115,16 @@ extension JSONFileStore {
   }
 
   /// Removes a journal that the main file has everything of; the next commit makes another.
+  ///
+  /// Durably, so that the next main file need not name it: that it was put in place without a journal is what recovery must know.
   private func removeJournal() {
     guard let old = journal else { return }
     (journal, unusedJournal, unusedSalt) = (nil, old.identity, old.header.salt)
     do throws(RepositoryError) {
       try old.close()
       try fileSystem.remove(paths.journal)
+      try fileSystem.syncDirectory(paths.directory)
+      (unusedJournal, unusedSalt) = (nil, nil)
     } catch {}  // what is left of it adds nothing to the main file
   }
 }

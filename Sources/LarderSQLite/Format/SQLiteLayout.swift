@@ -96,11 +96,15 @@ enum SQLiteLayout {
         .corrupted, "expected the header of a SQLite database, found other bytes: restore a backup", file: file, offset: 0)
     case (true, true): try check(formatVersion: number(60), file: file)
     }
+  }
+
+  /// Refuses a header with which SQLite would read the file, and take no writes.
+  static func checkWriting(header bytes: [UInt8], file: String) throws(RepositoryError) {
     guard bytes[18] <= 2 else {
-      // SQLite would read such a file, and take no writes.
       throw RepositoryError(
-        .corrupted, "expected 1 or 2 as the version for writing in SQLite's header, found \(bytes[18]): restore a backup", file: file,
-        offset: 18)
+        .corrupted,
+        "expected at most 2 as the version for writing in SQLite's header, found \(bytes[18]): restore a backup, or open it read-only",
+        file: file, offset: 18)
     }
   }
 

@@ -12,7 +12,7 @@ enum SQLiteDraft {
       // A store or database of that name has a log or a lock: a creation writes neither.
       if SQLitePath.isPresent(draft + "-lock") || !isEmptyOrAbsent(draft + "-wal") { continue }
       // SQLite makes plain files: what is none was put there by others, and stays with what lies beside it. A creation takes another name.
-      if files(of: draft).contains(where: isNoFile) { continue }
+      if files(of: draft).contains(where: isNotPlain) { continue }
       if SQLitePath.isAbsent(draft) {
         removed += removeOrphans(of: draft, fileSystem)
       } else if try isLeftover(draft, fileSystem) {
@@ -26,7 +26,7 @@ enum SQLiteDraft {
     return removed
   }
 
-  private static func isNoFile(_ path: String) -> Bool {
+  private static func isNotPlain(_ path: String) -> Bool {
     var status = stat()
     return lstat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
   }

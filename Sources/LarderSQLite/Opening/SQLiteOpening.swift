@@ -106,6 +106,7 @@ final class SQLiteOpening {
     }
     let (bytes, size) = try connection.header()
     try SQLiteLayout.check(header: bytes, size: size, file: path.main)
+    try SQLiteLayout.checkWriting(header: bytes, file: path.main)
     try connection.close()
     try path.checkRollbackJournal(fileSystem)
     return false

@@ -133,9 +133,7 @@ final class SQLiteReadOnlyReader {
       return try isUnused(since: before) ? result : nil
     } catch {
       guard try isUnused(since: before) else { return nil }
-      // What is no store is said to be none, whatever lies beside it.
-      if let connection = try SQLiteConnection(path: path.main, .immutable) { try checkHeader(connection) }
-      throw error
+      throw refusal() ?? error
     }
   }
 
@@ -156,6 +154,17 @@ final class SQLiteReadOnlyReader {
     }
     try checkHeader(connection)
     return try body(connection, mode)
+  }
+
+  /// The refusal of a file that is no store, whatever lies beside it; `nil` for a store, and where the file cannot be read.
+  private func refusal() -> RepositoryError? {
+    do throws(RepositoryError) {
+      guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
+      try checkHeader(connection)
+      return nil
+    } catch {
+      return error.code == .notOurStore ? error : nil
+    }
   }
 
   private func checkHeader(_ connection: SQLiteConnection) throws(RepositoryError) {

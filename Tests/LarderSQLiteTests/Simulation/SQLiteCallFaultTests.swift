@@ -44,24 +44,28 @@ struct SQLiteCallFaultTests {
     }
     let results = await DispatchQueue.global().run { [plans] in plans.map { plan in Result { try Self.run(plan, access) } } }
     var failures: [RepositoryError.Code: Int] = [:]
+    var damaged = 0
     for (plan, result) in zip(plans, results) {
       do {
-        failures.merge(try result.get(), uniquingKeysWith: +)
+        let run = try result.get()
+        failures.merge(run.failures, uniquingKeysWith: +)
+        if run.isDamaged { damaged += 1 }
       } catch {
         Issue.record("\(access), \(plan): \(error)")
       }
     }
-    print("figures: faults of locks, index and reads of SQLite: \(plans.count), \(access), failures by code: \(failures)")
+    print(
+      "figures: faults of locks, index and reads of SQLite: \(plans.count), \(access), damaged \(damaged), failures by code: \(failures)")
     #expect(failures[.inputOutput] != nil)
   }
 
-  private static func run(_ plan: Plan, _ access: StoreOptions.Access) throws -> [RepositoryError.Code: Int] {
+  private static func run(_ plan: Plan, _ access: StoreOptions.Access) throws -> SQLiteFaultRun {
     // What is read too short looks like damage; what another connection seems to have locked is locked.
     var run = try SQLiteFaultRun(SimulatedFileSystem(), access, others: plan.call == .read ? [.corrupted] : [.locked])
     run.mirror.calls.plan(plan)
     try run.run()
     if run.mirror.calls.hits == 0 { throw CrashWorkload.Violation("the fault was not met") }
     try run.settle()
-    return run.failures
+    return run
   }
 }

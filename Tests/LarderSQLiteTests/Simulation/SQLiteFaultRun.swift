@@ -67,7 +67,8 @@ struct SQLiteFaultRun {
     mirror.calls.plan(nil)
     step = "end"
     drop()
-    if mayDamage { return try check(mirror.model.copy(), states, step) }
+    try check(mirror.model.copy(), states, step)
+    if isDamaged { return }
     guard try open(), let backend else { throw Violation("the store cannot be opened once the fault is over") }
     try check(mirror.model.crashImages(limit: 1)[0].fileSystem, states, "after a power cut behind reopening")
     let (next, batch) = batch(["last"], 12, .durable)
@@ -225,8 +226,11 @@ struct SQLiteFaultRun {
   /// Whether SQLite may have written what it was given too little of: the store is refused then, or holds what it should.
   private var mayDamage: Bool { codes.contains(.corrupted) }
 
+  /// Whether a copy of the files was refused as damaged.
+  private(set) var isDamaged = false
+
   /// Opens the store in a copy of the files, and compares it.
-  private func check(_ files: SimulatedFileSystem, _ states: [State], _ moment: String) throws {
+  private mutating func check(_ files: SimulatedFileSystem, _ states: [State], _ moment: String) throws {
     // A copy on a healthy disk, without what this process has locked.
     let mirror = try MirroredDirectory(files.copy())
     let backend = mirror.backend()
@@ -234,11 +238,20 @@ struct SQLiteFaultRun {
     do throws(RepositoryError) {
       _ = try backend.openAndRecover(StoreOptions()) { found[$0.address] = $0 }
     } catch {
-      if mayDamage, error.code == .corrupted { return backend.abandon() }
+      if mayDamage, error.code == .corrupted {
+        isDamaged = true
+        return backend.abandon()
+      }
       throw Violation("\(moment): a copy of the files cannot be opened: \(error)")
     }
     try Self.expect(found, in: states, moment)
-    if !mayDamage, let problem = backend.verify().problems.first { throw Violation("\(moment): \(problem)") }
+    if let problem = backend.verify().problems.first {
+      if mayDamage {
+        isDamaged = true
+        return backend.abandon()
+      }
+      throw Violation("\(moment): \(problem)")
+    }
     do throws(RepositoryError) { try backend.close() } catch {
       throw Violation("\(moment): a copy of the files cannot be closed: \(error)")
     }

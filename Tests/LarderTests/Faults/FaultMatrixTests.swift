@@ -95,22 +95,45 @@ struct FaultMatrixTests {
     try CallTrace.save("json-permanent")
   }
 
-  /// Before, a power cut then brought back the main file before it, which was refused as older than the next journal.
-  ///
-  /// The deletions find a journal that has no room for them, or none.
-  @Test(arguments: [false, true]) func aMainFileWhoseNameIsNotSyncedIsRenewedBeforeTheNextJournal(_ isClosed: Bool) throws {
+  /// What puts a main file in place whose name is not synced, and whose journal is not there to bring back what is in it.
+  enum UnsyncedName: CaseIterable {
+    case deletionsBesideAFullJournal, deletionsWithoutAJournal, laterDeletions, newStore, renewedStore
+
+    /// The steps before the one that fails.
+    var before: [FaultWorkload.Step] {
+      switch self {
+      case .deletionsBesideAFullJournal: [.save(["a", "b"], size: 200), .fail(.write, "-journal-tmp", ENOSPC)]
+      case .deletionsWithoutAJournal: [.save(["a", "b"], size: 200), .reopen]
+      case .laterDeletions: [.save(["a", "b"], size: 200), .fail(.write, "-journal-tmp", ENOSPC), .clear(["-b"])]
+      case .newStore, .renewedStore: []
+      }
+    }
+
+    /// The step in which the sync fails.
+    var failing: FaultWorkload.Step {
+      switch self {
+      case .deletionsBesideAFullJournal, .deletionsWithoutAJournal, .laterDeletions: .clear(["-a"])
+      case .newStore, .renewedStore: .reopen
+      }
+    }
+  }
+
+  /// Before, a power cut then brought back the main file before it, which was refused as older than the next journal, or none.
+  @Test(arguments: UnsyncedName.allCases) func aMainFileWhoseNameIsNotSyncedIsRenewedBeforeTheNextJournal(_ name: UnsyncedName) throws {
     let trial = FaultTrial(FaultWorkload(name: "a name that is not synced", steps: []), seed: 1, isThorough: true)
-    try trial.open()
-    try trial.apply(.save(["a", "b"], size: 200))
-    try trial.apply(isClosed ? .reopen : .fail(.write, "-journal-tmp", ENOSPC))
-    try trial.apply(.fail(.syncDirectory, "/data/app", EIO))
-    let failure = #expect(throws: RepositoryError.self) { try trial.apply(.clear(["-a"])) }
-    #expect(failure?.code == .outcomeUnknown)
+    if name != .newStore { try trial.open() }
+    for step in name.before { try trial.apply(step) }
+    // Opening syncs the directory before it reads.
+    let isOpening = name == .newStore || name == .renewedStore
+    try trial.apply(.fail(.syncDirectory, "/data/app", EIO, skipping: isOpening ? 1 : 0))
+    try trial.apply(.fail(.remove, "/spots.json", EIO))
+    let failure = #expect(throws: RepositoryError.self) { try name == .newStore ? trial.open() : trial.apply(name.failing) }
+    #expect(failure?.code == (isOpening ? .inputOutput : .outcomeUnknown))
     try trial.apply(.drop)
     try trial.apply(.save(["c"]))
     try trial.checkPowerLoss("behind a name that is not synced")
     try trial.close()
-    try CallTrace.save("json-renewed-\(isClosed)")
+    try CallTrace.save("json-\(name)")
   }
 
   /// A main file of more than 2 MiB that is written beside commits is synced in parts.

@@ -48,7 +48,10 @@ extension FaultTrial {
         return
       } catch let again as RepositoryError {
         // A disk that was good when the step failed may be bad from now on.
-        if isDiskBad { return }
+        if isDiskBad {
+          try checkCode(again, step)
+          return try checkAfter(again, step)
+        }
         // A script, or the fault behind one, may fail a call of the second attempt.
         try expect(faulty.scriptedHits + faulty.hits > faults && attempt < 3, "\(step) fails again, with the fault over: \(again)")
         if [.outcomeUnknown, .poisoned].contains(again.code) { abandon() }
