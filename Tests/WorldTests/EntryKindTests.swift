@@ -41,8 +41,8 @@ import Testing
       for (column, other) in suffixes.enumerated().dropFirst(row + 1) {
         // In `make torture` each pair of names meets every kind under both.
         for turn in 0..<(Torture.isOn ? kinds.count : 1) {
-          let (state, files) = states[(turn + row + column) % states.count]
-          let access = backing.accesses[(turn / states.count + row) % backing.accesses.count]
+          let (state, files) = states[(row + column / 3 + turn / 4) % states.count]
+          let access = backing.accesses[(row / 2 + column + turn) % backing.accesses.count]
           let pairs = [
             (suffix, kinds[(row * 5 + column + turn) % kinds.count]), (other, kinds[(row + column * 7 + turn * 5) % kinds.count]),
           ]

@@ -7,7 +7,8 @@ struct JSONFileReplay: Sendable {
   let changes: [RecordAddress: StoredRecord]
   /// The number of commits that the main file did not have.
   let commitCount: Int
-  /// Whether the main file has commits that the journal lacks, so that nothing can be appended: a full disk was cleared.
+  /// Whether nothing can be appended, since the main file has commits that the journal lacks, or names no journal: a full disk was cleared,
+  /// or a journal came back whose removal was never synced.
   let isBehind: Bool
 
   /// Reads the journal and keeps what the main file does not have yet.
@@ -18,7 +19,7 @@ struct JSONFileReplay: Sendable {
     let reader = JournalReader(data: data, file: paths.journal, mainFileCommit: header.commit)
     var changes: [RecordAddress: StoredRecord] = [:]
     let contents = try reader.read { record throws(RepositoryError) in changes[record.address] = record }
-    try Self.check(contents.header, continues: header, paths)
+    try Self.check(contents, continues: header, paths)
     if contents.tail != .clean, recovery == .strict {
       throw RepositoryError(
         .corrupted, "the last commit is damaged or was never finished", file: paths.journal, offset: UInt64(contents.end))
@@ -26,11 +27,19 @@ struct JSONFileReplay: Sendable {
     self.contents = contents
     self.changes = changes
     commitCount = contents.lastCommit > header.commit ? Int(clamping: contents.lastCommit - header.commit) : 0
-    isBehind = contents.lastCommit < header.commit
+    isBehind = contents.lastCommit < header.commit || Self.isLeftover(contents, of: header)
+  }
+
+  /// Whether a journal is an older one that adds nothing to a main file that was put in place without one.
+  private static func isLeftover(_ contents: JournalReader.Contents, of header: MainFileHeader) -> Bool {
+    header.folded == MainFileHeader.noJournal && contents.header.generation < header.generation && contents.lastCommit <= header.commit
   }
 
   /// Refuses a journal that the main file did not name: one of the two is a copy, or comes from another time.
-  private static func check(_ journal: JournalHeader, continues header: MainFileHeader, _ paths: JSONFilePaths) throws(RepositoryError) {
+  private static func check(
+    _ contents: JournalReader.Contents, continues header: MainFileHeader, _ paths: JSONFilePaths
+  ) throws(RepositoryError) {
+    let journal = contents.header
     func mismatch(_ message: String, _ file: String? = nil) -> RepositoryError {
       RepositoryError(.corrupted, message, file: file ?? paths.journal, offset: 0)
     }
@@ -43,7 +52,8 @@ struct JSONFileReplay: Sendable {
     }
     // A main file that names no journal to come was written by an older version, which named none at all.
     guard let next = header.journal else { return }
-    guard journal.generation == header.generation ? journal.tag == next : journal.salt == header.folded else {
+    let isFolded = journal.salt == header.folded || isLeftover(contents, of: header)
+    guard journal.generation == header.generation ? journal.tag == next : isFolded else {
       throw mismatch(
         "the journal belongs to another copy of the main file; put that back, or move the journal away to open this one", paths.mainFile)
     }

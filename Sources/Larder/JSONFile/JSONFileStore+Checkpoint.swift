@@ -39,7 +39,7 @@ extension JSONFileStore {
   func draft() -> MainFileDraft {
     MainFileDraft(
       paths: paths, fileSystem: fileSystem, main: main, changes: changes, commit: commit,
-      journalSalt: journal?.header.salt ?? unusedSalt ?? MainFileHeader.noJournal, options: options)
+      journalSalt: journal?.header.salt ?? MainFileHeader.noJournal, options: options)
   }
 
   /// Returns the contents of the main file with all changes, also those that a checkpoint is at work on.

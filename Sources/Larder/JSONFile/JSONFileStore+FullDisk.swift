@@ -116,7 +116,7 @@ extension JSONFileStore {
 
   /// Removes a journal that the main file has everything of; the next commit makes another.
   ///
-  /// Durably, so that the next main file need not name it: that it was put in place without a journal is what recovery must know.
+  /// Durably, if the disk lets it: one that is found later is another process's then.
   private func removeJournal() {
     guard let old = journal else { return }
     (journal, unusedJournal, unusedSalt) = (nil, old.identity, old.header.salt)

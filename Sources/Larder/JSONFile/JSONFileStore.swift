@@ -16,7 +16,7 @@ final class JSONFileStore {
   var isJournalDurable = true
   /// A new journal that was not taken into use, because its name could not be made durable.
   var unusedJournal: FileIdentity?
-  /// The salt of that journal: the next main file must name it, or it would be refused beside it.
+  /// The salt of that journal.
   var unusedSalt: UInt32?
   /// The reason for giving up the checkpoint beside commits, until `continueCheckpoint` throws it.
   var givenUp: RepositoryError?

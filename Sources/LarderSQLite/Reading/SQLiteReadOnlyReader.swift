@@ -156,14 +156,15 @@ final class SQLiteReadOnlyReader {
     return try body(connection, mode)
   }
 
-  /// The refusal of a file that is no store, whatever lies beside it; `nil` for a store, and where the file cannot be read.
+  /// Returns the refusal of a file that is no store, or one of a newer format, whatever lies beside it; `nil` for a store, and where the
+  /// file cannot be read.
   private func refusal() -> RepositoryError? {
     do throws(RepositoryError) {
       guard let connection = try SQLiteConnection(path: path.main, .immutable) else { return nil }
       try checkHeader(connection)
       return nil
     } catch {
-      return error.code == .notOurStore ? error : nil
+      return [.notOurStore, .newerSchema].contains(error.code) ? error : nil
     }
   }
 

@@ -246,7 +246,7 @@ struct SQLiteFaultRun {
     }
     try Self.expect(found, in: states, moment)
     if let problem = backend.verify().problems.first {
-      if mayDamage {
+      if mayDamage, problem.code == .corrupted {
         isDamaged = true
         return backend.abandon()
       }

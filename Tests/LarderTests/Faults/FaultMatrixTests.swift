@@ -136,6 +136,35 @@ struct FaultMatrixTests {
     try CallTrace.save("json-\(name)")
   }
 
+  /// What removes or replaces a journal whose directory cannot be synced then.
+  enum UnsyncedRemoval: CaseIterable {
+    case closing, checkpoint, unusedJournal
+  }
+
+  /// Before, a power cut brought the journal back beside a main file that did not name it, and the store was refused.
+  @Test(arguments: UnsyncedRemoval.allCases) func aJournalWhoseRemovalIsNotSyncedAddsNothing(_ removal: UnsyncedRemoval) throws {
+    let trial = FaultTrial(FaultWorkload(name: "a removal that is not synced", steps: []), seed: 1, isThorough: true)
+    try trial.open()
+    if removal == .unusedJournal {
+      // The journal's own first write is before that of a commit.
+      try trial.apply(.fail(.write, "-journal-tmp", ENOSPC, skipping: 1))
+      #expect(throws: RepositoryError.self) { try trial.apply(.save(["a"])) }
+      try trial.apply(.drop)
+    } else {
+      try trial.apply(.save(["a", "b"], size: 200))
+    }
+    // The sync of the main file's name comes before.
+    try trial.apply(.fail(.syncDirectory, "/data/app", EIO, skipping: removal == .unusedJournal ? 0 : 1))
+    #expect(throws: RepositoryError.self) { try trial.apply(removal == .checkpoint ? .checkpoint : .reopen) }
+    if removal != .checkpoint { try trial.apply(.drop) }
+    if removal != .unusedJournal { try trial.apply(.clear(["-a"])) }
+    try trial.checkPowerLoss("behind a removal that is not synced")
+    try trial.apply(.save(["c"]))
+    try trial.checkPowerLoss("with the next journal")
+    try trial.close()
+    try CallTrace.save("json-removed-\(removal)")
+  }
+
   /// A main file of more than 2 MiB that is written beside commits is synced in parts.
   @Test func aMainFileThatIsSyncedInPartsFailsAtTheFirst() throws {
     let trial = FaultTrial(FaultWorkload(name: "a large main file", steps: []), seed: 1)

@@ -57,7 +57,7 @@ extension JournalHeader {
   /// Makes the header of a new journal that continues a main file.
   init(continuing main: MainFileHeader) {
     self.init(
-      storeID: main.storeID, generation: main.generation, base: main.commit, salt: .random(in: .min ... .max), tag: main.journal ?? 0)
+      storeID: main.storeID, generation: main.generation, base: main.commit, salt: .random(in: 1 ... .max), tag: main.journal ?? 0)
   }
 }
 
