@@ -112,11 +112,11 @@ extension JSONFileStore {
       return new
     }
     let old = journal
-    (journal, unusedJournal, unusedSalt) = (nil, new.identity, header.salt)
+    (journal, unusedJournal, hasUnusedJournal) = (nil, new.identity, true)
     isJournalDurable = false
     do throws(RepositoryError) { try old?.close() } catch {}  // what was in it is in the main file
     try fileSystem.syncDirectory(paths.directory)
     isJournalDurable = true
-    (journal, unusedJournal, unusedSalt) = (new, nil, nil)
+    (journal, unusedJournal, hasUnusedJournal) = (new, nil, false)
   }
 }

@@ -119,12 +119,12 @@ extension JSONFileStore {
   /// Durably, if the disk lets it: one that is found later is another process's then.
   private func removeJournal() {
     guard let old = journal else { return }
-    (journal, unusedJournal, unusedSalt) = (nil, old.identity, old.header.salt)
+    (journal, unusedJournal, hasUnusedJournal) = (nil, old.identity, true)
     do throws(RepositoryError) {
       try old.close()
       try fileSystem.remove(paths.journal)
       try fileSystem.syncDirectory(paths.directory)
-      (unusedJournal, unusedSalt) = (nil, nil)
+      (unusedJournal, hasUnusedJournal) = (nil, false)
     } catch {}  // what is left of it adds nothing to the main file
   }
 }

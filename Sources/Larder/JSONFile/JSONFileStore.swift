@@ -14,10 +14,10 @@ final class JSONFileStore {
   var journal: JournalWriter?
   /// Whether the journal's name is durable too; commits that are not durable may come before it is.
   var isJournalDurable = true
-  /// A new journal that was not taken into use, because its name could not be made durable.
+  /// Whether a journal may be there that is not in use, because its name could not be made durable, or its removal.
+  var hasUnusedJournal = false
+  /// The identity of that journal; `nil` also where the file system tells no files apart.
   var unusedJournal: FileIdentity?
-  /// The salt of that journal.
-  var unusedSalt: UInt32?
   /// The reason for giving up the checkpoint beside commits, until `continueCheckpoint` throws it.
   var givenUp: RepositoryError?
   /// The newest record or tombstone of every address that is in the journal and not in the main file.
@@ -155,7 +155,7 @@ final class JSONFileStore {
     let found = try fileSystem.status(of: paths.journal)
     guard let journal else {
       // Where a file system tells no files apart, the journal that was not taken into use is taken for the one that is there.
-      guard let found, unusedSalt == nil || unusedJournal != nil && found.identity != unusedJournal else { return }
+      guard let found, !hasUnusedJournal || unusedJournal != nil && found.identity != unusedJournal else { return }
       throw RepositoryError(
         .locked, "expected no journal, found one of another process: close the store, and open it again", file: paths.journal)
     }

@@ -95,7 +95,7 @@ struct FaultMatrixTests {
     try CallTrace.save("json-permanent")
   }
 
-  /// What puts a main file in place whose name is not synced, and whose journal is not there to bring back what is in it.
+  /// A way to put a main file in place whose name is not synced, and whose journal is not there to bring back what is in it.
   enum UnsyncedName: CaseIterable {
     case deletionsBesideAFullJournal, deletionsWithoutAJournal, laterDeletions, newStore, renewedStore
 
@@ -136,7 +136,7 @@ struct FaultMatrixTests {
     try CallTrace.save("json-\(name)")
   }
 
-  /// What removes or replaces a journal whose directory cannot be synced then.
+  /// A way to remove or replace a journal whose directory cannot be synced then.
   enum UnsyncedRemoval: CaseIterable {
     case closing, checkpoint, unusedJournal
   }

@@ -19,9 +19,9 @@ struct MainFileHeader: Hashable, Sendable {
   var commit: UInt64
   /// The commit after which every deletion has a tombstone.
   var tombstonesSince: UInt64
-  /// The salt of the journal that was folded into the main file; `nil` when there was none, or an older version has written the file.
+  /// The salt of the journal that was folded into the main file; `nil` in a new store, in a copy, and where an older version wrote it.
   var folded: UInt32?
-  /// What stands for the salt where there was no journal to fold, because the file was put in place on a full disk.
+  /// The mark in the place of that salt where the file was put in place without a journal: on a full disk, or for an unused store.
   static let noJournal: UInt32 = 0
   /// The tag that a journal which continues the main file will carry, never 0; `nil` when an older version has written the file.
   ///

@@ -21,9 +21,7 @@ enum JournalParts {
       if generation > main.generation { return "the main file is older than its journal" }
       if base > main.commit || generation == main.generation && base != main.commit { return "the journal does not continue the main file" }
       guard let next = main.journal else { return nil }
-      if generation == main.generation { return tag == next ? nil : otherCopy }
-      // 0 is written where there was no journal: an older one that came back adds nothing.
-      return salt == main.folded || main.folded == 0 ? nil : otherCopy
+      return generation == main.generation ? tag == next ? nil : otherCopy : salt == main.folded ? nil : otherCopy
     }
 
     private var otherCopy: String { "the journal belongs to another copy of the main file" }
