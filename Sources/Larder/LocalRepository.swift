@@ -96,7 +96,11 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     core.noteSupport(for: schema.version, of: collection)
     coder = RecordCoder(
       schemaVersion: schema.version, limits: core.options.limits, coding: core.options.coding, migrations: schema.migrations,
-      refusal: schema.placeRefusal)
+      refusal: schema.placeRefusal, keepsEncoded: schema.trigger != nil)
+    if let trigger = schema.trigger {
+      for name in trigger.collections { _ = core.collection(named: name) }
+      core.triggers.withLock { [collection, coder] in $0[collection] = CollectionTrigger(trigger: trigger, coder: coder) }
+    }
     migration = core.migration(of: collection, named: schema.name, coder: coder)
   }
 

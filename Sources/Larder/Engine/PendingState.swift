@@ -1,10 +1,11 @@
 internal import Foundation
+internal import Synchronization
 
 /// The state that the next commit will publish, and the records it will write: what writes are staged against.
 ///
 /// Lives only while a group of writes is gathered, on the store's executor. Every write of a group takes a commit
 /// number of its own, so that compare-and-set holds between writes that share one sync.
-struct PendingState {
+package struct PendingState {
   private(set) var collections: [CollectionState]
   private(set) var records: [StoredRecord] = []
   /// The change that each of ``records`` makes, one for one.
@@ -13,9 +14,13 @@ struct PendingState {
   private(set) var size = WriteSize()
   /// The origin of the write being staged.
   private var origin = ChangeOrigin.thisProcess
+  /// The group that the write being staged belongs to, for triggers; see ``groupOfWrite``.
+  private var group: (commit: UInt64, number: UInt64)?
   /// Whether the present write has met another record with its values in a unique index, and must be checked when it ends.
   private var isContested = false
-  private let names: [String]
+  let names: [String]
+  /// What is done beside each change of a collection, by its position.
+  let triggers: [Int: CollectionTrigger]
   private var committed: UInt64
   private var commit: UInt64
   /// The number of records of the writes that have ended.
@@ -27,6 +32,7 @@ struct PendingState {
     self.core = core
     collections = state.collections
     names = state.names
+    triggers = core.triggers.withLock { $0 }
     committed = state.commit
     commit = state.commit
   }
@@ -41,9 +47,18 @@ struct PendingState {
   var isEmpty: Bool { records.isEmpty }
   var recordCount: Int { records.count }
   /// The revision of the write being staged.
-  var revision: Revision { Revision(commit + 1) }
+  package var revision: Revision { Revision(commit + 1) }
   /// The newest commit before the write being staged.
   var latest: Revision { Revision(commit) }
+
+  /// The number that a trigger has given to what the write being staged changes; `nil` before it has.
+  package var groupOfWrite: UInt64? {
+    get { group.flatMap { $0.commit == commit ? $0.number : nil } }
+    set { group = newValue.map { (commit, $0) } }
+  }
+
+  /// Begins a write of stored values, as they come from another device.
+  mutating func beginStored() { origin = .remote }
 
   /// Stages one write, or takes back what it has staged.
   mutating func perform(_ operation: WriteOperation, from savepoint: Savepoint) -> PendingWrite.Outcome {
@@ -71,7 +86,8 @@ struct PendingState {
       let count = records.count - endedCount
       guard count > 0 else { return .success(WriteReceipt(revision: latest, recordCount: 0)) }
       // Once per write and not per record, so that a transaction may violate uniqueness temporarily.
-      if isContested { try checkUniqueness(changes[endedCount...]) }
+      // What another device has written must arrive, whatever is here.
+      if isContested, origin != .remote { try checkUniqueness(changes[endedCount...]) }
       isContested = false
       // The next write gets the next number.
       endedCount = records.count
@@ -104,7 +120,35 @@ struct PendingState {
     try checkVersion(record.schemaVersion, of: collection)
     if case .anything = expecting {} else { try expecting.check(collections[collection].records[record.key], key: record.key) }
     try beginVersion(record.schemaVersion, of: collection)
+    let record = try tracked(record, in: collection)
     change(record.key, in: collection, schemaVersion: record.schemaVersion, to: (record.slot(at: revision), record.value))
+  }
+
+  /// Returns what to store for a record: in a tracked collection with what an edit must not lose, and once its trigger has had its turn.
+  private mutating func tracked(_ record: EncodedRecord, in collection: Int) throws(RepositoryError) -> EncodedRecord {
+    guard let trigger = triggers[collection], origin != .remote else { return record }
+    let old = collections[collection].records[record.key]
+    if let old, old.schemaVersion > record.schemaVersion {
+      throw .newerRecords(in: names[collection], found: old.schemaVersion, supported: record.schemaVersion, key: record.key)
+    }
+    var record = record
+    if let old, old.schemaVersion == record.schemaVersion, let value = old.encoded {
+      record = trigger.coder.keepingUnknownMembers(record, of: value.data)
+    }
+    let new = StoredValue(schemaVersion: record.schemaVersion, json: record.value)
+    try trigger.trigger.willChange(
+      TriggeredChange(
+        collection: names[collection], key: record.key, old: old?.stored(trigger.coder.schemaVersion), new: new, coder: trigger.coder),
+      in: &self)
+    return record
+  }
+
+  /// Gives the trigger of a tracked collection its turn before a record is deleted.
+  private mutating func trackDeletion(of key: RecordKey, in collection: Int) throws(RepositoryError) {
+    guard let trigger = triggers[collection], origin != .remote, let old = collections[collection].records[key] else { return }
+    try trigger.trigger.willChange(
+      TriggeredChange(
+        collection: names[collection], key: key, old: old.stored(trigger.coder.schemaVersion), new: nil, coder: trigger.coder), in: &self)
   }
 
   /// Replaces a record by what migrations have made of it, unless it was changed since.
@@ -129,6 +173,7 @@ struct PendingState {
   ) throws(RepositoryError) -> Bool {
     try checkVersion(schemaVersion, of: collection)
     if case .anything = expecting {} else { try expecting.check(collections[collection].records[key], key: key) }
+    try trackDeletion(of: key, in: collection)
     return change(key, in: collection, schemaVersion: schemaVersion, to: nil)
   }
 
@@ -142,16 +187,18 @@ struct PendingState {
     var last: [RecordKey: EncodedRecord] = [:]
     for record in replacements { last[record.key] = record }
     for slot in collections[collection].records.ordered() where last[slot.key] == nil {
+      try trackDeletion(of: slot.key, in: collection)
       change(slot.key, in: collection, schemaVersion: schemaVersion, to: nil)
     }
     for record in last.values.sorted(by: { $0.key < $1.key }) {
+      let record = try tracked(record, in: collection)
       change(record.key, in: collection, schemaVersion: schemaVersion, to: (record.slot(at: revision), record.value))
     }
   }
 
   /// Changes one record, and notes what there is to write and to tell.
   /// - Returns: Whether there was a record before.
-  @discardableResult private mutating func change(
+  @discardableResult mutating func change(
     _ key: RecordKey, in collection: Int, schemaVersion: Int, to new: (slot: RecordSlot, value: Data)?
   ) -> Bool {
     let old: RecordSlot?
@@ -173,6 +220,8 @@ struct PendingState {
   /// without a migration backwards, and there is none.
   /// - Throws: `.newerSchema`.
   private func checkVersion(_ version: Int, of collection: Int) throws(RepositoryError) {
+    // In a tracked collection newer records of other devices may stand beside older ones; each is looked at by itself.
+    guard triggers[collection] == nil else { return }
     let newest = collections[collection].records.newestSchemaVersion
     if newest > version { throw .newerRecords(in: names[collection], found: newest, supported: version) }
   }

@@ -21,6 +21,8 @@ final class StoreCore: Sendable {
   let commits = CommitQueue()
   /// The type that each collection is read as.
   let itemTypes = Mutex<[String: ObjectIdentifier]>([:])
+  /// What is done beside each change of a collection, by its position.
+  let triggers = Mutex<[Int: CollectionTrigger]>([:])
   let checkpoints: Mutex<CheckpointState>
   /// The one permit to run a checkpoint.
   let checkpointTurn = AsyncSemaphore(1)

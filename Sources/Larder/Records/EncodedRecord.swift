@@ -7,8 +7,12 @@ struct EncodedRecord: Sendable {
   let value: Data
   /// The value that ``value`` decodes to, where that was tried.
   let decoded: (any DecodedRecord)?
+  /// Whether the slot keeps the bytes beside the value.
+  var keepsEncoded = false
 
   func slot(at revision: Revision, sameMeaning: ClosedRange<Revision>? = nil) -> RecordSlot {
-    RecordSlot(key: key, revision: revision, sameMeaning: sameMeaning, schemaVersion: schemaVersion, value: value, decoded: decoded)
+    RecordSlot(
+      key: key, revision: revision, sameMeaning: sameMeaning, schemaVersion: schemaVersion, value: value, decoded: decoded,
+      keepsEncoded: keepsEncoded)
   }
 }

@@ -14,12 +14,15 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
   private let valueType = ObjectIdentifier(DecodedValue<Item>.self)
   /// Returns the error for a value that must not be saved, whatever it encodes to.
   private let refusal: (@Sendable (Item) -> RepositoryError?)?
+  /// Whether slots keep the bytes beside the value that they were decoded to.
+  let keepsEncoded: Bool
 
   init(
     schemaVersion: Int, limits: StoreOptions.Limits, coding: StoreOptions.Coding = .larder, migrations: [Migration] = [],
-    refusal: (@Sendable (Item) -> RepositoryError?)? = nil
+    refusal: (@Sendable (Item) -> RepositoryError?)? = nil, keepsEncoded: Bool = false
   ) {
     self.schemaVersion = schemaVersion
+    self.keepsEncoded = keepsEncoded
     self.refusal = refusal
     plan = MigrationPlan(version: schemaVersion, steps: migrations)
     self.limits = limits
@@ -50,7 +53,7 @@ final class RecordCoder<Item: Codable & Identifiable & Sendable>: Sendable where
       decoded = DecodedValue(try decode(value, key: key))
       hasTriedRoundTrip.store(true, ordering: .relaxed)
     }
-    return EncodedRecord(key: key, schemaVersion: schemaVersion, value: value, decoded: decoded)
+    return EncodedRecord(key: key, schemaVersion: schemaVersion, value: value, decoded: decoded, keepsEncoded: keepsEncoded)
   }
 
   /// Returns values as records, in their order; encodes on all cores.

@@ -21,6 +21,8 @@ final class RecordSlot: Sendable {
   private enum Content: Sendable {
     case encoded(Data)
     case decoded
+    /// The bytes of a value that was decoded, where they are still asked for.
+    case kept(Data)
     /// The bytes that will be stored for a value of an older version that was brought up.
     case migrated(Data)
     case undecodable(Failure)
@@ -33,18 +35,23 @@ final class RecordSlot: Sendable {
 
   private final class Failure: Sendable {
     let error: RepositoryError
-    init(_ error: RepositoryError) { self.error = error }
+    /// The bytes, where they are still asked for.
+    let kept: Data?
+    init(_ error: RepositoryError, kept: Data? = nil) {
+      self.error = error
+      self.kept = kept
+    }
   }
 
   init(
     key: RecordKey, revision: Revision, sameMeaning: ClosedRange<Revision>? = nil, schemaVersion: Int, value: Data,
-    decoded: (any DecodedRecord)? = nil
+    decoded: (any DecodedRecord)? = nil, keepsEncoded: Bool = false
   ) {
     self.key = key
     self.revision = revision
     rewriting = sameMeaning.map(Rewriting.init)
     version = Int32(clamping: schemaVersion)
-    content = Mutex(decoded == nil ? .encoded(value) : .decoded)
+    content = Mutex(decoded == nil ? .encoded(value) : keepsEncoded ? .kept(value) : .decoded)
     if let decoded { readable.storeIfNil(decoded) }
   }
 
@@ -62,6 +69,20 @@ final class RecordSlot: Sendable {
   /// The commits from the last that changed what the record means to the last that wrote it: those between were migrations.
   var sameMeaning: ClosedRange<Revision> { rewriting?.commits ?? revision...revision }
 
+  /// The bytes of the value, where they are here: before it is decoded, and after it where the coder keeps them.
+  ///
+  /// Those of a value that was brought up are of the version that it was brought to.
+  var encoded: (data: Data, isBroughtUp: Bool)? {
+    content.withLock { content in
+      switch content {
+      case .encoded(let data), .kept(let data): (data, false)
+      case .migrated(let data): (data, true)
+      case .undecodable(let failure): failure.kept.map { ($0, false) }
+      case .decoded: nil
+      }
+    }
+  }
+
   /// Returns whether the record means the same now as at a revision.
   func isUnchanged(since known: Revision) -> Bool { sameMeaning.contains(known) }
 
@@ -76,7 +97,7 @@ final class RecordSlot: Sendable {
     return content.withLock { content in
       switch content {
       case .encoded: .untouched
-      case .decoded, .migrated: .readable
+      case .decoded, .kept, .migrated: .readable
       case .undecodable: .unreadable
       }
     }
@@ -105,7 +126,7 @@ final class RecordSlot: Sendable {
   private func decodedNow<Item>(_ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     let content = content.withLock { $0 }
     switch content {
-    case .decoded, .migrated:
+    case .decoded, .kept, .migrated:
       // Another reader has just decoded it.
       guard let value = readable.load() else { return try decodedNow(coder) }
       return try typed(value, coder)
@@ -115,16 +136,17 @@ final class RecordSlot: Sendable {
       return try migrated(coder).value
     case .encoded(let data):
       // Decoded outside the lock: two readers may both do it, and the first value is what both get.
-      return try typed(publish(try decoded(data, coder), as: .decoded).value, coder)
+      return try typed(publish(try decoded(data, coder), as: coder.keepsEncoded ? .kept(data) : .decoded).value, coder)
     }
   }
 
   /// Returns the value of the record's bytes, and does not keep it; of bytes that do not decode the error is kept.
   private func decoded<Item>(_ data: Data, _ coder: RecordCoder<Item>) throws(RepositoryError) -> DecodedValue<Item> {
     do throws(RepositoryError) {
+      if schemaVersion > coder.schemaVersion { throw coder.newer(than: schemaVersion, key) }
       return DecodedValue(try coder.decode(data, key: key))
     } catch {
-      content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error)) } }
+      content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error, kept: coder.keepsEncoded ? data : nil)) } }
       throw error
     }
   }
@@ -180,7 +202,7 @@ final class RecordSlot: Sendable {
     case .migrated(let data):
       guard let value = readable.load() else { return try migrated(coder) }
       return (try typed(value, coder), data)
-    case .decoded:
+    case .decoded, .kept:
       throw RepositoryError(
         .unsupported,
         "expected a record of version \(coder.schemaVersion), found one that a repository of an older version, open too, has written; "
@@ -194,7 +216,7 @@ final class RecordSlot: Sendable {
         if case .migrated(let data) = first.content, let value = coder.typed(first.value) { return (value, data) }
         return result
       } catch {
-        self.content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error)) } }
+        self.content.withLock { if case .encoded = $0 { $0 = .undecodable(Failure(error, kept: coder.keepsEncoded ? data : nil)) } }
         throw error
       }
     }

@@ -4,7 +4,8 @@ extension RepositorySchema {
   func checkVersion(of state: StoreState) throws(RepositoryError) {
     guard let index = state.names.firstIndex(of: name) else { return }
     let newest = state.collections[index].records.newestSchemaVersion
-    guard newest <= version else { throw .newerRecords(in: name, found: newest, supported: version) }
+    // Other devices may have newer versions of the app: what they send is kept, and read once this one is as new.
+    guard newest <= version || trigger != nil else { throw .newerRecords(in: name, found: newest, supported: version) }
   }
 
   /// Refuses the default name for a store that has never had a collection of this name and has records in others: an app that forgets its

@@ -15,7 +15,7 @@ enum ObservingSmoke {
     try expect(change.id == 1 && change.new == .plum && change.old == nil && change.error == nil && change.key.text == "1")
     try expect(change.kind == .inserted && change.origin == .thisProcess && change.revision == revision)
     let kinds: [ChangeSet<Jar>.Change.Kind] = [.deleted, .updated, .upserted]
-    let origins: [ChangeOrigin] = [.anotherProcess, .migration, .unknown]
+    let origins: [ChangeOrigin] = [.anotherProcess, .remote, .migration, .unknown]
     try expect(!kinds.contains(change.kind) && !origins.contains(change.origin))
     try await follow(jars, since: .zero)
     var results = jars.results(of: Query().sorted(by: \.label)).makeAsyncIterator()

@@ -7,6 +7,8 @@ public enum ChangeOrigin: Hashable, Sendable {
   case thisProcess
   /// A write of another process that has the same store open, or of this one through another opening of it.
   case anotherProcess
+  /// A write of another device, which came by sync; in a process beside this one it is ``anotherProcess``.
+  case remote
   /// A record brought to a newer schema version; its value means the same.
   case migration
   /// Not known, because no feed was open: in the first set of a feed that is resumed.

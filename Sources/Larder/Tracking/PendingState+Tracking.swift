@@ -1,0 +1,59 @@
+internal import Foundation
+
+/// What triggers, and the product that has set them, read and write: values as they are stored.
+extension PendingState {
+  /// Returns the position of a collection; `nil` for one that does not exist.
+  package func collection(named name: String) -> Int? { names.firstIndex(of: name) }
+
+  /// Returns a record of a collection as it is stored; `nil` when there is none.
+  package func stored(_ key: RecordKey, in collection: Int) -> StoredValue? {
+    collections[collection].records[key]?.stored(triggers[collection]?.coder.schemaVersion)
+  }
+
+  /// Returns whether there is a record.
+  package func hasRecord(_ key: RecordKey, in collection: Int) -> Bool { collections[collection].records[key] != nil }
+
+  /// Returns what is done beside each change of a collection, and its coder; `nil` for one that is not tracked.
+  package func tracking(of collection: Int) -> (trigger: any RecordTrigger, coder: any TrackedCoder)? {
+    triggers[collection].map { ($0.trigger, $0.coder) }
+  }
+
+  /// Inserts or replaces a value of a repository.
+  ///
+  /// - Throws: as a save of it.
+  package mutating func save<Item>(_ item: Item, in repository: LocalRepository<Item>) throws(RepositoryError) {
+    try put(repository.coder.encode(item, decoding: false), in: repository.collection)
+  }
+
+  /// Deletes a value of a repository, if there is one.
+  package mutating func delete<Item>(_ id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) {
+    erase(try repository.coder.keys.key(for: id), in: repository.collection)
+  }
+
+  /// Visits the records of a collection as they are stored, in the order of their keys.
+  package func visit(_ collection: Int, _ body: (RecordKey, StoredValue) throws(RepositoryError) -> Void) throws(RepositoryError) {
+    for slot in collections[collection].records.ordered() {
+      if let stored = slot.stored(triggers[collection]?.coder.schemaVersion) { try body(slot.key, stored) }
+    }
+  }
+
+  /// Stores a value as it is, whatever versions and unique indexes say: what another device has written must arrive.
+  package mutating func store(_ value: StoredValue, for key: RecordKey, in collection: Int) {
+    let slot = RecordSlot(key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json)
+    change(key, in: collection, schemaVersion: value.schemaVersion, to: (slot, value.json))
+  }
+
+  /// Deletes a record, leaving a tombstone; does nothing where there is none.
+  package mutating func erase(_ key: RecordKey, in collection: Int) {
+    change(key, in: collection, schemaVersion: 1, to: nil)
+  }
+}
+
+extension RecordSlot {
+  /// Returns the record as it is stored; `nil` where the bytes are with the backend alone, as those of a record over a limit are.
+  ///
+  /// - Parameter newest: The version that values of the collection are brought up to.
+  func stored(_ newest: Int?) -> StoredValue? {
+    encoded.map { StoredValue(schemaVersion: $0.isBroughtUp ? newest ?? schemaVersion : schemaVersion, json: $0.data) }
+  }
+}

@@ -1,0 +1,71 @@
+internal import Synchronization
+
+extension Store {
+  /// Returns the position of a collection whose values are used as they are stored; it is made when it is new.
+  package func collection(named name: String) -> Int { core.collection(named: name) }
+
+  /// The newest commit, as values that are stored.
+  package var stored: StoredSnapshot {
+    StoredSnapshot(state: core.state, versions: core.triggers.withLock { $0.mapValues(\.coder.schemaVersion) })
+  }
+
+  /// Whether other processes may write the store.
+  package var isShared: Bool { core.options.access == .shared }
+
+  /// The limits of the store.
+  package var limits: StoreOptions.Limits { core.options.limits }
+
+  /// The triggers of the collections that have one, by the names of these.
+  package var recordTriggers: [String: any RecordTrigger] {
+    let names = core.state.names
+    var named: [String: any RecordTrigger] = [:]
+    for (position, trigger) in core.triggers.withLock({ $0 }) { named[names[position]] = trigger.trigger }
+    return named
+  }
+
+  /// Runs reads and writes of stored values as one write, whose changes observers are told to be of another device.
+  ///
+  /// - Throws: what the closure throws, and then nothing was written; otherwise as ``transaction(durability:_:)``.
+  package func writeStored<Output: Sendable>(
+    durability: Durability? = nil, _ body: @escaping @Sendable (inout PendingState) throws(RepositoryError) -> Output
+  ) async throws(RepositoryError) -> Output {
+    try await core.write(durability) { (pending) throws(RepositoryError) in
+      pending.beginStored()
+      return try body(&pending)
+    }
+  }
+}
+
+/// A commit of a store, as values that are stored.
+package struct StoredSnapshot: Sendable {
+  let state: StoreState
+  /// The versions that values of tracked collections are brought up to, by their positions.
+  let versions: [Int: Int]
+
+  /// Returns the position of a collection; `nil` for one that does not exist.
+  package func collection(named name: String) -> Int? { state.names.firstIndex(of: name) }
+
+  /// Returns a record of a collection as it is stored; `nil` when there is none.
+  package func stored(_ key: RecordKey, in collection: Int) -> StoredValue? {
+    collection < state.collections.count ? state.collections[collection].records[key]?.stored(versions[collection]) : nil
+  }
+
+  /// Returns the number of records of a collection.
+  package func count(in collection: Int) -> Int {
+    collection < state.collections.count ? state.collections[collection].records.count : 0
+  }
+
+  /// The newest commit.
+  package var revision: Revision { Revision(state.commit) }
+
+  /// Visits the records of a collection that were written after a commit, in no order.
+  ///
+  /// Cost: a look at each record.
+  package func visit(_ collection: Int, after commit: Revision, _ body: (RecordKey, StoredValue) -> Void) {
+    guard collection < state.collections.count else { return }
+    state.collections[collection].records.visit { slot in
+      if slot.revision > commit, let stored = slot.stored(versions[collection]) { body(slot.key, stored) }
+      return true
+    }
+  }
+}
