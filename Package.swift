@@ -16,6 +16,7 @@ let package = Package(
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "LarderSQLite", targets: ["LarderSQLite"]),
     .library(name: "LarderBlobs", targets: ["LarderBlobs"]),
+    .library(name: "LarderSync", targets: ["LarderSync"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -55,7 +56,10 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-    .target(name: "LarderTesting", dependencies: ["Larder"], swiftSettings: settings),
+    .target(name: "LarderSync", dependencies: ["Larder"], swiftSettings: settings),
+    .target(name: "LarderTesting", dependencies: ["Larder", "LarderSync"], swiftSettings: settings),
+    .testTarget(
+      name: "LarderSyncTests", dependencies: ["Larder", "LarderSync", "LarderTesting", "TestSupport"], swiftSettings: settings),
     // A process that writes to a store and says what was acknowledged, for tests that kill it.
     .executableTarget(
       name: "LedgerWriter", dependencies: ["Larder", "LarderSQLite", "LarderTesting"], path: "Tests/LedgerWriter", swiftSettings: settings),
@@ -68,7 +72,7 @@ let package = Package(
       swiftSettings: settings),
     // A process that calls every public entry once, for `make smoke`, which builds it as releases are built.
     .executableTarget(
-      name: "Smoke", dependencies: ["Larder", "LarderBlobs", "LarderSQLite", "LarderTesting"], path: "Tests/Smoke",
+      name: "Smoke", dependencies: ["Larder", "LarderBlobs", "LarderSQLite", "LarderSync", "LarderTesting"], path: "Tests/Smoke",
       exclude: ["exceptions.txt"], swiftSettings: settings),
     // Mistakes that the sanitizers must find: Scripts/Torture/sanitize.sh.
     .target(name: "CPlanted", path: "Tests/CPlanted"),

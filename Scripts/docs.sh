@@ -36,7 +36,7 @@ convert() { # PRODUCT [CATALOG]
 conversions=()
 convert Larder Docs/Larder.docc &
 conversions+=($!)
-for product in LarderBlobs LarderSQLite LarderTesting; do
+for product in LarderBlobs LarderSQLite LarderSync LarderTesting; do
   convert "$product" &
   conversions+=($!)
 done

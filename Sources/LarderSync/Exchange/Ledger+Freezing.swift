@@ -1,0 +1,94 @@
+internal import Foundation
+internal import Larder
+
+extension Ledger {
+  /// The most records of one push.
+  static let recordLimit = 500
+  /// The most bytes of the values of one push, unless one record has more.
+  static let byteLimit = 1 << 20
+
+  /// Puts edits into a push, which is sent until its outcome is known.
+  ///
+  /// Edits that have led back to what the server has are forgotten.
+  /// - Parameter candidates: The keys of entries that may have edits.
+  /// - Returns: The state with the push; without one when there is nothing to send.
+  func freeze(_ candidates: [RecordKey], _ state: ScopeState, in pending: inout PendingState) throws(RepositoryError) -> ScopeState {
+    var found: [Edit] = []
+    for key in candidates.sorted() {
+      guard let entry = try entry(key, in: pending), entry.scope == scope, let edits = entry.edits, !edits.isParked,
+        let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection)
+      else { continue }
+      let local = try value(of: address.key, in: collection, of: pending)
+      guard local != edits.base || (local != nil && entry.revision == 0) else {
+        var clean = entry
+        clean.edits = nil
+        store(clean, for: key, value: local, in: &pending)
+        continue
+      }
+      let record = PushedRecord(
+        collection: address.collection, id: address.key.text, base: entry.revision, version: local?.schemaVersion ?? 1, stamp: edits.stamp,
+        value: local?.json)
+      found.append(Edit(record: record, groups: edits.groups))
+    }
+    let groups = Self.fitting(Self.joined(found))
+    guard !groups.isEmpty else { return state }
+    var state = state
+    state.flight = SyncPush(
+      history: state.history, device: state.device, seq: state.seq + 1, token: UUID().uuidString, clock: clock.now.milliseconds,
+      groups: groups)
+    store(state, in: &pending)
+    return state
+  }
+
+  private struct Edit {
+    let record: PushedRecord
+    let groups: [UInt64]
+  }
+
+  /// Returns the edits with those together that share a group, directly or by way of others; older groups first.
+  private static func joined(_ edits: [Edit]) -> [[PushedRecord]] {
+    var parents: [UInt64: UInt64] = [:]
+    func root(_ group: UInt64) -> UInt64 {
+      var group = group
+      while let parent = parents[group], parent != group { group = parent }
+      return group
+    }
+    for edit in edits {
+      guard let first = edit.groups.first else { continue }
+      for group in edit.groups {
+        let (left, right) = (root(first), root(group))
+        if left != right { parents[max(left, right)] = min(left, right) }
+      }
+    }
+    var members: [UInt64: [PushedRecord]] = [:]
+    var alone: [[PushedRecord]] = []
+    for edit in edits {
+      if let first = edit.groups.first { members[root(first), default: []].append(edit.record) } else { alone.append([edit.record]) }
+    }
+    return members.sorted { $0.key < $1.key }.map(\.value) + alone
+  }
+
+  /// Returns as many groups as one push takes; one that is larger than that is cut, and is not all or none.
+  private static func fitting(_ groups: [[PushedRecord]]) -> [[PushedRecord]] {
+    var fitting: [[PushedRecord]] = []
+    var (count, bytes) = (0, 0)
+    for group in groups {
+      let size = group.reduce(0) { $0 + ($1.value?.count ?? 0) }
+      if count > 0, count + group.count > recordLimit || bytes + size > byteLimit { break }
+      if group.count <= recordLimit, size <= byteLimit {
+        fitting.append(group)
+      } else {
+        var part: [PushedRecord] = []
+        for record in group where part.count < recordLimit {
+          if !part.isEmpty, bytes + (record.value?.count ?? 0) > byteLimit { break }
+          bytes += record.value?.count ?? 0
+          part.append(record)
+        }
+        return [part]
+      }
+      count += group.count
+      bytes += size
+    }
+    return fitting
+  }
+}

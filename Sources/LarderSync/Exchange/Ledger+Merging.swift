@@ -1,0 +1,78 @@
+internal import Foundation
+@_spi(Inspection) internal import Larder
+
+extension Ledger {
+  /// Brings a record with edits together with what the server has, and puts the edits on top of that.
+  func merge(
+    _ entry: SyncEntry, _ entryKey: RecordKey, with remote: SyncRecord, in collection: Int, pass: Int?, of pending: inout PendingState
+  ) throws(RepositoryError) {
+    guard var edits = entry.edits else { return }
+    let key = RecordKey(remote.id)
+    let local = try self.value(of: key, in: collection, of: pending)
+    let theirs = remote.value.map { StoredValue(schemaVersion: remote.version, json: $0) }
+    var next = entry
+    next.revision = theirs == nil ? 0 : remote.revision
+    if let pass { next.pass = pass }
+    let tracking = pending.tracking(of: collection)
+    let outcome: Result<Merged, any Error>
+    var version = local?.schemaVersion ?? remote.version
+    do {
+      let forms = try aligned([edits.base, local, theirs], key, tracking?.coder)
+      version = forms.version
+      outcome = .success(
+        try merger(of: tracking?.trigger).merge(
+          key: key, base: forms.values[0], local: side(forms.values[1], edits.stamp, ""),
+          remote: side(forms.values[2], remote.stamp, remote.writer), coder: tracking?.coder))
+    } catch {
+      outcome = .failure(error)
+    }
+    edits.base = theirs
+    switch outcome {
+    case .failure(let error):
+      let isNewer = (error as? RepositoryError)?.code == .newerSchema
+      edits.isParked = true
+      next.edits = edits
+      try reject(
+        entryKey, of: key, in: remote.collection, code: isNewer ? "newerSchema" : "mergeFailed",
+        detail: isNewer ? "a newer version of the app has changed the record" : "the merge of the record has failed", in: &pending)
+    case .success(let merged):
+      try note(merged, of: key, in: remote.collection, in: &pending)
+      var value = merged.value.map { StoredValue(schemaVersion: version, json: $0.json) }
+      if let theirs, merged.value == (try JSONValue(json: theirs.json)), theirs.schemaVersion == version { value = theirs }
+      next.edits = value == theirs ? nil : edits
+      put(value, for: key, in: collection, of: &pending)
+      return store(next, for: entryKey, value: value, in: &pending)
+    }
+    store(next, for: entryKey, value: local, in: &pending)
+  }
+
+  private func merger(of trigger: (any RecordTrigger)?) -> any RecordMerger {
+    (trigger as? any SyncedCollection)?.merger ?? PlainMerger()
+  }
+
+  private func side(_ value: StoredValue?, _ stamp: Int, _ writer: String) throws(RepositoryError) -> MergeSide {
+    MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
+  }
+
+  /// Returns values brought up to one version.
+  /// - Throws: `.newerSchema` for one that this app cannot read; `.unsupported` where versions differ and no repository is open.
+  private func aligned(
+    _ values: [StoredValue?], _ key: RecordKey, _ coder: (any TrackedCoder)?
+  ) throws(RepositoryError) -> (values: [StoredValue?], version: Int) {
+    let versions = Set(values.compactMap { $0?.schemaVersion })
+    guard let newest = versions.max() else { return (values, 1) }
+    guard let coder else {
+      if versions.count == 1 { return (values, newest) }
+      throw RepositoryError(.unsupported, "expected an open repository of the collection, to bring versions together", keyHash: key.hash)
+    }
+    var current: [StoredValue?] = []
+    for value in values {
+      guard let value else {
+        current.append(nil)
+        continue
+      }
+      current.append(try coder.broughtUp(value, key: key))
+    }
+    return (current, coder.schemaVersion)
+  }
+}

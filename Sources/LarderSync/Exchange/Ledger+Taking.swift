@@ -1,0 +1,105 @@
+internal import Foundation
+internal import Larder
+
+extension Ledger {
+  /// Takes a page that was asked for at some state of the scope.
+  /// - Returns: The state afterwards; `nil` for a page that is too old, of which nothing was taken.
+  func take(_ page: SyncChanges, askedAt asked: ScopeState, in pending: inout PendingState) throws(RepositoryError) -> ScopeState? {
+    guard var state = try state(in: pending), state.turn == asked.turn, page.since == state.position else { return nil }
+    if let flight = state.flight, let last = page.last, last.seq >= flight.seq {
+      // Another push under the same number, or behind it: that of a store that was the same file.
+      if let settled = try settle(last, state, in: &pending) { state = settled } else { state.becomeNewDevice() }
+    } else if state.flight != nil, state.pass?.isNewHistory == true {
+      // The server that came back has never had it: the edits are sent anew.
+      state.becomeNewDevice()
+    }
+    let pass = state.pass.map { _ in state.passes }
+    for record in page.changes where state.collections.contains(record.collection) {
+      try take(record, pass: pass, isNewHistory: state.pass?.isNewHistory == true, in: &pending)
+    }
+    state.history = page.history
+    state.turn += 1
+    if var current = state.pass {
+      current.position = max(page.until, current.position)
+      state.pass = current
+      if !page.more { try endPass(&state, at: page.until, in: &pending) }
+    } else {
+      state.checkpoint = max(page.until, state.checkpoint)
+    }
+    store(state, in: &pending)
+    return state
+  }
+
+  /// Takes one record as the server has it.
+  func take(_ remote: SyncRecord, pass: Int?, isNewHistory: Bool, in pending: inout PendingState) throws(RepositoryError) {
+    guard let collection = pending.collection(named: remote.collection) else { return }
+    let key = RecordKey(remote.id)
+    let entryKey = SyncEntry.key(remote.collection, key)
+    let value = remote.value.map { StoredValue(schemaVersion: remote.version, json: $0) }
+    guard var entry = try entry(entryKey, in: pending) else {
+      // One that was here before the collection was synced, and is not noted yet, is as one that was inserted.
+      if pending.hasRecord(key, in: collection) {
+        let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
+        return try merge(entry, entryKey, with: remote, in: collection, pass: pass, of: &pending)
+      }
+      guard value != nil else { return }
+      put(value, for: key, in: collection, of: &pending)
+      return store(
+        SyncEntry(scope: scope, revision: remote.revision, pass: pass ?? 0), for: entryKey, value: value, in: &pending)
+    }
+    guard entry.scope == scope else { return }
+    // Until the pass has come to it, the entry has the revision of a history that is gone.
+    let isOfOldHistory = isNewHistory && entry.pass != pass
+    if let pass { entry.pass = pass }
+    if isOfOldHistory, entry.revision > remote.revision {
+      // The server came back without what this device has: that is given back, on top of what the server has.
+      entry.edits = entry.edits ?? .init(groups: [UInt64(remote.revision)], stamp: clock.now.milliseconds)
+      entry.edits?.base = value
+      entry.revision = value == nil ? 0 : remote.revision
+      return store(entry, for: entryKey, value: try self.value(of: key, in: collection, of: pending), in: &pending)
+    }
+    let isKnown = isOfOldHistory ? false : remote.revision <= entry.revision
+    if isKnown || (value == nil && entry.revision == 0) {
+      if pass != nil { store(entry, for: entryKey, value: try self.value(of: key, in: collection, of: pending) ?? value, in: &pending) }
+      return
+    }
+    if entry.isDirty { return try merge(entry, entryKey, with: remote, in: collection, pass: pass, of: &pending) }
+    entry.revision = remote.revision
+    put(value, for: key, in: collection, of: &pending)
+    store(entry, for: entryKey, value: value, in: &pending)
+  }
+
+  /// Ends a full pass: what it has not seen was deleted at the server, or the server has lost it.
+  private func endPass(_ state: inout ScopeState, at head: Int, in pending: inout PendingState) throws(RepositoryError) {
+    guard let pass = state.pass else { return }
+    var unseen: [(RecordKey, SyncEntry)] = []
+    try pending.visit(records) { (key, stored) throws(RepositoryError) in
+      let entry = try SyncEntry(stored)
+      if entry.scope == scope, entry.pass != state.passes, entry.revision > 0 { unseen.append((key, entry)) }
+    }
+    for (entryKey, found) in unseen {
+      var entry = found
+      guard let address = SyncEntry.address(entryKey), let collection = pending.collection(named: address.collection) else { continue }
+      if pass.isNewHistory, entry.revision > pass.horizon ?? 0 {
+        entry.edits = entry.edits ?? .init(groups: [UInt64(entry.revision)], stamp: clock.now.milliseconds)
+        entry.edits?.base = nil
+        entry.revision = 0
+        store(entry, for: entryKey, value: try value(of: address.key, in: collection, of: pending), in: &pending)
+      } else if entry.isDirty {
+        let tombstone = SyncRecord(collection: address.collection, id: address.key.text, revision: head)
+        try merge(entry, entryKey, with: tombstone, in: collection, pass: state.passes, of: &pending)
+      } else {
+        put(nil, for: address.key, in: collection, of: &pending)
+        pending.erase(entryKey, in: records)
+      }
+    }
+    if pass.isNewHistory, state.seq > 0 { state.becomeNewDevice() }
+    state.pass = nil
+    state.checkpoint = head
+  }
+}
+
+extension ScopeState {
+  /// The commit behind which the next page begins.
+  var position: Int { pass?.position ?? checkpoint }
+}

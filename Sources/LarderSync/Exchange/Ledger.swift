@@ -1,0 +1,93 @@
+internal import Foundation
+@_spi(Inspection) internal import Larder
+
+/// The writes of an exchange: what an outcome and a page change in the store, each within one commit.
+struct Ledger: Sendable {
+  let scope: String
+  let records: Int
+  let scopes: Int
+  let conflicts: LocalRepository<SyncConflict>
+  let rejected: LocalRepository<SyncRejection>
+  let clock: any WallClock
+
+  // MARK: The state of the scope
+
+  private var key: RecordKey { RecordKey(scope) }
+
+  func state(in pending: PendingState) throws(RepositoryError) -> ScopeState? {
+    guard let stored = pending.stored(key, in: scopes) else { return nil }
+    return try ScopeState(stored)
+  }
+
+  func state(in snapshot: StoredSnapshot) throws(RepositoryError) -> ScopeState? {
+    guard let stored = snapshot.stored(key, in: scopes) else { return nil }
+    return try ScopeState(stored)
+  }
+
+  func store(_ state: ScopeState, in pending: inout PendingState) { pending.store(state.stored, for: key, in: scopes) }
+
+  // MARK: Entries
+
+  func entry(_ key: RecordKey, in pending: PendingState) throws(RepositoryError) -> SyncEntry? {
+    guard let stored = pending.stored(key, in: records) else { return nil }
+    return try SyncEntry(stored)
+  }
+
+  /// Stores an entry; forgets it where neither the device nor the server has the record.
+  func store(_ entry: SyncEntry, for key: RecordKey, value: StoredValue?, in pending: inout PendingState) {
+    if value == nil, !entry.isDirty { pending.erase(key, in: records) } else { pending.store(entry.stored, for: key, in: records) }
+  }
+
+  /// Returns the value of a record; `nil` where there is none.
+  /// - Throws: `.tooLarge` for a record whose bytes are not here, as of one over a limit: it must not pass for a deleted one.
+  func value(of key: RecordKey, in collection: Int, of pending: PendingState) throws(RepositoryError) -> StoredValue? {
+    if let stored = pending.stored(key, in: collection) { return stored }
+    guard pending.hasRecord(key, in: collection) else { return nil }
+    throw RepositoryError(
+      .tooLarge, "expected a synced record within the limits of the store, found a larger one; open the store with higher limits",
+      keyHash: key.hash)
+  }
+
+  /// Stores the value of a record, unless it is there already.
+  func put(_ value: StoredValue?, for key: RecordKey, in collection: Int, of pending: inout PendingState) {
+    guard pending.stored(key, in: collection) != value || (value == nil && pending.hasRecord(key, in: collection)) else { return }
+    if let value { pending.store(value, for: key, in: collection) } else { pending.erase(key, in: collection) }
+  }
+
+  // MARK: What the user is told
+
+  func note(_ merged: Merged, of key: RecordKey, in collection: String, in pending: inout PendingState) throws(RepositoryError) {
+    guard !merged.lost.isEmpty else { return }
+    let conflict = SyncConflict(
+      id: UUID(), collection: collection, recordID: key.text, lost: merged.lost.mapValues { String(decoding: $0.json, as: UTF8.self) },
+      isLocal: merged.lostLocal, date: clock.now)
+    try pending.save(conflict, in: conflicts)
+  }
+
+  func reject(
+    _ entryKey: RecordKey, of key: RecordKey, in collection: String, code: String, detail: String, in pending: inout PendingState
+  ) throws(RepositoryError) {
+    let rejection = SyncRejection(
+      id: entryKey.text, collection: collection, recordID: key.text, code: code, detail: detail, date: clock.now)
+    try pending.save(rejection, in: rejected)
+  }
+}
+
+extension Ledger {
+  /// Notes the records that were in a collection before it was synced, as records that were inserted.
+  func adopt(_ name: String, in pending: inout PendingState) throws(RepositoryError) {
+    guard let collection = pending.collection(named: name), let tracking = pending.tracking(of: collection),
+      let synced = tracking.trigger as? any SyncedCollection
+    else { return }
+    var found: [(RecordKey, StoredValue)] = []
+    try pending.visit(collection) { (key, stored) throws(RepositoryError) in found.append((key, stored)) }
+    for (key, stored) in found {
+      let entryKey = SyncEntry.key(name, key)
+      guard !pending.hasRecord(entryKey, in: records), stored.schemaVersion <= tracking.coder.schemaVersion else { continue }
+      let scope = try synced.scopeName(of: stored, key: key, coder: tracking.coder)
+      guard scope == self.scope else { continue }
+      let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
+      pending.store(entry.stored, for: entryKey, in: records)
+    }
+  }
+}

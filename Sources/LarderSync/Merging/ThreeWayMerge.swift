@@ -1,0 +1,109 @@
+internal import Larder
+
+/// One side of a merge: a value, or that there is none, and who made it when.
+struct MergeSide: Sendable {
+  var value: JSONValue?
+  var stamp = 0
+  var writer = ""
+
+  /// Whether the side is newer than another one; by the names of the devices where the times are the same, so that all decide alike.
+  func isNewer(than other: MergeSide) -> Bool { (stamp, writer) > (other.stamp, other.writer) }
+}
+
+/// The result of a merge.
+struct Merged: Sendable {
+  /// The value; `nil` where the record is deleted.
+  var value: JSONValue?
+  /// What was not taken, by the names of the members; of a record that is no object, or was deleted, the whole value under an empty name.
+  var lost: [String: JSONValue] = [:]
+  /// Whether what was not taken is of this device.
+  var lostLocal = false
+}
+
+/// A merge of two values that have come from one, member by member.
+struct ThreeWayMerge: Sendable {
+  enum Preference: Sendable { case newer, remote, local }
+
+  var preference = Preference.newer
+  var deleteWins = false
+  var counters: Set<String> = []
+  var sets: Set<String> = []
+
+  func merge(base: JSONValue?, local: MergeSide, remote: MergeSide) -> Merged {
+    guard let localValue = local.value, let remoteValue = remote.value else { return mergeDeletion(base, local, remote) }
+    guard let localObject = localValue.objectValue, let remoteObject = remoteValue.objectValue else {
+      return mergeWhole(base, local, remote)
+    }
+    let baseObject = base?.objectValue ?? JSONObject()
+    var object = remoteObject
+    var merged = Merged()
+    for name in Set(localObject.names).union(remoteObject.names).union(baseObject.names).sorted() {
+      let (before, mine, theirs) = (baseObject[name], localObject[name], remoteObject[name])
+      if counters.contains(name), let sum = sum(before, mine, theirs) {
+        // Also where both sides are equal: two devices that count from 0 to 1 have counted to 2.
+        object[name] = sum
+      } else if mine == theirs || mine == before {
+        continue
+      } else if theirs == before {
+        object[name] = mine
+      } else if sets.contains(name), let union = union(before, mine, theirs) {
+        object[name] = union
+      } else {
+        let takesLocal = takesLocal(local, remote)
+        if takesLocal { object[name] = mine }
+        merged.lost[name] = (takesLocal ? theirs : mine) ?? .null
+        merged.lostLocal = !takesLocal
+      }
+    }
+    merged.value = .object(object)
+    return merged
+  }
+
+  private func takesLocal(_ local: MergeSide, _ remote: MergeSide) -> Bool {
+    switch preference {
+    case .newer: local.isNewer(than: remote)
+    case .remote: false
+    case .local: true
+    }
+  }
+
+  private func mergeDeletion(_ base: JSONValue?, _ local: MergeSide, _ remote: MergeSide) -> Merged {
+    guard let kept = local.value ?? remote.value else { return Merged() }
+    // Deleted on one side, and as it was on the other.
+    if kept == base { return Merged() }
+    guard deleteWins else { return Merged(value: kept) }
+    return Merged(lost: ["": kept], lostLocal: local.value != nil)
+  }
+
+  private func mergeWhole(_ base: JSONValue?, _ local: MergeSide, _ remote: MergeSide) -> Merged {
+    if local.value == remote.value || local.value == base { return Merged(value: remote.value) }
+    if remote.value == base { return Merged(value: local.value) }
+    let takesLocal = takesLocal(local, remote)
+    return Merged(
+      value: takesLocal ? local.value : remote.value, lost: ["": (takesLocal ? remote.value : local.value) ?? .null],
+      lostLocal: !takesLocal)
+  }
+
+  /// Returns the remote number with what was added here; `nil` where one of the three is none.
+  private func sum(_ base: JSONValue?, _ local: JSONValue?, _ remote: JSONValue?) -> JSONValue? {
+    let (base, local, remote) = (base ?? 0, local ?? base ?? 0, remote ?? base ?? 0)
+    if let base = base.intValue, let local = local.intValue, let remote = remote.intValue {
+      let (difference, isTooLarge) = local.subtractingReportingOverflow(base)
+      let (sum, overflows) = remote.addingReportingOverflow(difference)
+      return isTooLarge || overflows ? nil : JSONValue(sum)
+    }
+    guard let base = base.doubleValue, let local = local.doubleValue, let remote = remote.doubleValue else { return nil }
+    return JSONValue(remote + (local - base))
+  }
+
+  /// Returns the remote elements with those that were added here and without those that were removed; `nil` where one is no array.
+  private func union(_ base: JSONValue?, _ local: JSONValue?, _ remote: JSONValue?) -> JSONValue? {
+    guard let base = (base ?? []).arrayValue, let local = (local ?? []).arrayValue, let remote = (remote ?? []).arrayValue else {
+      return nil
+    }
+    let removed = Set(base).subtracting(local)
+    let kept = remote.filter { !removed.contains($0) }
+    let known = Set(base).union(remote)
+    return .array(kept + local.filter { !known.contains($0) })
+  }
+}

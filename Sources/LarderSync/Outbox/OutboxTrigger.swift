@@ -1,0 +1,105 @@
+internal import Foundation
+internal import Larder
+
+/// The names of the collections in which sync keeps what it knows.
+enum SyncCollections {
+  static let records = "larder.sync.records"
+  static let scopes = "larder.sync.scopes"
+  static let conflicts = "larder.sync.conflicts"
+  static let rejected = "larder.sync.rejected"
+}
+
+/// The outbox of a synced collection: notes beside each change, in the same commit, what the server does not have yet.
+///
+/// It is state and no log: however often a record is edited, there is one entry for it.
+struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection {
+  let scope: ScopeRule<Item>
+  let policy: MergePolicy<Item>
+  let clock: any WallClock
+
+  var collections: [String] { [SyncCollections.records, SyncCollections.scopes] }
+
+  func willChange(_ change: TriggeredChange, in pending: inout PendingState) throws(RepositoryError) {
+    guard let records = pending.collection(named: SyncCollections.records) else { return }
+    let key = SyncEntry.key(change.collection, change.key)
+    let stored = pending.stored(key, in: records)
+    var entry: SyncEntry
+    if let stored {
+      entry = try SyncEntry(stored)
+    } else {
+      guard let value = change.new ?? change.old else { return }
+      entry = SyncEntry(scope: try scope.name(of: value, change))
+    }
+    // A record that is inserted again in another scope is not the one that was deleted: it waits until that is known to the server.
+    if let new = change.new, try scope.name(of: new, change) != entry.scope {
+      throw RepositoryError(
+        .unsupported, "expected the scope that the record is in; delete it, and insert another with a new id", keyHash: change.key.hash)
+    }
+    var edits = entry.edits ?? SyncEntry.Edits()
+    if entry.edits == nil, entry.revision > 0 { edits.base = change.old }
+    edits.isParked = false
+    edits.stamp = max(edits.stamp, clock.now.milliseconds)
+    join(&edits, to: &pending)
+    entry.edits = edits
+    pending.store(entry.stored, for: key, in: records)
+  }
+
+  /// Puts an edit into the group of the write that it is part of.
+  private func join(_ edits: inout SyncEntry.Edits, to pending: inout PendingState) {
+    let group = pending.groupOfWrite ?? edits.groups.first ?? pending.revision.number
+    if pending.groupOfWrite == nil { pending.groupOfWrite = group }
+    if !edits.groups.contains(group), edits.groups.count < SyncEntry.groupLimit { edits.groups.append(group) }
+  }
+}
+
+/// What an engine asks of a synced collection, whatever its type.
+protocol SyncedCollection: RecordTrigger {
+  var merger: any RecordMerger { get }
+  /// Returns the scope of a value, for records that were there before they were synced.
+  func scopeName(of value: StoredValue, key: RecordKey, coder: any TrackedCoder) throws(RepositoryError) -> String
+}
+
+extension OutboxTrigger {
+  var merger: any RecordMerger { PolicyMerger(policy: policy) }
+
+  func scopeName(of value: StoredValue, key: RecordKey, coder: any TrackedCoder) throws(RepositoryError) -> String {
+    try scope.name(of: value, key: key, coder: coder)
+  }
+}
+
+/// The rule that says in which scope a record is.
+enum ScopeRule<Item: Sendable>: Sendable {
+  case one(String)
+  case function(@Sendable (Item) -> String)
+
+  fileprivate func name(of value: StoredValue, _ change: TriggeredChange) throws(RepositoryError) -> String {
+    try name(of: value, key: change.key, coder: change.coder)
+  }
+
+  func name(of value: StoredValue, key: RecordKey, coder: any TrackedCoder) throws(RepositoryError) -> String {
+    switch self {
+    case .one(let name): return name
+    case .function(let function):
+      let name = function(try coder.item(Item.self, of: value, key: key))
+      guard ScopeName.isValid(name) else { throw ScopeName.refusal }
+      return name
+    }
+  }
+}
+
+/// The rule for the names of scopes.
+enum ScopeName {
+  static func isValid(_ name: String) -> Bool {
+    (1...256).contains(name.utf8.count)
+      && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+  }
+
+  static var refusal: RepositoryError {
+    RepositoryError(.unsupported, "expected a scope of 1 to 256 printable ASCII characters without blanks, quotes and backslashes")
+  }
+}
+
+extension Date {
+  /// The milliseconds since 1970.
+  var milliseconds: Int { Int(max(0, min(timeIntervalSince1970 * 1_000, 9_007_199_254_740_991))) }
+}

@@ -1,0 +1,91 @@
+internal import Foundation
+@_spi(Inspection) internal import Larder
+
+/// What a device knows of a scope: how far it has read, and what it has sent.
+struct ScopeState: Sendable, Hashable {
+  /// The device towards the server; another one for each history, and when the store turns out to be a copy.
+  var device = UUID().uuidString
+  /// The history of the server; `nil` before the first exchange.
+  var history: String?
+  /// The commit of the scope up to which everything was taken.
+  var checkpoint = 0
+  /// The number of the newest push of which the outcome is known.
+  var seq = 0
+  /// The push that is on its way, or whose outcome is not known; sent again as it is.
+  var flight: SyncPush?
+  /// The full pass that is under way.
+  var pass: Pass?
+  /// The number of full passes that were begun.
+  var passes = 0
+  /// The collections that were taken up to ``checkpoint``.
+  var collections: [String] = []
+  /// The number of times that an outcome or a page was taken: a page that was asked for before another one was taken is too old.
+  var turn = 0
+
+  /// A reading of the whole scope beside the data, to find what was deleted while the device was away.
+  struct Pass: Sendable, Hashable {
+    /// The horizon with which it began; `nil` until the server has told it.
+    var horizon: Int?
+    /// The commit up to which it has come.
+    var position = 0
+    /// Whether the server has another history than the records here are of.
+    var isNewHistory = false
+  }
+
+  init() {}
+
+  /// Begins a full pass, or begins it again.
+  mutating func beginPass(horizon: Int?, isNewHistory: Bool = false) {
+    passes += 1
+    pass = Pass(horizon: horizon, isNewHistory: isNewHistory || pass?.isNewHistory == true)
+  }
+
+  /// Becomes another device, which has sent nothing.
+  mutating func becomeNewDevice() {
+    device = UUID().uuidString
+    seq = 0
+    flight = nil
+  }
+}
+
+extension ScopeState {
+  /// Reads a state.
+  /// - Throws: `.corrupted` for what is none.
+  init(_ stored: StoredValue) throws(RepositoryError) {
+    let unreadable = RepositoryError(
+      .corrupted, "expected what sync keeps of a scope, found something else; was larder.sync.scopes changed by hand?")
+    let json: JSONValue
+    do throws(RepositoryError) { json = try JSONValue(json: stored.json) } catch { throw unreadable }
+    guard let device = json["device"]?.stringValue, let checkpoint = json["checkpoint"]?.intValue, let seq = json["seq"]?.intValue else {
+      throw unreadable
+    }
+    (self.device, self.checkpoint, self.seq) = (device, checkpoint, seq)
+    history = json["history"]?.stringValue
+    passes = json["passes"]?.intValue ?? 0
+    turn = json["turn"]?.intValue ?? 0
+    collections = json["collections"]?.arrayValue?.compactMap(\.stringValue) ?? []
+    if let pass = json["pass"] {
+      self.pass = Pass(
+        horizon: pass["horizon"]?.intValue, position: pass["position"]?.intValue ?? 0,
+        isNewHistory: pass["isNewHistory"]?.boolValue ?? false)
+    }
+    if let flight = json["flight"] {
+      do throws(SyncProblem) { self.flight = try SyncPush(json: flight.json) } catch { throw unreadable }
+    }
+  }
+
+  /// The state as it is stored.
+  var stored: StoredValue {
+    var json: JSONValue = [
+      "device": .string(device), "checkpoint": JSONValue(checkpoint), "seq": JSONValue(seq), "passes": JSONValue(passes),
+      "turn": JSONValue(turn), "collections": .array(collections.map(JSONValue.string)),
+    ]
+    if let history { json["history"] = .string(history) }
+    if let pass {
+      json["pass"] = ["position": JSONValue(pass.position), "isNewHistory": .bool(pass.isNewHistory)]
+      json["pass"]?["horizon"] = pass.horizon.map { JSONValue($0) }
+    }
+    if let flight { json["flight"] = flight.value }
+    return StoredValue(schemaVersion: 1, json: json.json)
+  }
+}

@@ -1,0 +1,130 @@
+public import Foundation
+@_spi(Inspection) internal import Larder
+
+/// A failure of an exchange: what a server answers in place of what it was asked for, or why there was no answer.
+public enum SyncProblem: Error, Sendable, Hashable {
+  /// There is no network, or no server: try again later.
+  case unreachable(String)
+  /// The server cannot answer now: try again, after so many seconds if it says when.
+  case unavailable(retryAfter: Double?)
+  /// The device asks too often: try again after so many seconds.
+  case tooManyRequests(retryAfter: Double?)
+  /// The server does not take the credentials.
+  case unauthorized
+  /// The server does not let this identity use the scope.
+  case forbidden
+  /// The server has forgotten deletions that the device has not seen: a full pass is needed.
+  case resync(horizon: Int)
+  /// The server has another history than the device knows.
+  case history(String)
+  /// The push has not the number that follows the newest one that the server knows of this device.
+  case gap(last: Int)
+  /// The scope takes no records of schema versions below this.
+  case upgradeRequired(minimum: Int)
+  /// The request is larger than the server takes, in bytes or records.
+  case tooLarge
+  /// The message is not of the form that was expected.
+  case malformed(String)
+  /// The server refuses the request for another reason.
+  case refused(status: Int, detail: String)
+}
+
+extension SyncProblem {
+  /// The status of HTTP that stands for the problem.
+  public var status: Int {
+    switch self {
+    case .unreachable, .unavailable: 503
+    case .tooManyRequests: 429
+    case .unauthorized: 401
+    case .forbidden: 403
+    case .resync: 410
+    case .history, .gap: 409
+    case .upgradeRequired: 426
+    case .tooLarge: 413
+    case .malformed: 400
+    case .refused(let status, _): status
+    }
+  }
+
+  /// The problem as JSON of the kind `application/problem+json` (RFC 9457).
+  public var json: Data {
+    var json: JSONValue = ["type": .string("urn:larder:problem:\(name)"), "title": .string(title), "status": JSONValue(status)]
+    switch self {
+    case .unreachable(let detail), .malformed(let detail), .refused(_, let detail): json["detail"] = JSONValue(detail)
+    case .resync(let horizon): json["horizon"] = JSONValue(horizon)
+    case .history(let history): json["history"] = JSONValue(history)
+    case .gap(let last): json["last"] = JSONValue(last)
+    case .upgradeRequired(let minimum): json["minimum"] = JSONValue(minimum)
+    case .unavailable, .tooManyRequests, .unauthorized, .forbidden, .tooLarge: break
+    }
+    return json.json
+  }
+
+  /// Reads what a server answered with a status that is no success.
+  public init(status: Int, body: Data, retryAfter: Double? = nil) {
+    var json: JSONValue = [:]
+    do throws(RepositoryError) { json = try JSONValue(json: body) } catch {}
+    switch status {
+    case 401: self = .unauthorized
+    case 403: self = .forbidden
+    case 410: self = .resync(horizon: json["horizon"]?.intValue ?? 0)
+    case 409:
+      if let history = json["history"]?.stringValue {
+        self = .history(history)
+      } else if let last = json["last"]?.intValue {
+        self = .gap(last: last)
+      } else {
+        self = .refused(status: status, detail: "")
+      }
+    case 413: self = .tooLarge
+    case 426: self = .upgradeRequired(minimum: json["minimum"]?.intValue ?? 0)
+    case 429: self = .tooManyRequests(retryAfter: retryAfter)
+    case 500...: self = .unavailable(retryAfter: retryAfter)
+    default: self = .refused(status: status, detail: json["detail"]?.stringValue ?? "")
+    }
+  }
+
+  private var name: String {
+    switch self {
+    case .unreachable: "unreachable"
+    case .unavailable: "unavailable"
+    case .tooManyRequests: "too-many-requests"
+    case .unauthorized: "unauthorized"
+    case .forbidden: "forbidden"
+    case .resync: "resync"
+    case .history: "history"
+    case .gap: "gap"
+    case .upgradeRequired: "upgrade-required"
+    case .tooLarge: "too-large"
+    case .malformed: "malformed"
+    case .refused: "refused"
+    }
+  }
+
+  private var title: String {
+    switch self {
+    case .unreachable: "The server cannot be reached."
+    case .unavailable: "The server cannot answer now; try again."
+    case .tooManyRequests: "Too many requests; try again later."
+    case .unauthorized: "Expected a valid bearer token."
+    case .forbidden: "The scope may not be used with this token."
+    case .resync: "The changes asked for are forgotten; read everything."
+    case .history: "The server has another history; read everything as a new device."
+    case .gap: "Expected the push that follows the newest one of this device."
+    case .upgradeRequired: "The scope needs a newer version of the app."
+    case .tooLarge: "The request is larger than allowed."
+    case .malformed: "The request cannot be read."
+    case .refused: "The request is refused."
+    }
+  }
+}
+
+extension SyncProblem: CustomStringConvertible {
+  /// The problem in words, which hold nothing of a record.
+  public var description: String {
+    switch self {
+    case .unreachable(let detail), .malformed(let detail), .refused(_, let detail): detail.isEmpty ? title : "\(title) \(detail)"
+    default: title
+    }
+  }
+}

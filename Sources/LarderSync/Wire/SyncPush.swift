@@ -1,0 +1,159 @@
+public import Foundation
+@_spi(Inspection) internal import Larder
+
+/// The edits that a device sends at once: what it sends again, byte for byte, until it knows the outcome.
+public struct SyncPush: Sendable, Hashable {
+  /// The history of the server that the device knows; `nil` before the first exchange.
+  public var history: String?
+  /// The device, a UUID.
+  public var device: String
+  /// The number of the push: 1 for the device's first in the scope, and one more each time an outcome is known.
+  public var seq: Int
+  /// The name of this push, made by chance: two stores that were one file send the same numbers, and never the same name.
+  public var token: String
+  /// The device's clock in milliseconds since 1970.
+  public var clock: Int
+  /// The records, in groups that are accepted whole or not at all.
+  public var groups: [[PushedRecord]]
+
+  /// Makes a push.
+  public init(history: String?, device: String, seq: Int, token: String, clock: Int, groups: [[PushedRecord]]) {
+    self.history = history
+    self.device = device
+    self.seq = seq
+    self.token = token
+    self.clock = clock
+    self.groups = groups
+  }
+
+  /// Reads a push.
+  ///
+  /// - Throws: `.malformed`, naming the member.
+  public init(json: Data) throws(SyncProblem) {
+    let json = try WireObject(json)
+    history = try json.optionalText("history")
+    device = try json.text("device")
+    seq = try json.number("seq")
+    token = try json.text("token")
+    clock = try json.number("clock")
+    groups = []
+    for group in try json.objects("groups") {
+      var records: [PushedRecord] = []
+      for record in try group.objects("records") { records.append(try PushedRecord(record)) }
+      groups.append(records)
+    }
+  }
+
+  /// The push as JSON.
+  public var json: Data { value.json }
+
+  var value: JSONValue {
+    var json: JSONValue = [
+      "device": .string(device), "seq": JSONValue(seq), "token": .string(token), "clock": JSONValue(clock),
+      "groups": .array(groups.map { ["records": .array($0.map(\.json))] }),
+    ]
+    if let history { json["history"] = JSONValue(history) }
+    return json
+  }
+}
+
+/// The outcome of one group of a push.
+public enum SyncOutcome: Sendable, Hashable {
+  /// The records were written, at this commit of the scope.
+  case accepted(Int)
+  /// A record was not at its base: nothing of the group was written; here is what the server has of all its records.
+  case conflict([SyncRecord])
+  /// The server refuses the records for good, such as by a rule of the app.
+  case rejected(code: String, detail: String)
+}
+
+extension SyncOutcome {
+  init(_ json: WireObject) throws(SyncProblem) {
+    if let revision = try json.optionalNumber("ok") {
+      self = .accepted(revision)
+    } else if let rejection = try json.optionalObject("rejected") {
+      self = .rejected(code: try rejection.text("code"), detail: try rejection.text("detail", default: ""))
+    } else {
+      var records: [SyncRecord] = []
+      for record in try json.objects("conflict") { records.append(try SyncRecord(record)) }
+      self = .conflict(records)
+    }
+  }
+
+  var json: JSONValue {
+    switch self {
+    case .accepted(let revision): ["ok": JSONValue(revision)]
+    case .conflict(let records): ["conflict": .array(records.map(\.json))]
+    case .rejected(let code, let detail): ["rejected": ["code": .string(code), "detail": .string(detail)]]
+    }
+  }
+}
+
+/// The outcomes of a device's newest push, as the server remembers them.
+public struct SyncReceipt: Sendable, Hashable {
+  /// The number of the push.
+  public var seq: Int
+  /// The name of the push.
+  public var token: String
+  /// The outcomes, one for each group.
+  public var outcomes: [SyncOutcome]
+
+  /// Makes a receipt.
+  public init(seq: Int, token: String, outcomes: [SyncOutcome]) {
+    self.seq = seq
+    self.token = token
+    self.outcomes = outcomes
+  }
+
+  /// Reads a receipt.
+  ///
+  /// - Throws: `.malformed`, naming the member.
+  public init(json: Data) throws(SyncProblem) { try self.init(WireObject(json)) }
+
+  /// The receipt as JSON.
+  public var json: Data { value.json }
+
+  init(_ json: WireObject) throws(SyncProblem) {
+    seq = try json.number("seq")
+    token = try json.text("token")
+    outcomes = []
+    for outcome in try json.objects("outcomes") { outcomes.append(try SyncOutcome(outcome)) }
+  }
+
+  var value: JSONValue { ["seq": JSONValue(seq), "token": .string(token), "outcomes": .array(outcomes.map(\.json))] }
+}
+
+/// The answer to a push.
+public struct SyncPushReply: Sendable, Hashable {
+  /// The history of the server.
+  public var history: String
+  /// The server's clock in milliseconds since 1970.
+  public var now: Int
+  /// The number of the push, and its outcomes.
+  public var receipt: SyncReceipt
+
+  /// Makes an answer.
+  public init(history: String, now: Int, receipt: SyncReceipt) {
+    self.history = history
+    self.now = now
+    self.receipt = receipt
+  }
+
+  /// Reads an answer.
+  ///
+  /// - Throws: `.malformed`, naming the member.
+  public init(json: Data) throws(SyncProblem) {
+    let json = try WireObject(json)
+    history = try json.text("history")
+    now = try json.number("now")
+    receipt = try SyncReceipt(json)
+  }
+
+  /// The answer as JSON.
+  public var json: Data {
+    var json = receipt.value
+    json["history"] = JSONValue(history)
+    json["now"] = JSONValue(now)
+    return json.json
+  }
+}

@@ -1,0 +1,75 @@
+internal import Foundation
+@_spi(Inspection) internal import Larder
+
+/// An object of JSON that is being read, with the kinds of members that the wire has.
+struct WireObject {
+  private let object: JSONObject
+
+  /// The largest number of the wire: every language's JSON holds it exactly.
+  static let largestNumber = 1 << 53
+
+  /// - Throws: `.malformed` for what is not one object of JSON.
+  init(_ json: Data) throws(SyncProblem) {
+    let value: JSONValue
+    do throws(RepositoryError) { value = try JSONValue(json: json) } catch {
+      throw .malformed("expected JSON\(error.offset.map { ", found something else at byte \($0)" } ?? ""): \(error.message)")
+    }
+    try self.init(value, named: "the body")
+  }
+
+  private init(_ value: JSONValue, named name: String) throws(SyncProblem) {
+    guard case .object(let object) = value else { throw .malformed("expected an object for \(name), found another value") }
+    self.object = object
+  }
+
+  /// The value of a member that is there and not null.
+  private func value(_ name: String) -> JSONValue? { object[name].flatMap { $0.isNull ? nil : $0 } }
+
+  func optionalText(_ name: String) throws(SyncProblem) -> String? {
+    guard let value = value(name) else { return nil }
+    guard let text = value.stringValue else { throw .malformed("expected a string for \(name), found another value") }
+    return text
+  }
+
+  func text(_ name: String, default fallback: String? = nil) throws(SyncProblem) -> String {
+    guard let text = try optionalText(name) ?? fallback else { throw .malformed("expected \(name), found none") }
+    return text
+  }
+
+  func optionalNumber(_ name: String) throws(SyncProblem) -> Int? {
+    guard let value = value(name) else { return nil }
+    guard let number = value.intValue, (0..<Self.largestNumber).contains(number) else {
+      throw .malformed("expected an integer from 0 to 2^53 for \(name), found another value")
+    }
+    return number
+  }
+
+  func number(_ name: String, default fallback: Int? = nil) throws(SyncProblem) -> Int {
+    guard let number = try optionalNumber(name) ?? fallback else { throw .malformed("expected \(name), found none") }
+    return number
+  }
+
+  func truth(_ name: String) throws(SyncProblem) -> Bool {
+    guard let truth = value(name)?.boolValue else { throw .malformed("expected true or false for \(name), found another value") }
+    return truth
+  }
+
+  func optionalObject(_ name: String) throws(SyncProblem) -> WireObject? {
+    guard let value = value(name) else { return nil }
+    return try WireObject(value, named: name)
+  }
+
+  func objects(_ name: String) throws(SyncProblem) -> [WireObject] {
+    guard let elements = value(name)?.arrayValue else { throw .malformed("expected an array for \(name), found another value") }
+    var objects: [WireObject] = []
+    for element in elements { objects.append(try WireObject(element, named: "an element of \(name)")) }
+    return objects
+  }
+
+  /// Returns the value of a record; `nil` for one that is deleted.
+  func record() throws(SyncProblem) -> Data? {
+    if object["deleted"]?.boolValue == true { return nil }
+    guard let value = object["value"] else { throw .malformed("expected value or deleted of a record, found neither") }
+    return value.json
+  }
+}
