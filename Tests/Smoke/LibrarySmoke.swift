@@ -20,7 +20,7 @@ import Larder
       ("values", ValueSmoke.run), ("JSON", JSONSmoke.run), ("repositories", RepositorySmoke.run), ("queries", QuerySmoke.run),
       ("stores", StoreSmoke.run), ("migrations", MigrationSmoke.run), ("observing", ObservingSmoke.run), ("caches", CacheSmoke.run),
       ("limits", LimitSmoke.run), ("backends", BackendSmoke.run), ("files", FileSmoke.run), ("blobs", BlobSmoke.run),
-      ("doubles", DoubleSmoke.run), ("simulation", SimulationSmoke.run),
+      ("doubles", DoubleSmoke.run), ("simulation", SimulationSmoke.run), ("sync", SyncSmoke.run),
     ]
     var failures = 0
     for part in parts {

@@ -1,0 +1,64 @@
+import Larder
+import Testing
+
+@testable import LarderSync
+
+@Suite struct ThreeWayMergeTests {
+  private let early = 1
+  private let late = 2
+
+  private func merge(_ base: JSONValue?, _ local: JSONValue?, _ remote: JSONValue?, _ merge: ThreeWayMerge = .init()) -> Merged {
+    merge.merge(base: base, local: MergeSide(value: local, stamp: early), remote: MergeSide(value: remote, stamp: late, writer: "b"))
+  }
+
+  @Test func aMemberThatOneSideHasChangedIsTakenFromThatSide() {
+    let merged = merge(["a": 1, "b": 1, "c": 1], ["a": 2, "b": 1], ["a": 1, "b": 3, "c": 1, "d": 4])
+    #expect(merged.value == ["a": 2, "b": 3, "d": 4])
+    #expect(merged.lost.isEmpty)
+  }
+
+  @Test func theNewerSideHoldsAndTheOtherIsKept() {
+    let merged = merge(["a": 1], ["a": 2], ["a": 3])
+    #expect(merged.value == ["a": 3])
+    #expect(merged.lost == ["a": 2] && merged.lostLocal)
+  }
+
+  @Test func preferencesDecideWhereBothHaveChanged() {
+    #expect(merge(["a": 1], ["a": 2], ["a": 3], ThreeWayMerge(preference: .local)).value == ["a": 2])
+    #expect(merge(["a": 1], ["a": 2], ["a": 3], ThreeWayMerge(preference: .remote)).value == ["a": 3])
+  }
+
+  @Test func countersAddUpAlsoWhereBothSidesAreEqual() {
+    let rules = ThreeWayMerge(counters: ["n"])
+    #expect(merge(["n": 0], ["n": 1], ["n": 1], rules).value == ["n": 2])
+    #expect(merge(["n": 5], ["n": 3], ["n": 9], rules).value == ["n": 7])
+    #expect(merge(nil, ["n": 2], ["n": 3], rules).value == ["n": 5])
+    #expect(merge(["n": 0.5], ["n": 1.5], ["n": 0.75], rules).value == ["n": 1.75])
+    // What would overflow is no sum, and is decided as any other member.
+    let large = JSONValue(Int.max)
+    #expect(merge(["n": 0], ["n": large], ["n": 1], rules).value == ["n": 1])
+  }
+
+  @Test func setsTakeWhatWasAddedAndRemovedOnBothSides() {
+    let rules = ThreeWayMerge(sets: ["t"])
+    #expect(merge(["t": ["x", "y"]], ["t": ["y", "z"]], ["t": ["x", "y", "w"]], rules).value == ["t": ["y", "w", "z"]])
+    #expect(merge(nil, ["t": ["x"]], ["t": ["x", "y"]], rules).value == ["t": ["x", "y"]])
+  }
+
+  @Test func anEditWinsOverADeletionUnlessThePolicySaysOtherwise() {
+    #expect(merge(["a": 1], ["a": 2], nil).value == ["a": 2])
+    #expect(merge(["a": 1], nil, ["a": 2]).value == ["a": 2])
+    let rules = ThreeWayMerge(deleteWins: true)
+    let merged = merge(["a": 1], ["a": 2], nil, rules)
+    #expect(merged.value == nil && merged.lost == ["": ["a": 2]] && merged.lostLocal)
+    // One that was not edited is gone in either case.
+    #expect(merge(["a": 1], ["a": 1], nil).value == nil)
+    #expect(merge(["a": 1], nil, ["a": 1]).value == nil)
+  }
+
+  @Test func valuesThatAreNoObjectsAreTakenWhole() {
+    #expect(merge("a", "b", "a").value == "b")
+    let merged = merge("a", "b", "c")
+    #expect(merged.value == "c" && merged.lost == ["": "b"])
+  }
+}
