@@ -95,7 +95,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     collection = try core.collection(named: schema.name, of: Item.self)
     core.noteSupport(for: schema.version, of: collection)
     coder = RecordCoder(
-      schemaVersion: schema.version, limits: core.options.limits, coding: core.options.coding, migrations: schema.migrations,
+      schemaVersion: schema.version, limits: core.options.limits.holding(for: schema.name) ?? .largest, coding: core.options.coding,
+      migrations: schema.migrations,
       refusal: schema.placeRefusal, keepsEncoded: schema.trigger != nil)
     if let trigger = schema.trigger {
       for name in trigger.collections { _ = core.collection(named: name) }

@@ -50,7 +50,8 @@ struct StoreLoader {
   /// Returns a stored record in memory, and the reason why its value is refused if it is over a limit.
   static func slot(of record: StoredRecord, _ value: Data, _ limits: StoreOptions.Limits) -> (RecordSlot, RepositoryError?) {
     let (key, revision, version) = (record.key, record.revision, record.schemaVersion)
-    if let error = value.withUnsafeBytes({ RecordLimit.violation(of: limits, key: key, value: $0) }) {
+    let limits = limits.holding(for: record.collection)
+    if let limits, let error = value.withUnsafeBytes({ RecordLimit.violation(of: limits, key: key, value: $0) }) {
       return (RecordSlot(key: key, revision: revision, schemaVersion: version, refusedFor: error), error)
     }
     return (RecordSlot(key: key, revision: revision, schemaVersion: version, value: value), nil)

@@ -50,6 +50,11 @@ package struct StoredSnapshot: Sendable {
     collection < state.collections.count ? state.collections[collection].records[key]?.stored(versions[collection]) : nil
   }
 
+  /// Returns whether a collection has a record.
+  package func has(_ key: RecordKey, in collection: Int) -> Bool {
+    collection < state.collections.count && state.collections[collection].records[key] != nil
+  }
+
   /// Returns the number of records of a collection.
   package func count(in collection: Int) -> Int {
     collection < state.collections.count ? state.collections[collection].records.count : 0

@@ -30,7 +30,7 @@ extension Ledger {
         value: local?.json)
       found.append(Edit(record: record, groups: edits.groups))
     }
-    let groups = Self.fitting(Self.joined(found))
+    let groups = Self.fitting(Self.joined(found), limit: min(state.recordLimit ?? Self.recordLimit, Self.recordLimit))
     guard !groups.isEmpty else { return state }
     var state = state
     state.flight = SyncPush(
@@ -69,17 +69,17 @@ extension Ledger {
   }
 
   /// Returns as many groups as one push takes; one that is larger than that is cut, and is not all or none.
-  private static func fitting(_ groups: [[PushedRecord]]) -> [[PushedRecord]] {
+  private static func fitting(_ groups: [[PushedRecord]], limit: Int) -> [[PushedRecord]] {
     var fitting: [[PushedRecord]] = []
     var (count, bytes) = (0, 0)
     for group in groups {
       let size = group.reduce(0) { $0 + ($1.value?.count ?? 0) }
-      if count > 0, count + group.count > recordLimit || bytes + size > byteLimit { break }
-      if group.count <= recordLimit, size <= byteLimit {
+      if count > 0, count + group.count > limit || bytes + size > byteLimit { break }
+      if group.count <= limit, size <= byteLimit {
         fitting.append(group)
       } else {
         var part: [PushedRecord] = []
-        for record in group where part.count < recordLimit {
+        for record in group where part.count < limit {
           if !part.isEmpty, bytes + (record.value?.count ?? 0) > byteLimit { break }
           bytes += record.value?.count ?? 0
           part.append(record)

@@ -23,6 +23,7 @@ extension Ledger {
     var state = state
     state.flight = nil
     state.seq = receipt.seq
+    state.recordLimit = state.recordLimit.flatMap { $0 < Self.recordLimit / 2 ? $0 * 2 : nil }
     state.turn += 1
     return state
   }
@@ -40,7 +41,7 @@ extension Ledger {
   }
 
   /// Sets a record aside whose edits the server refuses: they stay here, and are not sent again by themselves.
-  private func park(_ sent: PushedRecord, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
+  func park(_ sent: PushedRecord, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
     let key = RecordKey(sent.id)
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }

@@ -12,7 +12,7 @@ struct Ledger: Sendable {
 
   // MARK: The state of the scope
 
-  private var key: RecordKey { RecordKey(scope) }
+  var key: RecordKey { RecordKey(scope) }
 
   func state(in pending: PendingState) throws(RepositoryError) -> ScopeState? {
     guard let stored = pending.stored(key, in: scopes) else { return nil }

@@ -17,6 +17,8 @@ struct ScopeState: Sendable, Hashable {
   var pass: Pass?
   /// The number of full passes that were begun.
   var passes = 0
+  /// The most records of the next push, while the server does not take as many as usual.
+  var recordLimit: Int?
   /// The collections that were taken up to ``checkpoint``.
   var collections: [String] = []
   /// The number of times that an outcome or a page was taken: a page that was asked for before another one was taken is too old.
@@ -63,6 +65,7 @@ extension ScopeState {
     history = json["history"]?.stringValue
     passes = json["passes"]?.intValue ?? 0
     turn = json["turn"]?.intValue ?? 0
+    recordLimit = json["recordLimit"]?.intValue
     collections = json["collections"]?.arrayValue?.compactMap(\.stringValue) ?? []
     if let pass = json["pass"] {
       self.pass = Pass(
@@ -85,6 +88,7 @@ extension ScopeState {
       json["pass"] = ["position": JSONValue(pass.position), "isNewHistory": .bool(pass.isNewHistory)]
       json["pass"]?["horizon"] = pass.horizon.map { JSONValue($0) }
     }
+    if let recordLimit { json["recordLimit"] = JSONValue(recordLimit) }
     if let flight { json["flight"] = flight.value }
     return StoredValue(schemaVersion: 1, json: json.json)
   }

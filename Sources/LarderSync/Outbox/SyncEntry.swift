@@ -55,6 +55,11 @@ extension SyncEntry {
     self.edits = edits
   }
 
+  /// Reads an entry; `nil` for what is none.
+  init?(readable stored: StoredValue) {
+    do throws(RepositoryError) { try self.init(stored) } catch { return nil }
+  }
+
   private static var unreadable: RepositoryError {
     RepositoryError(.corrupted, "expected what sync keeps of a record, found something else; was larder.sync.records changed by hand?")
   }

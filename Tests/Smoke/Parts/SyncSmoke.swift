@@ -9,6 +9,7 @@ enum SyncSmoke {
     try problems()
     try server()
     try await engine()
+    try await running()
     let report = try await SyncSimulation(seed: 1).run()
     try expect(report.seed == 1 && report.problems.isEmpty && report.events[.insert, default: 0] > 0)
     try expect(SyncSimulation(seed: 2).seed == 2 && SyncSimulation.Event.allCases.count > 10)
@@ -107,5 +108,40 @@ enum SyncSmoke {
     try await syncs[1].retry(rejection)
     let conflict: SyncConflict? = try await syncs[1].conflicts.first(Query())
     try expect(conflict?.lost == nil && conflict?.isLocal == nil)
+  }
+
+  /// An engine that runs by itself, towards a server that is not there.
+  private static func running() async throws {
+    guard let nowhere = URL(string: "http://127.0.0.1:1/larder/") else { throw SmokeFailure(description: "expected a URL") }
+    let transport = HTTPTransport(nowhere, timeout: .seconds(5)) { "token" }
+    for call in 0..<3 {
+      do {
+        switch call {
+        case 0: _ = try await transport.push(push(1), to: "user/1")
+        case 1: _ = try await transport.changes(SyncChangesRequest(device: "d", since: 0, collections: ["a"], from: 1), in: "user/1")
+        default: for try await _ in try await transport.heads(of: "user/1") {}
+        }
+        throw SmokeFailure(description: "expected no answer")
+      } catch SyncProblem.unreachable {}
+    }
+    let store = try await Store.open(InMemoryBackend())
+    let jars = try await store.repository(Jar.schema.synced(in: "user/1"))
+    try await jars.save(.plum)
+    let sync = try await SyncEngine(store, server: nowhere, scopes: ["user/1"], credentials: { nil })
+    var statuses = sync.status.makeAsyncIterator()
+    while let status = await statuses.next(), status.phase != .waiting {}
+    sync.wake()
+    await sync.stop()
+    var last = SyncStatus()
+    for await status in sync.status {
+      last = status
+      break
+    }
+    try expect(last.phase == .stopped && last.pending == 1 && last.inFlight == 0 && last.pulled == 0 && last.total == nil)
+    try expect(last.lastExchange == nil && last.lastError is SyncProblem && last.rejected == 0 && last.conflicts == 0)
+    await sync.start()
+    do { try await sync.signOut() } catch let error as SyncUnsentEdits { try expect(error.count == 1 && !error.description.isEmpty) }
+    try await sync.signOut(force: true)
+    try await expect(jars.count() == 0)
   }
 }

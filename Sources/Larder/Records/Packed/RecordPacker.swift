@@ -20,7 +20,7 @@ package struct RecordPacker {
   ///   - limits: What records must keep; without it, none is refused.
   ///   - capacity: The number of bytes that are expected; more are taken.
   package init(_ collection: String, limits: StoreOptions.Limits?, capacity: Int, recordCapacity: Int = 0) {
-    (self.collection, self.limits) = (collection, limits)
+    (self.collection, self.limits) = (collection, limits?.holding(for: collection))
     block = Block(capacity: capacity)
     records.reserveCapacity(recordCapacity)
   }

@@ -1,0 +1,43 @@
+internal import Larder
+
+extension Ledger {
+  /// Returns the number of records of the scope with edits that the server has not taken, those that it has refused included.
+  func unsentCount(in pending: PendingState) throws(RepositoryError) -> Int {
+    var count = 0
+    try pending.visit(records) { (_, stored) throws(RepositoryError) in
+      let entry = try SyncEntry(stored)
+      if entry.scope == scope, entry.isDirty { count += 1 }
+    }
+    return count
+  }
+
+  /// Removes the records of the scope, and everything that sync knows of them.
+  func forget(in pending: inout PendingState) throws(RepositoryError) {
+    var keys: [RecordKey] = []
+    try pending.visit(records) { (key, stored) throws(RepositoryError) in
+      if try SyncEntry(stored).scope == scope { keys.append(key) }
+    }
+    for key in keys {
+      pending.erase(key, in: records)
+      try pending.delete(key.text, in: rejected)
+      guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { continue }
+      pending.erase(address.key, in: collection)
+    }
+    pending.erase(key, in: scopes)
+  }
+
+  /// Takes back a push that the server does not take as a whole, unless it was settled meanwhile: the next one has half of its records;
+  /// a record that is alone is set aside.
+  func divide(_ push: SyncPush, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
+    guard var state = try state(in: pending), state.flight?.token == push.token else { return }
+    let count = push.groups.joined().count
+    if count > 1 {
+      state.recordLimit = max(1, count / 2)
+    } else {
+      for record in push.groups.joined() { try park(record, code, detail, in: &pending) }
+    }
+    state.flight = nil
+    state.turn += 1
+    store(state, in: &pending)
+  }
+}

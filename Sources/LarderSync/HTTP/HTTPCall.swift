@@ -1,0 +1,108 @@
+internal import Foundation
+internal import Synchronization
+
+#if canImport(FoundationNetworking)
+  internal import FoundationNetworking
+#endif
+
+/// A request under way, and as much of its answer as has come.
+final class HTTPCall: Sendable {
+  private struct State: Sendable {
+    var body = Data()
+    var pieceCount = 0
+    var hasEnded = false
+  }
+
+  private let limit: Int
+  private let piece: (@Sendable (Data) -> Void)?
+  private let end: @Sendable (Result<HTTPAnswer, any Error>) -> Void
+  private let state = Mutex(State())
+
+  /// Makes a call.
+  ///
+  /// - Parameters:
+  ///   - limit: The most bytes of a body that is gathered.
+  ///   - piece: Takes the pieces of an answer with status 200, which are then not gathered.
+  ///   - end: Is told once how the call has ended.
+  init(
+    limit: Int, piece: (@Sendable (Data) -> Void)? = nil, end: @escaping @Sendable (Result<HTTPAnswer, any Error>) -> Void
+  ) {
+    (self.limit, self.piece, self.end) = (limit, piece, end)
+  }
+
+  /// The number of pieces that have come.
+  var pieceCount: Int { state.withLock { $0.pieceCount } }
+
+  /// Takes a piece of the answer.
+  /// - Returns: Whether more of it is wanted.
+  func take(_ data: Data, of response: URLResponse?) -> Bool {
+    let isStreamed = piece != nil && (response as? HTTPURLResponse)?.statusCode == 200
+    let isTooLarge = state.withLock { state in
+      state.pieceCount += 1
+      if isStreamed { return false }
+      if data.count > limit - state.body.count { return true }
+      state.body.append(data)
+      return false
+    }
+    if isStreamed, !data.isEmpty { piece?(data) }
+    if isTooLarge { fail(SyncProblem.unreachable("the answer is larger than \(limit) bytes")) }
+    return !isTooLarge
+  }
+
+  func fail(_ error: any Error) { finish(.failure(error)) }
+
+  func complete(_ response: URLResponse?, _ error: (any Error)?) {
+    guard error == nil, let response = response as? HTTPURLResponse else {
+      return fail(SyncProblem.unreachable(Self.words(for: (error as? URLError)?.code)))
+    }
+    let retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap(Double.init)
+    let body = state.withLock { $0.body }
+    finish(.success(HTTPAnswer(status: response.statusCode, body: body, retryAfter: retryAfter)))
+  }
+
+  private func finish(_ result: Result<HTTPAnswer, any Error>) {
+    let isFirst = state.withLock { state in
+      defer { state.hasEnded = true }
+      return !state.hasEnded
+    }
+    if isFirst { end(result) }
+  }
+
+  /// Returns why there is no answer; without the address, which may hold a password.
+  private static func words(for code: URLError.Code?) -> String {
+    switch code {
+    case .cannotFindHost?, .dnsLookupFailed?: "the host is not known; is there a network?"
+    case .cannotConnectToHost?: "the connection was refused"
+    case .notConnectedToInternet?: "there is no network"
+    case .timedOut?: "there was no answer in time"
+    case .secureConnectionFailed?, .serverCertificateUntrusted?: "there is no secure connection"
+    case .cancelled?: "the request was cancelled"
+    default: "the connection broke off"
+    }
+  }
+}
+
+/// The delegate of a session: tells each call what comes of it.
+final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
+  private let calls = Mutex<[Int: HTTPCall]>([:])
+
+  func add(_ call: HTTPCall, of task: URLSessionTask) { calls.withLock { $0[task.taskIdentifier] = call } }
+
+  func remove(_ task: URLSessionTask) { _ = calls.withLock { $0.removeValue(forKey: task.taskIdentifier) } }
+
+  private func call(of task: URLSessionTask) -> HTTPCall? { calls.withLock { $0[task.taskIdentifier] } }
+
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
+    completionHandler: @escaping @Sendable (URLRequest?) -> Void
+  ) { completionHandler(nil) }
+
+  func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+    guard let call = call(of: dataTask), !call.take(data, of: dataTask.response) else { return }
+    HTTPConnection.stop(dataTask)
+  }
+
+  func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+    call(of: task)?.complete(task.response, error)
+  }
+}

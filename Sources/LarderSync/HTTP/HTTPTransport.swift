@@ -1,0 +1,147 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+  internal import FoundationNetworking
+#endif
+
+/// The way to a `larder-server`: HTTP by URLSession, a bearer token, events by SSE.
+///
+/// ```swift
+/// let transport = HTTPTransport(url) { try await token() }
+/// ```
+///
+/// The token is asked for with the first request, and once more when the server does not take it. Redirections are not followed: a token
+/// is sent to no other host. Answers may be compressed; requests are not, since Foundation cannot on every platform.
+public struct HTTPTransport: SyncTransport {
+  private let server: URL
+  private let timeout: Duration
+  private let connection = HTTPConnection()
+  private let credentials: Credentials
+
+  /// The most bytes of an answer.
+  private static let answerLimit = 64 << 20
+  /// The time without a byte after which events are taken for lost: the server says something every 15 seconds.
+  private static let silenceLimit = Duration.seconds(45)
+
+  /// Makes a transport.
+  ///
+  /// - Parameters:
+  ///   - server: The address under which the server has its `/v1`.
+  ///   - timeout: The time that an answer may take, to its last byte: a minute by default.
+  ///   - credentials: Returns the bearer token; `nil` for a server that needs none. What it throws is what the exchange throws.
+  public init(_ server: URL, timeout: Duration = .seconds(60), credentials: @escaping @Sendable () async throws -> String?) {
+    self.server = server
+    self.timeout = timeout
+    self.credentials = Credentials(credentials)
+  }
+
+  /// Sends a push, and returns the answer of the server.
+  ///
+  /// - Throws: ``SyncProblem``; what the credentials throw.
+  public func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
+    var request = URLRequest(url: try url(scope, "push"))
+    request.httpMethod = "POST"
+    request.httpBody = push.json
+    request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+    return try SyncPushReply(json: try await answer(to: request, within: timeout))
+  }
+
+  /// Returns a page of changes.
+  ///
+  /// - Throws: ``SyncProblem``; what the credentials throw.
+  public func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
+    var query = ["since=\(request.since)", "limit=\(request.limit)", "device=\(Self.escaped(request.device))"]
+    if let history = request.history { query.append("history=\(Self.escaped(history))") }
+    if !request.collections.isEmpty { query.append("collections=\(request.collections.map(Self.escaped).joined(separator: ","))") }
+    if request.wait > 0 { query.append("wait=\(request.wait)") }
+    if let from = request.from { query.append("from=\(from)") }
+    let url = try url(scope, "changes", query.joined(separator: "&"))
+    return try SyncChanges(json: try await answer(to: URLRequest(url: url), within: timeout + .seconds(request.wait)))
+  }
+
+  /// Returns the numbers of the newest commits of a scope as the server sends them.
+  ///
+  /// - Throws: ``SyncProblem``, at once or in the stream; what the credentials throw.
+  public func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> {
+    var request = URLRequest(url: try url(scope, "events"))
+    request.setValue("text/event-stream", forHTTPHeaderField: "Accept")
+    request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
+    let token = try await credentials.token()
+    if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+    let pieces = connection.stream(request, silenceLimit: Self.silenceLimit)
+    return AsyncThrowingStream { continuation in
+      let task = Task { [credentials] in
+        var events = EventStream()
+        do {
+          for try await piece in pieces { for head in events.heads(in: piece) { continuation.yield(head) } }
+          continuation.finish()
+        } catch {
+          if (error as? SyncProblem) == .unauthorized { await credentials.forget(token) }
+          continuation.finish(throwing: error)
+        }
+      }
+      continuation.onTermination = { _ in task.cancel() }
+    }
+  }
+
+  private func answer(to request: URLRequest, within limit: Duration) async throws -> Data {
+    do {
+      return try await attempt(request, within: limit)
+    } catch SyncProblem.unauthorized {
+      // It may have run out: another one is asked for, once.
+      return try await attempt(request, within: limit)
+    }
+  }
+
+  private func attempt(_ request: URLRequest, within limit: Duration) async throws -> Data {
+    var request = request
+    let token = try await credentials.token()
+    if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+    let answer = try await connection.send(request, limit: Self.answerLimit, within: limit)
+    guard answer.status != 200 else { return answer.body }
+    if answer.status == 401 { await credentials.forget(token) }
+    throw SyncProblem(status: answer.status, body: answer.body, retryAfter: answer.retryAfter)
+  }
+
+  private func url(_ scope: String, _ verb: String, _ query: String? = nil) throws(SyncProblem) -> URL {
+    var text = server.absoluteString
+    while text.hasSuffix("/") { text.removeLast() }
+    text += "/v1/scopes/\(Self.escaped(scope))/\(verb)"
+    if let query { text += "?\(query)" }
+    guard let url = URL(string: text), ["http", "https"].contains(url.scheme?.lowercased()) else {
+      throw .malformed("expected the http or https address of a server, found \(server.absoluteString)")
+    }
+    return url
+  }
+
+  /// Returns a text as it may stand in a path or a query: with everything escaped that RFC 3986 does not call unreserved.
+  private static func escaped(_ text: String) -> String {
+    var escaped = ""
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+        UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"):
+        escaped.unicodeScalars.append(Unicode.Scalar(byte))
+      default: escaped += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+      }
+    }
+    return escaped
+  }
+}
+
+/// The token that requests carry, until the server does not take it.
+private actor Credentials {
+  private let ask: @Sendable () async throws -> String?
+  private var known: String?
+
+  init(_ ask: @escaping @Sendable () async throws -> String?) { self.ask = ask }
+
+  func token() async throws -> String? {
+    if let known { return known }
+    known = try await ask()
+    return known
+  }
+
+  /// Forgets a token, unless it was replaced meanwhile.
+  func forget(_ token: String?) { if known == token { known = nil } }
+}

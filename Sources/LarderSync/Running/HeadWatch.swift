@@ -1,0 +1,45 @@
+internal import Larder
+
+/// The news of a scope: events where the server sends them, otherwise long polls; either is no more than a reason to ask.
+struct HeadWatch: Sendable {
+  let transport: any SyncTransport
+  let scope: String
+  let alarm: ScopeAlarm
+  let clock: any WallClock
+
+  /// The seconds that a server may wait before it answers that there is no news.
+  static let wait = 25
+  /// The shortest time between two polls: a server may not know how to wait.
+  static let pause = Duration.seconds(2)
+
+  /// Watches until the task is cancelled, or the engine is gone.
+  ///
+  /// - Parameter question: Returns what to ask in a poll; `nil` while there is nothing to ask.
+  func run(_ question: @Sendable () async -> SyncChangesRequest?) async {
+    var backoff = Backoff()
+    while !Task.isCancelled {
+      do {
+        for try await _ in try await transport.heads(of: scope) {
+          backoff.reset()
+          alarm.raise()
+        }
+      } catch {}
+      // Whatever has ended the events, there may be more soon; meanwhile it is asked.
+      let end = clock.uptime + max(backoff.delay(after: SyncProblem.unreachable("")), Self.pause)
+      repeat { await poll(question) } while clock.uptime < end && !Task.isCancelled
+    }
+  }
+
+  /// Asks once for news, and lets some time pass before it may be asked again.
+  private func poll(_ question: @Sendable () async -> SyncChangesRequest?) async {
+    let start = clock.uptime
+    if let question = await question() {
+      do {
+        let page = try await transport.changes(question, in: scope)
+        if page.head > question.since { alarm.raise() }
+      } catch SyncProblem.resync, SyncProblem.history { alarm.raise() } catch {}
+    }
+    let left = Self.pause - (clock.uptime - start)
+    do { if left > .zero { try await clock.sleep(for: left) } } catch {}
+  }
+}

@@ -1,0 +1,144 @@
+internal import Foundation
+internal import Larder
+
+// One exchange of one scope: push what is dirty, pull what is new, until there is neither.
+
+extension SyncEngine {
+  /// The most rounds of one exchange that leave as much to send as there was: other devices may write faster than this one merges.
+  private static let roundLimit = 64
+
+  func exchange(_ ledger: Ledger) async throws {
+    board.update { ($0.pulled, $0.total) = (0, nil) }
+    try await prepare(ledger)
+    var (rounds, least) = (0, Int.max)
+    while rounds < Self.roundLimit {
+      let refusal = try await push(ledger)
+      try await pull(ledger)
+      if let refusal { try await divide(refusal.push, refusal.problem, ledger) }
+      let left = try unsentCount(ledger)
+      if left == 0 { return }
+      rounds = left < least ? 0 : rounds + 1
+      least = min(least, left)
+    }
+    alarms[ledger.scope]?.raise()
+  }
+
+  /// Returns the number of records that are to be sent, those in flight included.
+  private func unsentCount(_ ledger: Ledger) throws -> Int {
+    let snapshot = store.stored
+    dirty.search(snapshot)
+    return try dirty.keys(of: ledger.scope).count + (ledger.state(in: snapshot)?.flight == nil ? 0 : 1)
+  }
+
+  /// Makes the state of a scope that is new, and begins a full pass where a collection has come to be synced.
+  private func prepare(_ ledger: Ledger) async throws {
+    let names = store.recordTriggers.filter { $0.value is any SyncedCollection }.map(\.key).sorted()
+    try await store.writeStored { (pending) throws(RepositoryError) in
+      var state = try ledger.state(in: pending) ?? ScopeState()
+      let added = names.filter { !state.collections.contains($0) }
+      guard !added.isEmpty || pending.stored(RecordKey(ledger.scope), in: ledger.scopes) == nil else { return }
+      for name in added { try ledger.adopt(name, in: &pending) }
+      state.collections = (state.collections + added).sorted()
+      if state.checkpoint > 0 || state.pass != nil { state.beginPass(horizon: nil) }
+      ledger.store(state, in: &pending)
+    }
+  }
+
+  /// Sends one push, if there is something to send.
+  /// - Returns: The push that the server does not take, and why.
+  private func push(_ ledger: Ledger) async throws -> (push: SyncPush, problem: SyncProblem)? {
+    dirty.search(store.stored)
+    let candidates = dirty.keys(of: ledger.scope)
+    let state = try await store.writeStored { (pending) throws(RepositoryError) in
+      let state = try ledger.state(in: pending) ?? ScopeState()
+      guard state.flight == nil, state.pass?.isNewHistory != true else { return state }
+      return try ledger.freeze(candidates, state, in: &pending)
+    }
+    guard let flight = state.flight, state.pass?.isNewHistory != true else { return nil }
+    inFlight[ledger.scope] = flight.groups.joined().count
+    defer { inFlight[ledger.scope] = nil }
+    refreshStatus()
+    let reply: SyncPushReply
+    do {
+      reply = try await transport.push(flight, to: ledger.scope)
+    } catch let problem as SyncProblem {
+      switch problem {
+      case .history(let history): try await beginHistory(history, ledger)
+      case .gap: try await change(ledger) { $0.becomeNewDevice() }
+      // Pulling does not wait for pushing, and tells whether the server has taken the push before.
+      case .forbidden, .upgradeRequired, .tooLarge, .refused: return (flight, problem)
+      default: throw problem
+      }
+      return nil
+    }
+    try await store.writeStored { (pending) throws(RepositoryError) in
+      guard let state = try ledger.state(in: pending), state.flight?.token == flight.token else { return }
+      var next = try ledger.settle(reply.receipt, state, in: &pending) ?? state
+      if next.flight != nil { next.becomeNewDevice() }
+      if next.history == nil { next.history = reply.history }
+      ledger.store(next, in: &pending)
+    }
+    return nil
+  }
+
+  /// Gives up a push that the server does not take as a whole: sends its halves, or sets aside the records that are alone.
+  private func divide(_ push: SyncPush, _ problem: SyncProblem, _ ledger: Ledger) async throws {
+    let code: String
+    switch problem {
+    case .tooLarge: code = "tooLarge"
+    case .refused(400, _), .refused(422, _): code = "refused"
+    // The scope was read meanwhile, so that it may be read and not be written.
+    case .forbidden: code = "forbidden"
+    default: throw problem
+    }
+    try await store.writeStored { (pending) throws(RepositoryError) in
+      try ledger.divide(push, code, problem.description, in: &pending)
+    }
+  }
+
+  /// Takes pages until there are no more.
+  private func pull(_ ledger: Ledger) async throws {
+    while true {
+      try Task.checkCancellation()
+      guard let state = try ledger.state(in: store.stored) else { return }
+      let request = SyncChangesRequest(
+        device: state.device, history: state.history, since: state.position, limit: pageSize, collections: state.collections,
+        from: state.pass?.horizon)
+      do {
+        let page = try await transport.changes(request, in: ledger.scope)
+        if let history = state.history, page.history != history { throw SyncProblem.history(page.history) }
+        let isTaken =
+          try await store.writeStored { (pending) throws(RepositoryError) in
+            try ledger.take(page, askedAt: state, in: &pending)
+          } != nil
+        if isTaken {
+          board.update { status in
+            status.total = page.total.map { status.pulled + $0 } ?? status.total
+            status.pulled += page.changes.count
+          }
+        }
+        if !page.more { return }
+      } catch SyncProblem.resync(let horizon) {
+        try await change(ledger) { $0.beginPass(horizon: horizon) }
+      } catch SyncProblem.history(let history) {
+        try await beginHistory(history, ledger)
+      }
+    }
+  }
+
+  private func beginHistory(_ history: String, _ ledger: Ledger) async throws {
+    try await change(ledger) { state in
+      state.history = history
+      state.beginPass(horizon: nil, isNewHistory: true)
+    }
+  }
+
+  private func change(_ ledger: Ledger, _ body: @escaping @Sendable (inout ScopeState) -> Void) async throws {
+    try await store.writeStored { (pending) throws(RepositoryError) in
+      guard var state = try ledger.state(in: pending) else { return }
+      body(&state)
+      state.turn += 1
+      ledger.store(state, in: &pending)
+    }
+  }
+}

@@ -1,0 +1,46 @@
+internal import Larder
+
+/// The refusal to remove edits that the server has not taken.
+public struct SyncUnsentEdits: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The number of records with such edits.
+  public let count: Int
+
+  /// The refusal in words.
+  public var description: String {
+    "expected nothing unsent, found \(count) records with edits that the server does not have; exchange first, or force it"
+  }
+}
+
+extension SyncEngine {
+  /// Removes the records of all scopes of this engine from the device, and what sync knows of them; the server keeps its own.
+  ///
+  /// The engine stops. It tries no exchange: call ``exchange()`` before.
+  /// - Parameter force: Whether edits that the server does not have are lost with it.
+  /// - Throws: ``SyncUnsentEdits`` unless forced, and then nothing was removed and the engine goes on; the errors of storage.
+  public func signOut(force: Bool = false) async throws {
+    let wasRunning = !tasks.isEmpty
+    await stop()
+    do {
+      let ledgers = ledgers
+      try await store.writeStored { (pending) throws(RepositoryError) -> Int in
+        var unsent = 0
+        for ledger in ledgers { unsent += try ledger.unsentCount(in: pending) }
+        if unsent > 0, !force { return unsent }
+        for ledger in ledgers { try ledger.forget(in: &pending) }
+        return 0
+      }.refuse()
+    } catch {
+      if wasRunning { start() }
+      throw error
+    }
+    dirty = DirtyEntries()
+    failing = []
+    board.update { ($0.lastError, $0.pulled, $0.total) = (nil, 0, nil) }
+    refreshStatus()
+  }
+}
+
+extension Int {
+  /// - Throws: ``SyncUnsentEdits`` for any number but 0.
+  fileprivate func refuse() throws(SyncUnsentEdits) { if self > 0 { throw SyncUnsentEdits(count: self) } }
+}

@@ -1,0 +1,43 @@
+internal import Foundation
+public import Larder
+
+extension SyncEngine {
+  /// Sends a rejected edit again with the next exchange.
+  ///
+  /// - Throws: the errors of storage.
+  public func retry(_ rejection: SyncRejection) async throws(RepositoryError) {
+    try await resolve(rejection) { (ledger, key, entry, pending) throws(RepositoryError) in
+      entry.edits?.isParked = false
+      pending.store(entry.stored, for: key, in: ledger.records)
+    }
+    dirty.search(store.stored)
+    for alarm in alarms.values { alarm.raise() }
+  }
+
+  /// Gives a rejected edit up: the record becomes what the server has.
+  ///
+  /// - Throws: the errors of storage.
+  public func revert(_ rejection: SyncRejection) async throws(RepositoryError) {
+    try await resolve(rejection) { (ledger, key, entry, pending) throws(RepositoryError) in
+      guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { return }
+      let base = entry.edits?.base
+      entry.edits = nil
+      ledger.put(base, for: address.key, in: collection, of: &pending)
+      ledger.store(entry, for: key, value: base, in: &pending)
+    }
+    refreshStatus()
+  }
+
+  private func resolve(
+    _ rejection: SyncRejection,
+    _ body: @escaping @Sendable (Ledger, RecordKey, inout SyncEntry, inout PendingState) throws(RepositoryError) -> Void
+  ) async throws(RepositoryError) {
+    guard let ledger = ledgers.first else { return }
+    let key = RecordKey(rejection.id)
+    try await store.writeStored { (pending) throws(RepositoryError) in
+      try pending.delete(rejection.id, in: ledger.rejected)
+      guard var entry = try ledger.entry(key, in: pending), entry.edits?.isParked == true else { return }
+      try body(ledger, key, &entry, &pending)
+    }
+  }
+}

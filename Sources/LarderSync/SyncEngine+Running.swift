@@ -1,0 +1,78 @@
+internal import Foundation
+internal import Larder
+
+extension SyncEngine {
+  /// The states of the sync, for the app to show: the present one at once.
+  public nonisolated var status: SyncStatuses { SyncStatuses(board: board) }
+
+  /// What the tasks have of the engine: it may go while they wait.
+  private struct Seat: Sendable {
+    weak let engine: SyncEngine?
+  }
+
+  /// Begins to sync by itself: at once, after each local write, when the server has news, and again after a failure.
+  ///
+  /// An engine that was made with a server has begun. After a failure it waits for a random time, up to 1 s at first and up to 5 minutes
+  /// later, or as long as the server asks; ``wake()`` ends the wait. Does nothing if it runs.
+  public func start() {
+    guard tasks.isEmpty else { return }
+    let edits = store.edits(of: store.collection(named: SyncCollections.records))
+    let seat = Seat(engine: self)
+    tasks.append(Task { while let keys = await edits.next(), await seat.engine?.noteEdits(of: keys) != nil {} })
+    for ledger in ledgers {
+      guard let alarm = alarms[ledger.scope] else { continue }
+      tasks.append(Task { [clock] in await alarm.run(clock) { try await seat.engine?.runOnce(ledger) != nil } })
+      let watch = HeadWatch(transport: transport, scope: ledger.scope, alarm: alarm, clock: clock)
+      tasks.append(Task { await watch.run { await seat.engine?.question(of: ledger) } })
+    }
+    refreshStatus()
+  }
+
+  /// Ends syncing by itself; returns once nothing of it is under way.
+  ///
+  /// What an exchange has taken until then is kept. ``start()`` begins again.
+  public func stop() async {
+    let stopped = tasks
+    tasks = []
+    for task in stopped { task.cancel() }
+    for task in stopped { await task.value }
+    refreshStatus()
+  }
+
+  /// Tries at once what waits after a failure: for an app that learns that the network is back, or comes to the foreground.
+  public nonisolated func wake() { for alarm in alarms.values { alarm.raiseUrgently() } }
+
+  /// Returns what to ask the server in order to learn of news; `nil` while a full pass is under way, which asks by itself.
+  private func question(of ledger: Ledger) -> SyncChangesRequest? {
+    do {
+      guard let state = try ledger.state(in: store.stored), state.pass == nil else { return nil }
+      return SyncChangesRequest(
+        device: state.device, history: state.history, since: state.position, limit: 1, collections: state.collections,
+        wait: HeadWatch.wait)
+    } catch { return nil }
+  }
+
+  /// Looks at entries that were written here, and lets their scopes be sent.
+  private func noteEdits(of keys: Set<RecordKey>) {
+    let snapshot = store.stored
+    guard let records = snapshot.collection(named: SyncCollections.records) else { return }
+    for key in keys {
+      dirty.look(at: key, snapshot.stored(key, in: records))
+      if let scope = dirty.scope(toSend: key) { alarms[scope]?.raise() }
+    }
+    refreshStatus()
+  }
+
+  /// Tells the app how things are now.
+  func refreshStatus() {
+    let (sent, parked) = (dirty.count, rejected.snapshot.count)
+    let lost = conflicts.snapshot.count
+    let phase: SyncStatus.Phase =
+      !running.isEmpty ? .exchanging : tasks.isEmpty ? .stopped : failing.isEmpty ? .idle : .waiting
+    let flights = inFlight.values.reduce(0, +)
+    board.update { status in
+      (status.phase, status.pending, status.inFlight) = (phase, sent, flights)
+      (status.rejected, status.conflicts) = (parked, lost)
+    }
+  }
+}

@@ -1,0 +1,61 @@
+public import Foundation
+
+/// The state of a store's sync, as an app shows it.
+public struct SyncStatus: Sendable {
+  /// What the engine does.
+  public enum Phase: Sendable, Hashable {
+    /// It does not run by itself: it was not started, or stopped.
+    case stopped
+    /// Everything is sent and taken, and it waits for news.
+    case idle
+    /// An exchange of at least one scope is under way.
+    case exchanging
+    /// An exchange has failed, and is tried again later; see ``SyncStatus/lastError``.
+    case waiting
+  }
+
+  /// What the engine does.
+  public var phase = Phase.stopped
+  /// The number of records with edits that the server has not taken, without those that it has refused.
+  public var pending = 0
+  /// The number of records that are on their way to the server: part of ``pending``.
+  public var inFlight = 0
+  /// The number of records that the exchange under way, or the last one, has taken.
+  public var pulled = 0
+  /// The number of records that it takes in all, as far as the server has counted them; `nil` until it says so.
+  public var total: Int?
+  /// The time at which an exchange last succeeded since the engine was made; `nil` before the first.
+  public var lastExchange: Date?
+  /// The reason why the last exchange has failed: a ``SyncProblem``, a `RepositoryError`, or what the credentials have thrown; `nil` after
+  /// one that has not.
+  public var lastError: (any Error)?
+  /// The number of edits that the server has refused and that wait for the user.
+  public var rejected = 0
+  /// The number of values that have lost and are kept.
+  public var conflicts = 0
+}
+
+/// The states of a store's sync: the present one at once, then the newest whenever it has changed.
+///
+/// A slow reader gets the newest alone. The sequence ends with the task that reads it, and with its engine.
+public struct SyncStatuses: AsyncSequence, Sendable {
+  let board: StatusBoard
+
+  /// Returns an iterator that begins with the present state.
+  public func makeAsyncIterator() -> Iterator { Iterator(board: board) }
+
+  /// An iterator over states.
+  public struct Iterator: AsyncIteratorProtocol {
+    let board: StatusBoard
+    private var seen: Int?
+
+    init(board: StatusBoard) { self.board = board }
+
+    /// Returns the newest state as soon as it is another than the last one; `nil` at the end.
+    public mutating func next() async -> SyncStatus? {
+      guard let (status, number) = await board.status(after: seen) else { return nil }
+      seen = number
+      return status
+    }
+  }
+}

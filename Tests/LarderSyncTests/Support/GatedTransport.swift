@@ -1,0 +1,60 @@
+import LarderSync
+import LarderTesting
+import Synchronization
+
+/// A transport to a simulated server that fails, refuses and pokes as a test says.
+final class GatedTransport: SyncTransport {
+  struct Rules: Sendable {
+    var pushProblem: SyncProblem?
+    var pullProblem: SyncProblem?
+    /// The most records of a push that is not `.tooLarge`.
+    var mostRecords = Int.max
+    /// The id of a record with which a push is `.tooLarge`, whatever its size.
+    var tooLarge: String?
+    var hasEvents = true
+    var streams: [AsyncThrowingStream<Int, any Error>.Continuation] = []
+    var (pushes, polls) = (0, 0)
+  }
+
+  let server: SimulatedSyncServer
+  private let rules = Mutex(Rules())
+
+  init(_ server: SimulatedSyncServer) { self.server = server }
+
+  func set(_ change: (inout Rules) -> Void) { rules.withLock { change(&$0) } }
+  var pushes: Int { rules.withLock { $0.pushes } }
+  var polls: Int { rules.withLock { $0.polls } }
+  /// Tells all who watch that there is news.
+  func poke() { rules.withLock { for stream in $0.streams { stream.yield(1) } } }
+
+  func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
+    let problem: SyncProblem? = rules.withLock { rules in
+      rules.pushes += 1
+      let records = push.groups.joined()
+      if records.count > rules.mostRecords || records.contains(where: { $0.id == rules.tooLarge }) { return .tooLarge }
+      return rules.pushProblem
+    }
+    if let problem { throw problem }
+    return try SyncPushReply(json: server.push(SyncPush(json: push.json), to: scope).json)
+  }
+
+  func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
+    let problem: SyncProblem? = rules.withLock { rules in
+      if request.wait > 0 { rules.polls += 1 }
+      return rules.pullProblem
+    }
+    if let problem { throw problem }
+    return try SyncChanges(json: server.changes(request, in: scope).json)
+  }
+
+  func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> {
+    let (stream, continuation) = AsyncThrowingStream.makeStream(of: Int.self)
+    let hasEvents = rules.withLock { rules in
+      if rules.hasEvents { rules.streams.append(continuation) }
+      return rules.hasEvents
+    }
+    guard hasEvents else { throw SyncProblem.unreachable("no events") }
+    continuation.yield(0)
+    return stream
+  }
+}
