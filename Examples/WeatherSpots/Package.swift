@@ -31,8 +31,8 @@ let package = Package(
       name: "WeatherSpotsKit",
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
-        .product(name: "LarderBlobs", package: "larder"), .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "Logging", package: "swift-log"), "Astronomy", "RecordedWeather",
+        .product(name: "LarderBlobs", package: "larder"), .product(name: "LarderSync", package: "larder"),
+        .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"), "Astronomy", "RecordedWeather",
       ],
       resources: [.embedInCode("Resources/wmo-codes.csv"), .embedInCode("Resources/spots.csv")],
       swiftSettings: settings
@@ -54,7 +54,8 @@ let package = Package(
       name: "weather-spots",
       dependencies: [
         "WeatherSpotsKit", .product(name: "Larder", package: "larder"), .product(name: "LarderBlobs", package: "larder"),
-        .product(name: "ArgumentParser", package: "swift-argument-parser"), .product(name: "Logging", package: "swift-log"),
+        .product(name: "LarderSync", package: "larder"), .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings
     ),
@@ -83,6 +84,7 @@ let package = Package(
       dependencies: [
         "WeatherSpotsKit", "StandInServer", "weather-spots", "weather-spots-server",
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
+        .product(name: "LarderSync", package: "larder"), .product(name: "LarderTesting", package: "larder"),
         .product(name: "Subprocess", package: "swift-subprocess"),
       ],
       resources: [.copy("Fixtures")],

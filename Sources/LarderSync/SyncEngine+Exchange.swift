@@ -8,7 +8,7 @@ extension SyncEngine {
   private static let roundLimit = 64
 
   func exchange(_ ledger: Ledger) async throws {
-    board.update { ($0.pulled, $0.total) = (0, nil) }
+    board.update { ($0.pushed, $0.pulled, $0.total) = (0, 0, nil) }
     try await prepare(ledger)
     var (rounds, least) = (0, Int.max)
     while rounds < Self.roundLimit {
@@ -78,6 +78,7 @@ extension SyncEngine {
       if next.history == nil { next.history = reply.history }
       ledger.store(next, in: &pending)
     }
+    noteAccepted(reply.receipt, of: flight)
     return nil
   }
 
@@ -113,9 +114,11 @@ extension SyncEngine {
           } != nil
         if isTaken {
           board.update { status in
-            status.total = page.total.map { status.pulled + $0 } ?? status.total
-            status.pulled += page.changes.count
+            // What comes back of this device's own is nothing new.
+            status.pulled += page.changes.count { $0.writer != state.device }
+            status.total = page.total.map { status.pulled + max($0 - page.changes.count, 0) } ?? status.total
           }
+          if let flight = state.flight { noteAccepted(page.last, of: flight) }
         }
         if !page.more { return }
       } catch SyncProblem.resync(let horizon) {
@@ -124,6 +127,15 @@ extension SyncEngine {
         try await beginHistory(history, ledger)
       }
     }
+  }
+
+  /// Counts what the server has accepted of a push.
+  private func noteAccepted(_ receipt: SyncReceipt?, of flight: SyncPush) {
+    guard let receipt, receipt.seq == flight.seq, receipt.token == flight.token else { return }
+    let accepted = zip(flight.groups, receipt.outcomes).reduce(0) { count, group in
+      if case .accepted = group.1 { count + group.0.count } else { count }
+    }
+    board.update { $0.pushed += accepted }
   }
 
   private func beginHistory(_ history: String, _ ledger: Ledger) async throws {

@@ -65,6 +65,8 @@ public actor SyncEngine {
       Ledger(scope: $0, records: records, scopes: states, conflicts: conflicts, rejected: rejected, clock: clock)
     }
     alarms = scopes.reduce(into: [:]) { $0[$1] = ScopeAlarm() }
+    dirty.search(store.stored)
+    refreshStatus()
   }
 
   /// Prepares a store, and begins to sync it with a server by itself.

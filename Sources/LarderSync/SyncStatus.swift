@@ -20,7 +20,9 @@ public struct SyncStatus: Sendable {
   public var pending = 0
   /// The number of records that are on their way to the server: part of ``pending``.
   public var inFlight = 0
-  /// The number of records that the exchange under way, or the last one, has taken.
+  /// The number of records of this device that the server has accepted in the exchange under way, or in the last one.
+  public var pushed = 0
+  /// The number of records of other devices that the exchange under way, or the last one, has taken.
   public var pulled = 0
   /// The number of records that it takes in all, as far as the server has counted them; `nil` until it says so.
   public var total: Int?
@@ -40,6 +42,9 @@ public struct SyncStatus: Sendable {
 /// A slow reader gets the newest alone. The sequence ends with the task that reads it, and with its engine.
 public struct SyncStatuses: AsyncSequence, Sendable {
   let board: StatusBoard
+
+  /// The present state.
+  public var current: SyncStatus { board.status }
 
   /// Returns an iterator that begins with the present state.
   public func makeAsyncIterator() -> Iterator { Iterator(board: board) }

@@ -129,15 +129,13 @@ enum SyncSmoke {
     try await jars.save(.plum)
     let sync = try await SyncEngine(store, server: nowhere, scopes: ["user/1"], credentials: { nil })
     var statuses = sync.status.makeAsyncIterator()
-    while let status = await statuses.next(), status.phase != .waiting {}
+    while let status = await statuses.next(), status.phase != .waiting {
+      try expect([.stopped, .idle, SyncStatus.Phase.exchanging].contains(status.phase))
+    }
     sync.wake()
     await sync.stop()
-    var last = SyncStatus()
-    for await status in sync.status {
-      last = status
-      break
-    }
-    try expect(last.phase == .stopped && last.pending == 1 && last.inFlight == 0 && last.pulled == 0 && last.total == nil)
+    let last = sync.status.current
+    try expect(last.phase == .stopped && last.pending == 1 && last.inFlight == 0 && last.pushed + last.pulled == 0 && last.total == nil)
     try expect(last.lastExchange == nil && last.lastError is SyncProblem && last.rejected == 0 && last.conflicts == 0)
     await sync.start()
     do { try await sync.signOut() } catch let error as SyncUnsentEdits { try expect(error.count == 1 && !error.description.isEmpty) }

@@ -29,18 +29,18 @@ struct WeatherSpots: AsyncParsableCommand {
         64  the command was not understood, or has a page token that does not fit it
         65  the input has bad rows; nothing of it was imported
         66  the input cannot be read
-        69  there is no forecast, icon or photo: the service is out or has none, and none is stored
+        69  there is no forecast, icon or photo: the service is out or has none, and none is stored; or no sync
         73  the output cannot be written
         74  the store cannot be read or written
         75  the store is in use by another process
         76  the store is damaged, foreign, newer or incomplete, or a spot of it cannot be migrated; that was left as it is
-        77  the store may not be opened: permissions
+        77  the store may not be opened: permissions; or the server does not take the token
         78  the configuration file or a variable of the environment is not understood
       """,
     version: "0.1.0",
     subcommands: [
       Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Remove.self, Watch.self, Export.self, Forecast.self,
-      Geocode.self, AstronomyCommand.self, Icon.self, Photo.self, Photos.self, Alerts.self, Widget.self, Cache.self, Verify.self,
+      Geocode.self, AstronomyCommand.self, Icon.self, Photo.self, Photos.self, Alerts.self, Sync.self, Widget.self, Cache.self, Verify.self,
       Migrate.self, Config.self, Man.self,
     ]
   )

@@ -1,6 +1,7 @@
 public import Foundation
 public import Larder
 import LarderSQLite
+import LarderSync
 
 /// Everything that weather-spots keeps, in one file: the spots, and what ``WeatherService`` and ``Geocoding`` fetch for them.
 public struct SpotStore: Sendable {
@@ -8,6 +9,8 @@ public struct SpotStore: Sendable {
   public let store: Store
   /// The spots by id.
   public let spots: LocalRepository<Spot>
+  /// The server and the scope with which the store is synced; `nil` for one that is not.
+  public let syncTarget: SyncTarget?
 
   /// Opens a store, or creates it; the name says which kind it is.
   ///
@@ -41,7 +44,9 @@ public struct SpotStore: Sendable {
     backend: any StorageBackend, options: StoreOptions = .init(migration: .init(mode: .manual))
   ) async throws(RepositoryError) {
     store = try await Store.open(backend, options: options)
-    spots = try await store.repository(Spot.schema)
+    syncTarget = try await store.repository(SyncTarget.schema).loadAll().first
+    // Whatever writes a spot has to note it for the server.
+    spots = try await store.repository(syncTarget.map { Spot.schema.synced(in: $0.scope) } ?? Spot.schema)
   }
 
   /// Tries on every stored spot what migrating would do, and changes nothing.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Larder
+import LarderSync
 import WeatherSpotsKit
 
 /// The documented ends of the program; the numbers are those of sysexits.h where one fits.
@@ -36,6 +37,8 @@ struct Failure: Error {
     switch error {
     case let failure as Failure: self = failure
     case let error as RepositoryError: self.init(error)
+    case let problem as SyncProblem: self.init(problem)
+    case let problem as SyncTargetProblem: self.init(.usage, "\(problem): `weather-spots sync URL`")
     case ProviderError.misconfigured(let what): self.init(.usage, what)
     case let error as ProviderError: self.init(.noForecast, "no forecast: \(error), and none is stored")
     case ImageError.invalidURL: self.init(.usage, "\(ImageError.invalidURL)")
@@ -48,6 +51,15 @@ struct Failure: Error {
   init(lacking what: String, _ problem: WeatherProblem, nothing: String) {
     let reason = problem == .notStored ? "\(nothing), and --policy cache-only sends no request" : "\(problem), and \(nothing)"
     self.init(.noForecast, "no \(what): \(reason)")
+  }
+
+  private init(_ problem: SyncProblem) {
+    switch problem {
+    case .unauthorized: self.init(.noPermission, "the server does not take the token; `weather-spots config set sync-token TOKEN` sets it")
+    case .forbidden: self.init(.noPermission, "the server does not let this token use the scope; what is unsent is kept")
+    case .upgradeRequired: self.init(.other, "the server wants a newer version of this program; what is unsent is kept")
+    default: self.init(.noForecast, "no sync: \(problem) What is unsent is kept.")
+    }
   }
 
   private init(_ error: RepositoryError) {

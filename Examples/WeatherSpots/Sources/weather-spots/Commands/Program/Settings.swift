@@ -12,6 +12,7 @@ struct Settings {
     case api
     case timeout
     case iconURL = "icon-url"
+    case syncToken = "sync-token"
     case openMeteoKey = "open-meteo-key"
     case keyFile = "key-file"
     case keyID = "key-id"
@@ -38,6 +39,7 @@ struct Settings {
         IconTemplate(value) == nil ? "icon-url is a URL of http or https with {icon} in it, such as https://example.org/{icon}.png" : nil
       case .api: Settings.server(value) == nil ? "api is a URL such as http://127.0.0.1:8080" : nil
       case .timeout: Double(value).map { (0.1...600).contains($0) } ?? false ? nil : "timeout is a number of seconds from 0.1 to 600"
+      case .syncToken: value.wholeMatch(of: /[!-~]{1,4096}/) == nil ? "sync-token has printable ASCII characters without blanks" : nil
       case .openMeteoKey:
         value.wholeMatch(of: /[A-Za-z0-9._-]{1,200}/) == nil ? "open-meteo-key has letters, digits, points, hyphens and underscores" : nil
       case .keyFile, .keyID, .teamID, .serviceID: value.isEmpty ? "\(rawValue) is empty" : nil
@@ -45,7 +47,7 @@ struct Settings {
     }
 
     /// Whether the value is never shown.
-    var isSecret: Bool { self == .openMeteoKey }
+    var isSecret: Bool { self == .openMeteoKey || self == .syncToken }
 
     /// All keys in words.
     static let list = allCases.dropLast().map(\.rawValue).joined(separator: ", ") + " or " + (allCases.last?.rawValue ?? "")

@@ -1,0 +1,68 @@
+// Sync/ has what weather-spots syncs: the spots, with their ratings and notes, and with which server. Forecasts are fetched anew.
+// Invariant: a store that has a target notes what the server lacks in every commit. Called by SpotStore and the commands of `sync`.
+
+public import Foundation
+import Larder
+public import LarderSync
+
+/// The server and the scope with which a store is synced; a store has one at most.
+public struct SyncTarget: Codable, Hashable, Identifiable, Sendable {
+  /// The same for all, since there is one.
+  public let id: String
+  /// The address of the server.
+  public let server: URL
+  /// The scope that all spots of the store are in.
+  public let scope: String
+
+  /// Makes a target.
+  public init(server: URL, scope: String) {
+    id = "target"
+    self.server = server
+    self.scope = scope
+  }
+
+  static let schema = RepositorySchema<SyncTarget>("sync-target")
+}
+
+/// The reason why a store cannot be synced as it was asked to.
+public enum SyncTargetProblem: Error, Hashable, CustomStringConvertible {
+  /// Nobody has said with which server.
+  case none
+  /// The store is synced in another scope already.
+  case otherScope(String)
+
+  /// The reason in words.
+  public var description: String {
+    switch self {
+    case .none: "the store is not synced yet; say with which server"
+    case .otherScope(let scope): "the store is synced in the scope \(scope), and its spots stay there; use another store for another scope"
+    }
+  }
+}
+
+extension SpotStore {
+  /// Sets with what the store is synced from its next opening on.
+  ///
+  /// - Parameters:
+  ///   - server: The address; the one that was set before unless given.
+  ///   - scope: The scope; the one that was set before unless given, or else `spots`.
+  /// - Returns: Whether the target is another one than before.
+  /// - Throws: ``SyncTargetProblem``; the errors of storage.
+  public func setSyncTarget(server: URL?, scope: String?) async throws -> Bool {
+    guard let server = server ?? syncTarget?.server else { throw SyncTargetProblem.none }
+    if let old = syncTarget, let scope, scope != old.scope { throw SyncTargetProblem.otherScope(old.scope) }
+    let target = SyncTarget(server: server, scope: scope ?? syncTarget?.scope ?? "spots")
+    guard target != syncTarget else { return false }
+    try await store.repository(SyncTarget.schema).save(target)
+    return true
+  }
+
+  /// Returns the engine that syncs the store; it does not run by itself.
+  ///
+  /// - Parameter token: The bearer token; `nil` for a server that needs none.
+  /// - Throws: ``SyncTargetProblem/none``; the errors of storage.
+  public func sync(token: String?) async throws -> SyncEngine {
+    guard let target = syncTarget else { throw SyncTargetProblem.none }
+    return try await SyncEngine(store, transport: HTTPTransport(target.server) { token }, scopes: [target.scope])
+  }
+}

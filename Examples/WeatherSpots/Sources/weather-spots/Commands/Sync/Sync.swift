@@ -1,0 +1,17 @@
+import ArgumentParser
+
+/// The group of the commands about sync.
+struct Sync: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Keeps the spots of several devices the same, by a larder-server.",
+    discussion: """
+      Spots with their ratings and notes are synced; forecasts are not. What is changed without a network is kept and sent later. Where two \
+      devices have changed the same field, the later change holds, and the other one is listed by `sync conflicts`.
+
+      EXAMPLES
+        weather-spots sync https://sync.example.org --scope user/42
+        weather-spots sync --watch
+      """,
+    subcommands: [SyncExchange.self, SyncState.self, SyncConflicts.self, SyncRejected.self],
+    defaultSubcommand: SyncExchange.self)
+}

@@ -1,0 +1,50 @@
+import ArgumentParser
+import Foundation
+import Larder
+import LarderSync
+import WeatherSpotsKit
+
+struct SyncState: ReportingCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status", abstract: "Says with what the store is synced, and what is unsent.",
+    discussion: "Sends no request, and so cannot say what is new at the server.")
+
+  @OptionGroup var globals: GlobalOptions
+
+  func execute() async throws {
+    let state = try await globals.withStore { storage in
+      guard storage.syncTarget != nil else { throw SyncTargetProblem.none }
+      let sync = try await storage.sync(token: nil)
+      return await sync.report(on: storage)
+    }
+    if globals.json { try writeJSON(state) } else { try writeText(state.text) }
+  }
+}
+
+/// The state of a store's sync, for a person or a script.
+struct SyncReport: Encodable {
+  let server: String
+  let scope: String
+  let pending: Int
+  let pushed: Int
+  let pulled: Int
+  let rejected: Int
+  let conflicts: Int
+
+  var text: String {
+    """
+    Synced with \(server) in the scope \(scope): \(pending) unsent, \(counted(conflicts, "conflict")), \(rejected) rejected.
+
+    """
+  }
+}
+
+extension SyncEngine {
+  /// Returns the present state of a store's sync.
+  func report(on storage: SpotStore) -> SyncReport {
+    let status = status.current
+    return SyncReport(
+      server: storage.syncTarget?.server.absoluteString ?? "", scope: storage.syncTarget?.scope ?? "", pending: status.pending,
+      pushed: status.pushed, pulled: status.pulled, rejected: status.rejected, conflicts: status.conflicts)
+  }
+}
