@@ -96,7 +96,9 @@ public actor SyncEngine {
   public func revert(_ rejection: SyncRejection) async throws(RepositoryError) {
     try await resolve(rejection) { (ledger, key, entry, pending) throws(RepositoryError) in
       guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { return }
-      let base = entry.edits?.base
+      let held = entry.edits?.held
+      let base = held?.value ?? entry.edits?.base
+      if let held { entry.revision = held.revision }
       entry.edits = nil
       ledger.put(base, for: address.key, in: collection, of: &pending)
       ledger.store(entry, for: key, value: base, in: &pending)
@@ -121,9 +123,11 @@ public actor SyncEngine {
   private func exchange(_ ledger: Ledger) async throws {
     try await prepare(ledger)
     for _ in 0..<Self.roundLimit {
-      let hasSent = try await push(ledger)
+      // A pull never waits for a push: what cannot be sent holds up nothing that comes.
+      let sent: Result<Bool, SyncProblem>
+      do { sent = .success(try await push(ledger)) } catch let problem as SyncProblem { sent = .failure(problem) }
       try await pull(ledger)
-      if !hasSent, try dirtyEntries(of: ledger.scope).isEmpty { return }
+      if try !sent.get(), try dirtyEntries(of: ledger.scope).isEmpty { return }
     }
   }
 
@@ -133,10 +137,11 @@ public actor SyncEngine {
     try await store.writeStored { (pending) throws(RepositoryError) in
       var state = try ledger.state(in: pending) ?? ScopeState()
       let added = names.filter { !state.collections.contains($0) }
-      guard !added.isEmpty || pending.stored(RecordKey(ledger.scope), in: ledger.scopes) == nil else { return }
+      let isNewApp = try ledger.upgrade(names, &state, in: &pending)
+      guard !added.isEmpty || isNewApp || pending.stored(RecordKey(ledger.scope), in: ledger.scopes) == nil else { return }
       for name in added { try ledger.adopt(name, in: &pending) }
       state.collections = (state.collections + added).sorted()
-      if state.checkpoint > 0 || state.pass != nil { state.beginPass(horizon: nil) }
+      if !added.isEmpty, state.checkpoint > 0 || state.pass != nil { state.beginPass(horizon: nil) }
       ledger.store(state, in: &pending)
     }
   }
@@ -147,7 +152,8 @@ public actor SyncEngine {
     let candidates = try dirtyEntries(of: ledger.scope)
     let state = try await store.writeStored { (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
-      guard state.flight == nil, state.pass?.isNewHistory != true else { return state }
+      // The history is learned first, so that no push can be taken by a server that came back without what it is about.
+      guard state.flight == nil, state.history != nil, state.pass?.isNewHistory != true else { return state }
       return try ledger.freeze(candidates, state, in: &pending)
     }
     guard let flight = state.flight, state.pass?.isNewHistory != true else { return false }
@@ -173,6 +179,7 @@ public actor SyncEngine {
 
   /// Takes pages until there are no more.
   private func pull(_ ledger: Ledger) async throws {
+    var restarts = 0
     while true {
       guard let state = try ledger.state(in: store.stored) else { return }
       let request = SyncChangesRequest(
@@ -184,6 +191,9 @@ public actor SyncEngine {
         _ = try await store.writeStored { (pending) throws(RepositoryError) in try ledger.take(page, askedAt: state, in: &pending) }
         if !page.more { return }
       } catch SyncProblem.resync(let horizon) {
+        // A server that refuses every pass must not keep the device busy for ever.
+        restarts += 1
+        guard restarts < Self.roundLimit else { throw SyncProblem.resync(horizon: horizon) }
         try await change(ledger) { $0.beginPass(horizon: horizon) }
       } catch SyncProblem.history(let history) {
         try await beginHistory(history, ledger)
