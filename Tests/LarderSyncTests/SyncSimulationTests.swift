@@ -2,7 +2,9 @@ import Foundation
 import LarderTesting
 import Testing
 
-/// The histories of `SyncSimulation`: 600 here, in the order of their seeds. `make test` runs the next 1,400 in an optimised build
+/// The histories of `SyncSimulation`: 600 here, in the order of their seeds.
+///
+/// `make test` runs the next 1,400 in an optimised build
 /// (Scripts/smoke.sh), and `make torture` 100,000 (Scripts/Torture/sync.sh).
 @Suite struct SyncSimulationTests {
   private static let environment = ProcessInfo.processInfo.environment
