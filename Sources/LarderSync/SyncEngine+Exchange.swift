@@ -12,6 +12,7 @@ extension SyncEngine {
     try await prepare(ledger)
     var (rounds, least) = (0, Int.max)
     while rounds < Self.roundLimit {
+      // A pull never waits for a push: what cannot be sent holds up nothing that comes, and the page tells whether it was taken after all.
       let refusal = try await push(ledger)
       try await pull(ledger)
       if let refusal { try await divide(refusal.push, refusal.problem, ledger) }
@@ -36,10 +37,11 @@ extension SyncEngine {
     try await store.writeStored { (pending) throws(RepositoryError) in
       var state = try ledger.state(in: pending) ?? ScopeState()
       let added = names.filter { !state.collections.contains($0) }
-      guard !added.isEmpty || pending.stored(RecordKey(ledger.scope), in: ledger.scopes) == nil else { return }
+      let isNewApp = try ledger.upgrade(names, &state, in: &pending)
+      guard !added.isEmpty || isNewApp || pending.stored(RecordKey(ledger.scope), in: ledger.scopes) == nil else { return }
       for name in added { try ledger.adopt(name, in: &pending) }
       state.collections = (state.collections + added).sorted()
-      if state.checkpoint > 0 || state.pass != nil { state.beginPass(horizon: nil) }
+      if !added.isEmpty, state.checkpoint > 0 || state.pass != nil { state.beginPass(horizon: nil) }
       ledger.store(state, in: &pending)
     }
   }
@@ -51,7 +53,8 @@ extension SyncEngine {
     let candidates = dirty.keys(of: ledger.scope)
     let state = try await store.writeStored { (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
-      guard state.flight == nil, state.pass?.isNewHistory != true else { return state }
+      // The history is learned first, so that no push can be taken by a server that came back without what it is about.
+      guard state.flight == nil, state.history != nil, state.pass?.isNewHistory != true else { return state }
       return try ledger.freeze(candidates, state, in: &pending)
     }
     guard let flight = state.flight, state.pass?.isNewHistory != true else { return nil }
@@ -65,9 +68,7 @@ extension SyncEngine {
       switch problem {
       case .history(let history): try await beginHistory(history, ledger)
       case .gap: try await change(ledger) { $0.becomeNewDevice() }
-      // Pulling does not wait for pushing, and tells whether the server has taken the push before.
-      case .forbidden, .upgradeRequired, .tooLarge, .refused: return (flight, problem)
-      default: throw problem
+      default: return (flight, problem)
       }
       return nil
     }
@@ -99,6 +100,7 @@ extension SyncEngine {
 
   /// Takes pages until there are no more.
   private func pull(_ ledger: Ledger) async throws {
+    var restarts = 0
     while true {
       try Task.checkCancellation()
       guard let state = try ledger.state(in: store.stored) else { return }
@@ -122,6 +124,9 @@ extension SyncEngine {
         }
         if !page.more { return }
       } catch SyncProblem.resync(let horizon) {
+        // A server that refuses every pass must not keep the device busy for ever.
+        restarts += 1
+        guard restarts < Self.roundLimit else { throw SyncProblem.resync(horizon: horizon) }
         try await change(ledger) { $0.beginPass(horizon: horizon) }
       } catch SyncProblem.history(let history) {
         try await beginHistory(history, ledger)

@@ -20,7 +20,9 @@ extension SyncEngine {
   public func revert(_ rejection: SyncRejection) async throws(RepositoryError) {
     try await resolve(rejection) { (ledger, key, entry, pending) throws(RepositoryError) in
       guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { return }
-      let base = entry.edits?.base
+      let held = entry.edits?.held
+      let base = held?.value ?? entry.edits?.base
+      if let held { entry.revision = held.revision }
       entry.edits = nil
       ledger.put(base, for: address.key, in: collection, of: &pending)
       ledger.store(entry, for: key, value: base, in: &pending)

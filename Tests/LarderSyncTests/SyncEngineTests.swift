@@ -155,6 +155,54 @@ private struct DirectTransport: SyncTransport {
     #expect(server.records(of: "user/42").map(\.id) == ["b"])
   }
 
+  @Test func editsThatOnlyANewerAppCanMergeWaitForIt() async throws {
+    let backend = InMemoryBackend()
+    let options = StoreOptions(migration: .init(mode: .manual))
+    let old = try await Store.open(backend, options: options)
+    let spots = try await old.repository(RepositorySchema<Spot>("spots").synced(in: "user/42", merge: .fields(counters: [\.visits])))
+    let sync = try await SyncEngine(old, transport: DirectTransport(server: server), scopes: ["user/42"])
+    let other = try await device(NewSpot.self, version: 2, merge: .fields(counters: [\.visits]))
+    try await spots.save(Spot(id: "a", name: "x"))
+    try await spots.save(Spot(id: "b", name: "x"))
+    try await sync.exchange()
+    try await other.sync.exchange()
+    try await spots.update("a") { $0.visits = 3 }
+    try await spots.update("b") { $0.visits = 3 }
+    for id in ["a", "b"] { try await other.repository.save(NewSpot(id: id, name: "new", visits: 2)) }
+    try await other.sync.exchange()
+    try await sync.exchange()
+    #expect(try await spots.find(by: "a") == Spot(id: "a", name: "x", visits: 3))
+    let waiting = try await sync.rejected.loadAll()
+    #expect(waiting.map(\.code) == ["newerSchema", "newerSchema"])
+    for rejection in waiting where rejection.recordID == "b" { try await sync.revert(rejection) }
+    await #expect(throws: RepositoryError.self) { try await spots.find(by: "b") }
+    try await old.close()
+    let store = try await Store.open(backend, options: options)
+    let raised = RepositorySchema<NewSpot>("spots", version: 2, migrations: [.init(from: 1) { $0["place"] = [:] }])
+    let newer = try await store.repository(raised.synced(in: "user/42", merge: .fields(counters: [\.visits])))
+    let newSync = try await SyncEngine(store, transport: DirectTransport(server: server), scopes: ["user/42"])
+    try await newSync.exchange()
+    #expect(try await newer.find(by: "a") == NewSpot(id: "a", name: "new", visits: 5))
+    #expect(try await newer.find(by: "b") == NewSpot(id: "b", name: "new", visits: 2))
+    #expect(try await newSync.rejected.count() == 0)
+    #expect(try await newSync.pending == 0)
+  }
+
+  @Test func recordsThatWereRewrittenAreSent() async throws {
+    let backend = InMemoryBackend()
+    let options = StoreOptions(migration: .init(mode: .manual))
+    let old = try await Store.open(backend, options: options)
+    try await old.repository(RepositorySchema<Spot>("spots").synced(in: "user/42")).save(Spot(id: "a", name: "x"))
+    try await old.close()
+    let store = try await Store.open(backend, options: options)
+    let raised = RepositorySchema<NewSpot>("spots", version: 2, migrations: [.init(from: 1) { $0["place"] = [:] }])
+    let spots = try await store.repository(raised.synced(in: "user/42"))
+    try await spots.finishMigration()
+    let sync = try await SyncEngine(store, transport: DirectTransport(server: server), scopes: ["user/42"])
+    try await sync.exchange()
+    #expect(server.records(of: "user/42").map(\.version) == [2])
+  }
+
   @Test func aRecordStaysInItsScope() async throws {
     let store = try await Store.open(InMemoryBackend())
     let spots = try await store.repository(RepositorySchema<Spot>("spots").synced(in: { "team/\($0.name)" }))

@@ -82,7 +82,8 @@ extension MigrationRun {
   private func migrated(_ slot: RecordSlot) -> MigratedRecord? {
     do throws(RepositoryError) {
       let (value, data) = try slot.migrated(coder)
-      let record = EncodedRecord(key: slot.key, schemaVersion: coder.schemaVersion, value: data, decoded: value)
+      let record = EncodedRecord(
+        key: slot.key, schemaVersion: coder.schemaVersion, value: data, decoded: value, keepsEncoded: coder.keepsEncoded)
       return MigratedRecord(record: record, old: slot)
     } catch {
       note(error, slot)

@@ -20,9 +20,7 @@ extension Ledger {
       else { continue }
       let local = try value(of: address.key, in: collection, of: pending)
       guard local != edits.base || (local != nil && entry.revision == 0) else {
-        var clean = entry
-        clean.edits = nil
-        store(clean, for: key, value: local, in: &pending)
+        try forget(entry, key, at: address.key, in: collection, of: &pending)
         continue
       }
       let record = PushedRecord(
@@ -38,6 +36,22 @@ extension Ledger {
       groups: groups)
     store(state, in: &pending)
     return state
+  }
+
+  /// Forgets edits that have led back to what they were made to; where something newer was held back for them, that is taken.
+  private func forget(
+    _ entry: SyncEntry, _ entryKey: RecordKey, at key: RecordKey, in collection: Int, of pending: inout PendingState
+  ) throws(RepositoryError) {
+    guard var edits = entry.edits else { return }
+    var clean = entry
+    clean.edits = nil
+    var value = edits.base
+    if let held = edits.held {
+      (value, clean.revision) = (held.value, held.revision)
+      put(value, for: key, in: collection, of: &pending)
+      try release(&edits, entryKey, in: &pending)
+    }
+    store(clean, for: entryKey, value: value, in: &pending)
   }
 
   private struct Edit {

@@ -17,8 +17,8 @@ extension Ledger {
     let outcome: Result<Merged, any Error>
     var version = local?.schemaVersion ?? remote.version
     do {
-      let forms = try aligned([edits.base, local, theirs], key, tracking?.coder)
-      version = forms.version
+      let forms = try aligned(edits.base, local, theirs, key, tracking?.coder)
+      version = forms.version ?? version
       outcome = .success(
         try merger(of: tracking?.trigger).merge(
           key: key, base: forms.values[0], local: side(forms.values[1], edits.stamp, ""),
@@ -26,17 +26,26 @@ extension Ledger {
     } catch {
       outcome = .failure(error)
     }
-    edits.base = theirs
     switch outcome {
     case .failure(let error):
-      let isNewer = (error as? RepositoryError)?.code == .newerSchema
       edits.isParked = true
+      if let theirs, (error as? RepositoryError)?.code == .newerSchema {
+        // Base and revision stay: a newer app sends the edits again, and merges them with what the server has by then.
+        next.revision = entry.revision
+        edits.held = SyncEntry.Held(revision: remote.revision, value: theirs)
+        try reject(
+          entryKey, of: key, in: remote.collection, code: Self.waitsForNewerApp,
+          detail: "a newer version of the app has changed the record", in: &pending)
+      } else {
+        edits.base = theirs
+        try reject(
+          entryKey, of: key, in: remote.collection, code: "mergeFailed", detail: "the merge of the record has failed", in: &pending)
+      }
       next.edits = edits
-      try reject(
-        entryKey, of: key, in: remote.collection, code: isNewer ? "newerSchema" : "mergeFailed",
-        detail: isNewer ? "a newer version of the app has changed the record" : "the merge of the record has failed", in: &pending)
     case .success(let merged):
       try note(merged, of: key, in: remote.collection, in: &pending)
+      edits.base = theirs
+      try release(&edits, entryKey, in: &pending)
       var value = merged.value.map { StoredValue(schemaVersion: version, json: $0.json) }
       if let theirs, merged.value == (try JSONValue(json: theirs.json)), theirs.schemaVersion == version { value = theirs }
       next.edits = value == theirs ? nil : edits
@@ -44,6 +53,17 @@ extension Ledger {
       return store(next, for: entryKey, value: value, in: &pending)
     }
     store(next, for: entryKey, value: local, in: &pending)
+  }
+
+  /// The code of edits that only a newer app can merge.
+  static let waitsForNewerApp = "newerSchema"
+
+  /// Lets edits that were waiting for a newer app go on.
+  func release(_ edits: inout SyncEntry.Edits, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
+    guard edits.held != nil else { return }
+    edits.held = nil
+    edits.isParked = false
+    try pending.delete(entryKey.text, in: rejected)
   }
 
   private func merger(of trigger: (any RecordTrigger)?) -> any RecordMerger {
@@ -54,13 +74,19 @@ extension Ledger {
     MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
   }
 
-  /// Returns values brought up to one version.
+  /// Returns values brought up to one version; as they are where one side is deleted and the other one newer than the app.
   /// - Throws: `.newerSchema` for one that this app cannot read; `.unsupported` where versions differ and no repository is open.
   private func aligned(
-    _ values: [StoredValue?], _ key: RecordKey, _ coder: (any TrackedCoder)?
-  ) throws(RepositoryError) -> (values: [StoredValue?], version: Int) {
+    _ base: StoredValue?, _ local: StoredValue?, _ theirs: StoredValue?, _ key: RecordKey, _ coder: (any TrackedCoder)?
+  ) throws(RepositoryError) -> (values: [StoredValue?], version: Int?) {
+    var values = [base, local, theirs]
+    let isDeletion = local == nil || theirs == nil
+    // An older app has no edits of what it cannot read: what is here was inserted anew.
+    if !isDeletion, let coder, let base, base.schemaVersion > coder.schemaVersion { values[0] = nil }
     let versions = Set(values.compactMap { $0?.schemaVersion })
     guard let newest = versions.max() else { return (values, 1) }
+    // A record that is deleted on one side stays whole or goes: nobody needs to read it.
+    if isDeletion, let coder, newest > coder.schemaVersion { return (values, nil) }
     guard let coder else {
       if versions.count == 1 { return (values, newest) }
       throw RepositoryError(.unsupported, "expected an open repository of the collection, to bring versions together", keyHash: key.hash)

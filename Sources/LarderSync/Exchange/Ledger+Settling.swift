@@ -36,7 +36,11 @@ extension Ledger {
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
     let local = try self.value(of: key, in: collection, of: pending)
     entry.revision = value == nil ? 0 : revision
-    if local == value { entry.edits = nil } else { entry.edits?.base = value }
+    if var edits = entry.edits {
+      try release(&edits, entryKey, in: &pending)
+      edits.base = value
+      entry.edits = local == value ? nil : edits
+    }
     store(entry, for: entryKey, value: local, in: &pending)
   }
 

@@ -51,7 +51,7 @@ extension Ledger {
     // Until the pass has come to it, the entry has the revision of a history that is gone.
     let isOfOldHistory = isNewHistory && entry.pass != pass
     if let pass { entry.pass = pass }
-    if isOfOldHistory, entry.revision > remote.revision {
+    if isOfOldHistory, entry.revision > remote.revision, entry.edits?.held == nil {
       // The server came back without what this device has: that is given back, on top of what the server has.
       entry.edits = entry.edits ?? .init(groups: [UInt64(remote.revision)], stamp: clock.now.milliseconds)
       entry.edits?.base = value
@@ -59,10 +59,11 @@ extension Ledger {
       return store(entry, for: entryKey, value: try self.value(of: key, in: collection, of: pending), in: &pending)
     }
     let isKnown = isOfOldHistory ? false : remote.revision <= entry.revision
-    if isKnown || (value == nil && entry.revision == 0) {
+    if isKnown || (value == nil && entry.revision == 0 && entry.edits?.held == nil) {
       if pass != nil { store(entry, for: entryKey, value: try self.value(of: key, in: collection, of: pending) ?? value, in: &pending) }
       return
     }
+    if isOfOldHistory { entry.revision = 0 }
     if entry.isDirty { return try merge(entry, entryKey, with: remote, in: collection, pass: pass, of: &pending) }
     entry.revision = remote.revision
     put(value, for: key, in: collection, of: &pending)
@@ -75,12 +76,12 @@ extension Ledger {
     var unseen: [(RecordKey, SyncEntry)] = []
     try pending.visit(records) { (key, stored) throws(RepositoryError) in
       let entry = try SyncEntry(stored)
-      if entry.scope == scope, entry.pass != state.passes, entry.revision > 0 { unseen.append((key, entry)) }
+      if entry.scope == scope, entry.pass != state.passes, entry.revision > 0 || entry.edits?.held != nil { unseen.append((key, entry)) }
     }
     for (entryKey, found) in unseen {
       var entry = found
       guard let address = SyncEntry.address(entryKey), let collection = pending.collection(named: address.collection) else { continue }
-      if pass.isNewHistory, entry.revision > pass.horizon ?? 0 {
+      if pass.isNewHistory, entry.revision > pass.horizon ?? 0, entry.edits?.held == nil {
         entry.edits = entry.edits ?? .init(groups: [UInt64(entry.revision)], stamp: clock.now.milliseconds)
         entry.edits?.base = nil
         entry.revision = 0

@@ -74,6 +74,29 @@ struct Ledger: Sendable {
 }
 
 extension Ledger {
+  /// Lets edits go on that have waited for an app as new as this one.
+  /// - Returns: Whether the app is newer than the one that has last prepared the scope, or the first.
+  func upgrade(_ names: [String], _ state: inout ScopeState, in pending: inout PendingState) throws(RepositoryError) -> Bool {
+    var versions: [String: Int] = [:]
+    for name in names { versions[name] = pending.collection(named: name).flatMap { pending.tracking(of: $0) }?.coder.schemaVersion }
+    guard versions != state.versions else { return false }
+    state.versions = versions
+    var waiting: [(RecordKey, SyncEntry)] = []
+    try pending.visit(records) { (key, stored) throws(RepositoryError) in
+      let entry = try SyncEntry(stored)
+      guard entry.scope == scope, let held = entry.edits?.held, let address = SyncEntry.address(key) else { return }
+      if held.value.schemaVersion <= versions[address.collection] ?? 0 { waiting.append((key, entry)) }
+    }
+    for (key, found) in waiting {
+      guard var edits = found.edits else { continue }
+      var entry = found
+      try release(&edits, key, in: &pending)
+      entry.edits = edits
+      pending.store(entry.stored, for: key, in: records)
+    }
+    return true
+  }
+
   /// Notes the records that were in a collection before it was synced, as records that were inserted.
   func adopt(_ name: String, in pending: inout PendingState) throws(RepositoryError) {
     guard let collection = pending.collection(named: name), let tracking = pending.tracking(of: collection),

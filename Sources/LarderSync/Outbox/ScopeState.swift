@@ -21,6 +21,8 @@ struct ScopeState: Sendable, Hashable {
   var recordLimit: Int?
   /// The collections that were taken up to ``checkpoint``.
   var collections: [String] = []
+  /// The schema versions of the collections with the app that has last prepared the scope.
+  var versions: [String: Int] = [:]
   /// The number of times that an outcome or a page was taken: a page that was asked for before another one was taken is too old.
   var turn = 0
 
@@ -67,6 +69,7 @@ extension ScopeState {
     turn = json["turn"]?.intValue ?? 0
     recordLimit = json["recordLimit"]?.intValue
     collections = json["collections"]?.arrayValue?.compactMap(\.stringValue) ?? []
+    if let object = json["versions"]?.objectValue { for name in object.names { versions[name] = object[name]?.intValue } }
     if let pass = json["pass"] {
       self.pass = Pass(
         horizon: pass["horizon"]?.intValue, position: pass["position"]?.intValue ?? 0,
@@ -83,6 +86,10 @@ extension ScopeState {
       "device": .string(device), "checkpoint": JSONValue(checkpoint), "seq": JSONValue(seq), "passes": JSONValue(passes),
       "turn": JSONValue(turn), "collections": .array(collections.map(JSONValue.string)),
     ]
+    if !versions.isEmpty {
+      json["versions"] = [:]
+      for (name, version) in versions { json["versions"]?[name] = JSONValue(version) }
+    }
     if let history { json["history"] = .string(history) }
     if let pass {
       json["pass"] = ["position": JSONValue(pass.position), "isNewHistory": .bool(pass.isNewHistory)]

@@ -21,8 +21,16 @@ struct SyncEntry: Sendable, Hashable {
     var groups: [UInt64] = []
     /// The time of the last of them, in milliseconds since 1970.
     var stamp = 0
-    /// Whether they wait for the user, since the server has refused them.
+    /// Whether they wait for the user, since the server has refused them, or for a newer app.
     var isParked = false
+    /// What the server has in a form that only a newer app reads; base and revision stay, so that such an app can merge.
+    var held: Held?
+  }
+
+  /// A value of the server that this app cannot bring together with the edits.
+  struct Held: Sendable, Hashable {
+    var revision: Int
+    var value: StoredValue
   }
 
   /// The number of groups that are noted; transactions that would join more are pushed apart.
@@ -52,6 +60,9 @@ extension SyncEntry {
     var edits = Edits(stamp: json["t"]?.intValue ?? 0, isParked: json["x"]?.boolValue ?? false)
     edits.groups = groups.compactMap { $0.intValue.map(UInt64.init) }
     if let base = json["b"], let version = json["v"]?.intValue { edits.base = StoredValue(schemaVersion: version, json: base.json) }
+    if let held = json["h"], let version = json["w"]?.intValue, let revision = json["q"]?.intValue {
+      edits.held = Held(revision: revision, value: StoredValue(schemaVersion: version, json: held.json))
+    }
     self.edits = edits
   }
 
@@ -71,9 +82,15 @@ extension SyncEntry {
     guard let edits else { return StoredValue(schemaVersion: 1, json: Data((text + "}").utf8)) }
     text += ",\"t\":\(edits.stamp),\"g\":[\(edits.groups.map(String.init).joined(separator: ","))]"
     if edits.isParked { text += ",\"x\":true" }
-    guard let base = edits.base else { return StoredValue(schemaVersion: 1, json: Data((text + "}").utf8)) }
-    var json = Data((text + ",\"v\":\(base.schemaVersion),\"b\":").utf8)
-    json.append(base.json)
+    var json = Data(text.utf8)
+    if let base = edits.base {
+      json.append(contentsOf: ",\"v\":\(base.schemaVersion),\"b\":".utf8)
+      json.append(base.json)
+    }
+    if let held = edits.held {
+      json.append(contentsOf: ",\"q\":\(held.revision),\"w\":\(held.value.schemaVersion),\"h\":".utf8)
+      json.append(held.value.json)
+    }
     json.append(UInt8(ascii: "}"))
     return StoredValue(schemaVersion: 1, json: json)
   }

@@ -5,13 +5,29 @@
 /// #expect(report.problems.isEmpty, "seed \(report.seed)")
 /// ```
 ///
-/// At the end all devices are quiet and the network works; then every device must have what the server has within a few rounds, no insert
-/// may be lost and no deletion undone, and counters must have counted each increment once.
+/// At the end all devices are quiet and the network works; then every device must have stored what the server has within a few rounds and
+/// have nothing left to say, no insert may be lost and no deletion undone, counters must have counted each increment once, what an app does
+/// not know must have come through its edits, and messages that come once more must change nothing.
+///
+/// Of four histories one has apps of several versions, one a server that may go back to a backup; of eight one has copied stores.
 public struct SyncSimulation: Sendable {
   /// A kind of event; a run of many histories should have met each.
   public enum Event: String, Sendable, Hashable, CaseIterable {
-    case insert, edit, increment, deletion, transaction, crashBefore, crashAfter, lostRequest, lostAnswer, lostPage, duplicate,
-      lateDuplicate, editInFlight, partition, severalPages, purge, resync, restore, newHistory, copy, conflict
+    /// Edits of the users.
+    case insert, edit, increment, deletion, transaction
+    /// The death of a process before or after one of its commits.
+    case crashBefore, crashAfter
+    /// What the network does. A server that dies before its commit is a lost request, one that dies after it a lost answer.
+    case lostRequest, lostAnswer, lostPage, duplicate, lateDuplicate, delayedRequest, reordered, partition
+    /// What happens between a request and its answer: an edit, the exchange of another device.
+    case editInFlight, interleaving
+    /// What exchanges meet.
+    case severalPages, conflict, purge, resync
+    /// A server that goes back to a backup, devices that notice it, and stores that are copied.
+    case restore, newHistory, copy
+    /// Devices that get a newer app, what older apps hold unread and delete, edits that wait for a newer app, records of older apps under
+    /// a newer one, and edits of records with a member that the app does not know.
+    case upgrade, newerRecord, newerDeletion, waitingEdit, olderRecord, unknownMember
   }
 
   /// What a history has met, and what was wrong at its end.

@@ -15,9 +15,10 @@ enum SyncSmoke {
     try expect(SyncSimulation(seed: 2).seed == 2 && SyncSimulation.Event.allCases.count > 10)
     let other: [SyncSimulation.Event] = [
       .edit, .increment, .deletion, .transaction, .crashBefore, .crashAfter, .lostRequest, .lostAnswer, .lostPage, .duplicate,
-      .lateDuplicate, .editInFlight, .partition, .severalPages, .purge, .resync, .restore, .newHistory, .copy, .conflict,
+      .lateDuplicate, .delayedRequest, .reordered, .partition, .editInFlight, .interleaving, .severalPages, .conflict, .purge, .resync,
+      .restore, .newHistory, .copy, .upgrade, .newerRecord, .newerDeletion, .waitingEdit, .olderRecord, .unknownMember,
     ]
-    try expect(Set(other).count == 20)
+    try expect(Set(other).count == 29)
   }
 
   private static func push(_ seq: Int, base: Int = 0) -> SyncPush {

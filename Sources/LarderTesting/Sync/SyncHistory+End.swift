@@ -1,0 +1,118 @@
+internal import Foundation
+@_spi(Inspection) internal import Larder
+internal import LarderSync
+
+/// The end of a history, at which all devices are quiet, and what must hold there.
+extension SyncHistory {
+  /// The exchanges of each device that are enough for all to have everything.
+  private static var roundLimit: Int { 4 }
+
+  func end() async throws {
+    for device in devices {
+      device.network.setPerfect(true)
+      device.network.setCutOff(false)
+    }
+    if isMixed {
+      try await converge("with apps of several versions")
+      for device in devices where device.app != .withExtra {
+        try await device.restart(as: .withExtra)
+        note(.upgrade)
+      }
+    }
+    try await converge(isMixed ? "with the newest app everywhere" : "")
+    for (number, device) in devices.enumerated() {
+      let pending = try await device.engine.pending
+      if pending > 0 { report.problems.append("device \(number) has \(pending) edits left") }
+    }
+    let all = try contents()
+    for id in kept.sorted() where all[id] == nil { report.problems.append("\(id) was inserted and is lost") }
+    for (id, zones) in extras.sorted(by: { $0.key < $1.key }) {
+      // A record that was deleted and inserted again has what it was given then.
+      // After a restore, an edit that others have made since may win over it.
+      guard kept.contains(id), !hasRestored, let fields = all[id] else { continue }
+      if !zones.contains(fields.extra?.zone ?? "") { report.problems.append("\(id) has lost what older apps do not know") }
+    }
+    guard !hasRestored, !hasCopied else { return }
+    for id in doomed.sorted() where all[id] != nil { report.problems.append("\(id) was deleted and is back") }
+    for (id, count) in counted.all.sorted(by: { $0.key < $1.key }) where all[id]?.count != count {
+      report.problems.append("\(id) has counted \(all[id]?.count ?? 0) of \(count)")
+    }
+  }
+
+  /// Lets all devices sync until nothing is left to do, and looks whether they have what the server has.
+  private func converge(_ when: String) async throws {
+    for round in 1...Self.roundLimit {
+      for (number, device) in devices.enumerated() {
+        _ = device.network.takeTraffic()
+        do { try await device.engine.exchange() } catch { complain("an exchange of the quiet device \(number) has failed: \(error)", when) }
+        let traffic = device.network.takeTraffic()
+        let isQuiet = traffic == SimulatedTraffic(pushes: 0, pages: SimulatedDevice.scopes.count, records: 0)
+        if round == Self.roundLimit, !isQuiet { complain("device \(number) is not quiet: \(traffic)", when) }
+      }
+      // What was still on its way comes between the exchanges.
+      if round == 1 { post.deliverAll() }
+    }
+    for (number, device) in devices.enumerated() { try await compare(device, number, when) }
+    let before = SimulatedDevice.scopes.map(server.records)
+    post.repeatAll()
+    if SimulatedDevice.scopes.map(server.records) != before { complain("a repeated message has changed the server", when) }
+  }
+
+  private func complain(_ problem: String, _ when: String) { report.problems.append(when.isEmpty ? problem : "\(when): \(problem)") }
+
+  /// Compares what a device has stored with what the server has.
+  private func compare(_ device: SimulatedDevice, _ number: Int, _ when: String) async throws {
+    var known: Set<String> = []
+    // Edits of what a newer app has changed meanwhile wait until they can be merged.
+    let waiting = Set(device.engine.rejected.snapshot.loadAll().filter { $0.code == "newerSchema" }.map(\.recordID))
+    let newer = Set(isMixed ? device.records.newer : [])
+    for record in SimulatedDevice.scopes.flatMap(server.records) {
+      known.insert(record.id)
+      let theirs = StoredValue(schemaVersion: record.version, json: record.value ?? Data())
+      let found = device.stored(record.id)
+      let isNewer = record.version > device.app.version
+      if isNewer, waiting.contains(record.id) {
+        note(.waitingEdit)
+        continue
+      }
+      if isNewer { note(.newerRecord) }
+      if isNewer, !newer.contains(record.id) { complain("device \(number) reads \(record.id), which a newer app has written", when) }
+      if found == theirs { continue }
+      if record.version < device.app.version, try found == broughtUp(theirs) {
+        note(.olderRecord)
+        continue
+      }
+      complain("device \(number) has not what the server has of \(record.id)", when)
+    }
+    for id in device.records.ids + newer where !known.contains(id) && !waiting.contains(id) {
+      complain("device \(number) has \(id), and the server has not", when)
+    }
+  }
+
+  private func broughtUp(_ value: StoredValue) throws -> StoredValue {
+    guard var object = try JSONValue(json: value.json).objectValue else { return value }
+    SimulatedItemV3.bringUp(&object)
+    return StoredValue(schemaVersion: 3, json: JSONValue.object(object).json)
+  }
+
+  /// Returns what the server's records say, whatever versions they are of.
+  private func contents() throws -> [String: SimulatedFields] {
+    var contents: [String: SimulatedFields] = [:]
+    let decoder = JSONDecoder()
+    for record in SimulatedDevice.scopes.flatMap(server.records) {
+      let value = record.value ?? Data()
+      if record.version == 2 {
+        contents[record.id] = try decoder.decode(SimulatedItemV2.self, from: value).fields
+      } else {
+        contents[record.id] = try decoder.decode(SimulatedItemWithExtra.self, from: value).fields
+      }
+    }
+    return contents
+  }
+
+  /// Returns whether a device holds a record with the member that only the newest app knows.
+  func holdsExtra(_ device: SimulatedDevice, _ id: String) -> Bool {
+    guard isMixed, let stored = device.stored(id) else { return false }
+    do throws(RepositoryError) { return try JSONValue(json: stored.json)["extra"] != nil } catch { return false }
+  }
+}
