@@ -1,9 +1,10 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo test smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs
+.PHONY: help demo test smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs server
 
 help:
 	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
 	@echo 'make test     builds everything and runs all tests of all packages'
+	@echo 'make server   builds the server and runs its tests alone'
 	@echo 'make smoke    calls every public entry of the library and the example once, built as releases are'
 	@echo 'make torture  takes the full counts of all random tests, optimised, and more; over an hour; ARGUMENTS="tests fuzz" runs a part'
 	@echo 'make power-cuts  cuts the power of real ext4 disks under stores and their peers; needs root'
@@ -27,6 +28,9 @@ demo:
 test:
 	@Scripts/set-up.sh
 	@Scripts/test.sh
+
+server:
+	@Scripts/server.sh $(ARGUMENTS)
 
 smoke:
 	@Scripts/set-up.sh

@@ -8,7 +8,7 @@ page=Docs/Architecture.md
 most_files=20
 
 rooms() {
-  find Sources Examples/WeatherSpots/Sources/WeatherSpotsKit Tool/Sources/LarderToolKit -name '.build*' -prune -o -type d -print 2>/dev/null \
+  find Sources Examples/WeatherSpots/Sources/WeatherSpotsKit Tool/Sources/LarderToolKit Server/Sources/LarderServer -name '.build*' -prune -o -type d -print 2>/dev/null \
     | grep -vxE 'Sources|Sources/CSQLite' | LC_ALL=C sort
 }
 
@@ -35,11 +35,11 @@ check() {
   while read -r name; do
     case $name in
       */*) if [ -e "$name" ]; then continue; fi ;;
-      *) if [ -n "$(find Sources Examples Tests Tool -name '.build*' -prune -o -name "$name" -print 2>/dev/null | head -n 1)" ]; then continue; fi ;;
+      *) if [ -n "$(find Sources Examples Tests Tool Server -name '.build*' -prune -o -name "$name" -print 2>/dev/null | head -n 1)" ]; then continue; fi ;;
     esac
     echo "$page: there is no \`$name\`" >&2
     failed=1
-  done < <(grep -oE '`[^` ]+`' "$page" | tr -d '`' | grep -E '^(Sources|Tests|Examples|Docs|Scripts|Benchmarks|Tool)/|^[A-Za-z+]+\.swift$' | sort -u)
+  done < <(grep -oE '`[^` ]+`' "$page" | tr -d '`' | grep -E '^(Sources|Tests|Examples|Docs|Scripts|Benchmarks|Tool|Server)/|^[A-Za-z+]+\.swift$' | sort -u)
   return "$failed"
 }
 

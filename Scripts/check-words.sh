@@ -9,7 +9,7 @@ interrogative_percent=${LARDER_INTERROGATIVES:-2}
 wide_comments=${LARDER_WIDE_COMMENTS:-0}
 unfinished_pages=${LARDER_UNFINISHED:-0}
 
-packages="Sources/Larder Sources/LarderSQLite Sources/LarderBlobs Sources/LarderTesting Examples/WeatherSpots/Sources Benchmarks/Sources Tool/Sources Fuzzing/Sources"
+packages="Sources/Larder Sources/LarderSQLite Sources/LarderBlobs Sources/LarderTesting Examples/WeatherSpots/Sources Benchmarks/Sources Tool/Sources Fuzzing/Sources Server/Sources"
 
 swift_files() { find "$@" -name '.build*' -prune -o -name '*.swift' -print | LC_ALL=C sort; }
 
@@ -69,7 +69,7 @@ check() {
   echo "check-words.sh: $count comments are wider than 140 characters"
   if [ "$count" -gt "$wide_comments" ]; then printf '%s\n' "$wide" | head -n 40 >&2; failed=1; fi
   # shellcheck disable=SC2046
-  pages=$(unfinished $( (ls README.md 2>/dev/null; find Docs Examples -name '.build*' -prune -o -name '*.md' -print 2>/dev/null) | LC_ALL=C sort))
+  pages=$(unfinished $( (ls README.md 2>/dev/null; find Docs Examples Server -name '.build*' -prune -o -name '*.md' -print 2>/dev/null) | LC_ALL=C sort))
   count=$(printf '%s' "$pages" | grep -c . || true)
   echo "check-words.sh: $count places in the guides are unfinished"
   if [ "$count" -gt "$unfinished_pages" ]; then printf '%s\n' "$pages" >&2; failed=1; fi

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Builds the server with warnings as errors and runs its tests, as a step of test.sh does. Usage: server.sh [ARGUMENTS OF swift test].
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+Scripts/set-up.sh
+source Scripts/flags.sh
+swift build --package-path Server "${flags[@]}" --build-tests
+swift test --package-path Server --skip-build "${flags[@]}" "$@"

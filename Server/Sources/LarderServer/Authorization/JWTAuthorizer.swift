@@ -1,0 +1,79 @@
+internal import Foundation
+internal import JWTKit
+public import LarderSync
+public import Logging
+internal import Synchronization
+
+/// Identities from JSON Web Tokens that are signed with ES256, RS256 or EdDSA: `sub` is the name, `exp` must be there, and `scopes` has the
+/// grants, such as `["user/42:rw", "team/*:r"]`.
+public final class JWTAuthorizer: Authorizer {
+  private struct Claims: JWTPayload {
+    var sub: SubjectClaim
+    var exp: ExpirationClaim
+    var nbf: NotBeforeClaim?
+    var scopes: [String]
+
+    func verify(using algorithm: some JWTAlgorithm) throws {
+      try exp.verifyNotExpired()
+      try nbf?.verifyNotBefore()
+    }
+  }
+
+  private struct State: Sendable {
+    var keys = JWTKeyCollection()
+    var fetched = ContinuousClock.now
+  }
+
+  private let source: JWKSSource
+  private let logger: Logger
+  private let state = Mutex(State())
+  /// The time after which keys are asked for again, and before which a token with an unknown key does not have them asked for.
+  private static let (longest, shortest) = (Duration.seconds(600), Duration.seconds(10))
+
+  /// Reads the keys.
+  ///
+  /// - Parameter jwks: A file, or the URL of one.
+  /// - Throws: ``ServerError``.
+  public init(jwks: String, logger: Logger) async throws(ServerError) {
+    (source, self.logger) = (JWKSSource(place: jwks), logger)
+    let keys = try await source.keys()
+    state.withLock { $0.keys = keys }
+  }
+
+  /// Returns who a token stands for, with newer keys where it names one that is not known.
+  public func identity(of token: String) async throws(SyncProblem) -> Identity {
+    await renew(after: Self.longest)
+    if let identity = await verified(token) { return identity }
+    // The key may be newer than those that are known.
+    await renew(after: Self.shortest)
+    guard let identity = await verified(token) else { throw .unauthorized }
+    return identity
+  }
+
+  private func verified(_ token: String) async -> Identity? {
+    let keys = state.withLock { $0.keys }
+    do {
+      let claims = try await keys.verify(token, as: Claims.self)
+      guard !claims.sub.value.isEmpty else { return nil }
+      return Identity(claims.sub.value, grants: claims.scopes.compactMap(Self.grant))
+    } catch { return nil }
+  }
+
+  private static func grant(_ text: String) -> ScopeGrant? {
+    guard let colon = text.lastIndex(of: ":"), let access = ScopeAccess(text[text.index(after: colon)...]) else { return nil }
+    return ScopeGrant(String(text[..<colon]), access)
+  }
+
+  private func renew(after age: Duration) async {
+    let isDue = state.withLock { state in
+      guard state.fetched + age < .now else { return false }
+      state.fetched = .now
+      return true
+    }
+    guard isDue else { return }
+    do throws(ServerError) {
+      let keys = try await source.keys()
+      state.withLock { $0.keys = keys }
+    } catch { logger.error("the keys were not renewed", metadata: ["error": "\(error)"]) }
+  }
+}

@@ -1,0 +1,92 @@
+internal import Dispatch
+internal import Foundation
+public import LarderSync
+public import Logging
+internal import Synchronization
+
+/// Identities from a file, a line for each token and pattern, which is read again when it changes.
+public final class TokenFileAuthorizer: Authorizer {
+  private struct Version: Sendable, Hashable {
+    var modified: Date?
+    var size: Int
+    var number: Int
+  }
+
+  private struct State: Sendable {
+    var table: TokenTable
+    var version: Version
+    var looked = ContinuousClock.now
+  }
+
+  private let path: String
+  private let logger: Logger
+  private let state: Mutex<State>
+  private let queue = DispatchQueue(label: "larder-tokens")
+
+  /// Reads the file.
+  ///
+  /// - Throws: ``ServerError`` for a file that is not there, or has a line of another form.
+  public init(path: String, logger: Logger) throws(ServerError) {
+    (self.path, self.logger) = (path, logger)
+    let version = Self.version(of: path)
+    state = Mutex(State(table: try Self.read(path), version: version))
+  }
+
+  /// Returns the table of a file.
+  ///
+  /// - Throws: ``ServerError``.
+  public static func read(_ path: String) throws(ServerError) -> TokenTable {
+    let text: String
+    do { text = try String(contentsOfFile: path, encoding: .utf8) } catch {
+      throw ServerError(
+        expected: "a token file at \(path)", found: "none that can be read",
+        advice: "make one with 'larder-server token add --tokens \(path) …'")
+    }
+    return try TokenTable(text)
+  }
+
+  private static func version(of path: String) -> Version {
+    // A file that cannot be looked at now is read again later: what was read stays.
+    let attributes: [FileAttributeKey: Any]
+    do { attributes = try FileManager.default.attributesOfItem(atPath: path) } catch { attributes = [:] }
+    return Version(
+      modified: attributes[.modificationDate] as? Date, size: (attributes[.size] as? NSNumber)?.intValue ?? 0,
+      number: (attributes[.systemFileNumber] as? NSNumber)?.intValue ?? 0)
+  }
+
+  /// Returns who a token stands for, after a look at the file at most once a second.
+  public func identity(of token: String) async throws(SyncProblem) -> Identity {
+    let (known, isOld) = state.withLock { ($0.table.identity(ofToken: token), $0.looked + .seconds(1) < .now) }
+    if let known, !isOld { return known }
+    await reload()
+    guard let identity = state.withLock({ $0.table.identity(ofToken: token) }) else { throw .unauthorized }
+    return identity
+  }
+
+  /// Reads the file again where it has changed; a file with a mistake changes nothing, and is logged.
+  func reload() async {
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      queue.async { [self] in
+        reloadNow()
+        continuation.resume()
+      }
+    }
+  }
+
+  private func reloadNow() {
+    let version = Self.version(of: path)
+    let isNew = state.withLock { state in
+      state.looked = .now
+      return version != state.version
+    }
+    guard isNew else { return }
+    do throws(ServerError) {
+      let table = try Self.read(path)
+      state.withLock { ($0.table, $0.version) = (table, version) }
+      logger.info("the token file was read again", metadata: ["lines": "\(table.lines.count)"])
+    } catch {
+      state.withLock { $0.version = version }
+      logger.error("the token file was not taken", metadata: ["error": "\(error)"])
+    }
+  }
+}

@@ -1,0 +1,41 @@
+internal import LarderSync
+internal import ServiceLifecycle
+
+/// The service beside the server: notices the commits of other processes, lets streams beat, and ends them before the server ends.
+struct HeadWatch: Service {
+  let hub: HeadHub
+  let store: SQLSyncStore
+  /// The time between two looks at the database.
+  var interval: Duration = .seconds(1)
+  /// The time between two beats of the streams.
+  var beat: Duration = .seconds(15)
+
+  func run() async throws {
+    let (hub, store, interval, beat) = (hub, store, interval, beat)
+    await cancelWhenGracefulShutdown {
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask {
+          while await Self.pause(interval) {
+            let scopes = hub.watched
+            if scopes.isEmpty { continue }
+            // A failure is logged where it happens, and the next look makes good for it.
+            do throws(SyncProblem) { for (scope, head) in try await store.heads(of: scopes) { hub.publish(head, of: scope) } } catch {
+              continue
+            }
+          }
+        }
+        group.addTask { while await Self.pause(beat) { hub.beat() } }
+        await group.waitForAll()
+      }
+    }
+    hub.close()
+  }
+
+  /// Returns false when the service is to end.
+  private static func pause(_ duration: Duration) async -> Bool {
+    do {
+      try await Task.sleep(for: duration)
+      return true
+    } catch { return false }
+  }
+}

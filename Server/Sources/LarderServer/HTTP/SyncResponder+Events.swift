@@ -1,0 +1,49 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import LarderSync
+internal import NIOCore
+
+extension SyncResponder {
+  /// Returns the stream of the newest commits of a scope, as server-sent events: the present one at once, then each newer one.
+  func events(of scope: String, request: Request, token: String?) async throws(SyncProblem) -> Response {
+    if hub.count >= options.streams { throw .unavailable(retryAfter: 5) }
+    let signs = hub.signs(of: scope, head: 0)
+    let head = try await store.heads(of: [scope])[scope] ?? 0
+    hub.publish(head, of: scope)
+    let known = request.headers[HTTPField.Name.lastEventID].flatMap { Int($0) }
+    let (authorizer, pause) = (authorizer, Duration.milliseconds(options.coalescingMilliseconds))
+    return Response(
+      status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store", HTTPField.Name.accelBuffering: "no"],
+      body: ResponseBody { writer in
+        var writer = writer
+        // A client that knows the present commit gets a comment, so that it sees at once that the stream is open.
+        try await writer.write(known == head ? Self.comment : Self.event(head))
+        try await request.body.consumeWithInboundCloseHandler { _ in
+          var sent = head
+          for await sign in signs.signs {
+            if sign.head > sent {
+              sent = sign.head
+              try await writer.write(Self.event(sent))
+              // Commits within this time become one event.
+              try await Task.sleep(for: pause)
+            } else if sign.isBeat {
+              // A token that is not valid any more ends its streams with the next beat.
+              if let token, try await !authorizer.identity(of: token).access(to: scope).contains(.read) { break }
+              try await writer.write(Self.comment)
+            }
+          }
+        } onInboundClosed: {
+          signs.end()
+        }
+        try await writer.finish(nil)
+      })
+  }
+
+  private static let comment = ByteBuffer(string: ":\n\n")
+  private static func event(_ head: Int) -> ByteBuffer { ByteBuffer(string: "id: \(head)\nevent: head\ndata: {\"head\":\(head)}\n\n") }
+}
+
+extension HTTPField.Name {
+  fileprivate static let lastEventID = HTTPField.Name("Last-Event-ID") ?? .eTag
+  fileprivate static let accelBuffering = HTTPField.Name("X-Accel-Buffering") ?? .eTag
+}

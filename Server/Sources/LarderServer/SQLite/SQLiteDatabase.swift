@@ -1,0 +1,140 @@
+internal import CServerSQLite
+internal import Foundation
+
+// SQLite/ is the seam over a file. Invariant: what is committed is synced (WAL, synchronous=FULL). Called by the store's workers.
+
+/// A connection to a SQLite file, with its statements prepared once.
+final class SQLiteDatabase: SQLConnection {
+  let dialect = SQLDialect(key: "TEXT", forUpdate: "")
+  private(set) var isUsable = true
+  private let database: OpaquePointer
+  private var statements: [String: OpaquePointer] = [:]
+
+  /// The mark in the header of a server's file: "LSrv".
+  static let applicationID = 0x4C53_7276
+
+  private init(_ database: OpaquePointer) { self.database = database }
+
+  deinit {
+    for statement in statements.values { sqlite3_finalize(statement) }
+    sqlite3_close_v2(database)
+  }
+
+  /// Opens a file, or makes it.
+  ///
+  /// - Throws: `.database`; `.unusable` for a file of something else.
+  static func open(_ path: String, creates: Bool = true) throws(StoreError) -> SQLiteDatabase {
+    var handle: OpaquePointer?
+    let flags = SQLITE_OPEN_READWRITE | (creates ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    let result = sqlite3_open_v2(path, &handle, flags, nil)
+    guard let handle else { throw .database(code: "SQLite \(result)", message: "out of memory") }
+    let database = SQLiteDatabase(handle)
+    guard result == SQLITE_OK else { throw database.failure(result, while: "opening \(path)") }
+    sqlite3_busy_timeout(handle, 10_000)
+    try database.prepareFile(path)
+    return database
+  }
+
+  /// Sets how the file is written, after it was made sure that it is a server's.
+  private func prepareFile(_ path: String) throws(StoreError) {
+    let mark = try row("PRAGMA application_id")?.integer(0) ?? 0
+    if mark != Self.applicationID {
+      let tables = try row("SELECT COUNT(*) FROM sqlite_schema")?.integer(0) ?? 0
+      guard mark == 0, tables == 0 else {
+        throw .unusable(
+          ServerError(expected: "a database of larder-server at \(path)", found: "another one", advice: "name another file with --store"))
+      }
+    }
+    for pragma in ["journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF", "fullfsync=ON"] {
+      try execute("PRAGMA \(pragma)")
+    }
+    if mark == 0 { try execute("PRAGMA application_id=\(Self.applicationID)") }
+  }
+
+  func execute(_ sql: String, _ parameters: [SQLValue], row: (SQLRow) throws(StoreError) -> Bool) throws(StoreError) {
+    let statement = try prepared(sql)
+    defer {
+      sqlite3_reset(statement)
+      sqlite3_clear_bindings(statement)
+    }
+    for (index, value) in parameters.enumerated() { try bind(value, at: Int32(index + 1), of: statement) }
+    while true {
+      let result = sqlite3_step(statement)
+      if result == SQLITE_DONE { return }
+      guard result == SQLITE_ROW else { throw failure(result, while: "executing a statement") }
+      if try !row(read(statement)) { return }
+    }
+  }
+
+  private func prepared(_ sql: String) throws(StoreError) -> OpaquePointer {
+    if let statement = statements[sql] { return statement }
+    var statement: OpaquePointer?
+    let result = sqlite3_prepare_v3(database, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+    guard result == SQLITE_OK, let statement else { throw failure(result, while: "preparing a statement") }
+    // Only lists of many lengths make many statements; what is used often is soon there again.
+    if statements.count >= 100 {
+      for old in statements.values { sqlite3_finalize(old) }
+      statements = [:]
+    }
+    statements[sql] = statement
+    return statement
+  }
+
+  private func bind(_ value: SQLValue, at index: Int32, of statement: OpaquePointer) throws(StoreError) {
+    let result =
+      switch value {
+      case .null: sqlite3_bind_null(statement, index)
+      case .integer(let number): sqlite3_bind_int64(statement, index, Int64(number))
+      case .text(var text):
+        text.withUTF8 { bytes in
+          bytes.withMemoryRebound(to: CChar.self) { larder_server_bind_text(statement, index, $0.baseAddress, UInt64($0.count)) }
+        }
+      case .utf8(let data):
+        data.withUnsafeBytes { bytes in
+          bytes.withMemoryRebound(to: CChar.self) { larder_server_bind_text(statement, index, $0.baseAddress, UInt64($0.count)) }
+        }
+      }
+    guard result == SQLITE_OK else { throw failure(result, while: "binding a value") }
+  }
+
+  private func read(_ statement: OpaquePointer) -> SQLRow {
+    SQLRow(
+      (0..<sqlite3_column_count(statement)).map { column in
+        switch sqlite3_column_type(statement, column) {
+        case SQLITE_INTEGER: return .integer(Int(sqlite3_column_int64(statement, column)))
+        case SQLITE_NULL: return .null
+        default:
+          guard let bytes = sqlite3_column_text(statement, column) else { return .text("") }
+          return .utf8(Data(bytes: bytes, count: Int(sqlite3_column_bytes(statement, column))))
+        }
+      })
+  }
+
+  func begin(_ transaction: SQLTransaction) throws(StoreError) {
+    try execute(transaction == .write ? "BEGIN IMMEDIATE" : "BEGIN")
+  }
+
+  func commit() throws(StoreError) { try execute("COMMIT") }
+
+  func rollBack() {
+    if sqlite3_get_autocommit(database) != 0 { return }
+    do throws(StoreError) { try execute("ROLLBACK") } catch { isUsable = false }
+  }
+
+  func copy(to path: String) throws(StoreError) {
+    // VACUUM does not run within a transaction.
+    rollBack()
+    try execute("VACUUM INTO ?", [.text(path)])
+    try begin(.read)
+  }
+
+  func check() throws(StoreError) -> [String] { try rows("PRAGMA integrity_check(20)").map { $0.text(0) }.filter { $0 != "ok" } }
+
+  /// The failure, in words that hold no value: SQLite's messages name tables and columns only.
+  private func failure(_ code: Int32, while action: String) -> StoreError {
+    // After a write or a sync that failed, only a new connection sees again what is there.
+    if [SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB].contains(code & 0xFF) { isUsable = false }
+    let message = sqlite3_errmsg(database).map { String(cString: $0) } ?? "no message"
+    return .database(code: "SQLite \(code)", message: "\(action): \(message)")
+  }
+}

@@ -1,0 +1,53 @@
+internal import Foundation
+
+/// The store's own tables, and their numbered migrations, which go forward only.
+enum SQLSchema {
+  /// The version that this code reads and writes.
+  static let version = 1
+
+  /// The statements that lead to each version from the one before it.
+  private static func migrations(_ dialect: SQLDialect) -> [[String]] {
+    let key = dialect.key
+    return [
+      [
+        "CREATE TABLE larder_scopes (scope \(key) NOT NULL PRIMARY KEY, head BIGINT NOT NULL, horizon BIGINT NOT NULL, "
+          + "minimum BIGINT NOT NULL, token TEXT NOT NULL)",
+        "CREATE TABLE larder_records (scope \(key) NOT NULL, collection \(key) NOT NULL, id \(key) NOT NULL, revision BIGINT NOT NULL, "
+          + "version BIGINT NOT NULL, stamp BIGINT NOT NULL, writer TEXT NOT NULL, value TEXT, deleted_at BIGINT, "
+          + "PRIMARY KEY (scope, collection, id))",
+        // The order in which changes are read, so that a page needs no sort, and its count no values.
+        "CREATE INDEX larder_records_changes ON larder_records (scope, revision, collection, id)",
+        "CREATE TABLE larder_devices (scope \(key) NOT NULL, device \(key) NOT NULL, owner TEXT NOT NULL, last_seq BIGINT NOT NULL, "
+          + "last_token TEXT NOT NULL, outcome TEXT NOT NULL, stamp BIGINT NOT NULL, seen_at BIGINT NOT NULL, PRIMARY KEY (scope, device))",
+      ]
+    ]
+  }
+
+  /// Brings the tables to the version of this code, in the transaction of the connection.
+  ///
+  /// - Throws: `.unusable` for a newer version.
+  static func migrate(_ connection: any SQLConnection) throws(StoreError) {
+    try connection.execute(
+      "CREATE TABLE IF NOT EXISTS larder_meta (one BIGINT NOT NULL PRIMARY KEY, version BIGINT NOT NULL, history TEXT NOT NULL)")
+    try connection.execute(
+      "INSERT INTO larder_meta (one, version, history) VALUES (1, 0, ?) ON CONFLICT (one) DO NOTHING",
+      [.text(UUID().uuidString.lowercased())])
+    // The row is locked before anything is decided: of several processes that start at once, one migrates.
+    let found = try connection.row("SELECT version FROM larder_meta WHERE one = 1" + connection.dialect.forUpdate)?.integer(0) ?? 0
+    guard found <= version else {
+      throw .unusable(
+        ServerError(
+          expected: "tables of version \(version) or below", found: "version \(found)",
+          advice: "use the larder-server that made it, or a newer one"))
+    }
+    for statements in migrations(connection.dialect).dropFirst(found) {
+      for statement in statements { try connection.execute(statement) }
+    }
+    if found < version { try connection.execute("UPDATE larder_meta SET version = ? WHERE one = 1", [.integer(version)]) }
+  }
+
+  /// Returns the history of the tables.
+  static func history(_ connection: any SQLConnection) throws(StoreError) -> String {
+    try connection.row("SELECT history FROM larder_meta WHERE one = 1")?.text(0) ?? ""
+  }
+}

@@ -1,0 +1,78 @@
+internal import Foundation
+internal import LarderSync
+
+extension SQLSyncStore {
+  /// The size in bytes of the values of a page, behind which it ends with the commit.
+  static let pageBytes = 8 << 20
+
+  /// Returns a page of changes: whole commits, in their order, read in one snapshot with the newest outcome of the device.
+  ///
+  /// - Throws: `.history`, `.resync`, `.forbidden` for a device of another identity, `.unavailable`.
+  func changes(_ request: SyncChangesRequest, in scope: String, by owner: String) async throws(SyncProblem) -> SyncChanges {
+    try await answer(on: readers) { (connection) throws(StoreError) in
+      let history = try SQLSchema.history(connection)
+      if let known = request.history, known != history { throw .problem(.history(history)) }
+      let row = try connection.row("SELECT head, horizon FROM larder_scopes WHERE scope = ?", [.text(scope)])
+      let (head, horizon) = (max(row?.integer(0) ?? 0, request.since), row?.integer(1) ?? 0)
+      if request.since < horizon, request.from.map({ horizon > $0 }) ?? true { throw .problem(.resync(horizon: horizon)) }
+      let device = try DeviceRow.read(connection, scope: scope, device: request.device)
+      if let device, device.owner != owner { throw .problem(.forbidden) }
+      let (records, more) = try Self.page(request, in: scope, connection)
+      let total = more ? try Self.count(request, in: scope, connection) : records.count
+      return SyncChanges(
+        history: history, since: request.since, until: more ? records.last?.revision ?? head : head, head: head, more: more,
+        horizon: horizon,
+        total: total, last: device?.receipt, changes: records)
+    }
+  }
+
+  /// Returns the records of a page, and whether there are more behind it.
+  private static func page(
+    _ request: SyncChangesRequest, in scope: String, _ connection: any SQLConnection
+  ) throws(StoreError) -> (records: [SyncRecord], more: Bool) {
+    let (condition, parameters) = condition(request, in: scope)
+    var (records, bytes, more): ([SyncRecord], Int, Bool) = ([], 0, false)
+    try connection.execute(
+      "SELECT \(RecordRow.columns) FROM larder_records WHERE \(condition) ORDER BY revision, collection, id", parameters
+    ) { (row) throws(StoreError) in
+      let record = RecordRow.record(row)
+      // A commit is never cut.
+      if records.count >= request.limit || bytes >= pageBytes, record.revision != records.last?.revision {
+        more = true
+        return false
+      }
+      bytes += record.value?.count ?? 0
+      records.append(record)
+      return true
+    }
+    return (records, more)
+  }
+
+  private static func count(_ request: SyncChangesRequest, in scope: String, _ connection: any SQLConnection) throws(StoreError) -> Int {
+    let (condition, parameters) = condition(request, in: scope)
+    return try connection.row("SELECT COUNT(*) FROM larder_records WHERE \(condition)", parameters)?.integer(0) ?? 0
+  }
+
+  private static func condition(_ request: SyncChangesRequest, in scope: String) -> (sql: String, parameters: [SQLValue]) {
+    let marks = Array(repeating: "?", count: request.collections.count).joined(separator: ", ")
+    return (
+      "scope = ? AND revision > ?" + (request.collections.isEmpty ? "" : " AND collection IN (\(marks))"),
+      [.text(scope), .integer(request.since)] + request.collections.map(SQLValue.text)
+    )
+  }
+
+  /// Returns the newest commits of scopes; scopes without any have none.
+  func heads(of scopes: [String]) async throws(SyncProblem) -> [String: Int] {
+    try await answer(on: readers) { (connection) throws(StoreError) in
+      var heads: [String: Int] = [:]
+      for start in stride(from: 0, to: scopes.count, by: 500) {
+        let part = scopes[start..<min(start + 500, scopes.count)]
+        let marks = Array(repeating: "?", count: part.count).joined(separator: ", ")
+        for row in try connection.rows("SELECT scope, head FROM larder_scopes WHERE scope IN (\(marks))", part.map(SQLValue.text)) {
+          heads[row.text(0)] = row.integer(1)
+        }
+      }
+      return heads
+    }
+  }
+}

@@ -1,0 +1,68 @@
+internal import Foundation
+internal import LarderSync
+
+/// The findings of a check of the store.
+public struct StoreReport: Sendable, Hashable {
+  /// The number of scopes.
+  public var scopes = 0
+  /// The number of records that are there.
+  public var records = 0
+  /// The number of tombstones.
+  public var tombstones = 0
+  /// The number of devices, counted in each scope.
+  public var devices = 0
+  /// Everything that is not as it must be; empty for a store in order.
+  public var findings: [String] = []
+}
+
+extension SQLSyncStore {
+  /// Checks the files of the database and the rules that every commit keeps, in one snapshot.
+  ///
+  /// - Throws: ``StoreError``.
+  public func doctor() async throws(StoreError) -> StoreReport {
+    try await readers.perform { (connection) throws(StoreError) in
+      var report = StoreReport()
+      report.findings = try connection.check()
+      func count(_ sql: String) throws(StoreError) -> Int { try connection.row(sql)?.integer(0) ?? 0 }
+      report.scopes = try count("SELECT COUNT(*) FROM larder_scopes")
+      report.records = try count("SELECT COUNT(*) FROM larder_records WHERE deleted_at IS NULL")
+      report.tombstones = try count("SELECT COUNT(*) FROM larder_records WHERE deleted_at IS NOT NULL")
+      report.devices = try count("SELECT COUNT(*) FROM larder_devices")
+      for (sql, finding) in [
+        (
+          "SELECT COUNT(*) FROM larder_records r LEFT JOIN larder_scopes s ON r.scope = s.scope WHERE s.scope IS NULL OR r.revision > s.head",
+          "records have a revision above the head of their scope"
+        ),
+        ("SELECT COUNT(*) FROM larder_records WHERE revision < 1", "records have no revision"),
+        ("SELECT COUNT(*) FROM larder_records WHERE (value IS NULL) <> (deleted_at IS NOT NULL)", "records are neither there nor deleted"),
+        ("SELECT COUNT(*) FROM larder_scopes WHERE horizon > head", "scopes have a horizon above their head"),
+        (
+          "SELECT COUNT(*) FROM larder_devices d LEFT JOIN larder_scopes s ON d.scope = s.scope WHERE s.scope IS NULL",
+          "devices are in no scope"
+        ),
+      ] {
+        let found = try count(sql)
+        if found > 0 { report.findings.append("\(found) \(finding)") }
+      }
+      report.findings += try Self.receipts(connection)
+      return report
+    }
+  }
+
+  /// Returns what is wrong with the outcomes that are remembered.
+  private static func receipts(_ connection: any SQLConnection) throws(StoreError) -> [String] {
+    var (unreadable, ahead) = (0, 0)
+    try connection.execute(
+      "SELECT d.outcome, d.last_seq, d.last_token, s.head FROM larder_devices d JOIN larder_scopes s ON d.scope = s.scope", []
+    ) { (row) throws(StoreError) in
+      do throws(SyncProblem) {
+        let receipt = try SyncReceipt(json: row.utf8(0) ?? Data())
+        if receipt.seq != row.integer(1) || receipt.token != row.text(2) { unreadable += 1 }
+        for case .accepted(let revision) in receipt.outcomes where revision > row.integer(3) { ahead += 1 }
+      } catch { unreadable += 1 }
+      return true
+    }
+    return (unreadable > 0 ? ["\(unreadable) outcomes of pushes cannot be read"] : [])
+      + (ahead > 0 ? ["\(ahead) groups were accepted at a commit above the head"] : [])
+  }
+}

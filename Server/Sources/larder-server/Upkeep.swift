@@ -1,0 +1,107 @@
+internal import ArgumentParser
+internal import Foundation
+internal import LarderServer
+
+/// `larder-server backup`.
+struct BackUp: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "backup", abstract: "Writes a copy of everything to a new file; the server may go on meanwhile.")
+  @OptionGroup var store: StoreOptions
+  @Argument(help: "The file of the copy, which must not exist.") var file: String
+
+  func run() async throws {
+    guard !FileManager.default.fileExists(atPath: file) else {
+      throw fail(ServerError(expected: "no file at \(file)", found: "one", advice: "name another file"))
+    }
+    try await store.withStore { try await $0.backUp(to: file) }
+  }
+}
+
+/// `larder-server restore`.
+struct Restore: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Makes a store of a copy, with another history: devices give back what the copy does not have.")
+  @OptionGroup var store: StoreOptions
+  @Argument(help: "The file that backup wrote.") var file: String
+
+  func run() async throws {
+    do {
+      let target = try store.path()
+      guard ["", "-wal", "-journal"].allSatisfy({ !FileManager.default.fileExists(atPath: target + $0) }) else {
+        throw ServerError(expected: "no store at \(target)", found: "one", advice: "end the server, and move the old store away first")
+      }
+      let copy = try await SQLSyncStore.open(sqlite: file, creates: false, logger: ServerLog.quiet)
+      let result: Result<Void, any Error>
+      do {
+        // The copy is checked before anything is written, and becomes the store in one step.
+        let findings = try await copy.doctor().findings
+        guard findings.isEmpty else {
+          throw ServerError(expected: "a copy in order", found: findings.joined(separator: "; "), advice: "restore another copy")
+        }
+        try await copy.backUp(to: target + ".restoring")
+        result = .success(())
+      } catch { result = .failure(error) }
+      await copy.close()
+      try result.get()
+      let store = try await SQLSyncStore.open(sqlite: target + ".restoring", creates: false, logger: ServerLog.quiet)
+      let history = try await store.changeHistory()
+      await store.close()
+      try FileManager.default.moveItem(atPath: target + ".restoring", toPath: target)
+      print("restored; the history is \(history) now")
+    } catch { throw fail(error) }
+  }
+}
+
+/// `larder-server purge`.
+struct Purge: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Forgets old deletions; devices that were away for longer read everything again.")
+  @OptionGroup var store: StoreOptions
+  @Option(help: "The age in days from which deletions are forgotten.") var days = 180.0
+  @Option(help: "The scope; all without it.") var scope: String?
+
+  func run() async throws {
+    guard days >= 0 else { throw ValidationError("Expected 0 or more for --days, found \(days).") }
+    try await store.withStore { print("\(try await $0.purge(olderThanDays: days, scope: scope)) deletions forgotten") }
+  }
+}
+
+/// `larder-server scopes`.
+struct Scopes: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Lists the scopes: name, head, horizon and lowest schema version.")
+  @OptionGroup var store: StoreOptions
+  @Option(help: "The beginning of the names.") var prefix = ""
+  @Option(help: "The scope of which to set the lowest schema version.") var scope: String?
+  @Option(help: "The lowest schema version of records that the scope takes from now on.") var minimum: Int?
+
+  func validate() throws {
+    guard (scope == nil) == (minimum == nil), minimum ?? 0 >= 0 else { throw ValidationError("Expected --scope and --minimum together.") }
+  }
+
+  func run() async throws {
+    try await store.withStore { store in
+      if let scope, let minimum { return try await store.setMinimum(minimum, of: scope) }
+      var last = ""
+      while case let page = try await store.scopes(prefix: prefix, after: last), let newest = page.last {
+        for scope in page { print("\(scope.scope)\t\(scope.head)\t\(scope.horizon)\t\(scope.minimum)") }
+        last = newest.scope
+      }
+    }
+  }
+}
+
+/// `larder-server doctor`.
+struct Doctor: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Checks the database and the rules that every commit keeps.")
+  @OptionGroup var store: StoreOptions
+
+  func run() async throws {
+    try await store.withStore { store in
+      let report = try await store.doctor()
+      print("\(report.scopes) scopes, \(report.records) records, \(report.tombstones) deletions, \(report.devices) devices")
+      for finding in report.findings { print("finding: \(finding)") }
+      if !report.findings.isEmpty { throw ExitCode.failure }
+      print("everything is in order")
+    }
+  }
+}

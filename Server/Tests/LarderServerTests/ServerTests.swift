@@ -1,0 +1,179 @@
+import Foundation
+import LarderSync
+import Testing
+
+@testable import LarderServer
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+@Suite(.timeLimit(.minutes(1))) struct ServerTests {
+  @Test func aPushIsAnsweredAndReadAgain() async throws {
+    try await TestServer.run { server in
+      let answer = try await server.push(onePush())
+      #expect(answer.status == 200)
+      let reply = try SyncPushReply(json: answer.body)
+      #expect(reply.receipt == SyncReceipt(seq: 1, token: "t1", outcomes: [.accepted(1)]))
+      let page = try await server.send("GET", "/v1/scopes/user%2F42/changes?since=0&device=d1&limit=10&history=\(reply.history)")
+      let changes = try SyncChanges(json: page.body)
+      #expect(changes.changes.map(\.id) == ["a"])
+      #expect(changes.last == reply.receipt)
+      #expect(changes.total == 1)
+      let scopes = try await server.send("GET", "/v1/scopes")
+      #expect(String(decoding: scopes.body, as: UTF8.self).contains(#""head":1"#))
+    }
+  }
+
+  @Test func mistakesAreProblemsInJSON() async throws {
+    var options = ServerOptions()
+    options.bodyBytes = 2_000
+    options.recordsPerPush = 2
+    try await TestServer.run(options: options) { server in
+      func expect(_ status: Int, _ answer: TestAnswer, _ line: Int = #line) {
+        #expect(answer.status == status, "line \(line)")
+        #expect(answer.headers["content-type"] == "application/problem+json", "line \(line)")
+        #expect(String(decoding: answer.body, as: UTF8.self).contains(#""status":\#(status)"#), "line \(line)")
+      }
+      expect(404, try await server.send("GET", "/nothing"))
+      expect(404, try await server.send("GET", "/v1/scopes/user/42/changes"))
+      let wrongMethod = try await server.send("DELETE", "/v1/scopes/user%2F42/push")
+      expect(405, wrongMethod)
+      #expect(wrongMethod.headers["allow"] == "POST")
+      let noToken = try await server.send("GET", "/v1/scopes", token: nil)
+      expect(401, noToken)
+      #expect(noToken.headers["www-authenticate"] == "Bearer")
+      expect(401, try await server.send("GET", "/v1/scopes", token: "wrong"))
+      expect(403, try await server.push(onePush(), to: "user%2F43"))
+      expect(403, try await server.push(onePush(), to: "team%2F1"))
+      expect(400, try await server.send("POST", "/v1/scopes/user%2F42/push", body: Data("{".utf8)))
+      expect(400, try await server.send("GET", "/v1/scopes/user%2F42/changes?since=-1"))
+      expect(400, try await server.push(onePush(id: "")))
+      expect(413, try await server.push(onePush(value: "\"\(String(repeating: "x", count: 3_000))\"")))
+      var many = onePush()
+      many.groups = (0..<3).map { [PushedRecord(collection: "c", id: "\($0)", base: 0, value: Data("1".utf8))] }
+      expect(413, try await server.push(many))
+      expect(409, try await server.push(onePush(seq: 2)))
+      let history = try await server.push(onePush(history: "other"))
+      expect(409, history)
+      if case .history = history.problem {} else { Issue.record("expected another history") }
+      try await server.store.setMinimum(2, of: "user/42")
+      expect(426, try await server.push(onePush()))
+      #expect(try await server.push(onePush(version: 2)).status == 200)
+      #expect(try await server.push(onePush(seq: 2, base: 1, version: 2, value: nil)).status == 200)
+      #expect(try await server.store.purge(olderThanDays: 0) == 1)
+      expect(410, try await server.send("GET", "/v1/scopes/user%2F42/changes?since=1"))
+      expect(415, try await server.send("POST", "/v1/scopes/user%2F42/push", body: Data("{}".utf8), headers: ["Content-Encoding": "br"]))
+    }
+  }
+
+  @Test func aDeviceThatAsksTooOftenIsToldWhenToComeAgain() async throws {
+    var options = ServerOptions()
+    (options.burst, options.requestsPerSecond) = (2, 0.01)
+    try await TestServer.run(options: options) { server in
+      for _ in 0..<2 { #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?device=d1").status == 200) }
+      let answer = try await server.send("GET", "/v1/scopes/user%2F42/changes?device=d1")
+      #expect(answer.status == 429)
+      #expect(answer.headers["retry-after"].flatMap { Int($0) } ?? 0 > 1)
+      #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?device=d2").status == 200)
+    }
+  }
+
+  @Test func eventsTellTheNewestCommits() async throws {
+    try await TestServer.run(beat: .milliseconds(50)) { server in
+      let (lines, task) = try EventReader.open(server.base + "/v1/scopes/user%2F42/events", token: TestTokens.ann)
+      var iterator = EventFields(iterator: lines.makeAsyncIterator())
+      #expect(await iterator.next() == "id: 0")
+      #expect(await iterator.next() == "event: head")
+      #expect(await iterator.next() == #"data: {"head":0}"#)
+      #expect(try await server.push(onePush()).status == 200)
+      #expect(await iterator.next() == "id: 1")
+      _ = await iterator.next()
+      _ = await iterator.next()
+      #expect(try await server.push(onePush(device: "d9", id: "b")).status == 200)
+      #expect(await iterator.next() == "id: 2")
+      task.cancel()
+      let (again, other) = try EventReader.open(server.base + "/v1/scopes/user%2F42/events", token: TestTokens.ann, lastEventID: 2)
+      var second = again.makeAsyncIterator()
+      #expect(await second.next() == ":")
+      other.cancel()
+    }
+  }
+
+  @Test func aLongPollWakesWithACommit() async throws {
+    try await TestServer.run { server in
+      async let page = server.send("GET", "/v1/scopes/user%2F42/changes?since=0&device=d2&wait=25")
+      while !String(decoding: try await server.send("GET", "/metrics").body, as: UTF8.self).contains("larder_streams 1") {
+        await Task.yield()
+      }
+      #expect(try await server.push(onePush()).status == 200)
+      let changes = try SyncChanges(json: try await page.body)
+      #expect(changes.changes.count == 1)
+    }
+  }
+
+  @Test func commitsOfAnotherProcessAreNoticed() async throws {
+    try await TestServer.run(watch: .milliseconds(20)) { server in
+      let (lines, task) = try EventReader.open(server.base + "/v1/scopes/user%2F42/events", token: TestTokens.ann)
+      var iterator = lines.makeAsyncIterator()
+      #expect(await iterator.next() == "id: 0")
+      // Another store over the same file stands for another process: its commits pass no hub.
+      let other = try await SQLSyncStore.open(sqlite: server.directory.file("store.sqlite"), logger: LogLines().logger())
+      _ = try await other.push(onePush(), to: "user/42", by: "ann")
+      await other.close()
+      while let line = await iterator.next(), line != "id: 1" {}
+      task.cancel()
+    }
+  }
+
+  @Test func streamsEndWithTheServerAndRevokedTokensEndStreams() async throws {
+    let directory = try TemporaryDirectory()
+    var open: AsyncStream<String>?
+    try await TestServer.run(in: directory, beat: .milliseconds(30)) { server in
+      let (lines, _) = try EventReader.open(server.base + "/v1/scopes/user%2F42/events", token: TestTokens.ann)
+      let (others, _) = try EventReader.open(server.base + "/v1/scopes/user%2F42/events", token: TestTokens.bob)
+      var (one, two) = (lines.makeAsyncIterator(), others.makeAsyncIterator())
+      #expect(await one.next() != nil)
+      #expect(await two.next() != nil)
+      let left = TestTokens.lines.filter { $0.identity != "ann" }
+      try TokenTable(left).text.write(toFile: directory.file("tokens"), atomically: true, encoding: .utf8)
+      while await one.next() != nil {}
+      open = others
+    }
+    if let open { for await _ in open {} }
+  }
+
+  @Test func anAppMayRefuseRecords() async throws {
+    let validator = RecordValidator { identity, scope, record in
+      record.id == "b" ? SyncRejectionReason(code: "no-b", detail: "\(identity.name) in \(scope)") : nil
+    }
+    try await TestServer.run(validator: validator) { server in
+      let reply = try SyncPushReply(json: try await server.push(onePush(id: "b")).body)
+      #expect(reply.receipt.outcomes == [.rejected(code: "no-b", detail: "ann in user/42")])
+    }
+  }
+
+  @Test func logsHaveNeitherTokensNorValues() async throws {
+    try await TestServer.run { server in
+      let pushed = try await server.push(onePush(value: #"{"secret":"hush"}"#))
+      let refused = try await server.send("GET", "/v1/scopes?token=leak", token: "wrong-token")
+      #expect(pushed.status == 200)
+      #expect(refused.status == 401)
+      let text = server.logs.text
+      #expect(text.contains("/v1/scopes/{scope}/push"))
+      let leaked = ["hush", TestTokens.ann, "wrong-token", "leak"].filter { word in text.contains(word) }
+      #expect(leaked.isEmpty)
+    }
+  }
+
+  @Test func healthAndNumbersAreTold() async throws {
+    try await TestServer.run { server in
+      #expect(try await server.send("GET", "/healthz", token: nil).status == 200)
+      #expect(try await server.send("GET", "/readyz", token: nil).status == 200)
+      #expect(try await server.push(onePush()).status == 200)
+      let text = String(decoding: try await server.send("GET", "/metrics", token: nil).body, as: UTF8.self)
+      #expect(text.contains(#"larder_requests_total{route="/v1/scopes/{scope}/push",method="POST",status="200"} 1"#))
+      #expect(text.contains(#"larder_push_groups_total{outcome="accepted"} 1"#))
+    }
+  }
+}
