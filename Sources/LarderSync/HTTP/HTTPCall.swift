@@ -35,8 +35,8 @@ final class HTTPCall: Sendable {
 
   /// Takes a piece of the answer.
   /// - Returns: Whether more of it is wanted.
-  func take(_ data: Data, of response: URLResponse?) -> Bool {
-    let isStreamed = piece != nil && (response as? HTTPURLResponse)?.statusCode == 200
+  func take(_ data: Data, status: Int) -> Bool {
+    let isStreamed = piece != nil && status == 200
     let isTooLarge = state.withLock { state in
       state.pieceCount += 1
       if isStreamed { return false }
@@ -51,13 +51,17 @@ final class HTTPCall: Sendable {
 
   func fail(_ error: any Error) { finish(.failure(error)) }
 
-  func complete(_ response: URLResponse?, _ error: (any Error)?) {
+  /// Ends the call with what was gathered.
+  func complete(status: Int, retryAfter: Double?) {
+    let body = state.withLock { $0.body }
+    finish(.success(HTTPAnswer(status: status, body: body, retryAfter: retryAfter)))
+  }
+
+  fileprivate func complete(_ response: URLResponse?, _ error: (any Error)?) {
     guard error == nil, let response = response as? HTTPURLResponse else {
       return fail(SyncProblem.unreachable(Self.words(for: (error as? URLError)?.code)))
     }
-    let retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap(Double.init)
-    let body = state.withLock { $0.body }
-    finish(.success(HTTPAnswer(status: response.statusCode, body: body, retryAfter: retryAfter)))
+    complete(status: response.statusCode, retryAfter: response.value(forHTTPHeaderField: "Retry-After").flatMap(Double.init))
   }
 
   private func finish(_ result: Result<HTTPAnswer, any Error>) {
@@ -88,8 +92,6 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
 
   func add(_ call: HTTPCall, of task: URLSessionTask) { calls.withLock { $0[task.taskIdentifier] = call } }
 
-  func remove(_ task: URLSessionTask) { _ = calls.withLock { $0.removeValue(forKey: task.taskIdentifier) } }
-
   private func call(of task: URLSessionTask) -> HTTPCall? { calls.withLock { $0[task.taskIdentifier] } }
 
   func urlSession(
@@ -98,11 +100,13 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
   ) { completionHandler(nil) }
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-    guard let call = call(of: dataTask), !call.take(data, of: dataTask.response) else { return }
+    let status = (dataTask.response as? HTTPURLResponse)?.statusCode ?? 0
+    guard let call = call(of: dataTask), !call.take(data, status: status) else { return }
     HTTPConnection.stop(dataTask)
   }
 
   func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
     call(of: task)?.complete(task.response, error)
+    calls.withLock { _ = $0.removeValue(forKey: task.taskIdentifier) }
   }
 }

@@ -44,32 +44,28 @@ final class HTTPConnection: Sendable {
 
   /// Sends a request; returns once the answer is there.
   ///
-  /// - Throws: `.unreachable` where there is none within the time, `.tooLarge` for one over the limit; `CancellationError`.
+  /// - Throws: `.unreachable` where there is none within the time, or a larger one than the limit; `CancellationError`.
   func send(_ request: URLRequest, limit: Int, within time: Duration) async throws -> HTTPAnswer {
     var request = request
     // URLSession's own limit is for a pause between two packets; the one below is for the whole answer, and comes first.
     request.timeoutInterval = time / .seconds(1) + 60
     let answer = OneShot<Result<HTTPAnswer, any Error>>()
-    let task = session.dataTask(with: request)
-    calls.add(HTTPCall(limit: limit, end: { answer.resolve($0) }), of: task)
-    defer { calls.remove(task) }
-    Self.clock.asyncAfter(deadline: .now() + time / .seconds(1)) { [weak task] in
-      if answer.resolve(.failure(SyncProblem.unreachable("no answer within \(time)"))), let task { Self.stop(task) }
+    let stop = begin(request, HTTPCall(limit: limit, end: { answer.resolve($0) }))
+    Self.clock.asyncAfter(deadline: .now() + time / .seconds(1)) {
+      if answer.resolve(.failure(SyncProblem.unreachable("no answer within \(time)"))) { stop() }
     }
-    task.resume()
     return try await withTaskCancellationHandler {
       await answer.value()
     } onCancel: {
       // From elsewhere: what runs here may hold the lock of the task that waits.
-      Self.clock.async { if answer.resolve(.failure(CancellationError())) { Self.stop(task) } }
+      Self.clock.async { if answer.resolve(.failure(CancellationError())) { stop() } }
     }.get()
   }
 
   /// Sends a request whose answer comes in pieces, until it ends, fails, or nothing comes for a time.
   func stream(_ request: URLRequest, silenceLimit: Duration) -> AsyncThrowingStream<Data, any Error> {
     var request = request
-    request.timeoutInterval = silenceLimit / .seconds(1)
-    let task = session.dataTask(with: request)
+    request.timeoutInterval = silenceLimit / .seconds(1) + 60
     return AsyncThrowingStream { continuation in
       let call = HTTPCall(limit: 1 << 16, piece: { continuation.yield($0) }) { result in
         // A status other than 200 ends the stream with its problem; an answer that ends is an end.
@@ -80,24 +76,37 @@ final class HTTPConnection: Sendable {
         case .failure(let error): continuation.finish(throwing: error)
         }
       }
-      calls.add(call, of: task)
-      continuation.onTermination = { [calls] _ in
-        calls.remove(task)
-        Self.clock.async { Self.stop(task) }
-      }
-      Self.watch(call, task, silenceLimit)
-      task.resume()
+      let stop = begin(request, call)
+      continuation.onTermination = { _ in Self.clock.async { stop() } }
+      Self.watch(call, silenceLimit, stop)
     }
   }
 
+  /// Begins a request.
+  /// - Returns: What ends it, and waits for nothing.
+  private func begin(_ request: URLRequest, _ call: HTTPCall) -> @Sendable () -> Void {
+    #if canImport(FoundationNetworking)
+      if request.url?.scheme?.lowercased() == "http" {
+        let request = SocketRequest(request, call)
+        request.start()
+        return { [weak request] in request?.cancel() }
+      }
+    #endif
+    let task = session.dataTask(with: request)
+    calls.add(call, of: task)
+    task.resume()
+    // Weak, or what has come would stay until its time was up.
+    return { [weak task] in if let task { Self.stop(task) } }
+  }
+
   /// Ends a stream on which nothing has come for a time, as on a connection whose other end is gone without a word.
-  private static func watch(_ call: HTTPCall, _ task: URLSessionTask, _ limit: Duration) {
+  private static func watch(_ call: HTTPCall, _ limit: Duration, _ stop: @escaping @Sendable () -> Void) {
     let seen = call.pieceCount
-    clock.asyncAfter(deadline: .now() + limit / .seconds(1)) { [weak call, weak task] in
-      guard let call, let task else { return }
-      if call.pieceCount != seen { return watch(call, task, limit) }
+    clock.asyncAfter(deadline: .now() + limit / .seconds(1)) { [weak call] in
+      guard let call else { return }
+      if call.pieceCount != seen { return watch(call, limit, stop) }
       call.fail(SyncProblem.unreachable("nothing came for \(limit)"))
-      stop(task)
+      stop()
     }
   }
 

@@ -12,9 +12,9 @@ public struct ServerOptions: Sendable {
   /// The number of records of a push.
   public var recordsPerPush = 500
   /// The requests per second that a device may make for long.
-  public var requestsPerSecond = 20.0
+  public var requestsPerSecond = 100.0
   /// The requests that a device may make at once.
-  public var burst = 100.0
+  public var burst = 1_000.0
   /// The number of event streams and long polls.
   public var streams = 10_000
   /// The number of scopes that an identity may have written to through this process.

@@ -1,0 +1,136 @@
+#if canImport(FoundationNetworking)
+  internal import Foundation
+  internal import FoundationNetworking
+  internal import Synchronization
+
+  #if canImport(Glibc)
+    internal import Glibc
+  #elseif canImport(Musl)
+    internal import Musl
+  #endif
+
+  /// A request over http, on a socket and a thread of its own.
+  ///
+  /// Not by URLSession, which on Linux ends the process when a connection ends in the middle of the header of an answer (seen with Swift
+  /// 6.3.1: "Transfer completed, but there's no response"). Over TLS that end is an error there, and URLSession is what speaks TLS.
+  final class SocketRequest: Sendable {
+    private struct State: Sendable {
+      var socket: Int32?
+      var isCancelled = false
+    }
+
+    private let request: URLRequest
+    private let call: HTTPCall
+    private let state = Mutex(State())
+
+    init(_ request: URLRequest, _ call: HTTPCall) { (self.request, self.call) = (request, call) }
+
+    /// Begins; what comes of it is told to the call.
+    func start() { Thread.detachNewThread { [self] in run() } }
+
+    /// Ends the request at once.
+    func cancel() {
+      state.withLock { state in
+        state.isCancelled = true
+        if let socket = state.socket { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+      }
+    }
+
+    private func run() {
+      defer {
+        state.withLock { state in
+          if let socket = state.socket { _ = close(socket) }
+          state.socket = nil
+        }
+      }
+      do throws(SyncProblem) {
+        let socket = try connect()
+        try send(head + (request.httpBody ?? Data()), over: socket)
+        try receive(from: socket)
+      } catch { call.fail(error) }
+    }
+
+    private var head: Data {
+      let url = request.url
+      let path = url.flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true) }
+      var target = path?.percentEncodedPath ?? "/"
+      if let query = path?.percentEncodedQuery { target += "?\(query)" }
+      var text = "\(request.httpMethod ?? "GET") \(target) HTTP/1.1\r\nHost: \(host.contains(":") ? "[\(host)]" : host)"
+      if let port = url?.port { text += ":\(port)" }
+      text += "\r\nConnection: close\r\n"
+      for (name, value) in request.allHTTPHeaderFields ?? [:] where !value.contains(where: \.isNewline) { text += "\(name): \(value)\r\n" }
+      if let body = request.httpBody { text += "Content-Length: \(body.count)\r\n" }
+      return Data((text + "\r\n").utf8)
+    }
+
+    private var host: String { request.url?.host(percentEncoded: false)?.trimmingCharacters(in: ["[", "]"]) ?? "" }
+
+    private func connect() throws(SyncProblem) -> Int32 {
+      var hints = addrinfo()
+      hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+      var found: UnsafeMutablePointer<addrinfo>?
+      guard getaddrinfo(host, String(request.url?.port ?? 80), &hints, &found) == 0 else {
+        throw .unreachable("the host is not known; is there a network?")
+      }
+      defer { freeaddrinfo(found) }
+      var next = found
+      while let address = next?.pointee {
+        next = address.ai_next
+        let socket = socket(address.ai_family, address.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), address.ai_protocol)
+        guard socket >= 0 else { continue }
+        // For connecting, too: a host that does not answer would hold the thread for minutes.
+        var limit = timeval(tv_sec: 30, tv_usec: 0)
+        setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        let isWanted = state.withLock { state in
+          if !state.isCancelled { state.socket = socket }
+          return !state.isCancelled
+        }
+        if isWanted, systemConnect(socket, address.ai_addr, address.ai_addrlen) == 0 { return socket }
+        state.withLock { state in
+          state.socket = nil
+          _ = close(socket)
+        }
+      }
+      throw .unreachable("the connection was refused")
+    }
+
+    private func send(_ data: Data, over socket: Int32) throws(SyncProblem) {
+      var sent = 0
+      while sent < data.count {
+        let count = data.withUnsafeBytes { systemSend(socket, $0.baseAddress.map { $0 + sent }, $0.count - sent, Int32(MSG_NOSIGNAL)) }
+        if count < 0, errno == EINTR { continue }
+        // A server that refuses a body may answer before it has read all of it.
+        guard count > 0 else { return }
+        sent += count
+      }
+    }
+
+    private func receive(from socket: Int32) throws(SyncProblem) {
+      var parser = HTTPResponseParser()
+      var buffer = [UInt8](repeating: 0, count: 64 << 10)
+      while !parser.isComplete {
+        let count = recv(socket, &buffer, buffer.count, 0)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else {
+          guard count == 0, parser.end() else { throw .unreachable("the connection broke off") }
+          break
+        }
+        let result = buffer.withUnsafeBytes { bytes in
+          Result { () throws(SyncProblem) in try parser.take(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
+        }
+        let body = try result.get()
+        if let status = parser.status, !call.take(body, status: status) { return }
+      }
+      if let status = parser.status { call.complete(status: status, retryAfter: parser.retryAfter) }
+    }
+  }
+
+  // Members of the class have the names of these, too.
+  private func systemConnect(_ socket: Int32, _ address: UnsafePointer<sockaddr>?, _ length: socklen_t) -> Int32 {
+    connect(socket, address, length)
+  }
+
+  private func systemSend(_ socket: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
+    send(socket, bytes, count, flags)
+  }
+#endif
