@@ -91,7 +91,7 @@ actor SyncHistory {
     }
   }
 
-  /// Copies a store. Both then have something to send, under the same numbers.
+  /// Copies a store, and lets both send something under the same numbers.
   private func copy(_ position: Int) async throws {
     try await addDevice(copyOf: devices[position])
     for position in [position, devices.count - 1] {
