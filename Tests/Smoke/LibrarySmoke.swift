@@ -6,7 +6,9 @@ import Larder
 
 @main struct LibrarySmoke {
   static func main() async {
-    do { try await run() } catch {
+    do {
+      if CommandLine.arguments.dropFirst().first == "histories" { try await SyncHistories.run() } else { try await run() }
+    } catch {
       print("Smoke: \(error)")
       exit(1)
     }

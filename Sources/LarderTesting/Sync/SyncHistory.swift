@@ -81,22 +81,30 @@ actor SyncHistory {
     case 42..<50: try await delete(device)
     case 50..<54: try await transact(device)
     case 54..<58: device.network.setCutOff(random(2) == 0)
-    case 58..<62:
-      for scope in SimulatedDevice.scopes where server.purge(scope) > 0 { note(.purge) }
+    case 58..<62: purge()
     case 62..<64 where restores: restore()
     case 64..<66 where copies && devices.count < 6:
-      try await addDevice(copyOf: device)
-      hasCopied = true
-      note(.copy)
+      try await copy(position)
     case 62..<66 where isMixed: try await upgrade(device)
     case 66..<74: try await exchangeAndCrash(position)
     default: try await exchange(position)
     }
   }
 
-  private func insert(_ device: SimulatedDevice) async throws {
+  /// Copies a store, and lets both send something under the same numbers.
+  private func copy(_ position: Int) async throws {
+    try await addDevice(copyOf: devices[position])
+    for position in [position, devices.count - 1] {
+      for scope in SimulatedDevice.scopes { try await insert(devices[position], scope) }
+      try await exchange(position)
+    }
+    hasCopied = true
+    note(.copy)
+  }
+
+  private func insert(_ device: SimulatedDevice, _ chosen: String? = nil) async throws {
     number += 1
-    let scope = SimulatedDevice.scopes[random(3)]
+    let scope = chosen ?? SimulatedDevice.scopes[random(3)]
     let isDoomed = random(3) == 0
     let id = "\(isDoomed ? "d" : "k")\(number)"
     let fields = SimulatedFields(name: "new / \u{E9}\"\n", extra: extra(device, of: id))
@@ -166,6 +174,10 @@ actor SyncHistory {
     note(.transaction)
   }
 
+  private func purge() {
+    for scope in SimulatedDevice.scopes where server.purge(scope) > 0 { note(.purge) }
+  }
+
   private func restore() {
     if let backup, random(2) == 0 {
       server.restore(backup)
@@ -214,8 +226,14 @@ actor SyncHistory {
     guard busy.count < 2, random(12) == 0 else { return }
     let others = devices.indices.filter { !busy.contains($0) }
     guard !others.isEmpty else { return }
+    let other = others[random(others.count)]
     note(.interleaving)
-    do { try await exchange(others[random(others.count)]) } catch {
+    do {
+      // What falls between the pages of a full pass: a deletion that is forgotten at once.
+      if random(2) == 0 { try await delete(devices[other]) }
+      try await exchange(other)
+      if random(3) == 0 { purge() }
+    } catch {
       report.problems.append("an exchange between the messages of another has failed: \(error)")
     }
   }
