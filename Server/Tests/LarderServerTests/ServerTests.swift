@@ -166,6 +166,32 @@ import Testing
     }
   }
 
+  @Test func theDescriptionIsJSONAndNamesEveryRoute() async throws {
+    try await TestServer.run { server in
+      let answer = try await server.send("GET", "/openapi.json", token: nil)
+      let json = try JSONSerialization.jsonObject(with: answer.body) as? [String: Any]
+      let paths = json?["paths"] as? [String: Any] ?? [:]
+      let routes: [Route] = [
+        .push(scope: "a"), .changes(scope: "a"), .events(scope: "a"), .scopes, .health, .readiness, .metrics, .description,
+      ]
+      #expect(Set(paths.keys) == Set(routes.map(\.template)))
+      #expect(json?["openapi"] as? String == "3.1.0")
+    }
+  }
+
+  @Test func anIdentityMayNotFillTheDatabaseWithScopes() async throws {
+    var options = ServerOptions()
+    options.scopesPerIdentity = 2
+    try await TestServer.run(options: options) { server in
+      var statuses: [Int] = []
+      for scope in ["user%2F1", "user%2F2", "user%2F3"] {
+        statuses.append(try await server.push(onePush(), to: scope, token: TestTokens.bob).status)
+      }
+      statuses.append(try await server.push(onePush(device: "d2", id: "b"), to: "user%2F2", token: TestTokens.bob).status)
+      #expect(statuses == [200, 200, 422, 200])
+    }
+  }
+
   @Test func healthAndNumbersAreTold() async throws {
     try await TestServer.run { server in
       #expect(try await server.send("GET", "/healthz", token: nil).status == 200)

@@ -3,6 +3,7 @@ import LarderSync
 import Logging
 import ServiceLifecycle
 import Synchronization
+import Testing
 
 @testable import LarderServer
 
@@ -83,12 +84,27 @@ struct TestServer: Sendable {
     let running = Task { try await group.run() }
     var result: Result<Void, any Error> = .success(())
     if let port = await ready.first(where: { _ in true }) {
-      do { try await test(TestServer(port: port, directory: directory, store: store, logs: logs)) } catch { result = .failure(error) }
+      let server = TestServer(port: port, directory: directory, store: store, logs: logs)
+      do {
+        try await test(server)
+        try await server.checkDescription()
+      } catch { result = .failure(error) }
     }
     await group.triggerGracefulShutdown()
     try await running.value
     await store.close()
     try result.get()
+  }
+
+  /// Every status that was answered must be described.
+  private func checkDescription() async throws {
+    let numbers = String(decoding: try await send("GET", "/metrics", token: nil).body, as: UTF8.self)
+    for line in numbers.split(separator: "\n") where line.hasPrefix("larder_requests_total{route=\"/") {
+      let words = line.split(separator: "\"")
+      let (route, status) = (String(words[1]), Int(words[5]) ?? 0)
+      let described = ServerDescription.statuses[route]?.contains(status) ?? false
+      #expect(described, "\(status) of \(route) is not in openapi.json")
+    }
   }
 
   func send(

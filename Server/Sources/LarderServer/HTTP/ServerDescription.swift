@@ -1,6 +1,90 @@
 internal import Foundation
+internal import HTTPTypes
 
-/// The description of the wire by OpenAPI.
+/// The description of the wire by OpenAPI 3.1.
 enum ServerDescription {
-  static let json = Data("{}".utf8)
+  /// An operation: its statuses beside those that every one with a token has.
+  private struct Operation {
+    var route: Route
+    var summary: String
+    var needsToken = true
+    var statuses: [Int] = []
+    var parameters: [String] = []
+    var request: String?
+    var answer: (type: String, schema: String)
+
+    var allStatuses: [Int] { ([200, 405] + (needsToken ? [400, 401, 403, 429, 503] : [503]) + statuses).sorted() }
+  }
+
+  private static let operations = [
+    Operation(
+      route: .push(scope: ""), summary: "Takes edits: compare-and-set by record, groups whole or not at all.",
+      statuses: [408, 409, 413, 415, 422, 426],
+      request: "Push", answer: ("application/json", "PushReply")),
+    Operation(
+      route: .changes(scope: ""), summary: "Returns a page of changes: whole commits, in their order.", statuses: [409, 410],
+      parameters: ["since", "limit", "device", "history", "collections", "wait", "from"], answer: ("application/json", "Changes")),
+    Operation(
+      route: .events(scope: ""), summary: "Tells the newest commit at once, and each newer one, as server-sent events.",
+      answer: ("text/event-stream", "Text")),
+    Operation(route: .scopes, summary: "Lists the scopes that the token may use.", answer: ("application/json", "Scopes")),
+    Operation(route: .health, summary: "Says that the process runs.", needsToken: false, answer: ("text/plain", "Text")),
+    Operation(route: .readiness, summary: "Says that the database answers.", needsToken: false, answer: ("text/plain", "Text")),
+    Operation(
+      route: .metrics, summary: "Tells numbers in the text format of Prometheus.", needsToken: false, answer: ("text/plain", "Text")),
+    Operation(route: .description, summary: "Returns this description.", needsToken: false, answer: ("application/json", "Any")),
+  ]
+
+  /// The statuses that are described, by the template of the route.
+  static var statuses: [String: [Int]] {
+    operations.reduce(into: [:]) { $0[$1.route.template] = $1.allStatuses }
+  }
+
+  static let json = Data(
+    """
+    {"openapi":"3.1.0","info":{"title":"larder-server","version":"1"},"paths":{\(operations.map(path).joined(separator: ","))},
+    "components":{"securitySchemes":{"bearer":{"type":"http","scheme":"bearer"}},"schemas":{\(schemas)}}}
+
+    """.utf8)
+
+  private static func path(_ operation: Operation) -> String {
+    var parameters = operation.parameters.map { name in
+      #"{"name":"\#(name)","in":"query","schema":{"type":"\#(isNumber(name) ? "integer" : "string")"}}"#
+    }
+    if operation.route.template.contains("{scope}") {
+      parameters.insert(#"{"name":"scope","in":"path","required":true,"description":"percent-encoded","schema":{"type":"string"}}"#, at: 0)
+    }
+    let request = operation.request.map {
+      ##""requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/\##($0)"}}}},"##
+    }
+    let responses = operation.allStatuses.map { status -> String in
+      let (type, schema) = status == 200 ? operation.answer : ("application/problem+json", "Problem")
+      return
+        ##""\##(status)":{"description":"\##(meaning(status))","content":{"\##(type)":{"schema":{"$ref":"#/components/schemas/\##(schema)"}}}}"##
+    }
+    return #""\#(operation.route.template)":{"\#(operation.route.method.rawValue.lowercased())":{"summary":"\#(operation.summary)","#
+      + #""security":[\#(operation.needsToken ? #"{"bearer":[]}"# : "")],"parameters":[\#(parameters.joined(separator: ","))],"#
+      + #"\#(request ?? "")"responses":{\#(responses.joined(separator: ","))}}}"#
+  }
+
+  private static func isNumber(_ parameter: String) -> Bool { ["since", "limit", "wait", "from"].contains(parameter) }
+
+  private static func meaning(_ status: Int) -> String {
+    switch status {
+    case 200: "done"
+    case 400: "the request cannot be read"
+    case 401: "the token is missing or not valid"
+    case 403: "the scope, or the device, is not the token's"
+    case 405: "another method is expected"
+    case 408: "the body came too slowly"
+    case 409: "another history, or not the push that follows"
+    case 410: "deletions are forgotten: read everything"
+    case 413: "too many bytes or records"
+    case 415: "a content encoding that is not known"
+    case 422: "too many scopes of one identity"
+    case 426: "the scope needs a newer version of the app"
+    case 429: "too many requests: Retry-After says when"
+    default: "not now: Retry-After says when"
+    }
+  }
 }

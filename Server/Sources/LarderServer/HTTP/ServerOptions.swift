@@ -17,7 +17,7 @@ public struct ServerOptions: Sendable {
   public var burst = 1_000.0
   /// The number of event streams and long polls.
   public var streams = 10_000
-  /// The number of scopes that an identity may have written to through this process.
+  /// The number of scopes that an identity may have devices in.
   public var scopesPerIdentity = 1_000
   /// The time in seconds within which the body of a request must be there.
   public var bodySeconds = 30

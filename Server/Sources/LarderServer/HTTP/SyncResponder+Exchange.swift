@@ -10,7 +10,7 @@ extension SyncResponder {
     try take(identity, device: push.device)
     try WireLimits.check(push, in: scope, records: options.recordsPerPush)
     let rejections = await rejections(of: push, to: scope, by: identity)
-    let result = try await store.push(push, to: scope, by: identity.name, rejections: rejections)
+    let result = try await store.push(push, to: scope, by: identity.name, rejections: rejections, mostScopes: options.scopesPerIdentity)
     hub.publish(result.head, of: scope)
     let outcomes = result.reply.receipt.outcomes
     metrics.note(

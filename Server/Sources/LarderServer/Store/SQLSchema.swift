@@ -19,6 +19,7 @@ enum SQLSchema {
         "CREATE INDEX larder_records_changes ON larder_records (scope, revision, collection, id)",
         "CREATE TABLE larder_devices (scope \(key) NOT NULL, device \(key) NOT NULL, owner TEXT NOT NULL, last_seq BIGINT NOT NULL, "
           + "last_token TEXT NOT NULL, outcome TEXT NOT NULL, stamp BIGINT NOT NULL, seen_at BIGINT NOT NULL, PRIMARY KEY (scope, device))",
+        "CREATE INDEX larder_devices_owner ON larder_devices (owner, scope)",
       ]
     ]
   }

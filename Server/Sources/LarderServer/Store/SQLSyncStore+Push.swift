@@ -25,12 +25,15 @@ extension SQLSyncStore {
   /// - Parameters:
   ///   - owner: The identity that pushes; the device belongs to the one that used it first.
   ///   - rejections: For each group, why it is refused.
-  /// - Throws: `.history`, `.gap`, `.forbidden`, `.upgradeRequired`, `.unavailable`.
+  ///   - mostScopes: The number of scopes in which the identity may have devices.
+  /// - Throws: `.history`, `.gap`, `.forbidden`, `.upgradeRequired`, `.refused` for one scope too many, `.unavailable`.
   func push(
-    _ push: SyncPush, to scope: String, by owner: String, rejections: [SyncRejectionReason?] = []
+    _ push: SyncPush, to scope: String, by owner: String, rejections: [SyncRejectionReason?] = [], mostScopes: Int = .max
   ) async throws(SyncProblem) -> PushResult {
     try await answer(on: writers) { [now] (connection) throws(StoreError) in
-      try PushTransaction(connection: connection, push: push, scope: scope, owner: owner, rejections: rejections, now: now()).run()
+      try PushTransaction(
+        connection: connection, push: push, scope: scope, owner: owner, rejections: rejections, mostScopes: mostScopes, now: now()
+      ).run()
     }
   }
 }
@@ -42,6 +45,7 @@ private struct PushTransaction {
   let scope: String
   let owner: String
   let rejections: [SyncRejectionReason?]
+  let mostScopes: Int
   let now: Int
 
   func run() throws(StoreError) -> PushResult {
@@ -62,6 +66,7 @@ private struct PushTransaction {
     let last = device?.receipt.seq ?? 0
     guard push.seq == last + 1 else { throw .problem(.gap(last: last)) }
     if push.groups.joined().contains(where: { $0.version < minimum }) { throw .problem(.upgradeRequired(minimum: minimum)) }
+    if device == nil { try checkScopes() }
     let (outcomes, newHead, stamp) = try write(from: head, stamp: device?.stamp ?? 0)
     if newHead > head {
       try connection.execute(
@@ -70,6 +75,17 @@ private struct PushTransaction {
     let receipt = SyncReceipt(seq: push.seq, token: push.token, outcomes: outcomes)
     try DeviceRow(owner: owner, receipt: receipt, stamp: stamp).write(connection, scope: scope, device: push.device, now: now)
     return PushResult(reply: SyncPushReply(history: history, now: now, receipt: receipt), head: newHead)
+  }
+
+  /// Makes sure that the identity does not fill the database with scopes: each costs a row for ever.
+  private func checkScopes() throws(StoreError) {
+    if mostScopes == .max { return }
+    let here = try connection.row("SELECT 1 FROM larder_devices WHERE owner = ? AND scope = ? LIMIT 1", [.text(owner), .text(scope)])
+    if here != nil { return }
+    let count = try connection.row("SELECT COUNT(DISTINCT scope) FROM larder_devices WHERE owner = ?", [.text(owner)])?.integer(0) ?? 0
+    guard count < mostScopes else {
+      throw .problem(.refused(status: 422, detail: "Expected at most \(mostScopes) scopes of one identity, found one more."))
+    }
   }
 
   /// Writes the groups that are at their base, each with a commit number of its own.

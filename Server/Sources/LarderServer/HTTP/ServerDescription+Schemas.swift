@@ -1,0 +1,35 @@
+extension ServerDescription {
+  /// The forms of the messages.
+  static let schemas = #"""
+    "Any":{},"Text":{"type":"string"},
+    "Number":{"type":"integer","minimum":0,"maximum":9007199254740992},
+    "Record":{"type":"object","required":["in","id","rev"],"properties":{"in":{"type":"string"},"id":{"type":"string"},
+     "rev":{"$ref":"#/components/schemas/Number"},"version":{"$ref":"#/components/schemas/Number"},
+     "stamp":{"$ref":"#/components/schemas/Number"},"by":{"type":"string"},"value":{},"deleted":{"type":"boolean"}}},
+    "PushedRecord":{"type":"object","required":["in","id","base"],"properties":{"in":{"type":"string","maxLength":1024},
+     "id":{"type":"string","maxLength":1024},"base":{"$ref":"#/components/schemas/Number"},
+     "version":{"$ref":"#/components/schemas/Number"},"stamp":{"$ref":"#/components/schemas/Number"},"value":{},"deleted":{"type":"boolean"}}},
+    "Push":{"type":"object","required":["device","seq","token","clock","groups"],"properties":{"history":{"type":"string"},
+     "device":{"type":"string"},"seq":{"type":"integer","minimum":1},"token":{"type":"string"},
+     "clock":{"$ref":"#/components/schemas/Number"},"groups":{"type":"array","items":{"type":"object","required":["records"],
+     "properties":{"records":{"type":"array","items":{"$ref":"#/components/schemas/PushedRecord"}}}}}}},
+    "Outcome":{"type":"object","properties":{"ok":{"$ref":"#/components/schemas/Number"},
+     "conflict":{"type":"array","items":{"$ref":"#/components/schemas/Record"}},
+     "rejected":{"type":"object","required":["code"],"properties":{"code":{"type":"string"},"detail":{"type":"string"}}}}},
+    "Receipt":{"type":"object","required":["seq","token","outcomes"],"properties":{"seq":{"$ref":"#/components/schemas/Number"},
+     "token":{"type":"string"},"outcomes":{"type":"array","items":{"$ref":"#/components/schemas/Outcome"}}}},
+    "PushReply":{"allOf":[{"$ref":"#/components/schemas/Receipt"},{"type":"object","required":["history","now"],
+     "properties":{"history":{"type":"string"},"now":{"$ref":"#/components/schemas/Number"}}}]},
+    "Changes":{"type":"object","required":["history","since","until","head","more","horizon","changes"],
+     "properties":{"history":{"type":"string"},"since":{"$ref":"#/components/schemas/Number"},
+     "until":{"$ref":"#/components/schemas/Number"},"head":{"$ref":"#/components/schemas/Number"},"more":{"type":"boolean"},
+     "horizon":{"$ref":"#/components/schemas/Number"},"total":{"$ref":"#/components/schemas/Number"},
+     "last":{"$ref":"#/components/schemas/Receipt"},"changes":{"type":"array","items":{"$ref":"#/components/schemas/Record"}}}},
+    "Scopes":{"type":"object","required":["scopes"],"properties":{"scopes":{"type":"array","items":{"type":"object",
+     "required":["scope","access","head"],"properties":{"scope":{"type":"string"},"access":{"type":"string"},
+     "head":{"$ref":"#/components/schemas/Number"}}}}}},
+    "Problem":{"type":"object","required":["type","title","status"],"properties":{"type":{"type":"string"},"title":{"type":"string"},
+     "status":{"type":"integer"},"detail":{"type":"string"},"horizon":{"$ref":"#/components/schemas/Number"},
+     "history":{"type":"string"},"last":{"$ref":"#/components/schemas/Number"},"minimum":{"$ref":"#/components/schemas/Number"}}}
+    """#
+}
