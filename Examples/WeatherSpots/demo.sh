@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Shows weather-spots at work in a temporary directory: import, near, search, pages, two processes,
-# forecasts, cache, Sun and Moon, a kill in the middle of an import, verify, and the migration of a store of the first version.
+# forecasts, cache, Sun and Moon, a kill in the middle of an import, verify, the migration of a store of the first version, and two devices
+# that sync by a larder-server.
 # CONFIGURATION=release builds with optimization, which takes longer. Nothing outside .build and the temporary directory is written.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -9,11 +10,16 @@ configuration=${CONFIGURATION:-debug}
 swift build -c "$configuration" --product weather-spots
 swift build -c "$configuration" --product weather-spots-server
 bin=$(swift build -c "$configuration" --show-bin-path)
+swift build -c "$configuration" --package-path ../../Server --product larder-server
+larder_server=$(swift build -c "$configuration" --package-path ../../Server --show-bin-path)/larder-server
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/weather-spots-demo.XXXXXX")
 server=
 watch=
+sync_server=
 clean_up() {
+  # It may stand still.
+  if [ -n "$sync_server" ]; then { kill -KILL "$sync_server" && wait "$sync_server"; } 2>/dev/null || true; fi
   if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; fi
   if [ -n "$watch" ]; then kill "$watch" 2>/dev/null || true; fi
   rm -rf "$work"
@@ -117,3 +123,54 @@ store=$work/old.sqlite
 run migrate --dry-run
 run migrate
 run list --country fr
+
+heading "Two devices and a server of their own, on this machine"
+mkfifo "$work/sync"
+"$larder_server" serve --store "sqlite:$work/server.sqlite" --port 0 --insecure-no-auth --log error >"$work/sync" &
+sync_server=$!
+exec 6<"$work/sync"
+read -r _ _ url <&6
+# Their clocks are ten years apart, and both are wrong.
+on() { # DEVICE NOW ARGUMENTS
+  local device=$1 now=$2
+  shift 2
+  printf '%s$ weather-spots %s\n' "$device" "$*"
+  "$bin/weather-spots" "$@" --now "$now" --store "$work/$device.sqlite"
+}
+phone() { on phone 2031-11-21T12:00:00Z "$@"; }
+laptop() { on laptop 2021-11-21T12:00:00Z "$@"; }
+pier=(add "Cape Agulhas" -34.83 20.0 --zone Africa/Johannesburg)
+phone "${pier[@]}" --rating 3 --notes "where two oceans meet"
+phone sync "$url"
+laptop sync "$url"
+
+heading "Both edit the same spot without a network"
+phone "${pier[@]}" --rating 4 --notes "calm today"
+laptop "${pier[@]}" --rating 3 --notes "windy today"
+
+heading "The phone is killed (kill -9) in the middle of its exchange"
+kill -STOP "$sync_server"
+"$bin/weather-spots" sync --now 2031-11-21T12:00:05Z --store "$work/phone.sqlite" >/dev/null 2>&1 &
+phone=$!
+# The exchange begins with a commit of what is sent, and then waits for the server, which stands still.
+for _ in $(seq 100); do
+  if "$bin/weather-spots" sync status --json --store "$work/phone.sqlite" | grep -q '"in_flight":1'; then break; fi
+done
+{ kill -9 "$phone" && wait "$phone"; } 2>/dev/null || true
+kill -CONT "$sync_server"
+echo "  killed; whether the server has its message, it does not know"
+
+heading "Both end equal, and what lost is kept"
+laptop sync
+phone sync
+laptop sync
+for device in phone laptop; do "$bin/weather-spots" export --format csv --store "$work/$device.sqlite" >"$work/$device.csv"; done
+if ! cmp -s "$work/phone.csv" "$work/laptop.csv"; then
+  echo "THE PROMISE IS BROKEN: the devices differ" >&2
+  exit 1
+fi
+grep Agulhas "$work/phone.csv"
+for device in phone laptop; do
+  echo "$device\$ weather-spots sync conflicts"
+  "$bin/weather-spots" sync conflicts --store "$work/$device.sqlite"
+done

@@ -28,7 +28,9 @@ extension SyncEngine {
   private func unsentCount(_ ledger: Ledger) throws -> Int {
     let snapshot = store.stored
     dirty.search(snapshot)
-    return try dirty.keys(of: ledger.scope).count + (ledger.state(in: snapshot)?.flight == nil ? 0 : 1)
+    let flight = try ledger.state(in: snapshot)?.flightCount
+    inFlight[ledger.scope] = flight
+    return dirty.keys(of: ledger.scope).count + (flight == nil ? 0 : 1)
   }
 
   /// Makes the state of a scope that is new, and begins a full pass where a collection has come to be synced.
@@ -58,8 +60,7 @@ extension SyncEngine {
       return try ledger.freeze(candidates, state, in: &pending)
     }
     guard let flight = state.flight, state.pass?.isNewHistory != true else { return nil }
-    inFlight[ledger.scope] = flight.groups.joined().count
-    defer { inFlight[ledger.scope] = nil }
+    inFlight[ledger.scope] = state.flightCount
     refreshStatus()
     let reply: SyncPushReply
     do {

@@ -34,7 +34,7 @@ extension SyncEngine {
       throw error
     }
     dirty = DirtyEntries()
-    failing = []
+    (failing, inFlight) = ([], [:])
     board.update { ($0.lastError, $0.pulled, $0.total) = (nil, 0, nil) }
     refreshStatus()
   }

@@ -10,7 +10,7 @@ public import Larder
 /// ```
 ///
 /// The server orders commits and compares revisions; the device merges. What is to be sent is noted in the commit of each write, so that it
-/// survives whatever the data survives. Everything that comes from the server is written with ``ChangeOrigin/remote``, a commit for each
+/// survives whatever the data survives. Everything that comes from the server is written with `ChangeOrigin.remote`, a commit for each
 /// page.
 ///
 /// An engine with a server syncs by itself until it goes away. ``exchange()`` is for tests, background tasks and commands, and for an
@@ -35,7 +35,7 @@ public actor SyncEngine {
   var running: [String: Task<Void, any Error>] = [:]
   /// The scopes whose last exchange has failed.
   var failing: Set<String> = []
-  /// The number of records on their way, by scope.
+  /// The number of records in pushes whose outcome is not known, by scope.
   var inFlight: [String: Int] = [:]
   var dirty = DirtyEntries()
 
@@ -47,7 +47,7 @@ public actor SyncEngine {
   ///   - scopes: The scopes that the device reads and writes.
   ///   - clock: The clock of the device, which may be wrong.
   ///   - pageSize: The number of records to ask for at once: 1,000 by default.
-  /// - Throws: `.unsupported` for a scope that breaks the rule of ``RepositorySchema/synced(in:merge:clock:)``; what opening a repository
+  /// - Throws: `.unsupported` for a scope that breaks the rule of `RepositorySchema.synced(in:merge:clock:)`; what opening a repository
   ///   throws.
   public init(
     _ store: Store, transport: any SyncTransport, scopes: [String], clock: any WallClock = SystemClock(), pageSize: Int = 1_000
@@ -65,7 +65,9 @@ public actor SyncEngine {
       Ledger(scope: $0, records: records, scopes: states, conflicts: conflicts, rejected: rejected, clock: clock)
     }
     alarms = scopes.reduce(into: [:]) { $0[$1] = ScopeAlarm() }
-    dirty.search(store.stored)
+    let snapshot = store.stored
+    dirty.search(snapshot)
+    for ledger in ledgers { inFlight[ledger.scope] = try ledger.state(in: snapshot)?.flightCount }
     refreshStatus()
   }
 

@@ -18,7 +18,7 @@ public struct SyncStatus: Sendable {
   public var phase = Phase.stopped
   /// The number of records with edits that the server has not taken, without those that it has refused.
   public var pending = 0
-  /// The number of records that are on their way to the server: part of ``pending``.
+  /// The number of records that were sent and of which it is not known yet whether the server has taken them.
   public var inFlight = 0
   /// The number of records of this device that the server has accepted in the exchange under way, or in the last one.
   public var pushed = 0

@@ -140,6 +140,18 @@ private struct DirectTransport: SyncTransport {
     #expect(try await new.repository.find(by: "a") == NewSpot(id: "a", name: "y", place: ["latitude": 35]))
   }
 
+  @Test func theySurviveTheEditOfAnAppOfANewerVersionToo() async throws {
+    let (other, newer) = (try await device(NewSpot.self), try await device(Spot.self, version: 2))
+    try await other.repository.save(NewSpot(id: "a", name: "x", place: ["latitude": 35]))
+    try await other.sync.exchange()
+    try await newer.sync.exchange()
+    try await newer.repository.update("a") { $0.name = "y" }
+    try await newer.sync.exchange()
+    let record = try #require(server.records(of: "user/42").first)
+    #expect(record.version == 2)
+    #expect(try JSONDecoder().decode(NewSpot.self, from: record.value ?? Data()).place == ["latitude": 35])
+  }
+
   @Test func aRecordOfANewerVersionIsKeptAndNotEdited() async throws {
     let (new, old) = (try await device(NewSpot.self, version: 2), try await device(Spot.self))
     try await new.repository.save(NewSpot(id: "a", name: "x"))

@@ -132,9 +132,7 @@ package struct PendingState {
       throw .newerRecords(in: names[collection], found: old.schemaVersion, supported: record.schemaVersion, key: record.key)
     }
     var record = record
-    if let old, old.schemaVersion == record.schemaVersion, let value = old.encoded {
-      record = trigger.coder.keepingUnknownMembers(record, of: value.data)
-    }
+    if let stored = old?.stored(trigger.coder.schemaVersion) { record = trigger.coder.keepingUnknownMembers(record, of: stored) }
     let new = StoredValue(schemaVersion: record.schemaVersion, json: record.value)
     try trigger.trigger.willChange(
       TriggeredChange(

@@ -84,7 +84,7 @@ enum Expectation: Sendable {
 /// The coder of a collection, whatever its type.
 protocol AnyRecordCoder: Sendable {
   /// Returns a record with the members of its old value that the type does not know.
-  func keepingUnknownMembers(_ record: EncodedRecord, of old: Data) -> EncodedRecord
+  func keepingUnknownMembers(_ record: EncodedRecord, of old: StoredValue) -> EncodedRecord
   /// - Throws: `.decodingFailed` with the number of records that do not decode.
   func checkDecodable(_ records: RecordMap) throws(RepositoryError)
 }

@@ -33,9 +33,12 @@ extension RecordCoder: TrackedCoder {
   /// A member counts as unknown when the type decodes to the same with it and without it.
   ///
   /// Cost: a look at the names; two decodes for each member that the old value has and the new one has not.
-  func keepingUnknownMembers(_ record: EncodedRecord, of old: Data) -> EncodedRecord {
+  func keepingUnknownMembers(_ record: EncodedRecord, of old: StoredValue) -> EncodedRecord {
     do throws(RepositoryError) {
-      let before = try JSONObject(json: old)
+      let current = try broughtUp(old, key: record.key).json
+      let hasSameNames = current.withUnsafeBytes { old in record.value.withUnsafeBytes { MemberNames.areEqual(old, $0) } }
+      if hasSameNames { return record }
+      let before = try JSONObject(json: current)
       var after = try JSONObject(json: record.value)
       let lost = Self.paths(in: before, missingIn: after)
       guard !lost.isEmpty, let reference = form(of: before, key: record.key) else { return record }

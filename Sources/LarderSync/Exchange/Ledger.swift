@@ -90,7 +90,9 @@ extension Ledger {
     for (key, found) in waiting {
       guard var edits = found.edits else { continue }
       var entry = found
-      try release(&edits, key, in: &pending)
+      // What was held stays until the edits are merged with it, or have led back to their base and it is taken.
+      edits.isParked = false
+      try pending.delete(key.text, in: rejected)
       entry.edits = edits
       pending.store(entry.stored, for: key, in: records)
     }

@@ -36,6 +36,9 @@ struct ScopeState: Sendable, Hashable {
     var isNewHistory = false
   }
 
+  /// The number of records in ``flight``; `nil` without one.
+  var flightCount: Int? { flight?.groups.joined().count }
+
   init() {}
 
   /// Begins a full pass, or begins it again.

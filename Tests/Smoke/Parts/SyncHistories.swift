@@ -2,11 +2,11 @@ import LarderTesting
 
 /// Histories of devices that sync, optimised.
 ///
-/// `Smoke histories [FIRST COUNT]` runs them; LarderSyncTests has those of the first 600 seeds.
+/// `Smoke histories [FIRST COUNT]` runs them; LarderSyncTests has those of the first 200 seeds.
 enum SyncHistories {
   static func run() async throws {
     let arguments = CommandLine.arguments
-    let first = arguments.count > 2 ? UInt64(arguments[2]) ?? 600 : 600
+    let first = arguments.count > 2 ? UInt64(arguments[2]) ?? 200 : 200
     let count = arguments.count > 3 ? Int(arguments[3]) ?? 1_400 : 1_400
     var events: [SyncSimulation.Event: Int] = [:]
     var failures = 0

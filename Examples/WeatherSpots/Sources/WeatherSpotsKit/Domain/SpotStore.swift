@@ -19,13 +19,17 @@ public struct SpotStore: Sendable {
   ///   - file: A name that ends in `.json` or `.sqlite`.
   ///   - migration: When spots of an older version are rewritten. They are read in any case; a command that lives for some milliseconds
   ///     had better not begin with it, so it is `.manual`, and `weather-spots migrate` does it.
+  ///   - clock: The clock that dates changes for sync.
   /// - Throws: What opening throws; `.locked` when another program keeps the store to itself for more than ten seconds; `.unsupported` for
   ///   another name.
-  public init(file: URL, migration: StoreOptions.Migration = .init(mode: .manual)) async throws(RepositoryError) {
+  public init(
+    file: URL, migration: StoreOptions.Migration = .init(mode: .manual), clock: any WallClock = SystemClock()
+  ) async throws(RepositoryError) {
     let access: StoreOptions.Access = Self.isShared(file) ? .shared : .exclusive
     try await self.init(
       backend: Self.backend(file),
-      options: StoreOptions(access: access, pollInterval: .milliseconds(100), lockTimeout: .seconds(10), migration: migration))
+      options: StoreOptions(access: access, pollInterval: .milliseconds(100), lockTimeout: .seconds(10), migration: migration), clock: clock
+    )
   }
 
   /// Opens a SQLite store to read what other processes write, and never to write.
@@ -41,12 +45,12 @@ public struct SpotStore: Sendable {
 
   /// Opens the store that a backend keeps.
   public init(
-    backend: any StorageBackend, options: StoreOptions = .init(migration: .init(mode: .manual))
+    backend: any StorageBackend, options: StoreOptions = .init(migration: .init(mode: .manual)), clock: any WallClock = SystemClock()
   ) async throws(RepositoryError) {
     store = try await Store.open(backend, options: options)
     syncTarget = try await store.repository(SyncTarget.schema).loadAll().first
     // Whatever writes a spot has to note it for the server.
-    spots = try await store.repository(syncTarget.map { Spot.schema.synced(in: $0.scope) } ?? Spot.schema)
+    spots = try await store.repository(syncTarget.map { Spot.schema.synced(in: $0.scope, clock: clock) } ?? Spot.schema)
   }
 
   /// Tries on every stored spot what migrating would do, and changes nothing.

@@ -2,7 +2,7 @@
 // Invariant: a store that has a target notes what the server lacks in every commit. Called by SpotStore and the commands of `sync`.
 
 public import Foundation
-import Larder
+public import Larder
 public import LarderSync
 
 /// The server and the scope with which a store is synced; a store has one at most.
@@ -59,10 +59,12 @@ extension SpotStore {
 
   /// Returns the engine that syncs the store; it does not run by itself.
   ///
-  /// - Parameter token: The bearer token; `nil` for a server that needs none.
+  /// - Parameters:
+  ///   - token: The bearer token; `nil` for a server that needs none.
+  ///   - clock: The clock of the device, which may be wrong.
   /// - Throws: ``SyncTargetProblem/none``; the errors of storage.
-  public func sync(token: String?) async throws -> SyncEngine {
+  public func sync(token: String?, clock: any WallClock = SystemClock()) async throws -> SyncEngine {
     guard let target = syncTarget else { throw SyncTargetProblem.none }
-    return try await SyncEngine(store, transport: HTTPTransport(target.server) { token }, scopes: [target.scope])
+    return try await SyncEngine(store, transport: HTTPTransport(target.server) { token }, scopes: [target.scope], clock: clock)
   }
 }

@@ -37,13 +37,15 @@ struct Add: ReportingCommand {
   @Option(help: "Notes; `search` finds their words.")
   var notes = ""
 
+  @OptionGroup var time: TimeOption
+
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws { _ = try spot() }
 
   func execute() async throws {
     let spot = try spot()
-    try await globals.withStore(creating: true) { storage in _ = try await storage.spots.save(spot) }
+    try await globals.withStore(creating: true, clock: time.clock) { storage in _ = try await storage.spots.save(spot) }
     if globals.json { try writeJSON(spot) } else { try writeText("Added \(spot.id).\n") }
   }
 

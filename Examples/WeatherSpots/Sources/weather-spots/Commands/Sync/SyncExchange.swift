@@ -23,6 +23,8 @@ struct SyncExchange: ReportingCommand {
   @Flag(help: "Stay, and sync whenever there is something to send or to take.")
   var watch = false
 
+  @OptionGroup var time: TimeOption
+
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
@@ -36,8 +38,8 @@ struct SyncExchange: ReportingCommand {
     let token = try Settings.load()[.syncToken]?.value
     // With another target, the store is to be opened anew: whatever it does with spots then has to know of it.
     _ = try await globals.withStore(creating: true) { try await $0.setSyncTarget(server: server.flatMap(Settings.server), scope: scope) }
-    try await globals.withStore { storage in
-      let sync = try await storage.sync(token: token)
+    try await globals.withStore(clock: time.clock) { storage in
+      let sync = try await storage.sync(token: token, clock: time.clock)
       let isWatching = watch
       try await ending.run { if isWatching { try await follow(sync) } else { try await exchange(sync, storage) } }
     }

@@ -26,6 +26,7 @@ struct SyncReport: Encodable {
   let server: String
   let scope: String
   let pending: Int
+  let inFlight: Int
   let pushed: Int
   let pulled: Int
   let rejected: Int
@@ -45,6 +46,6 @@ extension SyncEngine {
     let status = status.current
     return SyncReport(
       server: storage.syncTarget?.server.absoluteString ?? "", scope: storage.syncTarget?.scope ?? "", pending: status.pending,
-      pushed: status.pushed, pulled: status.pulled, rejected: status.rejected, conflicts: status.conflicts)
+      inFlight: status.inFlight, pushed: status.pushed, pulled: status.pulled, rejected: status.rejected, conflicts: status.conflicts)
   }
 }
