@@ -81,7 +81,8 @@ extension Ledger {
     for (entryKey, found) in unseen {
       var entry = found
       guard let address = SyncEntry.address(entryKey), let collection = pending.collection(named: address.collection) else { continue }
-      if pass.isNewHistory, entry.revision > pass.horizon ?? 0, entry.edits?.held == nil {
+      // Whatever the horizon: the server that came back may have purged under numbers that it had given before.
+      if pass.isNewHistory, entry.revision > 0, entry.edits?.held == nil {
         entry.edits = entry.edits ?? .init(groups: [UInt64(entry.revision)], stamp: clock.now.milliseconds)
         entry.edits?.base = nil
         entry.revision = 0
