@@ -64,7 +64,10 @@ extension SyncEngine {
     refreshStatus()
     let reply: SyncPushReply
     do {
-      reply = try await transport.push(flight, to: ledger.scope)
+      // The clock is that of the sending: the server takes from it how old the edits are, and a push may have waited for hours.
+      var sent = flight
+      sent.clock = clock.now.milliseconds
+      reply = try await transport.push(sent, to: ledger.scope)
     } catch let problem as SyncProblem {
       switch problem {
       case .history(let history): try await beginHistory(history, ledger)
@@ -92,6 +95,10 @@ extension SyncEngine {
     case .refused(400, _), .refused(422, _): code = "refused"
     // The scope was read meanwhile, so that it may be read and not be written.
     case .forbidden: code = "forbidden"
+    case .upgradeRequired:
+      // The edits stay, and a newer app freezes them anew, in its own version.
+      try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
+      throw problem
     default: throw problem
     }
     try await store.writeStored { (pending) throws(RepositoryError) in

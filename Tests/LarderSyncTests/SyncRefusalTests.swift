@@ -69,6 +69,41 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(try await sync.rejected.count() == 0)
   }
 
+  @Test func whatAnOldAppCouldNotSendIsSentByANewerOne() async throws {
+    let (backend, transport) = (InMemoryBackend(), GatedTransport(server))
+    for version in [1, 2] {
+      let store = try await Store.open(backend)
+      let notes = try await store.repository(RepositorySchema<Note>("notes", version: version).synced(in: "user/1"))
+      let sync = try await SyncEngine(store, transport: transport, scopes: ["user/1"])
+      transport.set { $0.minimum = 2 }
+      try await notes.save(Note(id: "a", text: "of version \(version)"))
+      if version == 1 {
+        await #expect(throws: SyncProblem.upgradeRequired(minimum: 2)) { try await sync.exchange() }
+      } else {
+        try await sync.exchange()
+      }
+      try await store.close()
+    }
+    #expect(server.records(of: "user/1").map(\.version) == [2])
+  }
+
+  @Test func anEditIsAsOldAsItIsWhenItArrives() async throws {
+    let (here, there) = (ManualClock(), ManualClock())
+    let server = SimulatedSyncServer { there.now.milliseconds }
+    let (store, transport) = (try await Store.open(InMemoryBackend()), GatedTransport(server))
+    let notes = try await store.repository(RepositorySchema<Note>("notes").synced(in: "user/1", clock: here))
+    let sync = try await SyncEngine(store, transport: transport, scopes: ["user/1"], clock: here)
+    try await sync.exchange()
+    let edited = there.now.milliseconds
+    try await notes.save(Note(id: "a"))
+    transport.set { $0.pushProblem = .unreachable("cut off") }
+    await #expect(throws: SyncProblem.self) { try await sync.exchange() }
+    for clock in [here, there] { clock.setWall(by: 5 * 3_600) }
+    transport.set { $0.pushProblem = nil }
+    try await sync.exchange()
+    #expect(server.records(of: "user/1").map(\.stamp) == [edited])
+  }
+
   @Test func signingOutLosesNothingUnasked() async throws {
     let (notes, sync, _) = try await device()
     try await notes.save(Note(id: "a"))

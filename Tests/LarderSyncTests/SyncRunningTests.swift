@@ -106,5 +106,6 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(backoff.delay(after: SyncProblem.tooManyRequests(retryAfter: 7), random: 0) == .seconds(7))
     #expect(backoff.delay(after: SyncProblem.unavailable(retryAfter: 1e300), random: 0) == .seconds(3_600))
     #expect(backoff.delay(after: SyncProblem.forbidden, random: 0) == .seconds(150))
+    #expect(backoff.delay(after: SyncProblem.unavailable(retryAfter: .nan), random: 1) == Backoff.cap)
   }
 }

@@ -26,6 +26,14 @@ extension Ledger {
     pending.erase(key, in: scopes)
   }
 
+  /// Takes back a push that the server has refused, unless it was settled meanwhile.
+  func takeBack(_ push: SyncPush, in pending: inout PendingState) throws(RepositoryError) {
+    guard var state = try state(in: pending), state.flight?.token == push.token else { return }
+    state.flight = nil
+    state.turn += 1
+    store(state, in: &pending)
+  }
+
   /// Takes back a push that the server does not take as a whole, unless it was settled meanwhile: the next one has half of its records;
   /// a record that is alone is set aside.
   func divide(_ push: SyncPush, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {

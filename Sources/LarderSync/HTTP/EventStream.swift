@@ -29,7 +29,7 @@ struct EventStream {
     defer { (line, isTooLong) = (Data(), false) }
     guard line.isEmpty else {
       let text = String(decoding: line, as: UTF8.self)
-      if !isTooLong, text.hasPrefix("data:") { data += text.dropFirst(5) }
+      if !isTooLong, data.utf8.count < Self.lineLimit, text.hasPrefix("data:") { data += text.dropFirst(5) }
       return nil
     }
     defer { data = "" }

@@ -109,7 +109,7 @@ public struct HTTPTransport: SyncTransport {
     text += "/v1/scopes/\(Self.escaped(scope))/\(verb)"
     if let query { text += "?\(query)" }
     guard let url = URL(string: text), ["http", "https"].contains(url.scheme?.lowercased()) else {
-      throw .malformed("expected the http or https address of a server, found \(server.absoluteString)")
+      throw .malformed("expected the http or https address of a server, found another one")
     }
     return url
   }

@@ -16,7 +16,7 @@ extension SyncEntry {
     self.init(scope: scope, revision: revision, pass: json["p"]?.intValue ?? 0)
     guard let groups = json["g"]?.arrayValue else { return }
     var edits = Edits(stamp: json["t"]?.intValue ?? 0, isParked: json["x"]?.boolValue ?? false)
-    edits.groups = groups.compactMap { $0.intValue.map(UInt64.init) }
+    edits.groups = groups.compactMap { $0.intValue.flatMap(UInt64.init(exactly:)) }
     if let base = json["b"], let version = json["v"]?.intValue { edits.base = StoredValue(schemaVersion: version, json: base.json) }
     if let held = json["h"], let version = json["w"]?.intValue, let revision = json["q"]?.intValue {
       edits.held = Held(revision: revision, value: StoredValue(schemaVersion: version, json: held.json))

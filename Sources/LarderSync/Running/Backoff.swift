@@ -16,6 +16,7 @@ struct Backoff: Sendable {
     failures += 1
     switch error as? SyncProblem {
     case .unavailable(let seconds?)?, .tooManyRequests(let seconds?)?:
+      guard seconds.isFinite else { return Self.cap * random }
       return .seconds(min(max(seconds, 0), 3_600)) + Self.base * random
     case .unauthorized?, .forbidden?, .upgradeRequired?, .refused?, .tooLarge?:
       // The same request would get the same answer: what changes that is not here.

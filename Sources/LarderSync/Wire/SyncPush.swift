@@ -1,7 +1,7 @@
 public import Foundation
 @_spi(Inspection) internal import Larder
 
-/// The edits that a device sends at once: what it sends again, byte for byte, until it knows the outcome.
+/// The edits that a device sends at once: what it sends again, but for the clock as it is, until it knows the outcome.
 public struct SyncPush: Sendable, Hashable {
   /// The history of the server that the device knows; `nil` before the first exchange.
   public var history: String?
@@ -11,7 +11,7 @@ public struct SyncPush: Sendable, Hashable {
   public var seq: Int
   /// The name of this push, made by chance: two stores that were one file send the same numbers, and never the same name.
   public var token: String
-  /// The device's clock in milliseconds since 1970.
+  /// The device's clock when it is sent, in milliseconds since 1970.
   public var clock: Int
   /// The records, in groups that are accepted whole or not at all.
   public var groups: [[PushedRecord]]

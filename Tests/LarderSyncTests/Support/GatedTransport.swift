@@ -11,6 +11,8 @@ final class GatedTransport: SyncTransport {
     var mostRecords = Int.max
     /// The id of a record with which a push is `.tooLarge`, whatever its size.
     var tooLarge: String?
+    /// The lowest schema version that is taken.
+    var minimum = 0
     var hasEvents = true
     var streams: [AsyncThrowingStream<Int, any Error>.Continuation] = []
     var (pushes, polls) = (0, 0)
@@ -32,6 +34,7 @@ final class GatedTransport: SyncTransport {
       rules.pushes += 1
       let records = push.groups.joined()
       if records.count > rules.mostRecords || records.contains(where: { $0.id == rules.tooLarge }) { return .tooLarge }
+      if records.contains(where: { $0.version < rules.minimum }) { return .upgradeRequired(minimum: rules.minimum) }
       return rules.pushProblem
     }
     if let problem { throw problem }
