@@ -5,7 +5,7 @@ extension SyncEngine {
   /// The states of the sync, for the app to show: the present one at once.
   public nonisolated var status: SyncStatuses { SyncStatuses(board: board) }
 
-  /// What the tasks have of the engine: it may go while they wait.
+  /// The tasks' hold on the engine: it may go while they wait.
   private struct Seat: Sendable {
     weak let engine: SyncEngine?
   }
@@ -30,7 +30,7 @@ extension SyncEngine {
 
   /// Ends syncing by itself; returns once nothing of it is under way.
   ///
-  /// What an exchange has taken until then is kept. ``start()`` begins again.
+  /// Everything that an exchange has taken until then is kept. ``start()`` begins again.
   public func stop() async {
     let stopped = tasks
     tasks = []

@@ -29,7 +29,7 @@ public actor SyncEngine {
   /// The reasons for the next exchange of each scope.
   nonisolated let alarms: [String: ScopeAlarm]
   nonisolated let board = StatusBoard()
-  /// What runs while the engine syncs by itself.
+  /// The tasks that run while the engine syncs by itself.
   var tasks: [Task<Void, Never>] = []
   /// The exchange of each scope that is under way.
   var running: [String: Task<Void, any Error>] = [:]

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The state of a store's sync, as an app shows it.
 public struct SyncStatus: Sendable {
-  /// What the engine does.
+  /// The activity of the engine.
   public enum Phase: Sendable, Hashable {
     /// It does not run by itself: it was not started, or stopped.
     case stopped
@@ -14,7 +14,7 @@ public struct SyncStatus: Sendable {
     case waiting
   }
 
-  /// What the engine does.
+  /// The activity of the engine.
   public var phase = Phase.stopped
   /// The number of records with edits that the server has not taken, without those that it has refused.
   public var pending = 0

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 @testable import LarderSync
 
-/// What sync keeps of a record, and how it is read.
+/// The state that sync keeps of a record, and how it is read.
 @Suite struct SyncEntryTests {
   private static let value = StoredValue(schemaVersion: 3, json: Data(#"{"a":"}],\"b\":","b":[1,{"c":2}]}"#.utf8))
 

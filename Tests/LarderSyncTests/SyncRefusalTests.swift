@@ -10,7 +10,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   var text = ""
 }
 
-/// What becomes of work that a server does not take.
+/// The fate of work that a server does not take.
 @Suite struct SyncRefusalTests {
   private let server = SimulatedSyncServer()
 

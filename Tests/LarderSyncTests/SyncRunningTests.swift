@@ -10,7 +10,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   var text = ""
 }
 
-/// What an engine does by itself.
+/// The work of an engine that runs by itself.
 @Suite struct SyncRunningTests {
   private let server = SimulatedSyncServer()
   private let clock = ManualClock()

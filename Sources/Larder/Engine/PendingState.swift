@@ -19,7 +19,7 @@ package struct PendingState {
   /// Whether the present write has met another record with its values in a unique index, and must be checked when it ends.
   private var isContested = false
   let names: [String]
-  /// What is done beside each change of a collection, by its position.
+  /// The triggers and coders of tracked collections, by their positions.
   let triggers: [Int: CollectionTrigger]
   private var committed: UInt64
   private var commit: UInt64

@@ -21,7 +21,7 @@ final class StoreCore: Sendable {
   let commits = CommitQueue()
   /// The type that each collection is read as.
   let itemTypes = Mutex<[String: ObjectIdentifier]>([:])
-  /// What is done beside each change of a collection, by its position.
+  /// The triggers and coders of tracked collections, by their positions.
   let triggers = Mutex<[Int: CollectionTrigger]>([:])
   let checkpoints: Mutex<CheckpointState>
   /// The one permit to run a checkpoint.

@@ -50,7 +50,7 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   ///
   /// Without any, older records are decoded as they are, which is right for changes that `Codable` bridges.
   public let migrations: [Migration]
-  /// What is done beside each change, as LarderSync declares it; `nil` for most collections.
+  /// The trigger that runs beside each change, as LarderSync declares it; `nil` for most collections.
   package var trigger: (any RecordTrigger)?
 
   /// Declares a collection.

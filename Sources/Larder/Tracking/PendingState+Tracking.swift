@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What triggers, and the product that has set them, read and write: values as they are stored.
+/// Reads and writes of values as they are stored, for triggers and the product that has set them.
 extension PendingState {
   /// Returns the position of a collection; `nil` for one that does not exist.
   package func collection(named name: String) -> Int? { names.firstIndex(of: name) }

@@ -4,7 +4,7 @@ package import Foundation
 // Invariant: a trigger throws before it writes anything, and sees every change of this process but those of migrations and its own.
 // Called by PendingState.
 
-/// What is done beside each change of a collection, in the same commit.
+/// An action beside each change of a collection, in the same commit.
 package protocol RecordTrigger: Sendable {
   /// The collections that it writes, beside the one that it watches.
   var collections: [String] { get }

@@ -14,7 +14,9 @@ struct MergeSide: Sendable {
 struct Merged: Sendable {
   /// The value; `nil` where the record is deleted.
   var value: JSONValue?
-  /// What was not taken, by the names of the members; of a record that is no object, or was deleted, the whole value under an empty name.
+  /// The values that were not taken, by the names of the members.
+  ///
+  /// Of a record that is no object, or was deleted, it is the whole value under an empty name.
   var lost: [String: JSONValue] = [:]
   /// Whether what was not taken is of this device.
   var lostLocal = false

@@ -52,7 +52,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   }
 }
 
-/// What an engine asks of a synced collection, whatever its type.
+/// A synced collection as an engine sees it, whatever its type.
 protocol SyncedCollection: RecordTrigger {
   var merger: any RecordMerger { get }
   /// Returns the scope of a value, for records that were there before they were synced.

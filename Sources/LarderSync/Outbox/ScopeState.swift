@@ -1,7 +1,7 @@
 internal import Foundation
 @_spi(Inspection) internal import Larder
 
-/// What a device knows of a scope: how far it has read, and what it has sent.
+/// The knowledge of a device of a scope: how far it has read, and what it has sent.
 struct ScopeState: Sendable, Hashable {
   /// The device towards the server; another one for each history, and when the store turns out to be a copy.
   var device = UUID().uuidString

@@ -1,7 +1,7 @@
 internal import Foundation
 @_spi(Inspection) internal import Larder
 
-/// What a device knows of a synced record beside its value: the server's revision of it and, while it has edits that the server has not
+/// The state of a synced record beside its value: the server's revision of it and, while it has edits that the server has not
 /// taken, the value that they are based on.
 struct SyncEntry: Sendable, Hashable {
   /// The scope that the record is in.
@@ -23,7 +23,7 @@ struct SyncEntry: Sendable, Hashable {
     var stamp = 0
     /// Whether they wait for the user, since the server has refused them, or for a newer app.
     var isParked = false
-    /// What the server has in a form that only a newer app reads; base and revision stay, so that such an app can merge.
+    /// The server's value in a form that only a newer app reads; base and revision stay, so that such an app can merge.
     var held: Held?
   }
 

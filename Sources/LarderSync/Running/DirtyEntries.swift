@@ -2,7 +2,7 @@ internal import Larder
 
 /// The entries with edits that the server has not taken, as far as they were looked at: what is to be sent is found without reading all.
 struct DirtyEntries: Sendable {
-  /// What a look has found.
+  /// The finding of a look.
   private struct Mark: Sendable {
     let scope: String
     let isParked: Bool

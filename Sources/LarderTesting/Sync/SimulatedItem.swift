@@ -2,7 +2,7 @@ internal import Foundation
 internal import Larder
 internal import LarderSync
 
-/// What a record of the simulation says, whatever version of the app has written it.
+/// The contents of a record of the simulation, whatever version of the app has written it.
 struct SimulatedFields: Sendable, Equatable {
   var name = ""
   var count = 0

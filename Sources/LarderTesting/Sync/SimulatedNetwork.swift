@@ -142,7 +142,7 @@ final class SimulatedNetwork: SyncTransport {
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unreachable("no events") }
 }
 
-/// What a device has sent and taken.
+/// The messages that a device has sent and taken.
 struct SimulatedTraffic: Sendable, Equatable {
   var pushes = 0
   var pages = 0

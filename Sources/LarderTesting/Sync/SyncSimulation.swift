@@ -17,11 +17,11 @@ public struct SyncSimulation: Sendable {
     case insert, edit, increment, deletion, transaction
     /// The death of a process before or after one of its commits.
     case crashBefore, crashAfter
-    /// What the network does. A server that dies before its commit is a lost request, one that dies after it a lost answer.
+    /// The doings of the network. A server that dies before its commit is a lost request, one that dies after it a lost answer.
     case lostRequest, lostAnswer, lostPage, duplicate, lateDuplicate, delayedRequest, reordered, partition
-    /// What happens between a request and its answer: an edit, the exchange of another device.
+    /// The events between a request and its answer: an edit, the exchange of another device.
     case editInFlight, interleaving
-    /// What exchanges meet.
+    /// The states that exchanges meet.
     case severalPages, conflict, purge, resync
     /// A server that goes back to a backup, devices that notice it, and stores that are copied.
     case restore, newHistory, copy
@@ -30,7 +30,7 @@ public struct SyncSimulation: Sendable {
     case upgrade, newerRecord, newerDeletion, waitingEdit, olderRecord, unknownMember
   }
 
-  /// What a history has met, and what was wrong at its end.
+  /// The events of a history, and what was wrong at its end.
   public struct Report: Sendable {
     /// The seed that repeats it.
     public let seed: UInt64
