@@ -18,7 +18,7 @@ let package = Package(
       name: "Snippets",
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
-        .product(name: "LarderBlobs", package: "larder"),
+        .product(name: "LarderBlobs", package: "larder"), .product(name: "LarderSync", package: "larder"),
       ],
       swiftSettings: settings
     ),

@@ -1,0 +1,46 @@
+import Foundation
+import LarderSync
+import Testing
+
+/// The page about the wire shows messages; these tests read them, and write the same.
+@Suite struct WirePageTests {
+  @Test func theWirePageShowsWhatIsWritten() throws {
+    let messages = try messages()
+    try #require(messages.count == 3)
+    let (push, reply, page) = (
+      try SyncPush(json: messages[0]), try SyncPushReply(json: messages[1]), try SyncChanges(json: messages[2])
+    )
+    #expect(text(push.json) == text(messages[0]))
+    #expect(text(reply.json) == text(messages[1]))
+    #expect(text(page.json) == text(messages[2]))
+    #expect(push.groups[0].map(\.value) == [Data(#"{"name":"Jogashima"}"#.utf8), nil])
+    #expect(reply.receipt.outcomes.count == 3)
+    #expect(page.changes.map(\.revision) == [4790, 4802])
+  }
+
+  @Test func theWirePageNamesEachProblem() throws {
+    let page = try page()
+    let problems: [SyncProblem] = [
+      .unavailable(retryAfter: nil), .tooManyRequests(retryAfter: nil), .unauthorized, .forbidden, .resync(horizon: 1), .history("h"),
+      .gap(last: 1), .upgradeRequired(minimum: 2), .tooLarge, .malformed(""), .refused(status: 422, detail: ""),
+    ]
+    for problem in problems {
+      let json = try #require(try JSONSerialization.jsonObject(with: problem.json) as? [String: Any])
+      let name = try #require(json["type"] as? String).dropFirst("urn:larder:problem:".count)
+      let isThere = page.split(separator: "\n").contains { $0.hasPrefix("| \(problem.status)") && $0.contains("`\(name)`") }
+      #expect(isThere, "\(name) of status \(problem.status) is not in the table")
+    }
+  }
+
+  private func messages() throws -> [Data] {
+    try page().components(separatedBy: "```json\n").dropFirst().map { Data($0.prefix { $0 != "\n" }.utf8) }
+  }
+
+  private func page() throws -> String {
+    var root = URL(fileURLWithPath: #filePath)
+    for _ in 0..<3 { root.deleteLastPathComponent() }
+    return try String(contentsOf: root.appendingPathComponent("Docs/Larder.docc/Formats/SyncWire.md"), encoding: .utf8)
+  }
+
+  private func text(_ json: Data) -> String { String(decoding: json, as: UTF8.self) }
+}
