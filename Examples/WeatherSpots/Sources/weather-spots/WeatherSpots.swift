@@ -39,19 +39,20 @@ struct WeatherSpots: AsyncParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Remove.self, Watch.self, Export.self, Forecast.self,
-      Geocode.self, AstronomyCommand.self, Icon.self, Photo.self, Photos.self, Alerts.self, Sync.self, Widget.self, Cache.self, Verify.self,
+      Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Edit.self, Tag.self, Visit.self, Remove.self, Watch.self,
+      Export.self, Forecast.self, Geocode.self, AstronomyCommand.self, Icon.self, Photo.self, Photos.self, Alerts.self, Sync.self,
+      Widget.self, Cache.self, Verify.self,
       Migrate.self, Config.self, Man.self,
     ]
   )
 
   @OptionGroup var globals: GlobalOptions
 
-  /// Lets a negative number, or a point that begins with one, stand as a value: the parser would take -33.9 for an option.
+  /// Lets a negative number, a point that begins with one, or a tag that goes stand as a value: the parser would take -33.9 for an option.
   static func main() async {
     let arguments = Array(CommandLine.arguments.dropFirst())
     do {
-      var command = try await asyncParseAsRoot(arguments.map { $0.prefixMatch(of: /-\.?[0-9]/) != nil ? " \($0)" : $0 })
+      var command = try await asyncParseAsRoot(CommandName.withValuesMarked(arguments))
       // The parser's help takes any name, and shows the help of all.
       if type(of: command)._commandName == "help" { refuseMistake(in: arguments) }
       do {

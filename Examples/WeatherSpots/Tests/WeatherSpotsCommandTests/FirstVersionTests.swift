@@ -66,18 +66,18 @@ import Testing
     let store = try store(name)
     let trial = try await weatherSpots(["migrate", "--dry-run", "--store", store])
     #expect(trial.code == 0 && trial.errors.isEmpty)
-    #expect(trial.output.hasPrefix("Version 1: 5 spots would be rewritten as version 2\nTried in "))
+    #expect(trial.output.hasPrefix("Version 1: 5 spots would be rewritten as version 3\nTried in "))
     #expect(trial.output.hasSuffix(" ms; nothing was changed.\n"))
     let migrated = try await weatherSpots(["migrate", "--store", store])
     // A SQLite store may be migrated by two programs at a time: each names its copy by its process.
     let copy = try #require(migrated.output.firstMatch(of: /is in (.*)\.\n/)?.1).description
-    #expect(copy.hasPrefix("\(store)-before-spots-v2"))
-    #expect(migrated == Run(output: "Rewrote 5 spots as version 2.\nThe store as it was is in \(copy).\n"))
+    #expect(copy.hasPrefix("\(store)-before-spots-v3"))
+    #expect(migrated == Run(output: "Rewrote 5 spots as version 3.\nThe store as it was is in \(copy).\n"))
     #expect(try await weatherSpots(["list", "--store", store]) == Run(output: list))
     #expect(
-      try await weatherSpots(["migrate", "--store", store]) == Run(output: "Nothing to do: all spots are of version 2.\n"))
+      try await weatherSpots(["migrate", "--store", store]) == Run(output: "Nothing to do: all spots are of version 3.\n"))
     let again = try await weatherSpots(["migrate", "--dry-run", "--store", store])
-    #expect(again.output.hasPrefix("Version 2: 5 spots stay as they are\n"))
+    #expect(again.output.hasPrefix("Version 3: 5 spots stay as they are\n"))
     let old = workspace.path("copy-\(name)")
     try FileManager.default.moveItem(atPath: copy, toPath: old)
     #expect(try await weatherSpots(["list", "--store", old]) == Run(output: list))
@@ -89,6 +89,6 @@ import Testing
     let store = try store(name)
     #expect(try await weatherSpots(["add", "New", "1", "2", "--zone", "GMT", "--rating", "3", "--store", store]).code == 0)
     let trial = try await weatherSpots(["migrate", "--dry-run", "--json", "--store", store])
-    #expect(trial.output.contains("{\"failures\":0,\"spots\":5,\"version\":1},{\"failures\":0,\"spots\":1,\"version\":2}"))
+    #expect(trial.output.contains("{\"failures\":0,\"spots\":5,\"version\":1},{\"failures\":0,\"spots\":1,\"version\":3}"))
   }
 }

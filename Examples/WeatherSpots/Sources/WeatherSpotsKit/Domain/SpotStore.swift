@@ -20,15 +20,17 @@ public struct SpotStore: Sendable {
   ///   - migration: When spots of an older version are rewritten. They are read in any case; a command that lives for some milliseconds
   ///     had better not begin with it, so it is `.manual`, and `weather-spots migrate` does it.
   ///   - clock: The clock that dates changes for sync.
+  ///   - pollInterval: The time between two looks for what other processes have written, each of which takes some microseconds.
   /// - Throws: What opening throws; `.locked` when another program keeps the store to itself for more than ten seconds; `.unsupported` for
   ///   another name.
   public init(
-    file: URL, migration: StoreOptions.Migration = .init(mode: .manual), clock: any WallClock = SystemClock()
+    file: URL, migration: StoreOptions.Migration = .init(mode: .manual), clock: any WallClock = SystemClock(),
+    pollInterval: Duration = .milliseconds(100)
   ) async throws(RepositoryError) {
     let access: StoreOptions.Access = Self.isShared(file) ? .shared : .exclusive
     try await self.init(
       backend: Self.backend(file),
-      options: StoreOptions(access: access, pollInterval: .milliseconds(100), lockTimeout: .seconds(10), migration: migration), clock: clock
+      options: StoreOptions(access: access, pollInterval: pollInterval, lockTimeout: .seconds(10), migration: migration), clock: clock
     )
   }
 
@@ -50,7 +52,7 @@ public struct SpotStore: Sendable {
     store = try await Store.open(backend, options: options)
     syncTarget = try await store.repository(SyncTarget.schema).loadAll().first
     // Whatever writes a spot has to note it for the server.
-    spots = try await store.repository(syncTarget.map { Spot.schema.synced(in: $0.scope, clock: clock) } ?? Spot.schema)
+    spots = try await store.repository(syncTarget.map { Spot.synced(in: $0.scope, clock: clock) } ?? Spot.schema)
   }
 
   /// Tries on every stored spot what migrating would do, and changes nothing.

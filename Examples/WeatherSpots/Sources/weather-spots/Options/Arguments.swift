@@ -27,6 +27,11 @@ func instantArgument(_ text: String) throws -> Date {
   }
 }
 
+/// Reads a tag, such as pier.
+func tagArgument(_ text: String) throws -> String {
+  do throws(SpotProblem) { return try Spot.normalizedTag(text) } catch { throw ValidationError("Invalid tag: \(error).") }
+}
+
 /// The option of the current time.
 struct TimeOption: ParsableArguments {
   @Option(help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)

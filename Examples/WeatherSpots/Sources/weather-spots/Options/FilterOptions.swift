@@ -12,11 +12,14 @@ struct FilterOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Only spots with at least this rating, 1 to 5.", valueName: "stars"))
   var minRating: Int?
 
+  @Option(help: ArgumentHelp("Only spots with this tag; given more than once, with all of them.", valueName: "tag"), transform: tagArgument)
+  var tag: [String] = []
+
   func validate() throws {
     guard minRating.map({ (1...5).contains($0) }) ?? true else { throw ValidationError("--min-rating takes a number from 1 to 5.") }
   }
 
-  var filter: SpotFilter { SpotFilter(country: country, kind: kind, minimumRating: minRating) }
+  var filter: SpotFilter { SpotFilter(country: country, kind: kind, minimumRating: minRating, tags: tag) }
 }
 
 /// The option that shows the plan of a query instead of its answer.

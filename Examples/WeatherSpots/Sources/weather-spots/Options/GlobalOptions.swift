@@ -30,13 +30,14 @@ struct GlobalOptions: ParsableArguments {
   ///   - creating: Whether a store is made where there is none, which only the commands that put something in do.
   ///   - migration: When spots of an older version are rewritten; by default only those that a command saves.
   ///   - clock: The clock that dates changes.
+  ///   - following: The time between two looks for what other processes have written; `nil` for the usual one.
   ///   - body: What is done.
   func withStore<Result>(
     creating: Bool = false, migration: StoreOptions.Migration = .init(mode: .manual), clock: any WallClock = SystemClock(),
-    _ body: (SpotStore) async throws -> Result
+    following interval: Duration? = nil, _ body: (SpotStore) async throws -> Result
   ) async throws -> Result {
     let file = try file(creating: creating)
-    let storage = try await SpotStore(file: file, migration: migration, clock: clock)
+    let storage = try await SpotStore(file: file, migration: migration, clock: clock, pollInterval: interval ?? .milliseconds(100))
     if let cut = storage.store.openReport.cutTail {
       let place = cut.quarantineFile.isEmpty ? "could not be kept" : "are in \(cut.quarantineFile)"
       note("the last write to the store was incomplete and was rolled back; its bytes \(place)")

@@ -39,6 +39,7 @@ struct Failure: Error {
     case let error as RepositoryError: self.init(error)
     case let problem as SyncProblem: self.init(problem)
     case let problem as SyncTargetProblem: self.init(.usage, "\(problem): `weather-spots sync URL`")
+    case let problem as SpotProblem: self.init(.usage, "\(problem)")
     case ProviderError.misconfigured(let what): self.init(.usage, what)
     case let error as ProviderError: self.init(.noForecast, "no forecast: \(error), and none is stored")
     case ImageError.invalidURL: self.init(.usage, "\(ImageError.invalidURL)")
@@ -58,6 +59,9 @@ struct Failure: Error {
     case .unauthorized: self.init(.noPermission, "the server does not take the token; `weather-spots config set sync-token TOKEN` sets it")
     case .forbidden: self.init(.noPermission, "the server does not let this token use the scope; what is unsent is kept")
     case .upgradeRequired: self.init(.other, "the server wants a newer version of this program; what is unsent is kept")
+    case .malformed, .refused(404, _):
+      self.init(
+        .noForecast, "no sync: what answers there is no larder-server, or something is between; check the address. What is unsent is kept.")
     default: self.init(.noForecast, "no sync: \(problem) What is unsent is kept.")
     }
   }

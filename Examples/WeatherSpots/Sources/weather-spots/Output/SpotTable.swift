@@ -61,6 +61,8 @@ struct SpotTable: CustomStringConvertible {
     line += "  \(Self.pad(spot.latitude.text(decimals: 4), 8))  \(Self.pad(spot.longitude.text(decimals: 4), 9))  \(spot.timezone)"
     line += (spot.country.isEmpty ? "" : "  \(spot.country)") + (spot.kind.isEmpty ? "" : "  \(spot.kind)")
     line += spot.rating == 0 ? "" : "  " + String(repeating: "*", count: spot.rating)
+    line += spot.tags.isEmpty ? "" : "  " + spot.tags.map { "#\($0)" }.joined(separator: " ")
+    line += spot.visits == 0 ? "" : "  \(counted(spot.visits, "visit"))"
     if row.extract != nil, !showsName { line += "\n    \(style.marked(row.extract).replacing("\n", with: " "))" }
     return line + "\n"
   }

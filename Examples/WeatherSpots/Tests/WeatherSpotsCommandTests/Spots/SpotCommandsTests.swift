@@ -68,7 +68,8 @@ import WeatherSpotsKit
         == Run(
           output: """
             [{"country":"ES","distance_km":0,"id":"Santa Cruz @28.46824,-16.25462","kind":"","latitude":28.46824,\
-            "longitude":-16.25462,"name":"Santa Cruz","notes":"","rating":0,"source":"","timezone":"Atlantic/Canary"}]
+            "longitude":-16.25462,"name":"Santa Cruz","notes":"","rating":0,"source":"","tags":[],"timezone":"Atlantic/Canary",\
+            "visits":0}]
 
             """))
   }
@@ -128,7 +129,7 @@ import WeatherSpotsKit
         == Run(
           output: """
             {"country":"","id":"Ushuaia @-54.81,-68.31","kind":"","latitude":-54.81,"longitude":-68.31,"name":"Ushuaia","notes":"",\
-            "rating":0,"source":"","timezone":"America/Argentina/Ushuaia"}
+            "rating":0,"source":"","tags":[],"timezone":"America/Argentina/Ushuaia","visits":0}
 
             """))
     let refused = try await weatherSpots(["add", "Nowhere", "91", "0", "--zone", "GMT", "--store", store])
@@ -181,7 +182,8 @@ import WeatherSpotsKit
     let store = workspace.path("none.sqlite")
     for command in [
       ["list"], ["show", "x"], ["remove", "x"], ["export", "--format", "csv"], ["forecast", "x"], ["verify"],
-      ["near", "1,2"], ["search", "x"], ["watch"], ["migrate"], ["migrate", "--dry-run"],
+      ["near", "1,2"], ["search", "x"], ["visit", "x"], ["tag", "x", "+a"], ["edit", "x", "--rating", "1"], ["watch"], ["migrate"],
+      ["migrate", "--dry-run"],
     ] {
       #expect(
         try await weatherSpots(command + ["--store", store])

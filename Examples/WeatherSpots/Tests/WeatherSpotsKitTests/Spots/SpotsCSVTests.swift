@@ -69,7 +69,7 @@ import Testing
       Spot(name: "Apra \"Harbor\", Guam", latitude: 13.4434, longitude: 144.6564, timezone: "Pacific/Guam", country: "GU", source: "a,b"),
       Spot(
         name: "Zürich", latitude: 0.00001, longitude: -179.99999, timezone: "Europe/Zurich", kind: "lake", rating: 4,
-        notes: "a \"view\", wide"),
+        notes: "a \"view\", wide", tags: ["quiet", "pier"], visits: 12),
     ]
     let text = Spot.csv(spots)
     let read = SpotsCSV(Array(text.utf8))
@@ -85,12 +85,16 @@ import Testing
   }
 
   @Test func geoJSONPutsLongitudeFirst() throws {
-    let text = String(decoding: try Spot.geoJSON([Spot(name: "Brest", latitude: 48.5, longitude: -4.5, timezone: "GMT")]), as: UTF8.self)
+    let text = String(
+      decoding: try Spot.geoJSON([
+        Spot(name: "Brest", latitude: 48.5, longitude: -4.5, timezone: "GMT", tags: ["pier"], visits: 2)
+      ]), as: UTF8.self)
     #expect(
       text == """
         {"type":"FeatureCollection","features":[
         {"geometry":{"coordinates":[-4.5,48.5],"type":"Point"},"id":"Brest @48.5,-4.5",\
-        "properties":{"country":"","kind":"","name":"Brest","notes":"","rating":"","source":"","timezone":"GMT"},"type":"Feature"}
+        "properties":{"country":"","kind":"","name":"Brest","notes":"","rating":"","source":"","tags":["pier"],\
+        "timezone":"GMT","visits":2},"type":"Feature"}
         ]}
 
         """)

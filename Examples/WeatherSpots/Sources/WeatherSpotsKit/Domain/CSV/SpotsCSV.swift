@@ -56,17 +56,17 @@ public struct SpotsCSV: Sendable {
       guard let number = Double(value(field)), number.isFinite else { throw SpotProblem(field, "\(field.rawValue) is not a number") }
       return number
     }
-    func rating() throws(SpotProblem) -> Int {
-      let text = value(.rating)
+    func count(_ field: SpotField) throws(SpotProblem) -> Int {
+      let text = value(field)
       if text.isEmpty { return 0 }
-      guard let number = Int(text) else { throw SpotProblem(.rating, "rating is not a whole number") }
+      guard let number = Int(text) else { throw SpotProblem(field, "\(field.rawValue) is not a whole number") }
       return number
     }
     do throws(SpotProblem) {
       return try Spot(
         name: value(.name), latitude: try number(.latitude), longitude: try number(.longitude), timezone: value(.timezone),
-        country: value(.country), kind: value(.kind), source: value(.source), rating: try rating(), notes: value(.notes),
-        zones: &zones)
+        country: value(.country), kind: value(.kind), source: value(.source), rating: try count(.rating), notes: value(.notes),
+        tags: value(.tags).split(separator: " ").map(String.init), visits: try count(.visits), zones: &zones)
     } catch {
       throw reader.problem(in: record, field: columns.indices[error.field] ?? 0, error.description)
     }
@@ -94,7 +94,8 @@ extension Spot {
     for spot in spots.sorted(by: listedBefore) {
       let values = [
         spot.name, String(spot.latitude), String(spot.longitude), spot.timezone, spot.country, spot.kind, spot.source,
-        spot.rating == 0 ? "" : String(spot.rating), spot.notes,
+        spot.rating == 0 ? "" : String(spot.rating), spot.notes, spot.tags.joined(separator: " "),
+        spot.visits <= 0 ? "" : String(spot.visits),
       ]
       text += values.map(quotedWhereNeeded).joined(separator: ",") + "\n"
     }

@@ -18,15 +18,24 @@ extension Spot {
     let type = "Feature"
     let id: String
     let geometry: Point
-    let properties: [String: String]
+    let properties: Properties
 
     init(_ spot: Spot) {
       id = spot.id
       geometry = Point(coordinates: [spot.longitude, spot.latitude])
-      properties = [
-        "name": spot.name, "timezone": spot.timezone, "country": spot.country, "kind": spot.kind, "source": spot.source,
-        "rating": spot.rating == 0 ? "" : String(spot.rating), "notes": spot.notes,
-      ]
+      properties = Properties(spot)
+    }
+  }
+
+  private struct Properties: Encodable {
+    let name, timezone, country, kind, source, rating, notes: String
+    let tags: [String]
+    let visits: Int
+
+    init(_ spot: Spot) {
+      (name, timezone, country, kind) = (spot.name, spot.timezone, spot.country, spot.kind)
+      (source, rating, notes) = (spot.source, spot.rating == 0 ? "" : String(spot.rating), spot.notes)
+      (tags, visits) = (spot.tags, spot.visits)
     }
   }
 

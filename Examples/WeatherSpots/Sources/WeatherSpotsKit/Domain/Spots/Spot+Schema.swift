@@ -1,11 +1,12 @@
 public import Larder
+import LarderSync
 
 extension Spot {
   /// The schema of spots: each query that a command runs has an index here, see ``SpotFilter`` and the queries.
   ///
   /// None of them is unique. The id, which is the key, holds the name and the place already, and names are shared by many places.
   public static let schema = RepositorySchema<Spot>(
-    "spots", version: 2,
+    "spots", version: 3,
     indexes: [
       .geo(\.latitude, \.longitude),
       .fullText(\.name, \.notes, \.kind),
@@ -14,7 +15,7 @@ extension Spot {
       .ordered(\.kind, \.name),
       .ordered(.descending(\.rating), .ascending(\.name)),
     ],
-    migrations: [fromVersion1])
+    migrations: [fromVersion1, fromVersion2])
 
   /// Version 1 had no rating and no notes, and kept countries and kinds as they were typed, so that "fr" and "FR" were two.
   private static let fromVersion1 = Migration(from: 1) { object in
@@ -22,5 +23,17 @@ extension Spot {
     object["kind"] = .string(normalizedKind(object["kind"]?.stringValue ?? ""))
     object["rating"] = 0
     object["notes"] = ""
+  }
+
+  /// Version 2 had no tags and no visits.
+  private static let fromVersion2 = Migration(from: 2) { object in
+    object["tags"] = []
+    object["visits"] = 0
+  }
+
+  /// Returns the schema of spots that are synced: visits on several devices add up, tags come and go one by one, and of anything else that
+  /// two devices have changed the later change holds.
+  static func synced(in scope: String, clock: any WallClock) -> RepositorySchema<Spot> {
+    schema.synced(in: scope, merge: .fields(counters: [\.visits], sets: [\.tags]), clock: clock)
   }
 }

@@ -25,22 +25,26 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
   public let rating: Int
   /// The notes; empty for none.
   public let notes: String
+  /// The words that the spot is marked with, in small letters and in order, each once.
+  public internal(set) var tags: [String]
+  /// The number of visits.
+  public internal(set) var visits: Int
 
   /// Makes a spot, or says which value cannot be.
   public init(
     name: String, latitude: Double, longitude: Double, timezone: String, country: String = "", kind: String = "", source: String = "",
-    rating: Int = 0, notes: String = ""
+    rating: Int = 0, notes: String = "", tags: [String] = [], visits: Int = 0
   ) throws(SpotProblem) {
     var zones = ZoneNames()
     try self.init(
       name: name, latitude: latitude, longitude: longitude, timezone: timezone, country: country, kind: kind, source: source,
-      rating: rating, notes: notes, zones: &zones)
+      rating: rating, notes: notes, tags: tags, visits: visits, zones: &zones)
   }
 
   /// Makes one of many spots, remembering the zones that were looked up.
   init(
     name: String, latitude: Double, longitude: Double, timezone: String, country: String, kind: String, source: String,
-    rating: Int, notes: String, zones: inout ZoneNames
+    rating: Int, notes: String, tags: [String], visits: Int, zones: inout ZoneNames
   ) throws(SpotProblem) {
     let name = name.precomposedStringWithCanonicalMapping.trimmingCharacters(in: .whitespaces)
     guard !name.isEmpty else { throw SpotProblem(.name, "name is empty") }
@@ -66,7 +70,29 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     self.source = source
     self.rating = rating
     self.notes = notes
+    self.tags = try Self.normalizedTags(tags)
+    self.visits = try Self.checkedVisits(visits)
     id = "\(name) @\(self.latitude),\(self.longitude)"
+  }
+
+  /// Reads a spot; one without tags or visits has none.
+  ///
+  /// An export of an older version, or a record that another program has written, may lack them.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    id = try container.decode(String.self, forKey: .id)
+    name = try container.decode(String.self, forKey: .name)
+    latitude = try container.decode(Double.self, forKey: .latitude)
+    longitude = try container.decode(Double.self, forKey: .longitude)
+    timezone = try container.decode(String.self, forKey: .timezone)
+    country = try container.decode(String.self, forKey: .country)
+    kind = try container.decode(String.self, forKey: .kind)
+    source = try container.decode(String.self, forKey: .source)
+    rating = try container.decode(Int.self, forKey: .rating)
+    notes = try container.decode(String.self, forKey: .notes)
+    // A merge appends what another device has added.
+    tags = Set(try container.decodeIfPresent([String].self, forKey: .tags) ?? []).sorted()
+    visits = try container.decodeIfPresent(Int.self, forKey: .visits) ?? 0
   }
 
   /// Returns the stored form of a country, so that an index finds it in any case.
@@ -82,13 +108,13 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
 /// The columns of a spot in a file, in the order in which they are written.
 public enum SpotField: String, CaseIterable, Sendable {
   /// One column each.
-  case name, latitude, longitude, timezone, country, kind, source, rating, notes
+  case name, latitude, longitude, timezone, country, kind, source, rating, notes, tags, visits
 
   /// Whether a file without this column cannot be imported.
   var isRequired: Bool {
     switch self {
     case .name, .latitude, .longitude, .timezone: true
-    case .country, .kind, .source, .rating, .notes: false
+    case .country, .kind, .source, .rating, .notes, .tags, .visits: false
     }
   }
 }

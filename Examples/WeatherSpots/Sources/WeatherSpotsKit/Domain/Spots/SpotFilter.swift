@@ -11,17 +11,21 @@ public struct SpotFilter: Sendable {
   public var kind: String?
   /// The least rating; `nil` for all, those that have none too.
   public var minimumRating: Int?
+  /// The tags that all are there, in their stored form.
+  public var tags: [String]
 
   /// Makes a filter.
-  public init(country: String? = nil, kind: String? = nil, minimumRating: Int? = nil) {
+  public init(country: String? = nil, kind: String? = nil, minimumRating: Int? = nil, tags: [String] = []) {
     self.country = country.map(Spot.normalizedCountry)
     self.kind = kind.map(Spot.normalizedKind)
     self.minimumRating = minimumRating
+    self.tags = tags
   }
 
   /// Returns whether a spot passes, for one that is at hand.
   public func contains(_ spot: Spot) -> Bool {
     spot.country == country ?? spot.country && spot.kind == kind ?? spot.kind && spot.rating >= minimumRating ?? 0
+      && tags.allSatisfy(spot.tags.contains)
   }
 
   fileprivate func applied(to query: Query<Spot>) -> Query<Spot> {
@@ -29,6 +33,8 @@ public struct SpotFilter: Sendable {
     if let country { query = query.where(#Predicate { $0.country == country }) }
     if let kind { query = query.where(#Predicate { $0.kind == kind }) }
     if let minimumRating { query = query.where(#Predicate { $0.rating >= minimumRating }) }
+    // No index has them: a spot has some, and an index one value of each.
+    if !tags.isEmpty { query = query.filter { [tags] spot in tags.allSatisfy(spot.tags.contains) } }
     return query
   }
 }

@@ -53,28 +53,9 @@ struct Watch: ReportingCommand {
     for try await set in changes {
       for change in set.changes {
         if let error = change.error { note("a stored spot cannot be decoded and is kept unchanged: \(error)") }
-        guard let news = News(change, filters.filter) else { continue }
+        guard let news = SpotNews(change, filters.filter) else { continue }
         if globals.json { try writeJSON(news) } else { try writeText(news.text) }
       }
-    }
-  }
-
-  /// A change as those see it who look at the spots of a filter.
-  private struct News: Encodable {
-    let change: String
-    let spot: Spot
-
-    init?(_ change: ChangeSet<Spot>.Change, _ filter: SpotFilter) {
-      let old = change.old.flatMap { filter.contains($0) ? $0 : nil }
-      let new = change.new.flatMap { filter.contains($0) ? $0 : nil }
-      guard let spot = new ?? old, old != new else { return nil }
-      self.spot = spot
-      self.change = old == nil ? "added" : new == nil ? "removed" : "changed"
-    }
-
-    var text: String {
-      let sign = change == "added" ? "+" : change == "removed" ? "-" : "~"
-      return "\(sign) \(SpotTable(rows: [SpotRow(spot)]))"
     }
   }
 }

@@ -39,6 +39,18 @@ enum CommandName {
     return nil
   }
 
+  /// Returns the arguments with a blank before those that begin with a hyphen and are values.
+  ///
+  /// They are numbers and points of any command, and the tags that `tag` removes; options have two hyphens, but for -h.
+  static func withValuesMarked(_ arguments: [String]) -> [String] {
+    let isTag = arguments.prefix(3).contains("tag")
+    return arguments.map { argument in
+      let isNumber = argument.prefixMatch(of: /-\.?[0-9]/) != nil
+      let isRemoval = isTag && argument != "-h" && argument.prefixMatch(of: /-[^-]/) != nil
+      return isNumber || isRemoval ? " \(argument)" : argument
+    }
+  }
+
   /// The options of all commands that take a value, as they are typed.
   private static var optionsWithValues: Set<String> {
     let help: ManualPage.Dump

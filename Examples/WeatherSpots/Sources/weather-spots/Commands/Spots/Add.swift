@@ -7,7 +7,7 @@ struct Add: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Adds one spot.",
     discussion:
-      "A spot of the same name and coordinates as a stored one replaces it. Example: weather-spots add \"Cape Town\" -33.93 18.42 --zone Africa/Johannesburg"
+      "A spot of the same name and coordinates as a stored one replaces it, but for its visits, which stay, and its tags, which those given here join; `edit` changes single values. Example: weather-spots add \"Cape Town\" -33.93 18.42 --zone Africa/Johannesburg"
   )
 
   @Argument(help: "The name.")
@@ -37,6 +37,9 @@ struct Add: ReportingCommand {
   @Option(help: "Notes; `search` finds their words.")
   var notes = ""
 
+  @Option(help: ArgumentHelp("A tag; may be given more than once.", valueName: "tag"), transform: tagArgument)
+  var tag: [String] = []
+
   @OptionGroup var time: TimeOption
 
   @OptionGroup var globals: GlobalOptions
@@ -45,8 +48,8 @@ struct Add: ReportingCommand {
 
   func execute() async throws {
     let spot = try spot()
-    try await globals.withStore(creating: true, clock: time.clock) { storage in _ = try await storage.spots.save(spot) }
-    if globals.json { try writeJSON(spot) } else { try writeText("Added \(spot.id).\n") }
+    let stored = try await globals.withStore(creating: true, clock: time.clock) { storage in try await storage.add([spot]) }
+    if globals.json { try writeJSON(stored.first ?? spot) } else { try writeText("Added \(spot.id).\n") }
   }
 
   private static func number(_ text: String) throws -> Double {
@@ -60,7 +63,7 @@ struct Add: ReportingCommand {
     do throws(SpotProblem) {
       return try Spot(
         name: name, latitude: latitude, longitude: longitude, timezone: zone, country: country, kind: kind, source: source,
-        rating: rating, notes: notes)
+        rating: rating, notes: notes, tags: tag)
     } catch {
       throw ValidationError("Invalid spot: \(error).")
     }

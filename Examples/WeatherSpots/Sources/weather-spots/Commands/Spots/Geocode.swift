@@ -40,7 +40,7 @@ struct Geocode: ReportingCommand {
   }
 
   func execute() async throws {
-    let (found, spot) = try await globals.withStore(creating: true) { storage in
+    let (found, spot) = try await globals.withStore(creating: true, clock: options.clock) { storage in
       let question = Geocoding.Question(name, count: count, language: language.lowercased(), country: country)
       let found: Cached<[FoundPlace]>
       do {
@@ -53,8 +53,7 @@ struct Geocode: ReportingCommand {
       }
       guard add, let place = found.value.first else { return (found, Spot?.none) }
       let spot = try Self.spot(place)
-      _ = try await storage.spots.save(spot)
-      return (found, spot)
+      return (found, try await storage.add([spot]).first ?? spot)
     }
     if let error = found.refreshError { note("\(WeatherProblem(error)); showing the places found earlier") }
     if let spot {

@@ -7,8 +7,9 @@ struct Import: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Imports spots from a CSV file.",
     discussion: """
-      The first row names the columns: name, latitude, longitude and timezone are required; country, kind, source, rating and notes are optional; others are \
-      ignored. A spot of the same name and coordinates as a stored one replaces it.
+      The first row names the columns: name, latitude, longitude and timezone are required; country, kind, source, rating, notes, tags and visits are \
+      optional; others are ignored. A spot of the same name and coordinates as a stored one replaces it, but for its visits, which stay, and \
+      its tags, which those of the file join. Blanks part tags.
 
       All or nothing: a bad row is reported as FILE:line:column: reason, and then nothing of the file is imported (exit code 65). The good \
       rows are stored in one batch, so that even a power cut leaves all of them or none.
@@ -23,6 +24,7 @@ struct Import: ReportingCommand {
   @Option(help: ArgumentHelp("Store this number of spots at a time, and report when each batch is durable.", valueName: "rows"))
   var batch: Int?
 
+  @OptionGroup var time: TimeOption
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
@@ -37,24 +39,24 @@ struct Import: ReportingCommand {
       throw Failure(
         .badRows, "nothing was imported: \(csv.problems.count) of \(csv.rowCount) rows are bad (--skip-invalid imports the rest)")
     }
-    let new = try await globals.withStore(creating: true) { storage in
+    let new = try await globals.withStore(creating: true, clock: time.clock) { storage in
       let before = try await storage.spots.count()
-      try await save(csv.spots, in: storage.spots)
+      try await save(csv.spots, in: storage)
       return try await storage.spots.count() - before
     }
     try write(Summary(imported: csv.spots.count, new: new, skipped: csv.problems.count, problems: csv.problems))
   }
 
-  private func save(_ spots: [Spot], in repository: LocalRepository<Spot>) async throws {
+  private func save(_ spots: [Spot], in storage: SpotStore) async throws {
     var bar = ProgressBar("Storing \(spots.count) spots")
     defer { bar.finish() }
     guard let batch else {
       if spots.count > 4096 { bar.show(0) }
-      return _ = try await repository.save(contentsOf: spots)
+      return _ = try await storage.add(spots)
     }
     for start in stride(from: 0, to: spots.count, by: batch) {
       let end = min(start + batch, spots.count)
-      try await repository.save(contentsOf: spots[start..<end])
+      try await storage.add(Array(spots[start..<end]))
       bar.finish()
       if globals.json { try writeJSON(["acknowledged": end]) } else { try writeText("Stored \(end) of \(spots.count) spots.\n") }
       bar.show(Double(end) / Double(spots.count))

@@ -10,10 +10,11 @@ struct Remove: ReportingCommand {
   @Argument(help: "The name or the id.")
   var name: String
 
+  @OptionGroup var time: TimeOption
   @OptionGroup var globals: GlobalOptions
 
   func execute() async throws {
-    let spot = try await globals.withStore { storage in
+    let spot = try await globals.withStore(clock: time.clock) { storage in
       let spot = try await storage.spot(named: name)
       try await storage.remove(spot)
       return spot

@@ -22,6 +22,7 @@ struct Show: ReportingCommand {
       ("id", spot.id), ("latitude", String(spot.latitude)), ("longitude", String(spot.longitude)), ("timezone", spot.timezone),
       ("country", spot.country), ("kind", spot.kind), ("source", spot.source),
       ("rating", spot.rating == 0 ? "" : "\(spot.rating) of 5"), ("notes", spot.notes),
+      ("tags", spot.tags.joined(separator: " ")), ("visits", spot.visits == 0 ? "" : String(spot.visits)),
     ]
     let text = lines.filter { !$0.1.isEmpty }.map { "  \($0.0.padding(toLength: 10, withPad: " ", startingAt: 0))\($0.1)\n" }.joined()
     try writeText("\(spot.name)\n\(text)")

@@ -5,8 +5,9 @@ struct Sync: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Keeps the spots of several devices the same, by a larder-server.",
     discussion: """
-      Spots with their ratings and notes are synced; forecasts are not. What is changed without a network is kept and sent later. Where two \
-      devices have changed the same field, the later change holds, and the other one is listed by `sync conflicts`.
+      Spots with their ratings, notes, tags and visits are synced; forecasts are not. What is changed without a network is kept and sent \
+      later. Visits of all devices add up, and tags come and go one by one. Where two devices have changed the same field otherwise, the \
+      later change holds, and the other one is listed by `sync conflicts`.
 
       EXAMPLES
         weather-spots sync https://sync.example.org --scope user/42
