@@ -1,4 +1,4 @@
-// Sync/ has what weather-spots syncs: the spots, with their ratings and notes, and with which server. Forecasts are fetched anew.
+// Sync/ has what weather-spots syncs, the spots with ratings, notes, tags and visits, and with which server. Forecasts are fetched anew.
 // Invariant: a store that has a target notes what the server lacks in every commit. Called by SpotStore and the commands of `sync`.
 
 public import Foundation
@@ -46,13 +46,18 @@ extension SpotStore {
   /// - Parameters:
   ///   - server: The address; the one that was set before unless given.
   ///   - scope: The scope; the one that was set before unless given, or else `spots`.
+  ///   - token: The bearer token; `nil` for a server that needs none.
+  ///   - timeout: The time that an answer may take.
   /// - Returns: Whether the target is another one than before.
-  /// - Throws: ``SyncTargetProblem``; the errors of storage.
-  public func setSyncTarget(server: URL?, scope: String?) async throws -> Bool {
+  /// - Throws: ``SyncTargetProblem``; `SyncProblem` where another target is no server that lets the scope be read, and then nothing is set:
+  ///   a store stays in its scope, which should not be a slip of the pen; the errors of storage.
+  public func setSyncTarget(server: URL?, scope: String?, token: String?, timeout: Duration = .seconds(60)) async throws -> Bool {
     guard let server = server ?? syncTarget?.server else { throw SyncTargetProblem.none }
     if let old = syncTarget, let scope, scope != old.scope { throw SyncTargetProblem.otherScope(old.scope) }
     let target = SyncTarget(server: server, scope: scope ?? syncTarget?.scope ?? "spots")
     guard target != syncTarget else { return false }
+    let question = SyncChangesRequest(device: UUID().uuidString, since: 0, limit: 1)
+    _ = try await HTTPTransport(target.server, timeout: timeout) { token }.changes(question, in: target.scope)
     try await store.repository(SyncTarget.schema).save(target)
     return true
   }
@@ -61,10 +66,14 @@ extension SpotStore {
   ///
   /// - Parameters:
   ///   - token: The bearer token; `nil` for a server that needs none.
+  ///   - timeout: The time that an answer may take.
   ///   - clock: The clock of the device, which may be wrong.
   /// - Throws: ``SyncTargetProblem/none``; the errors of storage.
-  public func sync(token: String?, clock: any WallClock = SystemClock()) async throws -> SyncEngine {
+  public func sync(
+    token: String?, timeout: Duration = .seconds(60), clock: any WallClock = SystemClock()
+  ) async throws -> SyncEngine {
     guard let target = syncTarget else { throw SyncTargetProblem.none }
-    return try await SyncEngine(store, transport: HTTPTransport(target.server) { token }, scopes: [target.scope], clock: clock)
+    let transport = HTTPTransport(target.server, timeout: timeout) { token }
+    return try await SyncEngine(store, transport: transport, scopes: [target.scope], clock: clock)
   }
 }

@@ -46,6 +46,38 @@ import Testing
     await server.stop()
   }
 
+  @Test func visitsAddUpAndTagsAreMergedOneByOne() async throws {
+    let url = try await server.start()
+    try await add(3, "old", to: here)
+    for store in [here, there] { #expect(try await sync(store, [url]).code == 0) }
+    let edits = [
+      (here, ["visit", "Pier", "--count", "3"]), (there, ["visit", "Pier", "Pier"]), (here, ["tag", "Pier", "+quiet", "+high"]),
+      (there, ["tag", "Pier", "+windy", "+high"]), (here, ["edit", "Pier", "--rating", "5"]), (there, ["edit", "Pier", "--notes", "new"]),
+    ]
+    for (store, edit) in edits { #expect(try await weatherSpots(edit + ["--store", store]).code == 0) }
+    for store in [here, there, here] { #expect(try await sync(store).code == 0) }
+    let end = try await exported(here)
+    #expect(end.hasSuffix("\nPier,48.4,-4.5,Europe/Paris,,,,5,new,high quiet windy,5\n"))
+    #expect(try await exported(there) == end)
+    for store in [here, there] { #expect(try await sync(store, ["conflicts"]).output == "No conflicts.\n") }
+    #expect(try await weatherSpots(["tag", "Pier", "-windy", "--store", there]).code == 0)
+    for store in [there, here] { #expect(try await sync(store).code == 0) }
+    #expect(try await weatherSpots(["tag", "Pier", "-quiet", "--store", here]).output == "Pier @48.4,-4.5: #high.\n")
+    await server.stop()
+  }
+
+  /// A spot that is added or imported again is the same one.
+  @Test func whatIsImportedAgainKeepsVisitsAndTags() async throws {
+    let file = try workspace.file("a.csv", "name,latitude,longitude,timezone,tags,visits\nPier,48.4,-4.5,Europe/Paris,Old pier,7\n")
+    for count in [7, 8] {
+      #expect(try await weatherSpots(["import", file, "--store", here]).code == 0)
+      try await add(4, "again", to: here)
+      let text = try await exported(here)
+      #expect(text.hasSuffix("\nPier,48.4,-4.5,Europe/Paris,,,,4,again,old pier,\(count)\n"), "\(text)")
+      _ = try await weatherSpots(["visit", "pier", "--store", here])
+    }
+  }
+
   @Test func aTrueConflictIsListed() async throws {
     let url = try await server.start()
     try await add(3, "old", to: here)
@@ -88,11 +120,16 @@ import Testing
     let url = try await guarded.start()
     #expect(try await sync(here, [url]).code == 77)
     let environment = ["WEATHER_SPOTS_SYNC_TOKEN": "secret"]
-    #expect(try await weatherSpots(["sync", "--store", here], environment: environment).code == 0)
+    #expect(try await sync(here, ["status"]).code == 64, "a server that did not answer is not kept")
+    #expect(try await weatherSpots(["sync", url, "--store", here], environment: environment).code == 0)
     #expect(try await sync(here, [url, "--scope", "other"]).code == 64, "a store stays in its scope")
     #expect(try await sync(there, ["status"]).code == 2)
     #expect(try await sync(there).code == 64)
-    #expect(try await sync(there, ["gopher://x"]).code == 64)
+    for address in ["gopher://x", "http://ann:secret@127.0.0.1:1", "http://127.0.0.1:1/?a=b", "127.0.0.1:1"] {
+      #expect(try await sync(there, [address]).code == 64)
+    }
+    #expect(try await sync(there, ["http://127.0.0.1:1"]).code == 69)
+    #expect(try await sync(there, ["status"]).code == 64)
     await guarded.stop()
   }
 }

@@ -9,9 +9,10 @@ struct SyncExchange: ReportingCommand {
     commandName: "exchange",
     abstract: "Sends what the server does not have, and takes what is new there.",
     discussion: """
-      The first time, the address of the server is needed; it is kept in the store, which is synced from then on. The token of the server \
-      is the setting sync-token (WEATHER_SPOTS_SYNC_TOKEN). With --watch it goes on until Ctrl-C, and writes a line whenever something \
-      has changed.
+      The first time, the address of the server is needed; once it has answered, it is kept in the store, which is synced from then on. \
+      The token of the server is the setting sync-token (WEATHER_SPOTS_SYNC_TOKEN). With --watch it goes on until Ctrl-C, sends what other \
+      commands change in a SQLite store at once, and writes a line for each exchange and for each change that comes: + for a spot that came, \
+      ~ for one that changed, - for one that went.
       """)
 
   @Argument(help: ArgumentHelp("The address of the server, such as http://127.0.0.1:8080.", valueName: "url"))
@@ -23,26 +24,45 @@ struct SyncExchange: ReportingCommand {
   @Flag(help: "Stay, and sync whenever there is something to send or to take.")
   var watch = false
 
+  @Option(help: ArgumentHelp("The time limit of an answer.", valueName: "seconds"))
+  var timeout = 60.0
+
   @OptionGroup var time: TimeOption
 
   @OptionGroup var globals: GlobalOptions
 
   func validate() throws {
-    if let server, Settings.server(server) == nil {
-      throw ValidationError("Expected the address of a server, such as http://127.0.0.1:8080")
+    if let server, Self.address(server) == nil {
+      throw ValidationError("Expected the address of a server, such as http://127.0.0.1:8080, without a name, a password or a query in it.")
     }
+    guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
   }
 
   func execute() async throws {
     let ending = TerminationSignals()
     let token = try Settings.load()[.syncToken]?.value
     // With another target, the store is to be opened anew: whatever it does with spots then has to know of it.
-    _ = try await globals.withStore(creating: true) { try await $0.setSyncTarget(server: server.flatMap(Settings.server), scope: scope) }
-    try await globals.withStore(clock: time.clock) { storage in
-      let sync = try await storage.sync(token: token, clock: time.clock)
-      let isWatching = watch
-      try await ending.run { if isWatching { try await follow(sync) } else { try await exchange(sync, storage) } }
+    let limit = Duration.milliseconds(Int(timeout * 1000))
+    try await ending.run {
+      _ = try await globals.withStore(creating: true) { storage in
+        try await storage.setSyncTarget(server: server.flatMap(Self.address), scope: scope, token: token, timeout: limit)
+      }
     }
+    try await globals.withStore(clock: time.clock, following: watch ? .milliseconds(20) : nil) { storage in
+      let sync = try await storage.sync(token: token, timeout: limit, clock: time.clock)
+      let (isWatching, isJSON) = (watch, globals.json)
+      try await ending.run {
+        if isWatching { try await SyncWatch(sync, storage, isJSON: isJSON).run() } else { try await exchange(sync, storage) }
+      }
+    }
+  }
+
+  /// Reads the address of a server; one with a password in it would be shown, and one with a query cannot be added to.
+  private static func address(_ text: String) -> URL? {
+    guard let url = Settings.server(text), url.user() == nil, url.password() == nil, url.query() == nil, url.fragment() == nil else {
+      return nil
+    }
+    return url
   }
 
   private func exchange(_ sync: SyncEngine, _ storage: SpotStore) async throws {
@@ -50,40 +70,5 @@ struct SyncExchange: ReportingCommand {
     let state = await sync.report(on: storage)
     if globals.json { return try writeJSON(state) }
     try writeText("Sent \(counted(state.pushed, "spot")), took \(state.pulled). \(state.text)")
-  }
-
-  /// Syncs until the task is cancelled, and writes each state that says something new.
-  private func follow(_ sync: SyncEngine) async throws {
-    await sync.start()
-    var last: StateLine?
-    for await status in sync.status {
-      if status.phase == .exchanging || status.phase == .stopped { continue }
-      let line = StateLine(status)
-      guard line != last else { continue }
-      last = line
-      if globals.json { try writeJSON(line) } else { try writeText(line.text) }
-    }
-    await sync.stop()
-  }
-}
-
-/// A status as one line.
-private struct StateLine: Encodable, Equatable {
-  let unsent: Int
-  let rejected: Int
-  let conflicts: Int
-  let problem: String?
-  let sent: Int
-  let taken: Int
-
-  init(_ status: SyncStatus) {
-    (unsent, rejected, conflicts) = (status.pending, status.rejected, status.conflicts)
-    (sent, taken) = (status.pushed, status.pulled)
-    problem = status.lastError.map { Failure($0).message }
-  }
-
-  var text: String {
-    if let problem { return "Waiting, \(unsent) unsent: \(problem)\n" }
-    return "In sync: \(sent) sent, \(taken) taken, \(unsent) unsent, \(counted(conflicts, "conflict")), \(rejected) rejected.\n"
   }
 }
