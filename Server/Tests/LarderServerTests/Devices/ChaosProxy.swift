@@ -17,6 +17,8 @@ final class ChaosProxy: Sendable {
     var delay = 0.0
     /// Whether a connection's requests are sent once more when it ends.
     var repeats = false
+    /// A part of the addresses that nobody gets through to.
+    var blocked: String?
   }
 
   private struct State: Sendable {
@@ -106,7 +108,7 @@ final class ChaosProxy: Sendable {
       _ = pump(server, client)
       answered.signal()
     }
-    let requests = pump(client, server)
+    let requests = pump(client, server, isRequest: true)
     answered.wait()
     state.withLock { $0.sockets.subtract([client, server]) }
     Glibc.close(client)
@@ -121,12 +123,13 @@ final class ChaosProxy: Sendable {
 
   /// Passes bytes on until either end closes or the rules say so.
   /// - Returns: What was read.
-  private func pump(_ from: Int32, _ to: Int32) -> [UInt8] {
+  private func pump(_ from: Int32, _ to: Int32, isRequest: Bool = false) -> [UInt8] {
     var all: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while true {
       let count = read(from, &buffer, buffer.count)
       guard count > 0 else { break }
+      let isFirst = all.isEmpty
       all += buffer[..<count]
       let (rules, before) = state.withLock { state in
         defer { state.passed += count }
@@ -135,6 +138,10 @@ final class ChaosProxy: Sendable {
       // The wait is what is tested, and not a wait for something.
       if rules.delay > 0 { _ = poll(nil, 0, Int32(rules.delay * 1_000)) }
       if before >= rules.stall { continue }
+      if isRequest, isFirst, let blocked = rules.blocked, String(decoding: all.prefix { $0 != 10 }, as: UTF8.self).contains(blocked) {
+        shutdown(from, Int32(SHUT_RDWR))
+        break
+      }
       let granted = max(0, min(count, rules.cut - before))
       guard write(Array(buffer[..<granted]), to: to), granted == count else {
         shutdown(from, Int32(SHUT_RDWR))
