@@ -10,8 +10,9 @@ configuration=${CONFIGURATION:-debug}
 swift build -c "$configuration" --product weather-spots
 swift build -c "$configuration" --product weather-spots-server
 bin=$(swift build -c "$configuration" --show-bin-path)
-swift build -c "$configuration" --package-path ../../Server --product larder-server
-larder_server=$(swift build -c "$configuration" --package-path ../../Server --show-bin-path)/larder-server
+# Into the same folder, so that what both need is compiled once.
+swift build -c "$configuration" --package-path ../../Server --scratch-path .build --product larder-server
+larder_server=$bin/larder-server
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/weather-spots-demo.XXXXXX")
 server=
@@ -139,23 +140,31 @@ on() { # DEVICE NOW ARGUMENTS
 }
 phone() { on phone 2031-11-21T12:00:00Z "$@"; }
 laptop() { on laptop 2021-11-21T12:00:00Z "$@"; }
-pier=(add "Cape Agulhas" -34.83 20.0 --zone Africa/Johannesburg)
-phone "${pier[@]}" --rating 3 --notes "where two oceans meet"
+phone add "Cape Agulhas" -34.83 20.0 --zone Africa/Johannesburg --rating 3 --notes "where two oceans meet" --tag lighthouse --tag quiet
 phone sync "$url"
 laptop sync "$url"
 
 heading "Both edit the same spot without a network"
-phone "${pier[@]}" --rating 4 --notes "calm today"
-laptop "${pier[@]}" --rating 3 --notes "windy today"
+phone visit "Cape Agulhas" --count 2
+phone tag "Cape Agulhas" +sunset
+phone edit "Cape Agulhas" --rating 4 --notes "calm today"
+laptop visit "Cape Agulhas" --count 3
+laptop tag "Cape Agulhas" +windy -quiet
+laptop edit "Cape Agulhas" --notes "windy today"
 
 heading "The phone is killed (kill -9) in the middle of its exchange"
 kill -STOP "$sync_server"
 "$bin/weather-spots" sync --now 2031-11-21T12:00:05Z --store "$work/phone.sqlite" >/dev/null 2>&1 &
 phone=$!
 # The exchange begins with a commit of what is sent, and then waits for the server, which stands still.
-for _ in $(seq 100); do
-  if "$bin/weather-spots" sync status --json --store "$work/phone.sqlite" | grep -q '"in_flight":1'; then break; fi
+is_waiting=no
+for _ in $(seq 300); do
+  if "$bin/weather-spots" sync status --json --store "$work/phone.sqlite" | grep -q '"in_flight":1'; then is_waiting=yes && break; fi
 done
+if [ "$is_waiting" = no ]; then
+  echo "THE DEMO IS BROKEN: the exchange has not begun" >&2
+  exit 1
+fi
 { kill -9 "$phone" && wait "$phone"; } 2>/dev/null || true
 kill -CONT "$sync_server"
 echo "  killed; whether the server has its message, it does not know"
@@ -169,7 +178,12 @@ if ! cmp -s "$work/phone.csv" "$work/laptop.csv"; then
   echo "THE PROMISE IS BROKEN: the devices differ" >&2
   exit 1
 fi
-grep Agulhas "$work/phone.csv"
+"$bin/weather-spots" show "Cape Agulhas" --store "$work/laptop.sqlite"
+# 2 visits and 3, each once, whatever the server had got of the message that was cut off; and a tag of each side, without the one that went.
+if ! grep -q ',4,.*,lighthouse sunset windy,5$' "$work/phone.csv"; then
+  echo "THE PROMISE IS BROKEN: $(cat "$work/phone.csv")" >&2
+  exit 1
+fi
 for device in phone laptop; do
   echo "$device\$ weather-spots sync conflicts"
   "$bin/weather-spots" sync conflicts --store "$work/$device.sqlite"

@@ -22,9 +22,13 @@ enum BuiltPrograms {
   }()
 }
 
-/// The numbers of these tests: small ones unless the environment asks for more.
+/// The numbers of these tests: small ones unless the environment asks for more, by name or with `LARDER_TORTURE` for all.
 enum SpotsCounts {
-  static func value(_ name: String, _ usual: Int) -> Int { ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? usual }
+  static func value(_ name: String, _ usual: Int, torture: Int) -> Int {
+    let environment = ProcessInfo.processInfo.environment
+    return environment[name].flatMap { Int($0) } ?? (environment["LARDER_TORTURE"] == "1" ? torture : usual)
+  }
+
   /// Whether times are to be held, which a machine that does other things cannot.
   static let holdsTimes = ProcessInfo.processInfo.environment["LARDER_SPOTS_TIMES"] != nil
 }

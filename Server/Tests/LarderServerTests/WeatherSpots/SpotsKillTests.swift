@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test(arguments: Victim.allCases) private func whatWasAcknowledgedIsCountedOnceWhoeverIsKilled(_ victim: Victim) async throws {
-    let count = SpotsCounts.value("LARDER_SPOTS_KILLS", 10)
+    let count = SpotsCounts.value("LARDER_SPOTS_KILLS", 10, torture: 200)
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 1...1_000_000_000)
     print("weather-spots, kills of a \(victim): LARDER_SEED=\(seed)")

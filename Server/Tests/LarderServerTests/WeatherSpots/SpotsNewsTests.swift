@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: [false, true]) func aVisitIsSeenInTheOtherStore(withoutEvents: Bool) async throws {
-    let count = SpotsCounts.value("LARDER_SPOTS_NEWS", withoutEvents ? 3 : 10)
+    let count = SpotsCounts.value("LARDER_SPOTS_NEWS", withoutEvents ? 3 : 10, torture: 50)
     let directory = try TemporaryDirectory()
     try await SpotsServer.run(in: directory) { server in
       let proxy = try ChaosProxy(to: server.port)

@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test func aConnectionThatIsCutAtAnyByteLosesAndDoublesNothing() async throws {
-    let step = SpotsCounts.value("LARDER_PROXY_STEP", 97)
+    let step = SpotsCounts.value("LARDER_PROXY_STEP", 97, torture: 1)
     try await run { pair in
       // What one exchange of one edit takes: a push, its answer, a question, its answer.
       try await pair.devices[0].expect("visit", "Pier")

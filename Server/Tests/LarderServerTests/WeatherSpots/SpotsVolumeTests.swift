@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test func theFirstSyncTakesEverything() async throws {
-    let count = SpotsCounts.value("LARDER_SPOTS_RECORDS", 2_000)
+    let count = SpotsCounts.value("LARDER_SPOTS_RECORDS", 2_000, torture: 100_000)
     let directory = try TemporaryDirectory()
     let file = try Self.file(count, in: directory)
     try await SpotsServer.run(in: directory) { server in
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test func manyVisitsOfFewSpotsAreFewRecords() async throws {
-    let rounds = SpotsCounts.value("LARDER_SPOTS_ROUNDS", 5)
+    let rounds = SpotsCounts.value("LARDER_SPOTS_ROUNDS", 5, torture: 100)
     let directory = try TemporaryDirectory()
     let file = try Self.file(100, in: directory)
     try await SpotsServer.run(in: directory) { server in

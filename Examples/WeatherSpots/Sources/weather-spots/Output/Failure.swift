@@ -38,7 +38,8 @@ struct Failure: Error {
     case let failure as Failure: self = failure
     case let error as RepositoryError: self.init(error)
     case let problem as SyncProblem: self.init(problem)
-    case let problem as SyncTargetProblem: self.init(.usage, "\(problem): `weather-spots sync URL`")
+    case SyncTargetProblem.none: self.init(.usage, "\(SyncTargetProblem.none): `weather-spots sync URL`")
+    case let problem as SyncTargetProblem: self.init(.usage, "\(problem)")
     case let problem as SpotProblem: self.init(.usage, "\(problem)")
     case ProviderError.misconfigured(let what): self.init(.usage, what)
     case let error as ProviderError: self.init(.noForecast, "no forecast: \(error), and none is stored")
@@ -60,8 +61,10 @@ struct Failure: Error {
     case .forbidden: self.init(.noPermission, "the server does not let this token use the scope; what is unsent is kept")
     case .upgradeRequired: self.init(.other, "the server wants a newer version of this program; what is unsent is kept")
     case .malformed, .refused(404, _):
-      self.init(
-        .noForecast, "no sync: what answers there is no larder-server, or something is between; check the address. What is unsent is kept.")
+      self.init(.noForecast, "no sync: what answers there is no larder-server, or something is between; what is unsent is kept")
+    case .unreachable(let why): self.init(.noForecast, "no sync: the server cannot be reached: \(why); what is unsent is kept")
+    case .unavailable: self.init(.noForecast, "no sync: the server cannot answer now; what is unsent is kept")
+    case .tooManyRequests: self.init(.noForecast, "no sync: the server is asked too often; what is unsent is kept")
     default: self.init(.noForecast, "no sync: \(problem) What is unsent is kept.")
     }
   }

@@ -111,7 +111,7 @@ import Testing
     await server.stop()
     try await add(3, "mine", to: here)
     let run = try await sync(here)
-    #expect(run.code == 69 && run.errors.contains("What is unsent is kept."), "\(run.testDescription)")
+    #expect(run.code == 69 && run.errors.contains("what is unsent is kept"), "\(run.testDescription)")
     #expect(try await sync(here, ["status"]).output.contains("1 unsent"))
   }
 
@@ -128,7 +128,13 @@ import Testing
     for address in ["gopher://x", "http://ann:secret@127.0.0.1:1", "http://127.0.0.1:1/?a=b", "127.0.0.1:1"] {
       #expect(try await sync(there, [address]).code == 64)
     }
-    #expect(try await sync(there, ["http://127.0.0.1:1"]).code == 69)
+    #expect(try await sync(there, ["http://127.0.0.1:1", "--scope", "two words"]).code == 64)
+    #expect(try await sync(there, ["http://127.0.0.1:1", "--timeout", "0"]).errors.contains("--timeout takes"))
+    #expect(
+      try await sync(there, ["http://127.0.0.1:1"])
+        == Run(
+          output: "",
+          errors: "weather-spots: no sync: the server cannot be reached: the connection was refused; what is unsent is kept\n", code: 69))
     #expect(try await sync(there, ["status"]).code == 64)
     await guarded.stop()
   }

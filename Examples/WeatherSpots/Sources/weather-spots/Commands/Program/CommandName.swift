@@ -31,6 +31,8 @@ enum CommandName {
       guard let next = known.first(where: { $0._commandName == word }) else {
         let names = known.map { $0._commandName }
         let near = NearNames.names(near: word, in: names)
+        // `sync URL` is `sync exchange URL`.
+        if command.configuration.defaultSubcommand != nil, near.isEmpty || word.contains(":") { return nil }
         let hint = near.isEmpty ? "" : "; did you mean \(near.map { "`weather-spots \(path)\($0)`" }.joined(separator: " or "))?"
         return "unknown command \"\(path)\(word)\"\(hint)\n`weather-spots --help` lists all."
       }

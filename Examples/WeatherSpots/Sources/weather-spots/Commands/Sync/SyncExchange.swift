@@ -35,25 +35,28 @@ struct SyncExchange: ReportingCommand {
     if let server, Self.address(server) == nil {
       throw ValidationError("Expected the address of a server, such as http://127.0.0.1:8080, without a name, a password or a query in it.")
     }
+    if let scope {
+      let isValid = (1...256).contains(scope.utf8.count) && scope.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C }
+      guard isValid else {
+        throw ValidationError("--scope takes 1 to 256 printable ASCII characters without blanks, quotation marks and backslashes.")
+      }
+    }
     guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
   }
 
   func execute() async throws {
-    let ending = TerminationSignals()
     let token = try Settings.load()[.syncToken]?.value
+    try await TerminationSignals().run { try await sync(token, within: .milliseconds(Int(timeout * 1000))) }
+  }
+
+  private func sync(_ token: String?, within limit: Duration) async throws {
     // With another target, the store is to be opened anew: whatever it does with spots then has to know of it.
-    let limit = Duration.milliseconds(Int(timeout * 1000))
-    try await ending.run {
-      _ = try await globals.withStore(creating: true) { storage in
-        try await storage.setSyncTarget(server: server.flatMap(Self.address), scope: scope, token: token, timeout: limit)
-      }
+    _ = try await globals.withStore(creating: true) { storage in
+      try await storage.setSyncTarget(server: server.flatMap(Self.address), scope: scope, token: token, timeout: limit)
     }
     try await globals.withStore(clock: time.clock, following: watch ? .milliseconds(20) : nil) { storage in
       let sync = try await storage.sync(token: token, timeout: limit, clock: time.clock)
-      let (isWatching, isJSON) = (watch, globals.json)
-      try await ending.run {
-        if isWatching { try await SyncWatch(sync, storage, isJSON: isJSON).run() } else { try await exchange(sync, storage) }
-      }
+      try await watch ? SyncWatch(sync, storage, isJSON: globals.json).run() : exchange(sync, storage)
     }
   }
 
