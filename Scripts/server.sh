@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 Scripts/set-up.sh
+Server/set-up-postgresql.sh
 source Scripts/flags.sh
 swift build --package-path Examples/WeatherSpots "${flags[@]}" --product weather-spots
 swift build --package-path Server "${flags[@]}" --build-tests
