@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-Scripts/set-up.sh
+Scripts/set-up.sh server
 Server/set-up-postgresql.sh
 source Scripts/flags.sh
 swift build --package-path Examples/WeatherSpots "${flags[@]}" --product weather-spots

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that Swift and sqlite3.h are there; installs the second where that is allowed. Says nothing when there is nothing to do.
+# Makes sure that Swift and sqlite3.h are there, and libpq-fe.h with the argument `server`; installs the headers where that is allowed. Says
+# nothing when there is nothing to do.
 set -euo pipefail
 
 missing() { # WHAT COMMAND: one line that says what to type
@@ -7,40 +8,48 @@ missing() { # WHAT COMMAND: one line that says what to type
   exit 1
 }
 
-has_sqlite() {
-  if command -v pkg-config >/dev/null && pkg-config --exists sqlite3; then return 0; fi
+has() { # PKG-CONFIG-NAME HEADER
+  if command -v pkg-config >/dev/null && pkg-config --exists "$1"; then return 0; fi
   local compiler
   for compiler in clang cc gcc; do
-    if command -v "$compiler" >/dev/null && echo '#include <sqlite3.h>' | "$compiler" -E -x c - >/dev/null 2>&1; then return 0; fi
+    if command -v "$compiler" >/dev/null && echo "#include <$2>" | "$compiler" -E -x c - >/dev/null 2>&1; then return 0; fi
   done
   return 1
 }
 
-install_with_apt() { # env or sudo -n
-  echo "Installing libsqlite3-dev, which LarderSQLite is built on."
-  DEBIAN_FRONTEND=noninteractive "$@" apt-get install -y -qq libsqlite3-dev >/dev/null 2>&1 && return 0
-  "$@" apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive "$@" apt-get install -y -qq libsqlite3-dev >/dev/null
+install_with_apt() { # PACKAGE USER, and env or sudo -n
+  echo "Installing $1, which $2 is built on."
+  DEBIAN_FRONTEND=noninteractive "${@:3}" apt-get install -y -qq "$1" >/dev/null 2>&1 && return 0
+  "${@:3}" apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive "${@:3}" apt-get install -y -qq "$1" >/dev/null
+}
+
+provide() { # HEADER USER APT BREW DNF OTHERWISE
+  if command -v apt-get >/dev/null; then
+    if [ "$(id -u)" = 0 ]; then
+      install_with_apt "$3" "$2" env || missing "$1" "apt-get install $3"
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+      install_with_apt "$3" "$2" sudo -n || missing "$1" "sudo apt-get install $3"
+    else
+      missing "$1" "sudo apt-get install $3"
+    fi
+  elif command -v brew >/dev/null; then
+    echo "Installing $4, which $2 is built on."
+    brew install --quiet "$4" >/dev/null || missing "$1" "brew install $4"
+  elif command -v dnf >/dev/null; then
+    missing "$1" "sudo dnf install $5"
+  else
+    missing "$1" "$6"
+  fi
 }
 
 if ! command -v swift >/dev/null; then
   echo "Swift 6.2 or later is missing: get it from https://www.swift.org/install, then run this again." >&2
   exit 1
 fi
-if has_sqlite; then exit 0; fi
-
-if command -v apt-get >/dev/null; then
-  if [ "$(id -u)" = 0 ]; then
-    install_with_apt env || missing sqlite3.h "apt-get install libsqlite3-dev"
-  elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
-    install_with_apt sudo -n || missing sqlite3.h "sudo apt-get install libsqlite3-dev"
-  else
-    missing sqlite3.h "sudo apt-get install libsqlite3-dev"
-  fi
-elif command -v brew >/dev/null; then
-  echo "Installing sqlite, which LarderSQLite is built on."
-  brew install --quiet sqlite >/dev/null || missing sqlite3.h "brew install sqlite"
-elif command -v dnf >/dev/null; then
-  missing sqlite3.h "sudo dnf install sqlite-devel"
-else
-  missing sqlite3.h "xcode-select --install (macOS), or your system's command for SQLite's development files"
+if ! has sqlite3 sqlite3.h; then
+  provide sqlite3.h LarderSQLite libsqlite3-dev sqlite sqlite-devel \
+    "xcode-select --install (macOS), or your system's command for SQLite's development files"
+fi
+if [ "${1:-}" = server ] && ! has libpq libpq-fe.h; then
+  provide libpq-fe.h larder-server libpq-dev libpq libpq-devel "your system's command for the development files of PostgreSQL's libpq"
 fi

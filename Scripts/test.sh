@@ -103,6 +103,7 @@ step "the tool's tests" build_and_test Tool
 step "the inputs that fuzzing keeps" build_and_test Fuzzing
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
 if [ "$configuration" = release ]; then step "every public entry of the example, as released" Scripts/smoke.sh example; fi
+Scripts/set-up.sh server
 # Said here and not in a log: without PostgreSQL tests are skipped.
 Server/set-up-postgresql.sh
 step "the server's tests" build_and_test Server

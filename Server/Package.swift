@@ -29,10 +29,11 @@ let package = Package(
   ],
   targets: [
     .systemLibrary(name: "CServerSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
     .target(
       name: "LarderServer",
       dependencies: [
-        "CServerSQLite", .product(name: "Larder", package: "larder"), .product(name: "LarderSync", package: "larder"),
+        "CPostgreSQL", "CServerSQLite", .product(name: "Larder", package: "larder"), .product(name: "LarderSync", package: "larder"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"), .product(name: "JWTKit", package: "jwt-kit"),
         .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),

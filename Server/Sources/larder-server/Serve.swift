@@ -10,6 +10,7 @@ struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Answers devices until it is told to end (SIGTERM, SIGINT).")
 
   @OptionGroup var store: StoreOptions
+  @OptionGroup var pool: PoolOptions
   @OptionGroup var limits: LimitOptions
   @Option(help: "The address to listen at.") var host = "127.0.0.1"
   @Option(help: "The port to listen at; 0 for any.") var port = 8080
@@ -27,11 +28,12 @@ struct Serve: AsyncParsableCommand {
     }
     guard (0...65_535).contains(port) else { throw ValidationError("Expected 0 to 65535 for --port, found \(port).") }
     try limits.check()
+    try pool.check()
   }
 
   func run() async throws {
     let logger = ServerLog.logger(Logger.Level(rawValue: log) ?? .info)
-    try await store.withStore(creates: true, logger) { store in
+    try await store.withStore(creates: true, pool: pool, logger) { store in
       let authorizer = try await authorizer(logger)
       var options = limits.options
       (options.host, options.port) = (host, port)

@@ -1,31 +1,71 @@
 internal import ArgumentParser
+internal import Foundation
 internal import LarderServer
 internal import Logging
 
 /// The place of the store.
 struct StoreOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("The database: sqlite:FILE.", valueName: "URI")) var store: String
+  /// A database.
+  enum Place: Sendable {
+    /// A file.
+    case sqlite(String)
+    /// A URI or a connection string of libpq.
+    case postgreSQL(String)
+  }
 
-  /// Returns the path of the file.
+  /// The variable that names the store where the option does not, so that a password is in no list of processes.
+  static let variable = "LARDER_SERVER_STORE"
+
+  @Option(help: ArgumentHelp("The database: sqlite:FILE or postgres:URI; \(variable) without it.", valueName: "URI")) var store: String?
+  @Flag(help: "With PostgreSQL: there is a pooler in transaction mode in between, such as pgbouncer.") var pooler = false
+  @Flag(help: "With PostgreSQL: a promoted standby lacks nothing, since one was synchronous; the history stays the same.")
+  var trustFailover = false
+
+  /// Returns where the store is.
   ///
-  /// - Throws: ``ServerError``.
-  func path() throws(ServerError) -> String {
-    let path = store.dropFirst("sqlite:".count)
-    guard store.hasPrefix("sqlite:"), !path.isEmpty else {
-      throw ServerError(expected: "sqlite:FILE for --store", found: "'\(store)'", advice: "write --store sqlite:larder.sqlite")
+  /// - Throws: ``ServerError``, without what follows the colon, which may have a password.
+  func place() throws(ServerError) -> Place {
+    let text = store ?? ProcessInfo.processInfo.environment[Self.variable] ?? ""
+    let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    switch (parts.first, parts.dropFirst().first) {
+    case ("sqlite", let path?) where !path.isEmpty: return .sqlite(path)
+    case ("postgres", let rest?), ("postgresql", let rest?): return .postgreSQL(rest.hasPrefix("//") ? text : rest)
+    default:
+      throw ServerError(
+        expected: "sqlite:FILE or postgres:URI for --store or \(Self.variable)",
+        found: parts.count == 2 ? "'\(parts[0]):'" : text.isEmpty ? "nothing" : "a text without ':'",
+        advice: "write --store sqlite:larder.sqlite")
     }
-    return String(path)
   }
 
   /// Runs work on the store, which is closed afterwards; failures are printed.
-  func withStore(creates: Bool = false, _ logger: Logger = ServerLog.quiet, _ work: (SQLSyncStore) async throws -> Void) async throws {
+  ///
+  /// - Parameter pool: The connections of a server; without them, those of a command that may take long.
+  func withStore(
+    creates: Bool = false, pool: PoolOptions? = nil, _ logger: Logger = ServerLog.quiet, _ work: (SQLSyncStore) async throws -> Void
+  ) async throws {
     do {
-      let store = try await SQLSyncStore.open(sqlite: try path(), creates: creates, logger: logger)
+      let store = try await open(creates: creates, pool: pool, logger)
       let result: Result<Void, any Error>
       do { result = .success(try await work(store)) } catch { result = .failure(error) }
       await store.close()
       try result.get()
     } catch let code as ExitCode { throw code } catch { throw fail(error) }
+  }
+
+  private func open(creates: Bool, pool: PoolOptions?, _ logger: Logger) async throws -> SQLSyncStore {
+    switch try place() {
+    case .sqlite(let path): return try await SQLSyncStore.open(sqlite: path, creates: creates, logger: logger)
+    case .postgreSQL(let address):
+      var options = PostgreSQLOptions()
+      (options.usesPooler, options.trustsFailover) = (pooler, trustFailover)
+      if let pool {
+        pool.set(&options)
+      } else {
+        (options.writers, options.readers, options.statementSeconds, options.listening) = (1, 1, 3_600, .off)
+      }
+      return try await SQLSyncStore.open(postgreSQL: address, options: options, logger: logger)
+    }
   }
 }
 

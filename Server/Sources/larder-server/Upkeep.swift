@@ -20,35 +20,55 @@ struct BackUp: AsyncParsableCommand {
 /// `larder-server restore`.
 struct Restore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Makes a store of a copy, with another history: devices give back what the copy does not have.")
+    abstract: "Makes a store of a copy, with another history: devices give back what the copy does not have.",
+    discussion: "With PostgreSQL, restore the database first (pg_restore), then run this without a file: the store gets another history.")
   @OptionGroup var store: StoreOptions
-  @Argument(help: "The file that backup wrote.") var file: String
+  @Argument(help: "The file that backup wrote; none with PostgreSQL.") var file: String?
 
   func run() async throws {
     do {
-      let target = try store.path()
-      guard ["", "-wal", "-journal"].allSatisfy({ !FileManager.default.fileExists(atPath: target + $0) }) else {
-        throw ServerError(expected: "no store at \(target)", found: "one", advice: "end the server, and move the old store away first")
-      }
-      let copy = try await SQLSyncStore.open(sqlite: file, creates: false, logger: ServerLog.quiet)
-      let result: Result<Void, any Error>
-      do {
-        // The copy is checked before anything is written, and becomes the store in one step.
-        let findings = try await copy.doctor().findings
-        guard findings.isEmpty else {
-          throw ServerError(expected: "a copy in order", found: findings.joined(separator: "; "), advice: "restore another copy")
+      switch (try store.place(), file) {
+      case (.sqlite(let target), let file?): try await restore(file, to: target)
+      case (.postgreSQL, nil):
+        try await store.withStore { store in
+          try await Self.check(store)
+          print("the history is \(try await store.changeHistory()) now")
         }
-        try await copy.backUp(to: target + ".restoring")
-        result = .success(())
-      } catch { result = .failure(error) }
-      await copy.close()
-      try result.get()
-      let store = try await SQLSyncStore.open(sqlite: target + ".restoring", creates: false, logger: ServerLog.quiet)
-      let history = try await store.changeHistory()
-      await store.close()
-      try FileManager.default.moveItem(atPath: target + ".restoring", toPath: target)
-      print("restored; the history is \(history) now")
-    } catch { throw fail(error) }
+      case (.sqlite, nil): throw ServerError(expected: "the file that backup wrote", found: "none", advice: "name it behind the options")
+      case (.postgreSQL, _?):
+        throw ServerError(
+          expected: "no file with PostgreSQL", found: "one",
+          advice: "restore the database with pg_restore first, then run this without the file")
+      }
+    } catch let code as ExitCode { throw code } catch { throw fail(error) }
+  }
+
+  private func restore(_ file: String, to target: String) async throws {
+    guard ["", "-wal", "-journal"].allSatisfy({ !FileManager.default.fileExists(atPath: target + $0) }) else {
+      throw ServerError(expected: "no store at \(target)", found: "one", advice: "end the server, and move the old store away first")
+    }
+    let copy = try await SQLSyncStore.open(sqlite: file, creates: false, logger: ServerLog.quiet)
+    let result: Result<Void, any Error>
+    do {
+      // The copy is checked before anything is written, and becomes the store in one step.
+      try await Self.check(copy)
+      try await copy.backUp(to: target + ".restoring")
+      result = .success(())
+    } catch { result = .failure(error) }
+    await copy.close()
+    try result.get()
+    let store = try await SQLSyncStore.open(sqlite: target + ".restoring", creates: false, logger: ServerLog.quiet)
+    let history = try await store.changeHistory()
+    await store.close()
+    try FileManager.default.moveItem(atPath: target + ".restoring", toPath: target)
+    print("restored; the history is \(history) now")
+  }
+
+  private static func check(_ copy: SQLSyncStore) async throws {
+    let findings = try await copy.doctor().findings
+    guard findings.isEmpty else {
+      throw ServerError(expected: "a copy in order", found: findings.joined(separator: "; "), advice: "restore another copy")
+    }
   }
 }
 
@@ -99,6 +119,7 @@ struct Doctor: AsyncParsableCommand {
     try await store.withStore { store in
       let report = try await store.doctor()
       print("\(report.scopes) scopes, \(report.records) records, \(report.tombstones) deletions, \(report.devices) devices")
+      for risk in report.risks { print("risk: \(risk)") }
       for finding in report.findings { print("finding: \(finding)") }
       if !report.findings.isEmpty { throw ExitCode.failure }
       print("everything is in order")

@@ -8,13 +8,13 @@ import Testing
 
 /// A random run on the store and on the server in memory, whose answers must be equal.
 enum Comparison {
-  static func run(seed: UInt64) async throws {
-    let directory = try TemporaryDirectory()
+  static func run(seed: UInt64, on kind: TestDatabase = .sqlite) async throws {
+    let place = try await StorePlace.make(kind, seed: seed)
     let time = Mutex(1_000_000)
     let clock: @Sendable () -> Int = { time.withLock { $0 } }
     let oracle = SimulatedSyncServer(now: clock)
     oracle.refuse { $0.value == Data(#"{"bad":true}"#.utf8) ? "bad" : nil }
-    let store = try await SQLSyncStore.open(sqlite: directory.file("s"), logger: LogLines().logger(), now: clock)
+    let store = try await place.open(now: clock)
     var random = SeededGenerator(seed: seed)
     func below(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
     let history = try await store.history()
@@ -69,7 +69,8 @@ enum Comparison {
       case 6:
         let expected = oracle.purge(scope)
         let found = try await store.purge(olderThanDays: 0, scope: scope)
-        #expect(expected == found, "purge \(step) of seed \(seed)")
+        // Where the answer to a commit is lost, the second run finds nothing left to count.
+        #expect(expected == found || kind == .disturbed, "purge \(step) of seed \(seed)")
       default:
         let question = SyncChangesRequest(
           device: device, since: below(3) == 0 ? 0 : below(40), limit: 1 + below(6), collections: below(3) == 0 ? ["c1"] : [],

@@ -26,6 +26,8 @@ public protocol SQLConnection: AnyObject {
   func rollBack()
   /// Whether the connection can still be used.
   var isUsable: Bool { get }
+  /// The name of the line of commits that the database goes on with; another one after a copy of it has taken over, which may lack some.
+  var timeline: String? { get }
   /// Writes a copy of the database, as it is now, to a file that does not exist.
   ///
   /// - Throws: `.database`, `.unusable` where the database has tools of its own for that.
@@ -34,6 +36,10 @@ public protocol SQLConnection: AnyObject {
   ///
   /// - Throws: `.database`.
   func check() throws(StoreError) -> [String]
+  /// Returns the settings of the database under which a crash loses commits.
+  ///
+  /// - Throws: `.database`.
+  func risks() throws(StoreError) -> [String]
 }
 
 /// The words in which databases differ.
@@ -48,6 +54,11 @@ public struct SQLDialect: Sendable {
 }
 
 extension SQLConnection {
+  /// No timeline: for databases that no copy takes over from.
+  public var timeline: String? { nil }
+  /// No risks: for databases whose settings are made by the connection.
+  public func risks() throws(StoreError) -> [String] { [] }
+
   /// Executes a statement that has no rows.
   func execute(_ sql: String, _ parameters: [SQLValue] = []) throws(StoreError) {
     try execute(sql, parameters) { (_) throws(StoreError) in true }

@@ -5,22 +5,22 @@ internal import Synchronization
 ///
 /// Writers that wait at once share a transaction, and so one sync of the disk, where the database has one writer only.
 final class SQLWorkers: Sendable {
-  /// A piece of work: what runs within a transaction, and what is told when that has ended.
-  struct Job: Sendable {
-    let run: @Sendable (any SQLConnection) throws(StoreError) -> Void
-    let finish: @Sendable (StoreError?) -> Void
+  /// The way in which jobs run.
+  struct Policy: Sendable {
+    /// The number of jobs that may share a transaction.
+    var batch = 1
+    /// Whether jobs of one key run one after another, so that those which wait for one lock do not hold all connections.
+    var isKeyed = false
+    /// The number of times that a transaction is tried which failed for a reason that may pass.
+    var tries = 1
+    /// The time within which it is tried.
+    var duration = Duration.seconds(5)
   }
 
-  private struct State: Sendable {
-    var jobs: [Job] = []
-    var isClosed = false
-  }
-
-  private let state = Mutex(State())
-  private let arrived = DispatchSemaphore(value: 0)
+  private let queue: SQLJobQueue
   private let ended = DispatchGroup()
   private let transaction: SQLTransaction
-  private let batch: Int
+  private let policy: Policy
   private let open: Opening
 
   /// Makes a connection; in a type of its own, since closures are compared by nobody.
@@ -28,9 +28,9 @@ final class SQLWorkers: Sendable {
     let connection: @Sendable () throws(StoreError) -> any SQLConnection
   }
 
-  /// - Parameter batch: The number of jobs that may share a transaction.
-  init(_ name: String, threads: Int, transaction: SQLTransaction, batch: Int, open: Opening) {
-    (self.transaction, self.batch, self.open) = (transaction, batch, open)
+  init(_ name: String, threads: Int, transaction: SQLTransaction, policy: Policy, open: Opening) {
+    (self.transaction, self.policy, self.open) = (transaction, policy, open)
+    queue = SQLJobQueue(isKeyed: policy.isKeyed)
     for number in 1...threads {
       ended.enter()
       let thread = Thread { [self] in
@@ -45,14 +45,16 @@ final class SQLWorkers: Sendable {
 
   /// Runs work within a transaction, and returns its result when that has ended.
   ///
-  /// Nothing of the work stays when it throws. The work goes on when the task that waits for it is cancelled.
-  func perform<Value: Sendable>(_ body: @escaping @Sendable (any SQLConnection) throws(StoreError) -> Value) async throws(StoreError)
-    -> Value
-  {
+  /// Nothing of the work stays when it throws. The work goes on when the task that waits for it is cancelled. It may run several times, of
+  /// which the last one counts.
+  func perform<Value: Sendable>(
+    key: String? = nil, _ body: @escaping @Sendable (any SQLConnection) throws(StoreError) -> Value
+  ) async throws(StoreError) -> Value {
     let result: Result<Value, StoreError> = await withCheckedContinuation { continuation in
       let box = Outcome<Value>()
-      add(
-        Job(
+      queue.add(
+        SQLJob(
+          key: key,
           run: { (connection) throws(StoreError) in
             do throws(StoreError) {
               let value = try body(connection)
@@ -73,55 +75,67 @@ final class SQLWorkers: Sendable {
     return try result.get()
   }
 
-  private func add(_ job: Job) {
-    let isClosed = state.withLock { state in
-      if !state.isClosed { state.jobs.append(job) }
-      return state.isClosed
-    }
-    if isClosed { return job.finish(.database(code: "closed", message: "the store is closed")) }
-    arrived.signal()
-  }
-
   /// Takes no more work, and blocks until all that was taken has ended.
   func close() {
-    state.withLock { $0.isClosed = true }
-    arrived.signal()
+    queue.close()
     ended.wait()
-  }
-
-  /// Returns the next jobs; `nil` when there will be none.
-  private func next() -> [Job]? {
-    while true {
-      arrived.wait()
-      let found: [Job]?? = state.withLock { state in
-        if !state.jobs.isEmpty {
-          let jobs = Array(state.jobs.prefix(batch))
-          state.jobs.removeFirst(jobs.count)
-          return .some(jobs)
-        }
-        return state.isClosed ? .some(nil) : nil
-      }
-      guard let found else { continue }
-      // The other threads are to see the end, too.
-      if found == nil { arrived.signal() }
-      return found
-    }
   }
 
   private func work() {
     var connection: (any SQLConnection)?
-    while let jobs = next() {
+    while let jobs = queue.next(policy.batch) {
+      runWithRetries(jobs, &connection)
+      queue.release(jobs)
+    }
+    if connection != nil { queue.note(connected: -1) }
+  }
+
+  /// Runs jobs, and tries again where that may help, also when a connection was cut within COMMIT.
+  ///
+  /// Whether such a commit was made durable is decided by what is stored, without any function of the database. The new transaction locks
+  /// the head first, as the old one did, so that it waits until the old one has ended, however late the database learns that its client
+  /// is gone: `idle_in_transaction_session_timeout` ends one that waits for a COMMIT which never comes, and `tcp_user_timeout` ends the
+  /// wait here for an answer which never comes. Then the row of the device either has the number and the token of this push, and its
+  /// outcomes are the answer, or it has not, and the push takes effect now. Other work is made so that it may run twice.
+  private func runWithRetries(_ jobs: [SQLJob], _ connection: inout (any SQLConnection)?) {
+    let end = ContinuousClock.now + policy.duration
+    var attempt = 0
+    while true {
+      attempt += 1
+      let failure: StoreError
       do throws(StoreError) {
-        let open = if let connection, connection.isUsable { connection } else { try open.connection() }
-        connection = open
-        run(jobs, on: open)
+        let open = try usable(&connection)
+        guard let error = run(jobs, on: open) else { return }
+        failure = error
       } catch {
-        for job in jobs { job.finish(error) }
+        // What was not begun fails at once while there is no database; devices ask again.
+        failure = error
+        if attempt == 1 { return fail(jobs, error) }
       }
+      guard failure.isTransient, attempt < policy.tries, .now < end else { return fail(jobs, failure) }
+      // By chance, so that transactions that were in each other's way do not meet again.
+      Thread.sleep(forTimeInterval: .random(in: 0...min(0.25, 0.001 * Double(1 << min(attempt, 8)))))
     }
   }
 
-  private func run(_ jobs: [Job], on connection: any SQLConnection) {
+  private func fail(_ jobs: [SQLJob], _ error: StoreError) {
+    for job in jobs { job.finish(error) }
+    // Whoever waits would find the same, after having waited for it once more.
+    if case .database("08001", _) = error, !queue.hasConnections { for job in queue.takeAll() { job.finish(error) } }
+  }
+
+  private func usable(_ connection: inout (any SQLConnection)?) throws(StoreError) -> any SQLConnection {
+    if let connection, connection.isUsable { return connection }
+    if connection != nil { queue.note(connected: -1) }
+    connection = nil
+    let new = try open.connection()
+    queue.note(connected: 1)
+    connection = new
+    return new
+  }
+
+  /// Returns why jobs have failed, all of them; `nil` when each was told how it ended.
+  private func run(_ jobs: [SQLJob], on connection: any SQLConnection) -> StoreError? {
     var errors: [StoreError?] = []
     do throws(StoreError) {
       try connection.begin(transaction)
@@ -130,14 +144,14 @@ final class SQLWorkers: Sendable {
     } catch {
       connection.rollBack()
       // A job that was alone has its own reason; of several, none is known to be durable.
-      for job in jobs { job.finish(error) }
-      return
+      return error
     }
     for (job, error) in zip(jobs, errors) { job.finish(error) }
+    return nil
   }
 
   /// Returns why a job has failed, whose writes are undone then.
-  private func runOne(_ job: Job, on connection: any SQLConnection, isAlone: Bool) throws(StoreError) -> StoreError? {
+  private func runOne(_ job: SQLJob, on connection: any SQLConnection, isAlone: Bool) throws(StoreError) -> StoreError? {
     if isAlone {
       try job.run(connection)
       return nil

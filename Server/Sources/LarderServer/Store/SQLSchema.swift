@@ -35,20 +35,34 @@ enum SQLSchema {
       [.text(UUID().uuidString.lowercased())])
     // The row is locked before anything is decided: of several processes that start at once, one migrates.
     let found = try connection.row("SELECT version FROM larder_meta WHERE one = 1" + connection.dialect.forUpdate)?.integer(0) ?? 0
-    guard found <= version else {
-      throw .unusable(
-        ServerError(
-          expected: "tables of version \(version) or below", found: "version \(found)",
-          advice: "use the larder-server that made it, or a newer one"))
-    }
+    try check(found)
     for statements in migrations(connection.dialect).dropFirst(found) {
       for statement in statements { try connection.execute(statement) }
     }
     if found < version { try connection.execute("UPDATE larder_meta SET version = ? WHERE one = 1", [.integer(version)]) }
   }
 
-  /// Returns the history of the tables.
+  /// Whether the tables are of the version of this code.
+  ///
+  /// - Throws: `.unusable` for a newer version, `.database` where there are none.
+  static func isCurrent(_ connection: any SQLConnection) throws(StoreError) -> Bool {
+    let found = try connection.row("SELECT version FROM larder_meta WHERE one = 1")?.integer(0) ?? 0
+    try check(found)
+    return found == version
+  }
+
+  private static func check(_ found: Int) throws(StoreError) {
+    guard found <= version else {
+      throw .unusable(
+        ServerError(
+          expected: "tables of version \(version) or below", found: "version \(found)",
+          advice: "use the larder-server that made it, or a newer one"))
+    }
+  }
+
+  /// Returns the history of the tables, with the timeline of the database.
   static func history(_ connection: any SQLConnection) throws(StoreError) -> String {
-    try connection.row("SELECT history FROM larder_meta WHERE one = 1")?.text(0) ?? ""
+    let history = try connection.row("SELECT history FROM larder_meta WHERE one = 1")?.text(0) ?? ""
+    return connection.timeline.map { "\(history)-\($0)" } ?? history
   }
 }

@@ -13,6 +13,8 @@ public struct StoreReport: Sendable, Hashable {
   public var devices = 0
   /// Everything that is not as it must be; empty for a store in order.
   public var findings: [String] = []
+  /// The settings of the database under which a crash loses what devices were told is stored.
+  public var risks: [String] = []
 }
 
 extension SQLSyncStore {
@@ -23,6 +25,7 @@ extension SQLSyncStore {
     try await readers.perform { (connection) throws(StoreError) in
       var report = StoreReport()
       report.findings = try connection.check()
+      report.risks = try connection.risks()
       func count(_ sql: String) throws(StoreError) -> Int { try connection.row(sql)?.integer(0) ?? 0 }
       report.scopes = try count("SELECT COUNT(*) FROM larder_scopes")
       report.records = try count("SELECT COUNT(*) FROM larder_records WHERE deleted_at IS NULL")

@@ -30,7 +30,7 @@ extension SQLSyncStore {
   func push(
     _ push: SyncPush, to scope: String, by owner: String, rejections: [SyncRejectionReason?] = [], mostScopes: Int = .max
   ) async throws(SyncProblem) -> PushResult {
-    try await answer(on: writers) { [now] (connection) throws(StoreError) in
+    try await answer(on: writers, key: scope) { [now] (connection) throws(StoreError) in
       try PushTransaction(
         connection: connection, push: push, scope: scope, owner: owner, rejections: rejections, mostScopes: mostScopes, now: now()
       ).run()
@@ -49,12 +49,7 @@ private struct PushTransaction {
   let now: Int
 
   func run() throws(StoreError) -> PushResult {
-    try connection.execute(
-      "INSERT INTO larder_scopes (scope, head, horizon, minimum, token) VALUES (?, 0, 0, 0, '') ON CONFLICT (scope) DO NOTHING",
-      [.text(scope)])
-    // Before anything else is read: whoever held the row before has committed what is read then.
-    let row = try connection.row("SELECT head, minimum FROM larder_scopes WHERE scope = ?" + connection.dialect.forUpdate, [.text(scope)])
-    let (head, minimum) = (row?.integer(0) ?? 0, row?.integer(1) ?? 0)
+    let (head, minimum) = try lockHead()
     let history = try SQLSchema.history(connection)
     if let known = push.history, known != history { throw .problem(.history(history)) }
     let device = try DeviceRow.read(connection, scope: scope, device: push.device)
@@ -75,6 +70,18 @@ private struct PushTransaction {
     let receipt = SyncReceipt(seq: push.seq, token: push.token, outcomes: outcomes)
     try DeviceRow(owner: owner, receipt: receipt, stamp: stamp).write(connection, scope: scope, device: push.device, now: now)
     return PushResult(reply: SyncPushReply(history: history, now: now, receipt: receipt), head: newHead)
+  }
+
+  /// Locks the row of the scope, before anything else is read: whoever held it before has committed what is read then.
+  private func lockHead() throws(StoreError) -> (head: Int, minimum: Int) {
+    let question = "SELECT head, minimum FROM larder_scopes WHERE scope = ?" + connection.dialect.forUpdate
+    if let row = try connection.row(question, [.text(scope)]) { return (row.integer(0), row.integer(1)) }
+    // Waits for another transaction that makes the same row, which is there then.
+    try connection.execute(
+      "INSERT INTO larder_scopes (scope, head, horizon, minimum, token) VALUES (?, 0, 0, 0, '') ON CONFLICT (scope) DO NOTHING",
+      [.text(scope)])
+    let row = try connection.row(question, [.text(scope)])
+    return (row?.integer(0) ?? 0, row?.integer(1) ?? 0)
   }
 
   /// Makes sure that the identity does not fill the database with scopes: each costs a row for ever.

@@ -15,7 +15,7 @@ public final class SQLSyncStore: Sendable {
   /// The clock of the system, in milliseconds since 1970.
   public static let systemClock: @Sendable () -> Int = { Int(Date().timeIntervalSince1970 * 1_000) }
 
-  private init(writers: SQLWorkers, readers: SQLWorkers, logger: Logger, now: @escaping @Sendable () -> Int) {
+  init(writers: SQLWorkers, readers: SQLWorkers, logger: Logger, now: @escaping @Sendable () -> Int) {
     (self.writers, self.readers, self.logger, self.now) = (writers, readers, logger, now)
   }
 
@@ -26,8 +26,8 @@ public final class SQLSyncStore: Sendable {
     sqlite path: String, creates: Bool = true, logger: Logger, now: @escaping @Sendable () -> Int = systemClock
   ) async throws(StoreError) -> SQLSyncStore {
     let opening = SQLWorkers.Opening { () throws(StoreError) in try SQLiteDatabase.open(path, creates: creates) }
-    let writers = SQLWorkers("larder-write", threads: 1, transaction: .write, batch: 64, open: opening)
-    let readers = SQLWorkers("larder-read", threads: 2, transaction: .read, batch: 1, open: opening)
+    let writers = SQLWorkers("larder-write", threads: 1, transaction: .write, policy: .init(batch: 64), open: opening)
+    let readers = SQLWorkers("larder-read", threads: 2, transaction: .read, policy: .init(), open: opening)
     let store = SQLSyncStore(writers: writers, readers: readers, logger: logger, now: now)
     do throws(StoreError) { try await writers.perform { (connection) throws(StoreError) in try SQLSchema.migrate(connection) } } catch {
       await store.close()
@@ -50,9 +50,9 @@ public final class SQLSyncStore: Sendable {
 
   /// Runs what answers a device: failures of the database are logged, and told as that the server cannot answer now.
   func answer<Value: Sendable>(
-    on workers: SQLWorkers, _ body: @escaping @Sendable (any SQLConnection) throws(StoreError) -> Value
+    on workers: SQLWorkers, key: String? = nil, _ body: @escaping @Sendable (any SQLConnection) throws(StoreError) -> Value
   ) async throws(SyncProblem) -> Value {
-    do throws(StoreError) { return try await workers.perform(body) } catch {
+    do throws(StoreError) { return try await workers.perform(key: key, body) } catch {
       if case .problem(let problem) = error { throw problem }
       logger.error("the store failed", metadata: ["error": "\(error)"])
       throw .unavailable(retryAfter: 1)
