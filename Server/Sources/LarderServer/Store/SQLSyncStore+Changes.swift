@@ -26,26 +26,37 @@ extension SQLSyncStore {
     }
   }
 
+  /// The number of rows that are read at once: what a page ends behind is read in vain.
+  private static let rowsAtOnce = 256
+
   /// Returns the records of a page, and whether there are more behind it.
   private static func page(
     _ request: SyncChangesRequest, in scope: String, _ connection: any SQLConnection
   ) throws(StoreError) -> (records: [SyncRecord], more: Bool) {
     let (condition, parameters) = condition(request, in: scope)
     var (records, bytes, more): ([SyncRecord], Int, Bool) = ([], 0, false)
-    try connection.execute(
-      "SELECT \(RecordRow.columns) FROM larder_records WHERE \(condition) ORDER BY revision, collection, id", parameters
-    ) { (row) throws(StoreError) in
-      let record = RecordRow.record(row)
-      // A commit is never cut.
-      if records.count >= request.limit || bytes >= pageBytes, record.revision != records.last?.revision {
-        more = true
-        return false
+    while true {
+      var count = 0
+      // In parts and not as a whole, since some databases send all that was asked for. Each part begins behind the record before it.
+      let last = records.last.map { [SQLValue.integer($0.revision), .text($0.collection), .text($0.id)] }
+      try connection.execute(
+        "SELECT \(RecordRow.columns) FROM larder_records WHERE \(condition)"
+          + (last == nil ? "" : " AND (revision, collection, id) > (?, ?, ?)") + " ORDER BY revision, collection, id LIMIT ?",
+        parameters + (last ?? []) + [.integer(rowsAtOnce)]
+      ) { (row) throws(StoreError) in
+        count += 1
+        let record = RecordRow.record(row)
+        // A commit is never cut.
+        if records.count >= request.limit || bytes >= pageBytes, record.revision != records.last?.revision {
+          more = true
+          return false
+        }
+        bytes += record.value?.count ?? 0
+        records.append(record)
+        return true
       }
-      bytes += record.value?.count ?? 0
-      records.append(record)
-      return true
+      if more || count < rowsAtOnce { return (records, more) }
     }
-    return (records, more)
   }
 
   private static func count(_ request: SyncChangesRequest, in scope: String, _ connection: any SQLConnection) throws(StoreError) -> Int {
@@ -62,7 +73,10 @@ extension SQLSyncStore {
   }
 
   /// Returns the newest commits of scopes; scopes without any have none.
-  func heads(of scopes: [String]) async throws(SyncProblem) -> [String: Int] {
+  func heads(of scopes: [String]) async throws(SyncProblem) -> [String: Int] { try await news(of: scopes).heads }
+
+  /// Returns the newest commits of scopes, and the history that they are of.
+  func news(of scopes: [String]) async throws(SyncProblem) -> (history: String, heads: [String: Int]) {
     try await answer(on: readers) { (connection) throws(StoreError) in
       var heads: [String: Int] = [:]
       for start in stride(from: 0, to: scopes.count, by: 500) {
@@ -72,7 +86,7 @@ extension SQLSyncStore {
           heads[row.text(0)] = row.integer(1)
         }
       }
-      return heads
+      return (try SQLSchema.history(connection), heads)
     }
   }
 }

@@ -1,35 +1,38 @@
 internal import Foundation
 
 extension SQLSyncStore {
-  /// Forgets the tombstones that are older than a number of days, and raises the horizon of their scopes in the same transaction.
+  /// Forgets the tombstones that are older than a number of days, and raises the horizon of each scope in the same transaction.
   ///
   /// - Returns: The number of tombstones.
   /// - Throws: ``StoreError``.
   public func purge(olderThanDays days: Double, scope: String? = nil) async throws(StoreError) -> Int {
-    try await writers.perform { [now] (connection) throws(StoreError) in
-      let limit = now() - Int(days * 86_400_000)
-      let filter = scope == nil ? "" : " AND scope = ?"
-      let parameters = [.integer(limit)] + (scope.map { [SQLValue.text($0)] } ?? [])
-      var count = 0
-      // One scope at a time, under its lock, as pushes come one at a time.
-      for row in try connection.rows(
-        "SELECT DISTINCT scope FROM larder_records WHERE deleted_at IS NOT NULL AND deleted_at <= ?\(filter) ORDER BY scope", parameters)
-      {
-        let name = SQLValue.text(row.text(0))
-        _ = try connection.row("SELECT head FROM larder_scopes WHERE scope = ?" + connection.dialect.forUpdate, [name])
-        let found = try connection.row(
-          "SELECT COUNT(*), MAX(revision) FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL AND deleted_at <= ?",
-          [name, .integer(limit)])
-        guard let found, found.integer(0) > 0 else { continue }
-        count += found.integer(0)
-        try connection.execute(
-          "DELETE FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL AND deleted_at <= ?", [name, .integer(limit)])
-        try connection.execute(
-          "UPDATE larder_scopes SET horizon = ? WHERE scope = ? AND horizon < ?",
-          [.integer(found.integer(1)), name, .integer(found.integer(1))])
-      }
-      return count
+    let limit = SQLValue.integer(now() - Int(days * 86_400_000))
+    let filter = scope == nil ? "" : " AND scope = ?"
+    let parameters = [limit] + (scope.map { [SQLValue.text($0)] } ?? [])
+    let scopes = try await readers.perform { (connection) throws(StoreError) in
+      try connection.rows(
+        "SELECT DISTINCT scope FROM larder_records WHERE deleted_at IS NOT NULL AND deleted_at <= ?\(filter) ORDER BY scope", parameters
+      ).map { $0.text(0) }
     }
+    var count = 0
+    // One scope at a time, under its lock as pushes are, and a transaction for each, so that no push waits for those of other scopes.
+    for scope in scopes {
+      count += try await writers.perform(key: scope) { (connection) throws(StoreError) in
+        try Self.purge(.text(scope), limit, connection)
+      }
+    }
+    return count
+  }
+
+  private static func purge(_ scope: SQLValue, _ limit: SQLValue, _ connection: any SQLConnection) throws(StoreError) -> Int {
+    _ = try connection.row("SELECT head FROM larder_scopes WHERE scope = ?" + connection.dialect.forUpdate, [scope])
+    let found = try connection.row(
+      "SELECT COUNT(*), MAX(revision) FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL AND deleted_at <= ?", [scope, limit])
+    guard let found, found.integer(0) > 0 else { return 0 }
+    try connection.execute("DELETE FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL AND deleted_at <= ?", [scope, limit])
+    let newest = SQLValue.integer(found.integer(1))
+    try connection.execute("UPDATE larder_scopes SET horizon = ? WHERE scope = ? AND horizon < ?", [newest, scope, newest])
+    return found.integer(0)
   }
 
   /// Writes a copy of everything, as it is now, to a file that does not exist; pushes go on meanwhile.

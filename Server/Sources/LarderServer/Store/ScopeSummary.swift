@@ -22,7 +22,8 @@ extension SQLSyncStore {
       var found: [ScopeSummary] = []
       let start = max(prefix, name)
       try connection.execute(
-        "SELECT scope, head, horizon, minimum FROM larder_scopes WHERE scope >= ? ORDER BY scope", [.text(start)]
+        "SELECT scope, head, horizon, minimum FROM larder_scopes WHERE scope >= ? ORDER BY scope LIMIT ?",
+        [.text(start), .integer(limit == .max ? limit : limit + 1)]
       ) { (row) throws(StoreError) in
         let summary = ScopeSummary(scope: row.text(0), head: row.integer(1), horizon: row.integer(2), minimum: row.integer(3))
         guard summary.scope.utf8.starts(with: prefix.utf8), found.count < limit else { return false }
