@@ -79,6 +79,15 @@ final class HeadHub: Sendable {
   /// The number of streams and long polls.
   var count: Int { state.withLock { state in state.scopes.values.reduce(0) { $0 + $1.waiters.count } } }
 
+  /// Ends all streams, whose devices then begin others: what was known of the heads does not count any more.
+  func endStreams() {
+    let waiters = state.withLock { state in
+      defer { state.scopes = [:] }
+      return state.scopes.values.flatMap { Array($0.waiters.values) }
+    }
+    for waiter in waiters { waiter.finish() }
+  }
+
   /// Ends all streams, and those that come from now on.
   func close() {
     let waiters = state.withLock { state in

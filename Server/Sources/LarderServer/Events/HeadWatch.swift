@@ -12,22 +12,29 @@ struct HeadWatch: Service {
 
   func run() async throws {
     let (hub, store, interval, beat) = (hub, store, interval, beat)
+    store.pokes?.listen { head, scope in hub.publish(head, of: scope) }
     await cancelWhenGracefulShutdown {
       await withTaskGroup(of: Void.self) { group in
         group.addTask {
+          var history: String?
           while await Self.pause(interval) {
             let scopes = hub.watched
             if scopes.isEmpty { continue }
             // A failure is logged where it happens, and the next look makes good for it.
-            do throws(SyncProblem) { for (scope, head) in try await store.heads(of: scopes) { hub.publish(head, of: scope) } } catch {
-              continue
-            }
+            do throws(SyncProblem) {
+              let news = try await store.news(of: scopes)
+              // A database that came back from a copy, or a standby that took over, may be behind the heads that streams know of.
+              if let history, news.history != history { hub.endStreams() }
+              history = news.history
+              for (scope, head) in news.heads { hub.publish(head, of: scope) }
+            } catch { continue }
           }
         }
         group.addTask { while await Self.pause(beat) { hub.beat() } }
         await group.waitForAll()
       }
     }
+    store.pokes?.stopListening()
     hub.close()
   }
 

@@ -17,20 +17,32 @@ extension SQLSyncStore {
     postgreSQL address: String, options: PostgreSQLOptions, logger: Logger, now: @escaping @Sendable () -> Int,
     wrap: @escaping @Sendable (any SQLConnection) -> any SQLConnection
   ) async throws(StoreError) -> SQLSyncStore {
-    let address = try PostgreSQLAddress(address)
-    let opening = SQLWorkers.Opening { () throws(StoreError) in wrap(try PostgreSQLConnection.open(address, options)) }
+    let place = try PostgreSQLAddress(address)
+    let direct = try directAddress(options, of: place)
+    let opening = SQLWorkers.Opening { () throws(StoreError) in wrap(try PostgreSQLConnection.open(place, options)) }
     // A push is a transaction of its own: they wait for different heads, and the database syncs those that end at once together.
     let writers = SQLWorkers(
       "larder-write", threads: options.writers, transaction: .write,
       policy: .init(isKeyed: true, tries: 20, duration: .seconds(10)), open: opening)
     let readers = SQLWorkers(
       "larder-read", threads: options.readers, transaction: .read, policy: .init(tries: 20, duration: .seconds(5)), open: opening)
-    let store = SQLSyncStore(writers: writers, readers: readers, logger: logger, now: now)
+    let pokes = direct.map { PostgreSQLPokes($0, options, logger: logger) }
+    let store = SQLSyncStore(writers: writers, readers: readers, pokes: pokes, logger: logger, now: now)
     do throws(StoreError) { try await store.prepareTables() } catch {
       await store.close()
       throw error
     }
     return store
+  }
+
+  private static func directAddress(
+    _ options: PostgreSQLOptions, of store: PostgreSQLAddress
+  ) throws(StoreError) -> PostgreSQLAddress? {
+    switch options.listening {
+    case .store: options.usesPooler ? nil : store
+    case .at(let address): try PostgreSQLAddress(address)
+    case .off: nil
+    }
   }
 
   /// Makes the tables where they are missing; several processes may do so at once.

@@ -30,10 +30,15 @@ extension SQLSyncStore {
   func push(
     _ push: SyncPush, to scope: String, by owner: String, rejections: [SyncRejectionReason?] = [], mostScopes: Int = .max
   ) async throws(SyncProblem) -> PushResult {
-    try await answer(on: writers, key: scope) { [now] (connection) throws(StoreError) in
+    let result = try await answer(on: writers, key: scope) { [now] (connection) throws(StoreError) in
       try PushTransaction(
         connection: connection, push: push, scope: scope, owner: owner, rejections: rejections, mostScopes: mostScopes, now: now()
       ).run()
     }
+    // Behind the commit, and for what was accepted only.
+    if result.reply.receipt.outcomes.contains(where: { if case .accepted = $0 { true } else { false } }) {
+      pokes?.tell(result.head, of: scope)
+    }
+    return result
   }
 }

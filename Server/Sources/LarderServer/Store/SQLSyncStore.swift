@@ -9,14 +9,18 @@ public import Logging
 public final class SQLSyncStore: Sendable {
   let writers: SQLWorkers
   let readers: SQLWorkers
+  /// The signs between server processes; none where one process has the database for itself, or they only look at it.
+  let pokes: (any HeadPokes)?
   let logger: Logger
   let now: @Sendable () -> Int
 
   /// The clock of the system, in milliseconds since 1970.
   public static let systemClock: @Sendable () -> Int = { Int(Date().timeIntervalSince1970 * 1_000) }
 
-  init(writers: SQLWorkers, readers: SQLWorkers, logger: Logger, now: @escaping @Sendable () -> Int) {
-    (self.writers, self.readers, self.logger, self.now) = (writers, readers, logger, now)
+  init(
+    writers: SQLWorkers, readers: SQLWorkers, pokes: (any HeadPokes)? = nil, logger: Logger, now: @escaping @Sendable () -> Int
+  ) {
+    (self.writers, self.readers, self.pokes, self.logger, self.now) = (writers, readers, pokes, logger, now)
   }
 
   /// Opens the store in a SQLite file, or makes it.
@@ -38,11 +42,12 @@ public final class SQLSyncStore: Sendable {
 
   /// Ends all work that was taken, and closes the connections.
   public func close() async {
-    let (writers, readers) = (writers, readers)
+    let (writers, readers, pokes) = (writers, readers, pokes)
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       Thread {
         writers.close()
         readers.close()
+        pokes?.close()
         continuation.resume()
       }.start()
     }
