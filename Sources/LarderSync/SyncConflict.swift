@@ -4,6 +4,8 @@ public import Foundation
 public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
   /// The identity of the entry.
   public var id: UUID
+  /// The scope of the record.
+  public var scope: String
   /// The collection of the record.
   public var collection: String
   /// The text of the record's key.
@@ -26,7 +28,8 @@ public struct SyncRejection: Codable, Identifiable, Sendable, Hashable {
   public var collection: String
   /// The text of the record's key.
   public var recordID: String
-  /// The reason as a code of the server; `mergeFailed` for a merge that threw, `newerSchema` for a record that a newer app has written.
+  /// The reason as a code of the server; `mergeFailed` for a merge that threw, `newerSchema` for a record that a newer app has written,
+  /// `tooLarge` for one over a limit of the server or of the store.
   public var code: String
   /// The reason in words of the server.
   public var detail: String

@@ -5,32 +5,32 @@ internal import Larder
 
 extension SyncEngine {
   /// The most rounds of one exchange that leave as much to send as there was: other devices may write faster than this one merges.
-  private static let roundLimit = 64
+  static let roundLimit = 64
+  /// The most times that one exchange begins a full pass: a server that contradicts itself must not keep the device busy for ever.
+  static let passLimit = 16
 
   func exchange(_ ledger: Ledger) async throws {
     board.update { ($0.pushed, $0.pulled, $0.total) = (0, 0, nil) }
     try await prepare(ledger)
-    var (rounds, least) = (0, Int.max)
+    var (rounds, least, passes) = (0, Int.max, 0)
     while rounds < Self.roundLimit {
       // A pull never waits for a push: what cannot be sent holds up nothing that comes, and the page tells whether it was taken after all.
       let refusal = try await push(ledger)
-      try await pull(ledger)
+      try await pull(ledger, &passes)
       if let refusal { try await divide(refusal.push, refusal.problem, ledger) }
       let left = try unsentCount(ledger)
       if left == 0 { return }
       rounds = left < least ? 0 : rounds + 1
       least = min(least, left)
     }
-    alarms[ledger.scope]?.raise()
+    throw SyncProblem.noProgress("\(rounds) rounds have left as much to send as there was; others may write faster than this device merges.")
   }
 
   /// Returns the number of records that are to be sent, those in flight included.
   private func unsentCount(_ ledger: Ledger) throws -> Int {
-    let snapshot = store.stored
-    dirty.search(snapshot)
-    let flight = try ledger.state(in: snapshot)?.flightCount
+    let flight = try ledger.state(in: store.stored)?.flightCount
     inFlight[ledger.scope] = flight
-    return dirty.keys(of: ledger.scope).count + (flight == nil ? 0 : 1)
+    return dirty.count(of: ledger.scope) + (flight == nil ? 0 : 1)
   }
 
   /// Makes the state of a scope that is new, and begins a full pass where a collection has come to be synced.
@@ -51,13 +51,13 @@ extension SyncEngine {
   /// Sends one push, if there is something to send.
   /// - Returns: The push that the server does not take, and why.
   private func push(_ ledger: Ledger) async throws -> (push: SyncPush, problem: SyncProblem)? {
-    dirty.search(store.stored)
-    let candidates = dirty.keys(of: ledger.scope)
-    let state = try await store.writeStored { (pending) throws(RepositoryError) in
+    let state = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
       // The history is learned first, so that no push can be taken by a server that came back without what it is about.
       guard state.flight == nil, state.history != nil, state.pass?.isNewHistory != true else { return state }
-      return try ledger.freeze(candidates, state, in: &pending)
+      let limit = min(state.recordLimit ?? Ledger.recordLimit, Ledger.recordLimit)
+      let candidates = dirty.next(of: ledger.scope, limit: limit, in: pending)
+      return try ledger.freeze(candidates, limit, state, in: &pending)
     }
     guard let flight = state.flight, state.pass?.isNewHistory != true else { return nil }
     inFlight[ledger.scope] = state.flightCount
@@ -107,17 +107,19 @@ extension SyncEngine {
   }
 
   /// Takes pages until there are no more.
-  private func pull(_ ledger: Ledger) async throws {
-    var restarts = 0
+  private func pull(_ ledger: Ledger, _ passes: inout Int) async throws {
+    var untaken = 0
     while true {
       try Task.checkCancellation()
       guard let state = try ledger.state(in: store.stored) else { return }
+      let size = pageSizes[ledger.scope] ?? pageSize
       let request = SyncChangesRequest(
-        device: state.device, history: state.history, since: state.position, limit: pageSize, collections: state.collections,
+        device: state.device, history: state.history, since: state.position, limit: size, collections: state.collections,
         from: state.pass?.horizon)
       do {
         let page = try await transport.changes(request, in: ledger.scope)
         if let history = state.history, page.history != history { throw SyncProblem.history(page.history) }
+        try Self.check(page, after: request)
         let isTaken =
           try await store.writeStored { (pending) throws(RepositoryError) in
             try ledger.take(page, askedAt: state, in: &pending)
@@ -131,14 +133,32 @@ extension SyncEngine {
           if let flight = state.flight { noteAccepted(page.last, of: flight) }
         }
         if !page.more { return }
+        untaken = isTaken ? 0 : untaken + 1
+        guard untaken < Self.roundLimit else {
+          throw SyncProblem.noProgress("\(untaken) pages were out of date when they came; does another process sync the same store?")
+        }
+      } catch SyncProblem.answerTooLarge where size > 1 {
+        // It stays so: values are as large as they are.
+        pageSizes[ledger.scope] = max(1, size / 2)
       } catch SyncProblem.resync(let horizon) {
-        // A server that refuses every pass must not keep the device busy for ever.
-        restarts += 1
-        guard restarts < Self.roundLimit else { throw SyncProblem.resync(horizon: horizon) }
+        passes += 1
+        guard passes <= Self.passLimit else { throw SyncProblem.resync(horizon: horizon) }
         try await change(ledger) { $0.beginPass(horizon: horizon) }
       } catch SyncProblem.history(let history) {
+        passes += 1
+        guard passes <= Self.passLimit else { throw SyncProblem.noProgress("The server tells another history each time it is asked.") }
         try await beginHistory(history, ledger)
       }
+    }
+  }
+
+  /// - Throws: `.malformed`, `.noProgress` for a page that is not what was asked for, or promises more without an end.
+  private static func check(_ page: SyncChanges, after request: SyncChangesRequest) throws(SyncProblem) {
+    guard page.since == request.since else {
+      throw .malformed("expected the changes behind commit \(request.since), found those behind \(page.since)")
+    }
+    guard !page.more || page.until > page.since else {
+      throw .noProgress("The server says that there are more changes behind commit \(page.since), and gives none.")
     }
   }
 

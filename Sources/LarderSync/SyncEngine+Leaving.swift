@@ -33,7 +33,6 @@ extension SyncEngine {
       if wasRunning { start() }
       throw error
     }
-    dirty = DirtyEntries()
     (failing, inFlight) = ([], [:])
     board.update { ($0.lastError, $0.pulled, $0.total) = (nil, 0, nil) }
     refreshStatus()

@@ -10,7 +10,6 @@ extension SyncEngine {
       entry.edits?.isParked = false
       pending.store(entry.stored, for: key, in: ledger.records)
     }
-    dirty.search(store.stored)
     for alarm in alarms.values { alarm.raise() }
   }
 
@@ -25,7 +24,7 @@ extension SyncEngine {
       if let held { entry.revision = held.revision }
       entry.edits = nil
       ledger.put(base, for: address.key, in: collection, of: &pending)
-      ledger.store(entry, for: key, value: base, in: &pending)
+      ledger.store(entry, for: key, hasRecord: base != nil, in: &pending)
     }
     refreshStatus()
   }

@@ -54,12 +54,7 @@ extension SyncEngine {
 
   /// Looks at entries that were written here, and lets their scopes be sent.
   private func noteEdits(of keys: Set<RecordKey>) {
-    let snapshot = store.stored
-    guard let records = snapshot.collection(named: SyncCollections.records) else { return }
-    for key in keys {
-      dirty.look(at: key, snapshot.stored(key, in: records))
-      if let scope = dirty.scope(toSend: key) { alarms[scope]?.raise() }
-    }
+    for scope in dirty.scopes(toSend: keys) { alarms[scope]?.raiseForEdit() }
     refreshStatus()
   }
 

@@ -25,6 +25,8 @@ public actor SyncEngine {
   let transport: any SyncTransport
   let clock: any WallClock
   let pageSize: Int
+  /// The number of records to ask for, of scopes whose pages were too large.
+  var pageSizes: [String: Int] = [:]
   let ledgers: [Ledger]
   /// The reasons for the next exchange of each scope.
   nonisolated let alarms: [String: ScopeAlarm]
@@ -37,7 +39,7 @@ public actor SyncEngine {
   var failing: Set<String> = []
   /// The number of records in pushes whose outcome is not known, by scope.
   var inFlight: [String: Int] = [:]
-  var dirty = DirtyEntries()
+  let dirty: DirtyEntries
 
   /// Prepares a store for its exchanges by a transport; nothing is sent before ``exchange()`` or ``start()`` is called.
   ///
@@ -65,8 +67,8 @@ public actor SyncEngine {
       Ledger(scope: $0, records: records, scopes: states, conflicts: conflicts, rejected: rejected, clock: clock)
     }
     alarms = scopes.reduce(into: [:]) { $0[$1] = ScopeAlarm() }
+    dirty = DirtyEntries(store, records: records)
     let snapshot = store.stored
-    dirty.search(snapshot)
     for ledger in ledgers { inFlight[ledger.scope] = try ledger.state(in: snapshot)?.flightCount }
     refreshStatus()
   }
@@ -110,10 +112,7 @@ public actor SyncEngine {
 
   /// The number of records with edits that the server has not taken, those that it has refused included.
   public var pending: Int {
-    get throws {
-      dirty.search(store.stored)
-      return dirty.countWithRejected
-    }
+    get throws { dirty.countWithRejected }
   }
 
   /// Runs one exchange of a scope once none is under way, and tells how it went.

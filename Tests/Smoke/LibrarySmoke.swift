@@ -7,17 +7,25 @@ import Larder
 @main struct LibrarySmoke {
   static func main() async {
     do {
-      if CommandLine.arguments.dropFirst().first == "histories" { try await SyncHistories.run() } else { try await run() }
+      switch CommandLine.arguments.dropFirst().first {
+      case "histories": try await SyncHistories.run()
+      case "sync": try await inDirectory(SyncFigures.run)
+      default: try await inDirectory(run)
+      }
     } catch {
       print("Smoke: \(error)")
       exit(1)
     }
   }
 
-  private static func run() async throws {
+  private static func inDirectory(_ run: (URL) async throws -> Void) async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("larder-smoke-\(UUID().uuidString)", isDirectory: true)
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { do { try FileManager.default.removeItem(at: directory) } catch { print("left behind: \(directory.path)") } }
+    try await run(directory)
+  }
+
+  private static func run(_ directory: URL) async throws {
     let parts: [(name: String, run: (URL) async throws -> Void)] = [
       ("values", ValueSmoke.run), ("JSON", JSONSmoke.run), ("repositories", RepositorySmoke.run), ("queries", QuerySmoke.run),
       ("stores", StoreSmoke.run), ("migrations", MigrationSmoke.run), ("observing", ObservingSmoke.run), ("caches", CacheSmoke.run),

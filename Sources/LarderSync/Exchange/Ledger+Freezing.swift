@@ -10,15 +10,23 @@ extension Ledger {
   /// Puts edits into a push, which is sent until its outcome is known.
   ///
   /// Edits that have led back to what the server has are forgotten.
-  /// - Parameter candidates: The keys of entries that may have edits.
+  /// - Parameters:
+  ///   - candidates: The keys of entries that may have edits; whole groups of them, unless one is larger than the limit.
+  ///   - limit: The most records of the push.
   /// - Returns: The state with the push; without one when there is nothing to send.
-  func freeze(_ candidates: [RecordKey], _ state: ScopeState, in pending: inout PendingState) throws(RepositoryError) -> ScopeState {
+  func freeze(
+    _ candidates: [RecordKey], _ limit: Int, _ state: ScopeState, in pending: inout PendingState
+  ) throws(RepositoryError) -> ScopeState {
     var found: [Edit] = []
     for key in candidates.sorted() {
       guard let entry = try entry(key, in: pending), entry.scope == scope, let edits = entry.edits, !edits.isParked,
         let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection)
       else { continue }
-      let local = try value(of: address.key, in: collection, of: pending)
+      if isBeyondLimits(address.key, in: collection, of: pending) {
+        try setAside(entry, key, at: address, in: &pending)
+        continue
+      }
+      let local = pending.stored(address.key, in: collection)
       guard local != edits.base || (local != nil && entry.revision == 0) else {
         try forget(entry, key, at: address.key, in: collection, of: &pending)
         continue
@@ -28,7 +36,7 @@ extension Ledger {
         value: local?.json)
       found.append(Edit(record: record, groups: edits.groups))
     }
-    let groups = Self.fitting(Self.joined(found), limit: min(state.recordLimit ?? Self.recordLimit, Self.recordLimit))
+    let groups = Self.fitting(Self.joined(found), limit: limit)
     guard !groups.isEmpty else { return state }
     var state = state
     state.flight = SyncPush(
@@ -51,7 +59,18 @@ extension Ledger {
       put(value, for: key, in: collection, of: &pending)
       try release(&edits, entryKey, in: &pending)
     }
-    store(clean, for: entryKey, value: value, in: &pending)
+    store(clean, for: entryKey, hasRecord: value != nil, in: &pending)
+  }
+
+  /// Sets edits aside whose record is over a limit that the store has now: they hold nothing up.
+  private func setAside(
+    _ entry: SyncEntry, _ entryKey: RecordKey, at address: RecordAddress, in pending: inout PendingState
+  ) throws(RepositoryError) {
+    var entry = entry
+    entry.edits?.isParked = true
+    pending.store(entry.stored, for: entryKey, in: records)
+    try reject(
+      entryKey, of: address.key, in: address.collection, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
   }
 
   private struct Edit {

@@ -23,7 +23,13 @@ extension Ledger {
       guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { continue }
       pending.erase(address.key, in: collection)
     }
+    try forgetConflicts(in: &pending)
     pending.erase(key, in: scopes)
+  }
+
+  /// Removes the values that have lost: they are of the records.
+  private func forgetConflicts(in pending: inout PendingState) throws(RepositoryError) {
+    for conflict in conflicts.snapshot.loadAll() where conflict.scope == scope { try pending.delete(conflict.id, in: conflicts) }
   }
 
   /// Takes back a push that the server has refused, unless it was settled meanwhile.

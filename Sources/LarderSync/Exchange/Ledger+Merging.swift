@@ -8,7 +8,7 @@ extension Ledger {
   ) throws(RepositoryError) {
     guard var edits = entry.edits else { return }
     let key = RecordKey(remote.id)
-    let local = try self.value(of: key, in: collection, of: pending)
+    let (local, isBeyondLimits) = (pending.stored(key, in: collection), isBeyondLimits(key, in: collection, of: pending))
     let theirs = remote.value.map { StoredValue(schemaVersion: remote.version, json: $0) }
     var next = entry
     next.revision = theirs == nil ? 0 : remote.revision
@@ -17,6 +17,7 @@ extension Ledger {
     let outcome: Result<Merged, any Error>
     var version = local?.schemaVersion ?? remote.version
     do {
+      if isBeyondLimits { throw RepositoryError(.tooLarge, Self.beyondLimitsDetail, keyHash: key.hash) }
       let forms = try aligned(edits.base, local, theirs, key, tracking?.coder)
       version = forms.version ?? version
       outcome = .success(
@@ -29,13 +30,15 @@ extension Ledger {
     switch outcome {
     case .failure(let error):
       edits.isParked = true
-      if let theirs, (error as? RepositoryError)?.code == .newerSchema {
-        // Base and revision stay: a newer app sends the edits again, and merges them with what the server has by then.
+      let isNewer = (error as? RepositoryError)?.code == .newerSchema
+      if let theirs, isNewer || isBeyondLimits {
+        // Base and revision stay: who can read both sends the edits again, and merges them with what the server has by then.
         next.revision = entry.revision
         edits.held = SyncEntry.Held(revision: remote.revision, value: theirs)
-        try reject(
-          entryKey, of: key, in: remote.collection, code: Self.waitsForNewerApp,
-          detail: "a newer version of the app has changed the record", in: &pending)
+        let (code, detail) =
+          isNewer
+          ? (Self.waitsForNewerApp, "a newer version of the app has changed the record") : (Self.beyondLimits, Self.beyondLimitsDetail)
+        try reject(entryKey, of: key, in: remote.collection, code: code, detail: detail, in: &pending)
       } else {
         edits.base = theirs
         try reject(
@@ -50,9 +53,9 @@ extension Ledger {
       if let theirs, merged.value == (try JSONValue(json: theirs.json)), theirs.schemaVersion == version { value = theirs }
       next.edits = value == theirs ? nil : edits
       put(value, for: key, in: collection, of: &pending)
-      return store(next, for: entryKey, value: value, in: &pending)
+      return store(next, for: entryKey, hasRecord: value != nil, in: &pending)
     }
-    store(next, for: entryKey, value: local, in: &pending)
+    store(next, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
   }
 
   /// The code of edits that only a newer app can merge.

@@ -16,6 +16,10 @@ extension Ledger {
         for record in group { try accept(record, at: revision, in: &pending) }
       case .conflict(let found):
         for record in found { try take(record, pass: nil, isNewHistory: false, in: &pending) }
+        let told = Set(found.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
+        for record in group where !told.contains(RecordAddress(collection: record.collection, key: RecordKey(record.id))) {
+          try takeHeld(record, in: &pending)
+        }
       case .rejected(let code, let detail):
         for record in group { try park(record, code, detail, in: &pending) }
       }
@@ -34,14 +38,26 @@ extension Ledger {
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
-    let local = try self.value(of: key, in: collection, of: pending)
     entry.revision = value == nil ? 0 : revision
     if var edits = entry.edits {
       try release(&edits, entryKey, in: &pending)
       edits.base = value
-      entry.edits = local == value ? nil : edits
+      entry.edits = isStored(value, key, in: collection, of: pending) ? nil : edits
     }
-    store(entry, for: entryKey, value: local, in: &pending)
+    store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
+  }
+
+  /// Merges what was held back for a record that a conflict has left out: pages behind the checkpoint do not bring it again.
+  private func takeHeld(_ sent: PushedRecord, in pending: inout PendingState) throws(RepositoryError) {
+    guard let held = try entry(SyncEntry.key(sent.collection, RecordKey(sent.id)), in: pending)?.edits?.held else { return }
+    let remote = SyncRecord(
+      collection: sent.collection, id: sent.id, revision: held.revision, version: held.value.schemaVersion, value: held.value.json)
+    try take(remote, pass: nil, isNewHistory: false, in: &pending)
+  }
+
+  /// Returns whether a record is as it was sent, or deleted as it was sent.
+  private func isStored(_ value: StoredValue?, _ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
+    pending.stored(key, in: collection) == value && (value != nil || !pending.hasRecord(key, in: collection))
   }
 
   /// Sets a record aside whose edits the server refuses: they stay here, and are not sent again by themselves.
@@ -49,11 +65,11 @@ extension Ledger {
     let key = RecordKey(sent.id)
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
-    let local = try self.value(of: key, in: collection, of: pending)
+    let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
     // An edit that was made since is another one: it may be accepted.
-    guard local == sent.value.map({ StoredValue(schemaVersion: sent.version, json: $0) }) else { return }
+    guard isStored(value, key, in: collection, of: pending) || isBeyondLimits(key, in: collection, of: pending) else { return }
     entry.edits?.isParked = true
-    store(entry, for: entryKey, value: local, in: &pending)
+    store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
     try reject(entryKey, of: key, in: sent.collection, code: code, detail: detail, in: &pending)
   }
 }

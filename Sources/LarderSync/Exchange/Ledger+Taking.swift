@@ -45,7 +45,7 @@ extension Ledger {
       guard value != nil else { return }
       put(value, for: key, in: collection, of: &pending)
       return store(
-        SyncEntry(scope: scope, revision: remote.revision, pass: pass ?? 0), for: entryKey, value: value, in: &pending)
+        SyncEntry(scope: scope, revision: remote.revision, pass: pass ?? 0), for: entryKey, hasRecord: true, in: &pending)
     }
     guard entry.scope == scope else { return }
     // Until the pass has come to it, the entry has the revision of a history that is gone.
@@ -56,18 +56,20 @@ extension Ledger {
       entry.edits = entry.edits ?? .init(groups: [UInt64(remote.revision)], stamp: clock.now.milliseconds)
       entry.edits?.base = value
       entry.revision = value == nil ? 0 : remote.revision
-      return store(entry, for: entryKey, value: try self.value(of: key, in: collection, of: pending), in: &pending)
+      return store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
     }
     let isKnown = isOfOldHistory ? false : remote.revision <= entry.revision
     if isKnown || (value == nil && entry.revision == 0 && entry.edits?.held == nil) {
-      if pass != nil { store(entry, for: entryKey, value: try self.value(of: key, in: collection, of: pending) ?? value, in: &pending) }
+      if pass != nil {
+        store(entry, for: entryKey, hasRecord: value != nil || pending.hasRecord(key, in: collection), in: &pending)
+      }
       return
     }
     if isOfOldHistory { entry.revision = 0 }
     if entry.isDirty { return try merge(entry, entryKey, with: remote, in: collection, pass: pass, of: &pending) }
     entry.revision = remote.revision
     put(value, for: key, in: collection, of: &pending)
-    store(entry, for: entryKey, value: value, in: &pending)
+    store(entry, for: entryKey, hasRecord: value != nil, in: &pending)
   }
 
   /// Ends a full pass: what it has not seen was deleted at the server, or the server has lost it.
@@ -86,7 +88,7 @@ extension Ledger {
         entry.edits = entry.edits ?? .init(groups: [UInt64(entry.revision)], stamp: clock.now.milliseconds)
         entry.edits?.base = nil
         entry.revision = 0
-        store(entry, for: entryKey, value: try value(of: address.key, in: collection, of: pending), in: &pending)
+        store(entry, for: entryKey, hasRecord: pending.hasRecord(address.key, in: collection), in: &pending)
       } else if entry.isDirty {
         let tombstone = SyncRecord(collection: address.collection, id: address.key.text, revision: head)
         try merge(entry, entryKey, with: tombstone, in: collection, pass: state.passes, of: &pending)

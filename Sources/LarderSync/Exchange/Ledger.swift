@@ -9,6 +9,8 @@ struct Ledger: Sendable {
   let conflicts: LocalRepository<SyncConflict>
   let rejected: LocalRepository<SyncRejection>
   let clock: any WallClock
+  /// The newest state of the scope that was read or stored: a push in flight makes it long.
+  let newest = NewestState()
 
   // MARK: The state of the scope
 
@@ -16,15 +18,15 @@ struct Ledger: Sendable {
 
   func state(in pending: PendingState) throws(RepositoryError) -> ScopeState? {
     guard let stored = pending.stored(key, in: scopes) else { return nil }
-    return try ScopeState(stored)
+    return try newest.state(of: stored)
   }
 
   func state(in snapshot: StoredSnapshot) throws(RepositoryError) -> ScopeState? {
     guard let stored = snapshot.stored(key, in: scopes) else { return nil }
-    return try ScopeState(stored)
+    return try newest.state(of: stored)
   }
 
-  func store(_ state: ScopeState, in pending: inout PendingState) { pending.store(state.stored, for: key, in: scopes) }
+  func store(_ state: ScopeState, in pending: inout PendingState) { pending.store(newest.stored(state), for: key, in: scopes) }
 
   // MARK: Entries
 
@@ -34,19 +36,19 @@ struct Ledger: Sendable {
   }
 
   /// Stores an entry; forgets it where neither the device nor the server has the record.
-  func store(_ entry: SyncEntry, for key: RecordKey, value: StoredValue?, in pending: inout PendingState) {
-    if value == nil, !entry.isDirty { pending.erase(key, in: records) } else { pending.store(entry.stored, for: key, in: records) }
+  func store(_ entry: SyncEntry, for key: RecordKey, hasRecord: Bool, in pending: inout PendingState) {
+    if !hasRecord, !entry.isDirty { pending.erase(key, in: records) } else { pending.store(entry.stored, for: key, in: records) }
   }
 
-  /// Returns the value of a record; `nil` where there is none.
-  /// - Throws: `.tooLarge` for a record whose bytes are not here, as of one over a limit: it must not pass for a deleted one.
-  func value(of key: RecordKey, in collection: Int, of pending: PendingState) throws(RepositoryError) -> StoredValue? {
-    if let stored = pending.stored(key, in: collection) { return stored }
-    guard pending.hasRecord(key, in: collection) else { return nil }
-    throw RepositoryError(
-      .tooLarge, "expected a synced record within the limits of the store, found a larger one; open the store with higher limits",
-      keyHash: key.hash)
+  /// Returns whether there is a record whose bytes are not here, as of one over a limit: it must not pass for a deleted one.
+  func isBeyondLimits(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
+    pending.hasRecord(key, in: collection) && pending.stored(key, in: collection) == nil
   }
+
+  /// The code of edits that wait until the store is opened with higher limits.
+  static let beyondLimits = "tooLarge"
+  static let beyondLimitsDetail =
+    "expected a record within the limits of the store, found a larger one; open the store with higher limits, and retry"
 
   /// Stores the value of a record, unless it is there already.
   func put(_ value: StoredValue?, for key: RecordKey, in collection: Int, of pending: inout PendingState) {
@@ -59,7 +61,7 @@ struct Ledger: Sendable {
   func note(_ merged: Merged, of key: RecordKey, in collection: String, in pending: inout PendingState) throws(RepositoryError) {
     guard !merged.lost.isEmpty else { return }
     let conflict = SyncConflict(
-      id: UUID(), collection: collection, recordID: key.text, lost: merged.lost.mapValues { String(decoding: $0.json, as: UTF8.self) },
+      id: UUID(), scope: scope, collection: collection, recordID: key.text, lost: merged.lost.mapValues { String(decoding: $0.json, as: UTF8.self) },
       isLocal: merged.lostLocal, date: clock.now)
     try pending.save(conflict, in: conflicts)
   }

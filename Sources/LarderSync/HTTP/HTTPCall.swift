@@ -45,7 +45,7 @@ final class HTTPCall: Sendable {
       return false
     }
     if isStreamed, !data.isEmpty { piece?(data) }
-    if isTooLarge { fail(SyncProblem.unreachable("the answer is larger than \(limit) bytes")) }
+    if isTooLarge { fail(SyncProblem.answerTooLarge) }
     return !isTooLarge
   }
 

@@ -44,7 +44,7 @@ final class HTTPConnection: Sendable {
 
   /// Sends a request; returns once the answer is there.
   ///
-  /// - Throws: `.unreachable` where there is none within the time, or a larger one than the limit; `CancellationError`.
+  /// - Throws: `.unreachable` where there is none within the time, `.answerTooLarge` for one over the limit; `CancellationError`.
   func send(_ request: URLRequest, limit: Int, within time: Duration) async throws -> HTTPAnswer {
     var request = request
     // URLSession's own limit is for a pause between two packets; the one below is for the whole answer, and comes first.

@@ -50,12 +50,7 @@ public struct HTTPTransport: SyncTransport {
   ///
   /// - Throws: ``SyncProblem``; what the credentials throw.
   public func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
-    var query = ["since=\(request.since)", "limit=\(request.limit)", "device=\(Self.escaped(request.device))"]
-    if let history = request.history { query.append("history=\(Self.escaped(history))") }
-    if !request.collections.isEmpty { query.append("collections=\(request.collections.map(Self.escaped).joined(separator: ","))") }
-    if request.wait > 0 { query.append("wait=\(request.wait)") }
-    if let from = request.from { query.append("from=\(from)") }
-    let url = try url(scope, "changes", query.joined(separator: "&"))
+    let url = try url(scope, "changes", Self.query(of: request))
     return try SyncChanges(json: try await answer(to: URLRequest(url: url), within: timeout + .seconds(request.wait)))
   }
 
@@ -82,6 +77,16 @@ public struct HTTPTransport: SyncTransport {
       }
       continuation.onTermination = { _ in task.cancel() }
     }
+  }
+
+  /// Returns a question as a query; a comma within the name of a collection is escaped, one between two names is not.
+  static func query(of request: SyncChangesRequest) -> String {
+    var query = ["since=\(request.since)", "limit=\(request.limit)", "device=\(escaped(request.device))"]
+    if let history = request.history { query.append("history=\(escaped(history))") }
+    if !request.collections.isEmpty { query.append("collections=\(request.collections.map(escaped).joined(separator: ","))") }
+    if request.wait > 0 { query.append("wait=\(request.wait)") }
+    if let from = request.from { query.append("from=\(from)") }
+    return query.joined(separator: "&")
   }
 
   private func answer(to request: URLRequest, within limit: Duration) async throws -> Data {

@@ -1,45 +1,112 @@
 internal import Larder
+internal import Synchronization
 
-/// The entries with edits that the server has not taken, as far as they were looked at: what is to be sent is found without reading all.
-struct DirtyEntries: Sendable {
+/// The entries with edits that the server has not taken: what is to be sent is found without a look at all of them.
+///
+/// It follows the commits of the store; whoever asks is told what is there by then.
+final class DirtyEntries: Sendable {
   /// The finding of a look.
   private struct Mark: Sendable {
     let scope: String
     let isParked: Bool
+    let groups: [UInt64]
   }
 
-  private var marks: [RecordKey: Mark] = [:]
-  /// The commit up to which entries were looked for.
-  private var searched = Revision.zero
+  private struct State: Sendable {
+    var marks: [RecordKey: Mark] = [:]
+    var queues: [String: SendQueue] = [:]
+    /// The commit up to which all entries were looked for; `nil` before the first search.
+    var searched: Revision?
+    /// The collections that were met.
+    var collections: Set<String> = []
+  }
+
+  private let store: Store
+  private let records: Int
+  private let changes: StoredChanges
+  private let state = Mutex(State())
+
+  init(_ store: Store, records: Int) {
+    (self.store, self.records) = (store, records)
+    // First, so that nothing comes between this and the search.
+    changes = store.changes(of: records)
+  }
 
   /// The number of entries that are to be sent.
-  private(set) var count = 0
+  var count: Int { current { $0.queues.values.reduce(0) { $0 + $1.count } } }
 
-  /// Looks at all entries that were written since the last search, and at those that may be gone.
+  /// The number of entries with edits, those that the server has refused included.
+  var countWithRejected: Int { current { $0.marks.count } }
+
+  /// Returns the number of entries that are to be sent to a scope.
+  func count(of scope: String) -> Int { current { $0.queues[scope]?.count ?? 0 } }
+
+  /// Returns the scopes that some entries are to be sent to.
+  func scopes(toSend keys: Set<RecordKey>) -> Set<String> {
+    current { state in
+      keys.reduce(into: []) { scopes, key in
+        if let mark = state.marks[key], !mark.isParked { scopes.insert(mark.scope) }
+      }
+    }
+  }
+
+  /// Returns the entries of the next push of a scope, within a write.
+  ///
+  /// - Parameter limit: The most that are asked for.
+  func next(of scope: String, limit: Int, in pending: PendingState) -> [RecordKey] {
+    current { state in
+      // Edits that are committed together with this write. Whether they are is not known yet: they only add to what is looked at.
+      for key in pending.staged(in: records) {
+        let stored = pending.stored(key, in: records)
+        if let stored, SyncEntry(readable: stored)?.isDirty == true { look(at: key, stored, &state) }
+      }
+      let marks = state.marks
+      return state.queues[scope]?.next(limit) { key in
+        guard let mark = marks[key], !mark.isParked, mark.scope == scope else { return nil }
+        return mark.groups
+      } ?? []
+    }
+  }
+
+  /// Does something with what is known, once it is that of the newest commit.
+  private func current<Output: Sendable>(_ body: (inout State) -> Output) -> Output {
+    state.withLock { state in
+      // In this order: the snapshot has what was announced, and what was not yet is looked for in it.
+      let covered = state.searched.map { max(store.announced, $0) }
+      let changed = changes.take()
+      let snapshot = store.stored
+      for key in changed { look(at: key, snapshot.stored(key, in: records), &state) }
+      if covered.map({ snapshot.revision > $0 }) ?? true { search(snapshot, after: covered ?? .zero, &state) }
+      return body(&state)
+    }
+  }
+
+  /// Looks at all entries that were written since a commit, and at those that may be gone.
   ///
   /// Cost: a look at each entry; only those that were written are read.
-  mutating func search(_ snapshot: StoredSnapshot) {
-    guard snapshot.revision > searched, let records = snapshot.collection(named: SyncCollections.records) else { return }
-    for key in Array(marks.keys) where !snapshot.has(key, in: records) { look(at: key, nil) }
-    snapshot.visit(records, after: searched) { look(at: $0, $1) }
-    searched = snapshot.revision
+  private func search(_ snapshot: StoredSnapshot, after covered: Revision, _ state: inout State) {
+    for key in Array(state.marks.keys) where !snapshot.has(key, in: records) { look(at: key, nil, &state) }
+    snapshot.visit(records, after: covered) { look(at: $0, $1, &state) }
+    state.searched = snapshot.revision
   }
 
   /// Looks at one entry as it is stored.
-  mutating func look(at key: RecordKey, _ stored: StoredValue?) {
-    if let known = marks.removeValue(forKey: key), !known.isParked { count -= 1 }
+  private func look(at key: RecordKey, _ stored: StoredValue?, _ state: inout State) {
+    let known = state.marks.removeValue(forKey: key)
+    if let known, !known.isParked { state.queues[known.scope]?.count -= 1 }
     // What cannot be read is met, and told of, when it is to be sent.
     guard let stored, let entry = SyncEntry(readable: stored), let edits = entry.edits else { return }
-    marks[key] = Mark(scope: entry.scope, isParked: edits.isParked)
-    if !edits.isParked { count += 1 }
+    state.marks[key] = Mark(scope: entry.scope, isParked: edits.isParked, groups: edits.groups)
+    // A collection whose last record was deleted is not there before it is asked for.
+    if let name = SyncEntry.address(key)?.collection, state.collections.insert(name).inserted { _ = store.collection(named: name) }
+    if edits.isParked { return }
+    state.queues[entry.scope, default: SendQueue()].count += 1
+    // What is queued already is found there.
+    let isQueued = known.map { !$0.isParked && $0.scope == entry.scope } ?? false
+    if edits.groups.isEmpty {
+      if !isQueued || known?.groups.isEmpty != true { state.queues[entry.scope]?.add(key, to: nil) }
+    } else {
+      for group in edits.groups where !isQueued || known?.groups.contains(group) != true { state.queues[entry.scope]?.add(key, to: group) }
+    }
   }
-
-  /// Returns the scope that an entry is to be sent to; `nil` for one that is not.
-  func scope(toSend key: RecordKey) -> String? { marks[key].flatMap { $0.isParked ? nil : $0.scope } }
-
-  /// Returns the entries of a scope that are to be sent.
-  func keys(of scope: String) -> [RecordKey] { marks.filter { $0.value.scope == scope && !$0.value.isParked }.map(\.key) }
-
-  /// The number of entries with edits, those that the server has refused included.
-  var countWithRejected: Int { marks.count }
 }

@@ -16,30 +16,52 @@ struct HeadWatch: Sendable {
   ///
   /// - Parameter question: Returns what to ask in a poll; `nil` while there is nothing to ask.
   func run(_ question: @Sendable () async -> SyncChangesRequest?) async {
-    var backoff = Backoff()
+    var (events, polls) = (Backoff(), Backoff())
     while !Task.isCancelled {
       do {
         for try await _ in try await transport.heads(of: scope) {
-          backoff.reset()
+          (events, polls) = (Backoff(), Backoff())
           alarm.raise()
         }
       } catch {}
       // Whatever has ended the events, there may be more soon; meanwhile it is asked.
-      let end = clock.uptime + max(backoff.delay(after: SyncProblem.unreachable("")), Self.pause)
-      repeat { await poll(question) } while clock.uptime < end && !Task.isCancelled
+      let end = clock.uptime + max(events.delay(after: SyncProblem.unreachable("")), Self.pause)
+      repeat {
+        let (start, hints) = (clock.uptime, alarm.hintCount)
+        let failure = await poll(question)
+        await sleep(until: start + Self.pause)
+        guard let failure else {
+          polls.reset()
+          continue
+        }
+        // Without a network every poll fails at once: the longer that lasts, the rarer they are.
+        await alarm.rest(until: start + polls.delay(after: failure), clock, unlessHinted: hints)
+        if alarm.hintCount != hints {
+          (events, polls) = (Backoff(), Backoff())
+          break
+        }
+      } while clock.uptime < end && !Task.isCancelled
     }
   }
 
-  /// Asks once for news, and lets some time pass before it may be asked again.
-  private func poll(_ question: @Sendable () async -> SyncChangesRequest?) async {
-    let start = clock.uptime
-    if let question = await question() {
-      do {
-        let page = try await transport.changes(question, in: scope)
-        if page.head > question.since { alarm.raise() }
-      } catch SyncProblem.resync, SyncProblem.history { alarm.raise() } catch {}
+  /// Asks once for news.
+  /// - Returns: Why there was no answer, if there was none.
+  private func poll(_ question: @Sendable () async -> SyncChangesRequest?) async -> (any Error)? {
+    guard let question = await question() else { return nil }
+    do {
+      let page = try await transport.changes(question, in: scope)
+      if page.head > question.since { alarm.raise() }
+    } catch SyncProblem.resync, SyncProblem.history {
+      alarm.raise()
+    } catch {
+      return error
     }
-    let left = Self.pause - (clock.uptime - start)
+    return nil
+  }
+
+  /// Lets some time pass before it may be asked again.
+  private func sleep(until time: Duration) async {
+    let left = time - clock.uptime
     do { if left > .zero { try await clock.sleep(for: left) } } catch {}
   }
 }

@@ -8,6 +8,8 @@ final class ScopeAlarm: Sendable {
     var isDue = true
     /// Whether a wait after a failure ends, too.
     var isUrgent = false
+    /// The number of hints that the server may be reached again.
+    var hintCount = 0
   }
 
   private let state = Mutex(State())
@@ -19,16 +21,43 @@ final class ScopeAlarm: Sendable {
     signal.raise()
   }
 
+  /// Notes that the user has written something, which is to be sent, and that it is worthwhile to ask for news again.
+  func raiseForEdit() {
+    state.withLock { state in
+      state.isDue = true
+      state.hintCount += 1
+    }
+    signal.raise()
+  }
+
   /// Notes that an exchange may now succeed that has failed before.
   func raiseUrgently() {
-    state.withLock { ($0.isDue, $0.isUrgent) = (true, true) }
+    state.withLock { state in
+      (state.isDue, state.isUrgent) = (true, true)
+      state.hintCount += 1
+    }
     signal.raise()
+  }
+
+  /// The number of hints that the server may be reached again: by the user, by the network, by an exchange that has succeeded.
+  var hintCount: Int { state.withLock { $0.hintCount } }
+
+  private func hint() {
+    state.withLock { $0.hintCount += 1 }
+    signal.raise()
+  }
+
+  /// Returns at a time, or as soon as there is another hint than those that were seen; or when the task is cancelled.
+  nonisolated(nonsending) func rest(until end: Duration, _ clock: any WallClock, unlessHinted seen: Int) async {
+    let timer = timer(until: end, clock)
+    await wait { $0.hintCount != seen || clock.uptime >= end }
+    timer.cancel()
   }
 
   /// Returns when there is a reason for an exchange, or when the task is cancelled.
   nonisolated(nonsending) func wait() async {
     await wait { state in
-      defer { if state.isDue { state = State(isDue: false) } }
+      defer { if state.isDue { (state.isDue, state.isUrgent) = (false, false) } }
       return state.isDue
     }
   }
@@ -36,13 +65,18 @@ final class ScopeAlarm: Sendable {
   /// Returns after a time, or as soon as an exchange may succeed; or when the task is cancelled.
   nonisolated(nonsending) func wait(for time: Duration, _ clock: any WallClock) async {
     let end = clock.uptime + time
-    let timer = Task { [self] in
-      do { try await clock.sleep(for: time) } catch { return }
-      signal.raise()
-    }
+    let timer = timer(until: end, clock)
     await wait { $0.isUrgent || clock.uptime >= end }
     timer.cancel()
     state.withLock { ($0.isDue, $0.isUrgent) = (true, false) }
+  }
+
+  private func timer(until end: Duration, _ clock: any WallClock) -> Task<Void, Never> {
+    Task { [self] in
+      let left = end - clock.uptime
+      do { if left > .zero { try await clock.sleep(for: left) } } catch { return }
+      signal.raise()
+    }
   }
 
   private nonisolated(nonsending) func wait(until isOver: @Sendable (inout State) -> Bool) async {
@@ -63,6 +97,7 @@ final class ScopeAlarm: Sendable {
       do {
         guard !Task.isCancelled, try await exchange() else { return }
         backoff.reset()
+        hint()
       } catch {
         if !Task.isCancelled { await wait(for: backoff.delay(after: error), clock) }
       }

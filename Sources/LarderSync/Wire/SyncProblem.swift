@@ -23,6 +23,12 @@ public enum SyncProblem: Error, Sendable, Hashable {
   case upgradeRequired(minimum: Int)
   /// The request is larger than the server takes, in bytes or records.
   case tooLarge
+  /// The answer is larger than the device takes.
+  case answerTooLarge
+  /// The identity uses as many scopes as the server lets it; this one would be one more.
+  case tooManyScopes(most: Int)
+  /// The exchange makes no progress: the server contradicts itself, or others write faster than this device merges.
+  case noProgress(String)
   /// The message is not of the form that was expected.
   case malformed(String)
   /// The server refuses the request for another reason.
@@ -33,7 +39,9 @@ extension SyncProblem {
   /// The status of HTTP that stands for the problem.
   public var status: Int {
     switch self {
-    case .unreachable, .unavailable: 503
+    case .unreachable, .unavailable, .noProgress: 503
+    case .answerTooLarge: 502
+    case .tooManyScopes: 422
     case .tooManyRequests: 429
     case .unauthorized: 401
     case .forbidden: 403
@@ -50,12 +58,13 @@ extension SyncProblem {
   public var json: Data {
     var json: JSONValue = ["type": .string("urn:larder:problem:\(name)"), "title": .string(title), "status": JSONValue(status)]
     switch self {
-    case .unreachable(let detail), .malformed(let detail), .refused(_, let detail): json["detail"] = JSONValue(detail)
+    case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .refused(_, let detail): json["detail"] = JSONValue(detail)
     case .resync(let horizon): json["horizon"] = JSONValue(horizon)
     case .history(let history): json["history"] = JSONValue(history)
     case .gap(let last): json["last"] = JSONValue(last)
     case .upgradeRequired(let minimum): json["minimum"] = JSONValue(minimum)
-    case .unavailable, .tooManyRequests, .unauthorized, .forbidden, .tooLarge: break
+    case .tooManyScopes(let most): json["most"] = JSONValue(most)
+    case .unavailable, .tooManyRequests, .unauthorized, .forbidden, .tooLarge, .answerTooLarge: break
     }
     return json.json
   }
@@ -77,6 +86,9 @@ extension SyncProblem {
         self = .refused(status: status, detail: "")
       }
     case 413: self = .tooLarge
+    // It concerns the scope; any other refusal with this status, the records.
+    case 422 where json["type"]?.stringValue?.hasSuffix(":too-many-scopes") == true:
+      self = .tooManyScopes(most: json["most"]?.intValue ?? 0)
     case 426: self = .upgradeRequired(minimum: json["minimum"]?.intValue ?? 0)
     case 429: self = .tooManyRequests(retryAfter: retryAfter)
     case 500...: self = .unavailable(retryAfter: retryAfter)
@@ -96,6 +108,9 @@ extension SyncProblem {
     case .gap: "gap"
     case .upgradeRequired: "upgrade-required"
     case .tooLarge: "too-large"
+    case .answerTooLarge: "answer-too-large"
+    case .tooManyScopes: "too-many-scopes"
+    case .noProgress: "no-progress"
     case .malformed: "malformed"
     case .refused: "refused"
     }
@@ -113,6 +128,9 @@ extension SyncProblem {
     case .gap: "Expected the push that follows the newest one of this device."
     case .upgradeRequired: "The scope needs a newer version of the app."
     case .tooLarge: "The request is larger than allowed."
+    case .answerTooLarge: "The answer is larger than allowed."
+    case .tooManyScopes(let most): "The identity may use \(most) scopes, and this would be one more."
+    case .noProgress: "The exchange makes no progress."
     case .malformed: "The request cannot be read."
     case .refused: "The request is refused."
     }
@@ -123,7 +141,8 @@ extension SyncProblem: CustomStringConvertible {
   /// The problem in words, which hold nothing of a record.
   public var description: String {
     switch self {
-    case .unreachable(let detail), .malformed(let detail), .refused(_, let detail): detail.isEmpty ? title : "\(title) \(detail)"
+    case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .refused(_, let detail):
+      detail.isEmpty ? title : "\(title) \(detail)"
     default: title
     }
   }

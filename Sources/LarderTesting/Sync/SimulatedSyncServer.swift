@@ -31,15 +31,23 @@ public final class SimulatedSyncServer: Sendable {
     var history = UUID().uuidString
     var scopes: [String: Scope] = [:]
     var validate: @Sendable (PushedRecord) -> String? = { _ in nil }
+    var leftOut = 0
   }
 
   private let state = Mutex(State())
   private let now: @Sendable () -> Int
+  /// The bytes of the values that the conflicts of one push tell.
+  private let conflictBytes: Int
 
   /// Makes a server without records.
   ///
   /// - Parameter now: Its clock, in milliseconds since 1970.
-  public init(now: @escaping @Sendable () -> Int = { 1_767_225_600_000 }) { self.now = now }
+  public convenience init(now: @escaping @Sendable () -> Int = { 1_767_225_600_000 }) { self.init(conflictBytes: 8 << 20, now: now) }
+
+  init(conflictBytes: Int, now: @escaping @Sendable () -> Int) { (self.conflictBytes, self.now) = (conflictBytes, now) }
+
+  /// The number of records that conflicts have left out.
+  var leftOut: Int { state.withLock { $0.leftOut } }
 
   /// Sets which records are refused from now on: those for which the closure returns a code.
   public func refuse(_ validate: @escaping @Sendable (PushedRecord) -> String?) { state.withLock { $0.validate = validate } }
@@ -78,9 +86,9 @@ public final class SimulatedSyncServer: Sendable {
   /// Goes back to a copy; the history is another one from now on.
   public func restore(_ backup: Backup) {
     state.withLock { state in
-      let validate = state.validate
+      let (validate, leftOut) = (state.validate, state.leftOut)
       state = backup.state
-      state.validate = validate
+      (state.validate, state.leftOut) = (validate, leftOut)
       state.history = UUID().uuidString
     }
   }
@@ -101,6 +109,7 @@ public final class SimulatedSyncServer: Sendable {
       guard push.seq == (device?.last.seq ?? 0) + 1 else { return .failure(.gap(last: device?.last.seq ?? 0)) }
       var newest = device?.stamp ?? 0
       var outcomes: [SyncOutcome] = []
+      var room = conflictBytes
       for group in push.groups {
         if let code = group.compactMap(state.validate).first {
           outcomes.append(.rejected(code: code, detail: ""))
@@ -108,7 +117,13 @@ public final class SimulatedSyncServer: Sendable {
         }
         let current = group.map { found.record($0.collection, $0.id) }
         guard zip(group, current).allSatisfy({ $0.base == ($1.value == nil ? 0 : $1.revision) }) else {
-          outcomes.append(.conflict(current))
+          // An outcome is kept, and is part of each page: what does not fit comes with the changes.
+          let told = current.filter { record in
+            room -= record.value?.count ?? 0
+            return room >= 0 || record.value == nil
+          }
+          state.leftOut += current.count - told.count
+          outcomes.append(.conflict(told))
           continue
         }
         found.head += 1

@@ -13,9 +13,16 @@ final class GatedTransport: SyncTransport {
     var tooLarge: String?
     /// The lowest schema version that is taken.
     var minimum = 0
+    /// The most records of a page that is not `.answerTooLarge`.
+    var mostRecordsOfPage = Int.max
+    /// The number of pages behind which the connection is cut.
+    var pagesUntilCut = Int.max
+    /// What becomes of pages and replies on their way.
+    var page: (@Sendable (SyncChanges) -> SyncChanges)?
+    var reply: (@Sendable (SyncPushReply) -> SyncPushReply)?
     var hasEvents = true
     var streams: [AsyncThrowingStream<Int, any Error>.Continuation] = []
-    var (pushes, polls) = (0, 0)
+    var (pushes, polls, pulls) = (0, 0, 0)
   }
 
   let server: SimulatedSyncServer
@@ -26,6 +33,8 @@ final class GatedTransport: SyncTransport {
   func set(_ change: (inout Rules) -> Void) { rules.withLock { change(&$0) } }
   var pushes: Int { rules.withLock { $0.pushes } }
   var polls: Int { rules.withLock { $0.polls } }
+  /// The number of pages that were asked for without waiting.
+  var pulls: Int { rules.withLock { $0.pulls } }
   /// Tells all who watch that there is news.
   func poke() { rules.withLock { for stream in $0.streams { stream.yield(1) } } }
 
@@ -38,16 +47,21 @@ final class GatedTransport: SyncTransport {
       return rules.pushProblem
     }
     if let problem { throw problem }
-    return try SyncPushReply(json: server.push(SyncPush(json: push.json), to: scope).json)
+    let reply = try SyncPushReply(json: server.push(SyncPush(json: push.json), to: scope).json)
+    return rules.withLock { $0.reply }?(reply) ?? reply
   }
 
   func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
     let problem: SyncProblem? = rules.withLock { rules in
-      if request.wait > 0 { rules.polls += 1 }
+      if request.wait > 0 { rules.polls += 1 } else { rules.pulls += 1 }
+      if rules.pagesUntilCut == 0 { return .unreachable("cut off") }
+      if rules.pagesUntilCut < .max { rules.pagesUntilCut -= 1 }
       return rules.pullProblem
     }
     if let problem { throw problem }
-    return try SyncChanges(json: server.changes(request, in: scope).json)
+    let page = try SyncChanges(json: server.changes(request, in: scope).json)
+    if page.changes.count > rules.withLock({ $0.mostRecordsOfPage }) { throw SyncProblem.answerTooLarge }
+    return rules.withLock { $0.page }?(page) ?? page
   }
 
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> {

@@ -50,7 +50,7 @@ enum SyncSmoke {
     let all: [SyncProblem] = [
       .unreachable("no network"), .unavailable(retryAfter: 1), .tooManyRequests(retryAfter: 2), .unauthorized, .forbidden,
       .resync(horizon: 3), .history("h"), .gap(last: 4), .upgradeRequired(minimum: 5), .tooLarge, .malformed("x"),
-      .refused(status: 418, detail: "y"),
+      .refused(status: 418, detail: "y"), .answerTooLarge, .tooManyScopes(most: 6), .noProgress("z"),
     ]
     for problem in all { try expect(!problem.description.isEmpty && problem.status >= 400 && !problem.json.isEmpty) }
     let read = SyncProblem(status: 410, body: SyncProblem.resync(horizon: 3).json, retryAfter: nil)
@@ -108,7 +108,7 @@ enum SyncSmoke {
     try await expect(others.loadAll() == [.plum])
     try await syncs[1].retry(rejection)
     let conflict: SyncConflict? = try await syncs[1].conflicts.first(Query())
-    try expect(conflict?.lost == nil && conflict?.isLocal == nil)
+    try expect(conflict?.lost == nil && conflict?.isLocal == nil && conflict?.scope == nil)
   }
 
   /// An engine that runs by itself, towards a server that is not there.

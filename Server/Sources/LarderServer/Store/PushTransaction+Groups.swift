@@ -40,26 +40,29 @@ extension PushTransaction {
       }
       judgements.append(.decided(.accepted(head)))
     }
-    let outcomes = try outcomes(of: judgements)
+    let outcomes = try outcomes(of: judgements, bases)
     // In one order, so that what is written lies as it is read.
-    try RecordRow.write(
-      written.values.sorted { ($0.revision, $0.collection, $0.id) < ($1.revision, $1.collection, $1.id) }, connection, scope: scope, now: now)
+    let sorted = written.values.sorted { ($0.revision, $0.collection, $0.id) < ($1.revision, $1.collection, $1.id) }
+    try RecordRow.write(sorted, connection, scope: scope, now: now)
     return (outcomes, head, newest)
   }
 
   /// Returns the outcomes, with the records that conflicts lost against; one that was never there, or is forgotten, has revision 0.
-  private func outcomes(of judgements: [Judgement]) throws(StoreError) -> [SyncOutcome] {
+  ///
+  /// Values that do not fit are left out with their records, and come with the changes: an outcome is kept, and is part of each page.
+  private func outcomes(of judgements: [Judgement], _ bases: [RecordPlace: Int]) throws(StoreError) -> [SyncOutcome] {
     var unread: Set<RecordPlace> = []
     for case .conflict(let records) in judgements { for record in records where record.written == nil { unread.insert(record.place) } }
-    let stored = unread.isEmpty ? [:] : try RecordRow.records(connection, scope: scope, at: unread)
+    let stored = try RecordRow.records(connection, scope: scope, at: unread, valueBytes: SQLSyncStore.pageBytes)
     return judgements.map { judgement in
       switch judgement {
-      case .decided(let outcome): outcome
+      case .decided(let outcome): return outcome
       case .conflict(let records):
-        .conflict(
-          records.map { record in
-            record.written ?? stored[record.place]
-              ?? SyncRecord(collection: record.place.collection, id: record.place.id, revision: 0)
+        return .conflict(
+          records.compactMap { record in
+            if let found = record.written ?? stored[record.place] { return found }
+            if bases[record.place] != nil { return nil }
+            return SyncRecord(collection: record.place.collection, id: record.place.id, revision: 0)
           })
       }
     }

@@ -52,8 +52,6 @@ struct PushTransaction {
     let here = try connection.row("SELECT 1 FROM larder_devices WHERE owner = ? AND scope = ? LIMIT 1", [.text(owner), .text(scope)])
     if here != nil { return }
     let count = try connection.row("SELECT COUNT(DISTINCT scope) FROM larder_devices WHERE owner = ?", [.text(owner)])?.integer(0) ?? 0
-    guard count < mostScopes else {
-      throw .problem(.refused(status: 422, detail: "Expected at most \(mostScopes) scopes of one identity, found one more."))
-    }
+    guard count < mostScopes else { throw .problem(.tooManyScopes(most: mostScopes)) }
   }
 }

@@ -14,13 +14,19 @@ enum RecordRow {
       value: row.utf8(6))
   }
 
-  /// Returns the records as they are, without those that were never there, or are forgotten.
+  /// Returns the records as they are, without those that were never there, or are forgotten, and without those whose values are too much.
+  ///
+  /// - Parameter valueBytes: The most bytes of all values together.
   static func records(
-    _ connection: any SQLConnection, scope: String, at places: Set<RecordPlace>
+    _ connection: any SQLConnection, scope: String, at places: Set<RecordPlace>, valueBytes: Int
   ) throws(StoreError) -> [RecordPlace: SyncRecord] {
     var found: [RecordPlace: SyncRecord] = [:]
+    var room = valueBytes
     try visit(connection, columns, scope, places) { row in
       let record = record(row)
+      let size = record.value?.count ?? 0
+      guard size <= room else { return }
+      room -= size
       found[RecordPlace(collection: record.collection, id: record.id)] = record
     }
     return found

@@ -26,7 +26,7 @@ extension SQLSyncStore {
   ///   - owner: The identity that pushes; the device belongs to the one that used it first.
   ///   - rejections: For each group, why it is refused.
   ///   - mostScopes: The number of scopes in which the identity may have devices.
-  /// - Throws: `.history`, `.gap`, `.forbidden`, `.upgradeRequired`, `.refused` for one scope too many, `.unavailable`.
+  /// - Throws: `.history`, `.gap`, `.forbidden`, `.upgradeRequired`, `.tooManyScopes`, `.unavailable`.
   func push(
     _ push: SyncPush, to scope: String, by owner: String, rejections: [SyncRejectionReason?] = [], mostScopes: Int = .max
   ) async throws(SyncProblem) -> PushResult {
