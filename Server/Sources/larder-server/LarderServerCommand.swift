@@ -10,7 +10,7 @@ struct LarderServerCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "larder-server", abstract: "Serves sync to the devices of apps that use Larder.",
     discussion: "Exit codes: 0 done, 1 a failure or a finding of doctor, 64 wrong arguments.",
-    subcommands: [Serve.self, BackUp.self, Restore.self, Token.self, Scopes.self, Purge.self, Doctor.self])
+    subcommands: [Serve.self, BackUp.self, Restore.self, Token.self, Devices.self, Scopes.self, Purge.self, Doctor.self])
 }
 
 /// Prints a failure in one line, and ends with 1.

@@ -7,15 +7,28 @@ struct LimitOptions: ParsableArguments {
   @Option(help: "The number of records of a push.") var maxRecords = ServerOptions().recordsPerPush
   @Option(help: "The requests per second of a device.") var rate = ServerOptions().requestsPerSecond
   @Option(help: "The requests that a device may make at once.") var burst = ServerOptions().burst
+  @Option(help: "The number of devices whose rate an identity has, all its devices together.")
+  var identityDevices = ServerOptions().devicesAtOnce
+  @Option(help: "The number of open connections; one more is closed at once.") var maxConnections = ServerOptions().connections
+  @Option(help: "The bytes of requests and answers that are held at once for all clients.") var maxHeld = ServerOptions().bytesHeld
   @Option(help: "The number of event streams and long polls.") var maxStreams = ServerOptions().streams
+  @Option(help: "The seconds that a question for changes waits for some, at most.") var maxWait = ServerOptions().waitSeconds
   @Option(help: "The number of scopes that an identity may have devices in.") var maxScopes = ServerOptions().scopesPerIdentity
+  @Option(help: "The seconds within which the head of a connection's first request must be there.")
+  var headTimeout = ServerOptions().headSeconds
+  @Option(help: "The seconds within which a client must take what is sent to it.") var answerTimeout = ServerOptions().answerSeconds
   @Option(help: "The seconds within which a body must be there.") var bodyTimeout = ServerOptions().bodySeconds
   @Option(help: "The seconds after which a connection without requests is closed.") var idleTimeout = ServerOptions().idleSeconds
 
+  @Option(help: "The seconds in which requests are still taken after a signal, while /readyz refuses.")
+  var drain = ServerOptions().drainSeconds
+
   func check() throws {
-    guard [maxBody, maxRecords, maxStreams, maxScopes, bodyTimeout, idleTimeout].allSatisfy({ $0 > 0 }), rate > 0, burst >= 1 else {
-      throw ValidationError("Expected limits above 0.")
-    }
+    let counts = [maxBody, maxRecords, identityDevices, maxConnections, maxHeld, maxStreams, maxScopes]
+    guard counts.allSatisfy({ $0 > 0 }), [headTimeout, answerTimeout, bodyTimeout, idleTimeout].allSatisfy({ $0 > 0 }), rate > 0,
+      burst >= 1,
+      drain >= 0, maxWait >= 0
+    else { throw ValidationError("Expected limits above 0.") }
   }
 
   var options: ServerOptions {
@@ -24,6 +37,9 @@ struct LimitOptions: ParsableArguments {
     (options.streams, options.scopesPerIdentity, options.bodySeconds, options.idleSeconds) = (
       maxStreams, maxScopes, bodyTimeout, idleTimeout
     )
+    (options.devicesAtOnce, options.connections, options.bytesHeld) = (identityDevices, maxConnections, maxHeld)
+    (options.headSeconds, options.answerSeconds, options.drainSeconds) = (headTimeout, answerTimeout, drain)
+    options.waitSeconds = maxWait
     return options
   }
 }

@@ -14,15 +14,13 @@ struct Serve: AsyncParsableCommand {
   @OptionGroup var limits: LimitOptions
   @Option(help: "The address to listen at.") var host = "127.0.0.1"
   @Option(help: "The port to listen at; 0 for any.") var port = 8080
-  @Option(help: ArgumentHelp("The file of tokens, which 'token add' makes.", valueName: "file")) var tokens: String?
-  @Option(help: ArgumentHelp("The keys of JSON Web Tokens (JWKS): a file, or an https URL.", valueName: "file-or-url")) var jwks: String?
-  @Flag(help: "Lets everybody do everything: for tries on one machine only.") var insecureNoAuth = false
+  @OptionGroup var authorization: AuthorizationOptions
+  @OptionGroup var tls: TLSOptions
   @Option(help: ArgumentHelp("The least severe level to log: debug, info, warning or error.", valueName: "level")) var log = "info"
 
   func validate() throws {
-    guard [tokens != nil, jwks != nil, insecureNoAuth].count(where: { $0 }) == 1 else {
-      throw ValidationError("Expected one of --tokens, --jwks and --insecure-no-auth.")
-    }
+    try authorization.check()
+    try tls.check()
     guard Logger.Level(rawValue: log) != nil else {
       throw ValidationError("Expected debug, info, warning or error for --log, found '\(log)'.")
     }
@@ -34,26 +32,21 @@ struct Serve: AsyncParsableCommand {
   func run() async throws {
     let logger = ServerLog.logger(Logger.Level(rawValue: log) ?? .info)
     try await store.withStore(creates: true, pool: pool, logger) { store in
-      let authorizer = try await authorizer(logger)
+      let authorizer = try await authorization.authorizer(logger)
+      let files = try tls.files(logger)
       var options = limits.options
       (options.host, options.port) = (host, port)
-      let host = host
-      let server = SyncServer(store: store, authorizer: authorizer, options: options, logger: logger) { port in
+      options.connections = OpenFiles.connections(options.connections, logger)
+      let address = "\(files == nil ? "http" : "https")://\(host)"
+      let server = SyncServer(store: store, authorizer: authorizer, options: options, tls: files, logger: logger) { port in
         // In one line and at once, for whoever started this with port 0.
-        FileHandle.standardOutput.write(Data("listening on http://\(host):\(port)\n".utf8))
+        FileHandle.standardOutput.write(Data("listening on \(address):\(port)\n".utf8))
       }
       var configuration = ServiceGroupConfiguration(
-        services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: ServerLog.quiet)
-      configuration.maximumGracefulShutdownDuration = .seconds(options.shutdownSeconds + 5)
+        services: [server, HangUps(files: files)], gracefulShutdownSignals: [.sigterm, .sigint], logger: ServerLog.quiet)
+      configuration.maximumGracefulShutdownDuration = .seconds(options.drainSeconds + options.shutdownSeconds + 5)
       try await ServiceGroup(configuration: configuration).run()
       logger.info("ended")
     }
-  }
-
-  private func authorizer(_ logger: Logger) async throws -> any Authorizer {
-    if let tokens { return try TokenFileAuthorizer(path: tokens, logger: logger) }
-    if let jwks { return try await JWTAuthorizer(jwks: jwks, logger: logger) }
-    logger.warning("everybody may do everything: --insecure-no-auth is for tries on one machine")
-    return NoAuthorizer()
   }
 }

@@ -14,17 +14,10 @@ import Testing
     let process: Process
     let port: Int
 
-    /// The command beside the tests, which are a bundle on some systems.
-    static let binary: String = {
-      let folder = Bundle(for: EventReader.self).bundleURL
-      let places = [folder, folder.deletingLastPathComponent()].map { $0.appendingPathComponent("larder-server").path }
-      return places.first { FileManager.default.isExecutableFile(atPath: $0) } ?? places[0]
-    }()
-
     static func start(_ store: String) throws -> Running {
       let process = Process()
       let output = Pipe()
-      process.executableURL = URL(fileURLWithPath: binary)
+      process.executableURL = URL(fileURLWithPath: ServerCommand.path)
       process.arguments = ["serve", "--store", "sqlite:\(store)", "--port", "0", "--insecure-no-auth", "--burst", "100000"]
       (process.standardOutput, process.standardError) = (output, FileHandle.nullDevice)
       try process.run()

@@ -63,6 +63,7 @@ import Testing
       #expect(try await server.push(onePush(seq: 2, base: 1, version: 2, value: nil)).status == 200)
       #expect(try await server.store.purge(olderThanDays: 0) == 1)
       expect(410, try await server.send("GET", "/v1/scopes/user%2F42/changes?since=1"))
+      #expect(try await server.send("HEAD", "/healthz").body.isEmpty)
       expect(415, try await server.send("POST", "/v1/scopes/user%2F42/push", body: Data("{}".utf8), headers: ["Content-Encoding": "br"]))
     }
   }
@@ -76,6 +77,54 @@ import Testing
       #expect(answer.status == 429)
       #expect(answer.headers["retry-after"].flatMap { Int($0) } ?? 0 > 1)
       #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?device=d2").status == 200)
+    }
+  }
+
+  @Test func anIdentityThatMakesUpDevicesRunsDryAsAWhole() async throws {
+    var options = ServerOptions()
+    (options.burst, options.requestsPerSecond, options.devicesAtOnce) = (2, 0.01, 3)
+    try await TestServer.run(options: options) { server in
+      var statuses: [Int] = []
+      for number in 0..<8 { statuses.append(try await server.send("GET", "/v1/scopes/user%2F42/changes?device=d\(number)").status) }
+      #expect(statuses == [200, 200, 200, 200, 200, 200, 429, 429])
+      // So it is for pushes, before their bodies are read, for the list of scopes, and for streams.
+      #expect(try await server.push(onePush(device: "new")).status == 429)
+      #expect(try await server.send("GET", "/v1/scopes").status == 429)
+      #expect(try await server.send("GET", "/v1/scopes/user%2F42/events").status == 429)
+      #expect(try await server.send("GET", "/v1/scopes", token: TestTokens.bob).status == 200)
+    }
+  }
+
+  @Test func collectionsWithCommasAreAskedForByDevices() async throws {
+    try await TestServer.run { server in
+      var push = onePush()
+      push.groups = ["a,b", "a", "b", "c+d e/ü%2C"].enumerated().map { index, name in
+        [PushedRecord(collection: name, id: "\(index)", base: 0, version: 1, stamp: 900, value: Data("1".utf8))]
+      }
+      #expect(try await server.push(push).status == 200)
+      let url = try #require(URL(string: server.base))
+      let transport = HTTPTransport(url) { TestTokens.ann }
+      for (names, ids) in [(["a,b"], ["0"]), (["a", "b"], ["1", "2"]), (["c+d e/ü%2C", "a,b"], ["0", "3"])] {
+        let page = try await transport.changes(SyncChangesRequest(device: "d1", since: 0, collections: names), in: "user/42")
+        #expect(page.changes.map(\.id) == ids, "\(names)")
+      }
+    }
+  }
+
+  @Test func devicesMoveWithAnIdentityThatHasAnotherName() async throws {
+    let directory = try TemporaryDirectory()
+    try await TestServer.run(in: directory) { server in
+      #expect(try await server.push(onePush()).status == 200)
+      let renamed = TestTokens.line("token-of-anna", "anna", "user/42", [.read, .write])
+      try TokenTable(TestTokens.lines + [renamed]).text.write(toFile: directory.file("tokens"), atomically: true, encoding: .utf8)
+      let next = onePush(seq: 2, id: "b")
+      #expect(try await server.push(next, token: "token-of-anna").status == 403)
+      let before = try await server.store.deviceOwners()
+      #expect(before == [DeviceOwner(identity: "ann", devices: 1)])
+      #expect(try await server.store.moveDevices(from: "nobody", to: "anna") == 0)
+      #expect(try await server.store.moveDevices(from: "ann", to: "anna") == 1)
+      #expect(try await server.push(next, token: "token-of-anna").status == 200)
+      #expect(try await server.push(onePush(seq: 3, id: "c")).status == 403)
     }
   }
 

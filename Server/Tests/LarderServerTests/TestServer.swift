@@ -61,12 +61,16 @@ struct TestServer: Sendable {
   let directory: TemporaryDirectory
   let store: SQLSyncStore
   let logs: LogLines
+  private let group: ServiceGroup
   var base: String { "http://127.0.0.1:\(port)" }
+
+  /// Asks the server to end, which it does behind its test without waiting for what drains.
+  func beginShutdown() async { await group.triggerGracefulShutdown() }
 
   /// Runs a server while a test uses it.
   static func run(
     in directory: TemporaryDirectory? = nil, options: ServerOptions = ServerOptions(), authorizer: (any Authorizer)? = nil,
-    validator: RecordValidator? = nil, beat: Duration = .seconds(15), watch: Duration = .seconds(1),
+    validator: RecordValidator? = nil, tls: TLSFiles? = nil, beat: Duration = .seconds(15), watch: Duration = .seconds(1),
     _ test: (TestServer) async throws -> Void
   ) async throws {
     let directory = try directory ?? TemporaryDirectory()
@@ -79,19 +83,21 @@ struct TestServer: Sendable {
     let (ready, continuation) = AsyncStream.makeStream(of: Int.self)
     let server = SyncServer(
       store: store, authorizer: try authorizer ?? TokenFileAuthorizer(path: tokens, logger: logs.logger()), validator: validator,
-      options: options, watch: watch, beat: beat, logger: logs.logger(), onReady: { continuation.yield($0) })
+      options: options, tls: tls, watch: watch, beat: beat, logger: logs.logger(), onReady: { continuation.yield($0) })
     let group = ServiceGroup(configuration: .init(services: [server], logger: Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() }))
     let running = Task { try await group.run() }
     var result: Result<Void, any Error> = .success(())
     if let port = await ready.first(where: { _ in true }) {
-      let server = TestServer(port: port, directory: directory, store: store, logs: logs)
+      let server = TestServer(port: port, directory: directory, store: store, logs: logs, group: group)
       do {
         try await test(server)
-        try await server.checkDescription()
+        if tls == nil { try await server.checkDescription() }
       } catch { result = .failure(error) }
     }
     await group.triggerGracefulShutdown()
-    try await running.value
+    // A drain is cut short.
+    if options.drainSeconds > 0 { running.cancel() }
+    do { try await running.value } catch is CancellationError where options.drainSeconds > 0 {}
     await store.close()
     try result.get()
   }

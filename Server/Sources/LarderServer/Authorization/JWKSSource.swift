@@ -10,6 +10,23 @@ internal import JWTKit
 struct JWKSSource: Sendable {
   let place: String
 
+  /// - Throws: ``ServerError`` for a URL whose answer anybody on the way could change.
+  init(place: String) throws(ServerError) {
+    self.place = place
+    guard let url = Self.url(place), url.scheme?.lowercased() != "https" else { return }
+    guard ["localhost", "127.0.0.1", "::1", "[::1]"].contains(url.host?.lowercased() ?? "") else {
+      throw ServerError(
+        expected: "a file or an https URL for the keys", found: place,
+        advice: "use https: whoever changes the keys on their way makes tokens of their own")
+    }
+  }
+
+  /// The place as a URL of HTTP; `nil` for a file.
+  private static func url(_ place: String) -> URL? {
+    let lowercased = place.lowercased()
+    return lowercased.hasPrefix("https://") || lowercased.hasPrefix("http://") ? URL(string: place) : nil
+  }
+
   /// Returns the keys, without those of kinds that tokens must not be signed with, such as shared secrets.
   ///
   /// - Throws: ``ServerError``.
@@ -43,9 +60,12 @@ struct JWKSSource: Sendable {
   }
 
   private func bytes() async throws -> Data {
-    if place.hasPrefix("https://") || place.hasPrefix("http://"), let url = URL(string: place) {
+    if let url = Self.url(place) {
       let (data, response) = try await URLSession.shared.data(from: url)
-      guard (response as? HTTPURLResponse)?.statusCode == 200 else { throw URLError(.badServerResponse) }
+      // A redirection away from https would be as bad as an address without it.
+      guard (response as? HTTPURLResponse)?.statusCode == 200, response.url?.scheme == url.scheme else {
+        throw URLError(.badServerResponse)
+      }
       return data
     }
     let place = place

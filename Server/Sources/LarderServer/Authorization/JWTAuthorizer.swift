@@ -11,11 +11,28 @@ public final class JWTAuthorizer: Authorizer {
     var sub: SubjectClaim
     var exp: ExpirationClaim
     var nbf: NotBeforeClaim?
+    var iss: String?
+    var aud: Audiences?
     var scopes: [String]
 
     func verify(using algorithm: some JWTAlgorithm) throws {
       try exp.verifyNotExpired()
       try nbf?.verifyNotBefore()
+    }
+  }
+
+  /// The claim `aud`: a text, or a list of texts.
+  private struct Audiences: Codable, Sendable {
+    var names: [String]
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      do { names = [try container.decode(String.self)] } catch { names = try container.decode([String].self) }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(names)
     }
   }
 
@@ -25,6 +42,8 @@ public final class JWTAuthorizer: Authorizer {
   }
 
   private let source: JWKSSource
+  private let audience: String?
+  private let issuer: String?
   private let logger: Logger
   private let state = Mutex(State())
   /// The time after which keys are asked for again, and before which a token with an unknown key does not have them asked for.
@@ -32,10 +51,13 @@ public final class JWTAuthorizer: Authorizer {
 
   /// Reads the keys.
   ///
-  /// - Parameter jwks: A file, or the URL of one.
+  /// - Parameters:
+  ///   - jwks: A file, or the https URL of one; http is taken from this machine only.
+  ///   - audience: The name that `aud` must have; without it, tokens for other services that trust the same keys are taken, too.
+  ///   - issuer: The name that `iss` must be.
   /// - Throws: ``ServerError``.
-  public init(jwks: String, logger: Logger) async throws(ServerError) {
-    (source, self.logger) = (JWKSSource(place: jwks), logger)
+  public init(jwks: String, audience: String? = nil, issuer: String? = nil, logger: Logger) async throws(ServerError) {
+    (source, self.audience, self.issuer, self.logger) = (try JWKSSource(place: jwks), audience, issuer, logger)
     let keys = try await source.keys()
     state.withLock { $0.keys = keys }
   }
@@ -55,6 +77,8 @@ public final class JWTAuthorizer: Authorizer {
     do {
       let claims = try await keys.verify(token, as: Claims.self)
       guard !claims.sub.value.isEmpty else { return nil }
+      if let issuer, claims.iss != issuer { return nil }
+      if let audience, claims.aud?.names.contains(audience) != true { return nil }
       return Identity(claims.sub.value, grants: claims.scopes.compactMap(Self.grant))
     } catch { return nil }
   }

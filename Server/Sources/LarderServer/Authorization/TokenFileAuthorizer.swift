@@ -6,15 +6,9 @@ internal import Synchronization
 
 /// Identities from a file, a line for each token and pattern, which is read again when it changes.
 public final class TokenFileAuthorizer: Authorizer {
-  private struct Version: Sendable, Hashable {
-    var modified: Date?
-    var size: Int
-    var number: Int
-  }
-
   private struct State: Sendable {
     var table: TokenTable
-    var version: Version
+    var version: FileVersion
     var looked = ContinuousClock.now
   }
 
@@ -28,7 +22,7 @@ public final class TokenFileAuthorizer: Authorizer {
   /// - Throws: ``ServerError`` for a file that is not there, or has a line of another form.
   public init(path: String, logger: Logger) throws(ServerError) {
     (self.path, self.logger) = (path, logger)
-    let version = Self.version(of: path)
+    let version = FileVersion(path)
     state = Mutex(State(table: try Self.read(path), version: version))
   }
 
@@ -43,15 +37,6 @@ public final class TokenFileAuthorizer: Authorizer {
         advice: "make one with 'larder-server token add --tokens \(path) …'")
     }
     return try TokenTable(text)
-  }
-
-  private static func version(of path: String) -> Version {
-    // A file that cannot be looked at now is read again later: what was read stays.
-    let attributes: [FileAttributeKey: Any]
-    do { attributes = try FileManager.default.attributesOfItem(atPath: path) } catch { attributes = [:] }
-    return Version(
-      modified: attributes[.modificationDate] as? Date, size: (attributes[.size] as? NSNumber)?.intValue ?? 0,
-      number: (attributes[.systemFileNumber] as? NSNumber)?.intValue ?? 0)
   }
 
   /// Returns who a token stands for, after a look at the file at most once a second.
@@ -74,7 +59,7 @@ public final class TokenFileAuthorizer: Authorizer {
   }
 
   private func reloadNow() {
-    let version = Self.version(of: path)
+    let version = FileVersion(path)
     let isNew = state.withLock { state in
       state.looked = .now
       return version != state.version

@@ -6,10 +6,15 @@ internal import NIOCore
 
 /// Answers in their form on the wire.
 enum Answer {
-  /// Returns an answer with a body.
-  static func success(_ body: Data, type: String = "application/json", status: HTTPResponse.Status = .ok) -> Response {
-    Response(
-      status: status, headers: [.contentType: type, .cacheControl: "no-store"], body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
+  /// Returns an answer with a body, in gzip where the client takes that and it pays.
+  static func success(_ body: Data, type: String = "application/json", to request: Request) -> Response {
+    var headers: HTTPFields = [.contentType: type, .cacheControl: "no-store", .vary: "Accept-Encoding"]
+    var body = body
+    if body.count >= Gzip.worthwhile, AcceptedEncodings(request.headers[.acceptEncoding]).takesGzip, let packed = Gzip.packed(body) {
+      body = packed
+      headers[.contentEncoding] = "gzip"
+    }
+    return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
   }
 
   /// Returns the answer for a problem.

@@ -19,13 +19,14 @@ enum ServerDescription {
   private static let operations = [
     Operation(
       route: .push(scope: ""), summary: "Takes edits: compare-and-set by record, groups whole or not at all.",
-      statuses: [408, 409, 413, 415, 422, 426],
+      statuses: [404, 408, 409, 413, 415, 422, 426],
       request: "Push", answer: ("application/json", "PushReply")),
     Operation(
-      route: .changes(scope: ""), summary: "Returns a page of changes: whole commits, in their order.", statuses: [409, 410],
+      route: .changes(scope: ""), summary: "Returns a page of changes: whole commits, in their order.", statuses: [404, 409, 410],
       parameters: ["since", "limit", "device", "history", "collections", "wait", "from"], answer: ("application/json", "Changes")),
     Operation(
       route: .events(scope: ""), summary: "Tells the newest commit at once, and each newer one, as server-sent events.",
+      statuses: [404],
       answer: ("text/event-stream", "Text")),
     Operation(route: .scopes, summary: "Lists the scopes that the token may use.", answer: ("application/json", "Scopes")),
     Operation(route: .health, summary: "Says that the process runs.", needsToken: false, answer: ("text/plain", "Text")),
@@ -48,11 +49,11 @@ enum ServerDescription {
     """.utf8)
 
   private static func path(_ operation: Operation) -> String {
-    var parameters = operation.parameters.map { name in
-      #"{"name":"\#(name)","in":"query","schema":{"type":"\#(isNumber(name) ? "integer" : "string")"}}"#
-    }
+    var parameters = operation.parameters.map { name in #"{"name":"\#(name)","in":"query",\#(form(of: name))}"# }
     if operation.route.template.contains("{scope}") {
-      parameters.insert(#"{"name":"scope","in":"path","required":true,"description":"percent-encoded","schema":{"type":"string"}}"#, at: 0)
+      parameters.insert(
+        ##"{"name":"scope","in":"path","required":true,"description":"percent-encoded","schema":{"$ref":"#/components/schemas/Name"}}"##,
+        at: 0)
     }
     let request = operation.request.map {
       ##""requestBody":{"required":true,"content":{"application/json":{"schema":{"$ref":"#/components/schemas/\##($0)"}}}},"##
@@ -67,7 +68,16 @@ enum ServerDescription {
       + #"\#(request ?? "")"responses":{\#(responses.joined(separator: ","))}}}"#
   }
 
-  private static func isNumber(_ parameter: String) -> Bool { ["since", "limit", "wait", "from"].contains(parameter) }
+  private static func form(of parameter: String) -> String {
+    switch parameter {
+    case "since", "limit", "wait", "from": ##""schema":{"$ref":"#/components/schemas/Number"}"##
+    case "collections":
+      // Each name is percent-encoded, its commas included; those between names are not.
+      ##""style":"form","explode":false,"schema":{"type":"array","maxItems":\##(RequestQuery.mostNames),"items":{"type":"string"}}"##
+    case "device": #""schema":{"type":"string","maxLength":1024,"pattern":"^[^\u0000]*$"}"#
+    default: #""schema":{"type":"string"}"#
+    }
+  }
 
   private static func meaning(_ status: Int) -> String {
     switch status {
@@ -75,6 +85,7 @@ enum ServerDescription {
     case 400: "the request cannot be read"
     case 401: "the token is missing or not valid"
     case 403: "the scope, or the device, is not the token's"
+    case 404: "there is nothing at this path"
     case 405: "another method is expected"
     case 408: "the body came too slowly"
     case 409: "another history, or not the push that follows"

@@ -1,7 +1,8 @@
 internal import Foundation
+internal import Metrics
 internal import Synchronization
 
-/// The numbers that `/metrics` tells, in the text format of Prometheus.
+/// The numbers that `/metrics` tells, in the text format of Prometheus; the metrics system of the process, if it has one, gets them, too.
 final class ServerMetrics: Sendable {
   private struct Request: Hashable, Sendable {
     var route: String
@@ -27,6 +28,9 @@ final class ServerMetrics: Sendable {
 
   /// Notes a request that was answered.
   func note(_ route: String, _ method: String, status: Int, seconds: Double) {
+    let dimensions = [("route", route), ("method", method), ("status", "\(status)")]
+    Counter(label: "larder_requests_total", dimensions: dimensions).increment()
+    Metrics.Timer(label: "larder_request_seconds", dimensions: [("route", route)]).recordSeconds(seconds)
     state.withLock { state in
       state.requests[Request(route: route, method: method, status: status), default: 0] += 1
       state.durations[route, default: Durations()].count += 1
@@ -39,6 +43,9 @@ final class ServerMetrics: Sendable {
 
   /// Notes the outcomes of a push.
   func note(accepted: Int, conflicts: Int, rejected: Int) {
+    for (outcome, count) in [("accepted", accepted), ("conflict", conflicts), ("rejected", rejected)] where count > 0 {
+      Counter(label: "larder_push_groups_total", dimensions: [("outcome", outcome)]).increment(by: count)
+    }
     state.withLock { state in
       state.groups["accepted", default: 0] += accepted
       state.groups["conflict", default: 0] += conflicts
@@ -47,10 +54,13 @@ final class ServerMetrics: Sendable {
   }
 
   /// Notes records that were handed out.
-  func note(recordsRead count: Int) { state.withLock { $0.records += count } }
+  func note(recordsRead count: Int) {
+    Counter(label: "larder_records_read_total").increment(by: count)
+    state.withLock { $0.records += count }
+  }
 
   /// Returns all numbers as text.
-  func text(streams: Int) -> String {
+  func text(streams: Int, connections: Int, bytesHeld: Int) -> String {
     let state = state.withLock { $0 }
     var lines: [String] = []
     func add(_ name: String, _ kind: String, _ help: String, _ samples: [(labels: String, value: String)]) {
@@ -76,6 +86,8 @@ final class ServerMetrics: Sendable {
       state.groups.sorted { $0.key < $1.key }.map { ("outcome=\"\($0.key)\"", "\($0.value)") })
     add("larder_records_read_total", "counter", "Records in pages of changes.", [("", "\(state.records)")])
     add("larder_streams", "gauge", "Event streams and long polls that wait.", [("", "\(streams)")])
+    add("larder_connections", "gauge", "Open connections.", [("", "\(connections)")])
+    add("larder_bytes_held", "gauge", "Bytes of requests and answers that wait.", [("", "\(bytesHeld)")])
     return lines.joined(separator: "\n") + "\n"
   }
 }

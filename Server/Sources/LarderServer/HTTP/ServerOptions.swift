@@ -15,15 +15,29 @@ public struct ServerOptions: Sendable {
   public var requestsPerSecond = 100.0
   /// The requests that a device may make at once.
   public var burst = 1_000.0
+  /// The number of devices that an identity may use as much as one may be used: together its devices get so many times the rate of one.
+  public var devicesAtOnce = 10
   /// The number of event streams and long polls.
   public var streams = 10_000
+  /// The time in seconds that a question for changes waits for some, at most.
+  public var waitSeconds = 25
   /// The number of scopes that an identity may have devices in.
   public var scopesPerIdentity = 1_000
+  /// The number of open connections; one more is closed at once.
+  public var connections = 20_000
+  /// The bytes of requests and answers that are held at once for all clients; who asks for more is told to come again.
+  public var bytesHeld = 256 << 20
+  /// The time in seconds within which the head of a connection's first request must be there.
+  public var headSeconds = 10
+  /// The time in seconds within which a client must take what is sent to it.
+  public var answerSeconds = 60
   /// The time in seconds within which the body of a request must be there.
   public var bodySeconds = 30
   /// The time in seconds after which a connection without requests is closed.
   public var idleSeconds = 75
-  /// The time in seconds that streams and requests have to end after a signal.
+  /// The time in seconds, from a signal, in which requests are still taken while `/readyz` refuses, so that whoever asks it goes elsewhere.
+  public var drainSeconds = 0
+  /// The time in seconds that streams and requests have to end after that.
   public var shutdownSeconds = 10
   /// The time in milliseconds after an event within which commits become one event.
   public var coalescingMilliseconds = 20

@@ -7,7 +7,8 @@ extension SyncResponder {
   /// Returns the stream of the newest commits of a scope, as server-sent events: the present one at once, then each newer one.
   func events(of scope: String, request: Request, token: String?) async throws(SyncProblem) -> Response {
     if hub.count >= options.streams { throw .unavailable(retryAfter: 5) }
-    let signs = hub.signs(of: scope, head: 0)
+    let subscription = Subscription(hub.signs(of: scope, head: 0))
+    let signs = subscription.signs
     let head = try await store.heads(of: [scope])[scope] ?? 0
     hub.publish(head, of: scope)
     let known = request.headers[HTTPField.Name.lastEventID].flatMap { Int($0) }
@@ -15,6 +16,7 @@ extension SyncResponder {
     return Response(
       status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store", HTTPField.Name.accelBuffering: "no"],
       body: ResponseBody { writer in
+        defer { subscription.end() }
         var writer = writer
         // A client that knows the present commit gets a comment, so that it sees at once that the stream is open.
         try await writer.write(known == head ? Self.comment : Self.event(head))
@@ -37,6 +39,15 @@ extension SyncResponder {
         }
         try await writer.finish(nil)
       })
+  }
+
+  /// The signs of a stream, which end at the latest with the answer that has them: a client may be gone before its first byte.
+  private final class Subscription: Sendable {
+    let signs: HeadSigns
+
+    init(_ signs: HeadSigns) { self.signs = signs }
+    func end() { signs.end() }
+    deinit { signs.end() }
   }
 
   private static let comment = ByteBuffer(string: ":\n\n")

@@ -6,8 +6,15 @@ internal import NIOCore
 
 extension SyncResponder {
   func push(_ request: Request, to scope: String, by identity: Identity) async throws(SyncProblem) -> Response {
-    let push = try SyncPush(json: try await RequestContents.read(request, options))
-    try take(identity, device: push.device)
+    try await RequestContents.read(request, options, budget) { (body) async throws(SyncProblem) in
+      try await push(try SyncPush(json: body), to: scope, by: identity, request)
+    }
+  }
+
+  private func push(
+    _ push: SyncPush, to scope: String, by identity: Identity, _ request: Request
+  ) async throws(SyncProblem) -> Response {
+    if let seconds = rates.take(identity, device: push.device) { throw .tooManyRequests(retryAfter: seconds) }
     try WireLimits.check(push, in: scope, records: options.recordsPerPush)
     let rejections = await rejections(of: push, to: scope, by: identity)
     let result = try await store.push(push, to: scope, by: identity.name, rejections: rejections, mostScopes: options.scopesPerIdentity)
@@ -17,7 +24,7 @@ extension SyncResponder {
       accepted: outcomes.count { if case .accepted = $0 { true } else { false } },
       conflicts: outcomes.count { if case .conflict = $0 { true } else { false } },
       rejected: outcomes.count { if case .rejected = $0 { true } else { false } })
-    return Answer.success(result.reply.json)
+    return Answer.success(result.reply.json, to: request)
   }
 
   /// Returns, for each group, why the app refuses it.
@@ -32,22 +39,36 @@ extension SyncResponder {
     return rejections
   }
 
-  func changes(_ question: SyncChangesRequest, in scope: String, by identity: Identity) async throws(SyncProblem) -> Response {
+  func changes(
+    _ question: SyncChangesRequest, in scope: String, by identity: Identity, _ request: Request
+  ) async throws(SyncProblem) -> Response {
     if !question.device.isEmpty { try WireLimits.check(question.device, named: "device") }
-    var page = try await store.changes(question, in: scope, by: identity.name)
-    if page.changes.isEmpty, !page.more, question.wait > 0 {
+    var (page, answer) = try await page(question, in: scope, by: identity, request)
+    if page.isEmpty, question.wait > 0 {
       if hub.count >= options.streams { throw .unavailable(retryAfter: 5) }
       // The signs are begun before the page is asked for again, so that no commit falls between the two.
       let signs = hub.signs(of: scope, head: page.head)
       defer { signs.end() }
-      page = try await store.changes(question, in: scope, by: identity.name)
-      if page.changes.isEmpty, !page.more {
+      (page, answer) = try await self.page(question, in: scope, by: identity, request)
+      if page.isEmpty {
         await Self.wait(for: signs.signs, behind: page.head, seconds: question.wait)
-        page = try await store.changes(question, in: scope, by: identity.name)
+        (page, answer) = try await self.page(question, in: scope, by: identity, request)
       }
     }
-    metrics.note(recordsRead: page.changes.count)
-    return Answer.success(page.json)
+    metrics.note(recordsRead: page.count)
+    return answer
+  }
+
+  /// Returns a page in the form in which it is sent: of what is large and in the making, only so much is there at once.
+  private func page(
+    _ question: SyncChangesRequest, in scope: String, by identity: Identity, _ request: Request
+  ) async throws(SyncProblem) -> (page: PageSummary, answer: Response) {
+    try await turns.take { () async throws(SyncProblem) in
+      if budget.isSpent { throw .unavailable(retryAfter: 5) }
+      let page = try await store.changes(question, in: scope, by: identity.name)
+      let summary = PageSummary(head: page.head, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
+      return (summary, Answer.success(page.json, to: request))
+    }
   }
 
   /// Waits until there is a commit behind another, or the time is over.
@@ -63,7 +84,7 @@ extension SyncResponder {
     }
   }
 
-  func scopes(of identity: Identity) async throws(SyncProblem) -> Response {
+  func scopes(of identity: Identity, _ request: Request) async throws(SyncProblem) -> Response {
     var found: [String: ScopeSummary] = [:]
     do throws(StoreError) {
       for grant in identity.grants {
@@ -78,8 +99,15 @@ extension SyncResponder {
     let scopes = found.values.sorted { $0.scope < $1.scope }.map { summary -> ScopeLine in
       ScopeLine(scope: summary.scope, access: identity.access(to: summary.scope).text, head: summary.head)
     }
-    do { return Answer.success(try JSONEncoder().encode(["scopes": scopes])) } catch { throw .unavailable(retryAfter: nil) }
+    do { return Answer.success(try JSONEncoder().encode(["scopes": scopes]), to: request) } catch { throw .unavailable(retryAfter: nil) }
   }
+}
+
+/// The numbers of a page that is in its sent form already.
+private struct PageSummary: Sendable {
+  var head: Int
+  var count: Int
+  var isEmpty: Bool
 }
 
 /// A scope in the list of those that an identity may use.

@@ -14,17 +14,24 @@ struct SyncResponder: HTTPResponder {
   let validator: RecordValidator?
   let options: ServerOptions
   let rates: RequestRates
+  let budget: ByteBudget
+  let connections: ConnectionCount
+  let drain: Drain
   let metrics: ServerMetrics
   let logger: Logger
+  /// The turns of pages that are read and packed, each of which may be some megabytes.
+  let turns = Turns(8)
 
   func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
     let start = ContinuousClock.now
     let route = Route(path: Self.path(of: request))
-    let response: Response
+    var response: Response
     do throws(SyncProblem) { response = try await answer(request, route) } catch {
       let isWrongMethod = route.map { $0.method != request.method } ?? false
       response = Answer.problem(error, allow: isWrongMethod ? route?.method : nil)
     }
+    // HEAD is not taken anywhere, and what answers it has no body.
+    if request.method == .head { response = response.createHeadResponse() }
     let elapsed = (ContinuousClock.now - start).components
     let seconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
     // Methods and paths that are not ours would fill memory and logs with what strangers write.
@@ -53,16 +60,16 @@ struct SyncResponder: HTTPResponder {
     guard let route else { throw .refused(status: 404, detail: "There is nothing at this path.") }
     guard request.method == route.method else { throw .refused(status: 405, detail: "Expected the method \(route.method.rawValue).") }
     switch route {
-    case .health: return Answer.success(Data("ok\n".utf8), type: "text/plain")
+    case .health: return Answer.success(Data("ok\n".utf8), type: "text/plain", to: request)
     case .readiness:
+      if drain.hasBegun { throw .unavailable(retryAfter: 5) }
       _ = try await store.heads(of: ["-"])
-      return Answer.success(Data("ready\n".utf8), type: "text/plain")
-    case .metrics: return Answer.success(Data(metrics.text(streams: hub.count).utf8), type: "text/plain; version=0.0.4")
-    case .description: return Answer.success(ServerDescription.json)
-    case .scopes:
-      let identity = try await identity(of: request)
-      try take(identity, device: nil)
-      return try await scopes(of: identity)
+      return Answer.success(Data("ready\n".utf8), type: "text/plain", to: request)
+    case .metrics:
+      let text = metrics.text(streams: hub.count, connections: connections.count, bytesHeld: budget.bytes)
+      return Answer.success(Data(text.utf8), type: "text/plain; version=0.0.4", to: request)
+    case .description: return Answer.success(ServerDescription.json, to: request)
+    case .scopes: return try await scopes(of: try await identity(of: request), request)
     case .push(let scope):
       let identity = try await identity(of: request)
       try check(identity, scope, .write)
@@ -70,13 +77,12 @@ struct SyncResponder: HTTPResponder {
     case .changes(let scope):
       let identity = try await identity(of: request)
       try check(identity, scope, .read)
-      let question = try Self.query(of: request).changesRequest()
-      try take(identity, device: question.device)
-      return try await changes(question, in: scope, by: identity)
+      let question = try Self.query(of: request).changesRequest(longestWait: options.waitSeconds)
+      if let seconds = rates.take(identity, device: question.device) { throw .tooManyRequests(retryAfter: seconds) }
+      return try await changes(question, in: scope, by: identity, request)
     case .events(let scope):
       let identity = try await identity(of: request)
       try check(identity, scope, .read)
-      try take(identity, device: nil)
       return try await events(of: scope, request: request, token: token(of: request))
     }
   }
@@ -87,21 +93,21 @@ struct SyncResponder: HTTPResponder {
     return words.count == 2 && words[0].lowercased() == "bearer" ? String(words[1]) : nil
   }
 
+  /// Returns who asks, whose request is counted, before anything is read for it.
   private func identity(of request: Request) async throws(SyncProblem) -> Identity {
-    if authorizer is NoAuthorizer { return try await authorizer.identity(of: "") }
-    guard let token = token(of: request) else { throw .unauthorized }
-    return try await authorizer.identity(of: token)
+    let identity: Identity
+    if authorizer is NoAuthorizer {
+      identity = try await authorizer.identity(of: "")
+    } else {
+      guard let token = token(of: request) else { throw .unauthorized }
+      identity = try await authorizer.identity(of: token)
+    }
+    if let seconds = rates.take(identity) { throw .tooManyRequests(retryAfter: seconds) }
+    return identity
   }
 
   private func check(_ identity: Identity, _ scope: String, _ access: ScopeAccess) throws(SyncProblem) {
     try WireLimits.check(scope, named: "the scope")
     guard identity.access(to: scope).contains(access) else { throw .forbidden }
-  }
-
-  /// Counts a request of a device.
-  ///
-  /// - Throws: `.tooManyRequests`.
-  func take(_ identity: Identity, device: String?) throws(SyncProblem) {
-    if let seconds = rates.take("\(identity.name)\n\(device ?? "")") { throw .tooManyRequests(retryAfter: seconds) }
   }
 }

@@ -1,6 +1,7 @@
 internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
+internal import HummingbirdCore
 public import LarderSync
 public import Logging
 internal import NIOCore
@@ -23,41 +24,64 @@ public struct SyncServer: Service {
   private let validator: RecordValidator?
   private let logger: Logger
   private let onReady: @Sendable (_ port: Int) -> Void
+  private let tls: TLSFiles?
   private let watch: Duration
   private let beat: Duration
 
   /// Makes a server.
   ///
   /// - Parameters:
+  ///   - tls: The certificate for HTTP over TLS; without it, a proxy in front has one.
   ///   - watch: The time between two looks for commits of other processes.
   ///   - beat: The time between two signs of life of a stream.
   ///   - onReady: Is called with the port when the server takes requests.
   public init(
     store: SQLSyncStore, authorizer: any Authorizer, validator: RecordValidator? = nil, options: ServerOptions = ServerOptions(),
-    watch: Duration = .seconds(1), beat: Duration = .seconds(15), logger: Logger,
+    tls: TLSFiles? = nil, watch: Duration = .seconds(1), beat: Duration = .seconds(15), logger: Logger,
     onReady: @escaping @Sendable (_ port: Int) -> Void = { _ in }
   ) {
     (self.store, self.authorizer, self.validator, self.options) = (store, authorizer, validator, options)
-    (self.watch, self.beat, self.logger, self.onReady) = (watch, beat, logger, onReady)
+    (self.tls, self.watch, self.beat, self.logger, self.onReady) = (tls, watch, beat, logger, onReady)
   }
 
   /// Answers requests until the shutdown of its service group; the store stays open.
   public func run() async throws {
     let hub = HeadHub()
+    let (budget, connections) = (ByteBudget(options.bytesHeld), ConnectionCount(most: options.connections))
+    let drain = Drain(time: .seconds(options.drainSeconds))
     let responder = SyncResponder(
       store: store, hub: hub, authorizer: authorizer, validator: validator, options: options,
-      rates: RequestRates(rate: options.requestsPerSecond, burst: options.burst), metrics: ServerMetrics(), logger: logger)
+      rates: RequestRates(options), budget: budget, connections: connections, drain: drain, metrics: ServerMetrics(), logger: logger)
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     let onReady = onReady
     let application = Application(
-      responder: responder, server: .http1(configuration: .init(idleTimeout: .seconds(Int64(options.idleSeconds)))),
+      responder: responder, server: channels(connections, budget),
       configuration: ApplicationConfiguration(address: .hostname(options.host, port: options.port), serverName: "larder-server"),
       onServerRunning: { channel in onReady(channel.localAddress?.port ?? 0) }, logger: quiet)
     var configuration = ServiceGroupConfiguration(
-      // The last service ends first: streams end, and then the server waits only for requests that end by themselves.
-      services: [application, HeadWatch(hub: hub, store: store, interval: watch, beat: beat)], logger: quiet)
-    configuration.maximumGracefulShutdownDuration = .seconds(options.shutdownSeconds)
+      // The last service ends first: the server says that it is not ready, streams end, and then it waits only for requests that end by
+      // themselves.
+      services: renewals + [application, HeadWatch(hub: hub, store: store, interval: watch, beat: beat), drain], logger: quiet)
+    configuration.maximumGracefulShutdownDuration = .seconds(options.drainSeconds + options.shutdownSeconds)
     try await ServiceGroup(configuration: configuration).run()
+  }
+
+  private var renewals: [any Service] { tls.map { [TLSRenewal(files: $0, interval: .seconds(10))] } ?? [] }
+
+  /// Returns what makes connections, with their limits, and with TLS where there is a certificate.
+  private func channels(_ connections: ConnectionCount, _ budget: ByteBudget) -> HTTPServerBuilder {
+    let limits = ConnectionLimits(
+      count: connections, budget: budget, head: .seconds(Int64(options.headSeconds)), answer: .seconds(Int64(options.answerSeconds)))
+    let configuration = HTTP1Channel.Configuration(
+      additionalChannelHandlers: [ConnectionGuard(limits)], idleTimeout: .seconds(Int64(options.idleSeconds)),
+      // Tokens and lists of collections are the longest things that a client has to say.
+      httpDecoderConfiguration: .init(maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 32 << 10, maxHeaderFieldCount: 100))
+    let tls = tls
+    return HTTPServerBuilder { responder in
+      let channel = HTTP1Channel(responder: responder, configuration: configuration)
+      if let tls { return SecuredChannel(base: channel, files: tls) }
+      return channel
+    }
   }
 }

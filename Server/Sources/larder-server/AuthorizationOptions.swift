@@ -1,0 +1,34 @@
+internal import ArgumentParser
+internal import LarderServer
+internal import Logging
+
+/// The options of `serve` that say who may do what.
+struct AuthorizationOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("The file of tokens, which 'token add' makes.", valueName: "file")) var tokens: String?
+  @Option(help: ArgumentHelp("The keys of JSON Web Tokens (JWKS): a file, or an https URL.", valueName: "file-or-url")) var jwks: String?
+  @Option(help: ArgumentHelp("The name that the claim aud of JSON Web Tokens must have.", valueName: "name")) var jwtAudience: String?
+  @Option(help: ArgumentHelp("The name that the claim iss of JSON Web Tokens must be.", valueName: "name")) var jwtIssuer: String?
+  @Flag(help: "Lets everybody do everything: for tries on one machine only.") var insecureNoAuth = false
+
+  func check() throws {
+    guard [tokens != nil, jwks != nil, insecureNoAuth].count(where: { $0 }) == 1 else {
+      throw ValidationError("Expected one of --tokens, --jwks and --insecure-no-auth.")
+    }
+    guard jwks != nil || jwtAudience == nil && jwtIssuer == nil else {
+      throw ValidationError("Expected --jwks beside --jwt-audience and --jwt-issuer.")
+    }
+  }
+
+  /// Returns who finds the identities of tokens.
+  ///
+  /// - Throws: ``ServerError``.
+  func authorizer(_ logger: Logger) async throws -> any Authorizer {
+    if let tokens { return try TokenFileAuthorizer(path: tokens, logger: logger) }
+    if let jwks {
+      if jwtAudience == nil { logger.warning("tokens for other services are taken, too: name this one with --jwt-audience") }
+      return try await JWTAuthorizer(jwks: jwks, audience: jwtAudience, issuer: jwtIssuer, logger: logger)
+    }
+    logger.warning("everybody may do everything: --insecure-no-auth is for tries on one machine")
+    return NoAuthorizer()
+  }
+}
