@@ -38,7 +38,8 @@ struct WireObject {
 
   func optionalNumber(_ name: String) throws(SyncProblem) -> Int? {
     guard let value = value(name) else { return nil }
-    guard let number = value.intValue, (0..<Self.largestNumber).contains(number) else {
+    // 4.0 is an integer of JSON, too: some languages write no other.
+    guard let number = value.intValue ?? value.doubleValue.flatMap({ Int(exactly: $0) }), (0..<Self.largestNumber).contains(number) else {
       throw .malformed("expected an integer from 0 to 2^53 for \(name), found another value")
     }
     return number
@@ -68,7 +69,7 @@ struct WireObject {
 
   /// Returns the value of a record; `nil` for one that is deleted.
   func record() throws(SyncProblem) -> Data? {
-    if object["deleted"]?.boolValue == true { return nil }
+    if value("deleted") != nil, try truth("deleted") { return nil }
     guard let value = object["value"] else { throw .malformed("expected value or deleted of a record, found neither") }
     return value.json
   }
