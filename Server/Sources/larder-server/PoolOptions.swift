@@ -20,7 +20,7 @@ struct PoolOptions: ParsableArguments {
       switch listen {
       case nil: .store
       case "off": .off
-      case let address?: .at(address)
+      case let address?: .at(StoreOptions.address(address) ?? address)
       }
   }
 }

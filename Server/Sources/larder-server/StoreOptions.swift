@@ -26,16 +26,22 @@ struct StoreOptions: ParsableArguments {
   /// - Throws: ``ServerError``, without what follows the colon, which may have a password.
   func place() throws(ServerError) -> Place {
     let text = store ?? ProcessInfo.processInfo.environment[Self.variable] ?? ""
-    let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-    switch (parts.first, parts.dropFirst().first) {
-    case ("sqlite", let path?) where !path.isEmpty: return .sqlite(path)
-    case ("postgres", let rest?), ("postgresql", let rest?): return .postgreSQL(rest.hasPrefix("//") ? text : rest)
-    default:
-      throw ServerError(
-        expected: "sqlite:FILE or postgres:URI for --store or \(Self.variable)",
-        found: parts.count == 2 ? "'\(parts[0]):'" : text.isEmpty ? "nothing" : "a text without ':'",
-        advice: "write --store sqlite:larder.sqlite")
+    if text.hasPrefix("sqlite:"), text != "sqlite:" { return .sqlite(String(text.dropFirst("sqlite:".count))) }
+    if let address = Self.address(text) { return .postgreSQL(address) }
+    let scheme = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    throw ServerError(
+      expected: "sqlite:FILE or postgres:URI for --store or \(Self.variable)",
+      found: scheme.count == 2 ? "'\(scheme[0]):'" : text.isEmpty ? "nothing" : "a text without ':'",
+      advice: "write --store sqlite:larder.sqlite")
+  }
+
+  /// Returns what libpq reads of an address: `postgres:` may stand before a URI or a connection string, and is the scheme of the former, too.
+  static func address(_ text: String) -> String? {
+    for scheme in ["postgres:", "postgresql:"] where text.hasPrefix(scheme) {
+      let rest = String(text.dropFirst(scheme.count))
+      return rest.hasPrefix("//") ? text : rest
     }
+    return nil
   }
 
   /// Runs work on the store, which is closed afterwards; failures are printed.

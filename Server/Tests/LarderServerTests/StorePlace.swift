@@ -39,13 +39,18 @@ struct StorePlace: Sendable {
   }
 
   /// Opens the store with few connections, since many tests run at once.
-  func open(now: @escaping @Sendable () -> Int = SQLSyncStore.systemClock) async throws -> SQLSyncStore {
-    if kind == .sqlite { return try await SQLSyncStore.open(sqlite: address, logger: LogLines().logger(), now: now) }
+  func open(
+    now: @escaping @Sendable () -> Int = SQLSyncStore.systemClock,
+    wrap: @escaping @Sendable (any SQLConnection) -> any SQLConnection = { $0 }
+  ) async throws -> SQLSyncStore {
+    if kind == .sqlite {
+      return try await SQLSyncStore.open(sqlite: address, creates: true, logger: LogLines().logger(), now: now, wrap: wrap)
+    }
     var options = PostgreSQLOptions()
     (options.writers, options.readers, options.listening, options.usesPooler) = (3, 2, .off, kind == .pooled)
     return try await SQLSyncStore.open(postgreSQL: address, options: options, logger: LogLines().logger(), now: now) {
       [disturbances] connection in
-      guard let disturbances else { return connection }
+      guard let disturbances else { return wrap(connection) }
       return DisturbedConnection(connection, disturbances)
     }
   }

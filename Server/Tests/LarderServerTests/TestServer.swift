@@ -71,13 +71,16 @@ struct TestServer: Sendable {
   static func run(
     in directory: TemporaryDirectory? = nil, options: ServerOptions = ServerOptions(), authorizer: (any Authorizer)? = nil,
     validator: RecordValidator? = nil, tls: TLSFiles? = nil, beat: Duration = .seconds(15), watch: Duration = .seconds(1),
-    _ test: (TestServer) async throws -> Void
+    opening: ((LogLines) async throws -> SQLSyncStore)? = nil, _ test: (TestServer) async throws -> Void
   ) async throws {
     let directory = try directory ?? TemporaryDirectory()
     let logs = LogLines()
     let tokens = directory.file("tokens")
     try TokenTable(TestTokens.lines).text.write(toFile: tokens, atomically: true, encoding: .utf8)
-    let store = try await SQLSyncStore.open(sqlite: directory.file("store.sqlite"), logger: logs.logger())
+    let store =
+      if let opening { try await opening(logs) } else {
+        try await SQLSyncStore.open(sqlite: directory.file("store.sqlite"), logger: logs.logger())
+      }
     var options = options
     options.port = 0
     let (ready, continuation) = AsyncStream.makeStream(of: Int.self)

@@ -61,7 +61,7 @@ final class PostgreSQLConnection: SQLConnection {
   // MARK: Transactions
 
   func begin(_ transaction: SQLTransaction) throws(StoreError) {
-    if transaction == .read { try readTimeline() }
+    try readTimeline()
     // A push locks the head first, and reads afterwards what whoever held it has committed: that needs no more than READ COMMITTED, which
     // never fails with 40001. A page needs one snapshot for all of its statements.
     let isolation = transaction == .write ? "READ COMMITTED" : "REPEATABLE READ"

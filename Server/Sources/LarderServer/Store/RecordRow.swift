@@ -48,28 +48,16 @@ enum RecordRow {
   ) throws(StoreError) {
     for (collection, part) in Dictionary(grouping: places, by: { Array($0.collection.utf8) }) {
       let name = SQLValue.text(String(decoding: collection, as: UTF8.self))
-      let ids = part.map { SQLValue.text($0.id) }
-      for start in stride(from: 0, to: ids.count, by: most) {
-        var chunk = Array(ids[start..<min(start + most, ids.count)])
-        // Filled up with the last one, so that there are few statements to prepare.
-        let size = Self.size(chunk.count)
-        while let last = chunk.last, chunk.count < size { chunk.append(last) }
-        let marks = Array(repeating: "?", count: size).joined(separator: ", ")
+      for list in InList.lists(of: part.map { .text($0.id) }) {
         try connection.execute(
-          "SELECT \(columns) FROM larder_records WHERE scope = ? AND collection = ? AND id IN (\(marks))", [.text(scope), name] + chunk
+          "SELECT \(columns) FROM larder_records WHERE scope = ? AND collection = ? AND id IN (\(list.marks))",
+          [.text(scope), name] + list.values
         ) { (row) throws(StoreError) in
           body(row)
           return true
         }
       }
     }
-  }
-
-  /// Returns the power of two that a number is, or that is next above it.
-  private static func size(_ count: Int) -> Int {
-    var size = 1
-    while size < count { size *= 2 }
-    return size
   }
 
   /// Writes records, or their tombstones; none of them twice.

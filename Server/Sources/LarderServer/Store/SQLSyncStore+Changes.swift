@@ -65,10 +65,10 @@ extension SQLSyncStore {
   }
 
   private static func condition(_ request: SyncChangesRequest, in scope: String) -> (sql: String, parameters: [SQLValue]) {
-    let marks = Array(repeating: "?", count: request.collections.count).joined(separator: ", ")
+    let collections = InList(request.collections.map(SQLValue.text))
     return (
-      "scope = ? AND revision > ?" + (request.collections.isEmpty ? "" : " AND collection IN (\(marks))"),
-      [.text(scope), .integer(request.since)] + request.collections.map(SQLValue.text)
+      "scope = ? AND revision > ?" + (request.collections.isEmpty ? "" : " AND collection IN (\(collections.marks))"),
+      [.text(scope), .integer(request.since)] + collections.values
     )
   }
 
@@ -79,10 +79,8 @@ extension SQLSyncStore {
   func news(of scopes: [String]) async throws(SyncProblem) -> (history: String, heads: [String: Int]) {
     try await answer(on: readers) { (connection) throws(StoreError) in
       var heads: [String: Int] = [:]
-      for start in stride(from: 0, to: scopes.count, by: 500) {
-        let part = scopes[start..<min(start + 500, scopes.count)]
-        let marks = Array(repeating: "?", count: part.count).joined(separator: ", ")
-        for row in try connection.rows("SELECT scope, head FROM larder_scopes WHERE scope IN (\(marks))", part.map(SQLValue.text)) {
+      for list in InList.lists(of: scopes.map(SQLValue.text)) {
+        for row in try connection.rows("SELECT scope, head FROM larder_scopes WHERE scope IN (\(list.marks))", list.values) {
           heads[row.text(0)] = row.integer(1)
         }
       }

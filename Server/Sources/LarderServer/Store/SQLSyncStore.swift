@@ -29,7 +29,15 @@ public final class SQLSyncStore: Sendable {
   public static func open(
     sqlite path: String, creates: Bool = true, logger: Logger, now: @escaping @Sendable () -> Int = systemClock
   ) async throws(StoreError) -> SQLSyncStore {
-    let opening = SQLWorkers.Opening { () throws(StoreError) in try SQLiteDatabase.open(path, creates: creates) }
+    try await open(sqlite: path, creates: creates, logger: logger, now: now) { $0 }
+  }
+
+  /// - Parameter wrap: What stands between the store and its connections, for tests.
+  static func open(
+    sqlite path: String, creates: Bool, logger: Logger, now: @escaping @Sendable () -> Int,
+    wrap: @escaping @Sendable (any SQLConnection) -> any SQLConnection
+  ) async throws(StoreError) -> SQLSyncStore {
+    let opening = SQLWorkers.Opening { () throws(StoreError) in wrap(try SQLiteDatabase.open(path, creates: creates)) }
     let writers = SQLWorkers("larder-write", threads: 1, transaction: .write, policy: .init(batch: 64), open: opening)
     let readers = SQLWorkers("larder-read", threads: 2, transaction: .read, policy: .init(), open: opening)
     let store = SQLSyncStore(writers: writers, readers: readers, logger: logger, now: now)
