@@ -18,19 +18,22 @@ extension SyncEngine {
       let refusal = try await push(ledger)
       try await pull(ledger, &passes)
       if let refusal { try await divide(refusal.push, refusal.problem, ledger) }
-      let left = try unsentCount(ledger)
+      let left = try await unsentCount(ledger)
       if left == 0 { return }
       rounds = left < least ? 0 : rounds + 1
       least = min(least, left)
     }
-    throw SyncProblem.noProgress("\(rounds) rounds have left as much to send as there was; others may write faster than this device merges.")
+    throw SyncProblem.noProgress(
+      "\(rounds) rounds have left as much to send as there was; others may write faster than this device merges.")
   }
 
   /// Returns the number of records that are to be sent, those in flight included.
-  private func unsentCount(_ ledger: Ledger) throws -> Int {
-    let flight = try ledger.state(in: store.stored)?.flightCount
+  private func unsentCount(_ ledger: Ledger) async throws -> Int {
+    let (dirtyCount, flight) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
+      (dirty.count(of: ledger.scope), try ledger.state(in: pending)?.flightCount)
+    }
     inFlight[ledger.scope] = flight
-    return dirty.count(of: ledger.scope) + (flight == nil ? 0 : 1)
+    return dirtyCount + (flight == nil ? 0 : 1)
   }
 
   /// Makes the state of a scope that is new, and begins a full pass where a collection has come to be synced.

@@ -8,7 +8,7 @@ extension SyncEngine {
   public func retry(_ rejection: SyncRejection) async throws(RepositoryError) {
     try await resolve(rejection) { (ledger, key, entry, pending) throws(RepositoryError) in
       entry.edits?.isParked = false
-      pending.store(entry.stored, for: key, in: ledger.records)
+      pending.keep(entry.stored, for: key, in: ledger.records)
     }
     for alarm in alarms.values { alarm.raise() }
   }

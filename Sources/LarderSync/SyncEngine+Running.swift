@@ -60,7 +60,7 @@ extension SyncEngine {
 
   /// Tells the app how things are now.
   func refreshStatus() {
-    let (sent, parked) = (dirty.count, rejected.snapshot.count)
+    let (sent, parked) = (dirty.announcedCount, rejected.snapshot.count)
     let lost = conflicts.snapshot.count
     let phase: SyncStatus.Phase =
       !running.isEmpty ? .exchanging : tasks.isEmpty ? .stopped : failing.isEmpty ? .idle : .waiting

@@ -124,7 +124,9 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
 
   @Test func moreWithoutAnythingIsAnError() async throws {
     let here = try await device(server)
-    here.transport.set { $0.page = { page in SyncChanges(history: page.history, since: page.since, until: page.since, head: 9, more: true) } }
+    here.transport.set {
+      $0.page = { page in SyncChanges(history: page.history, since: page.since, until: page.since, head: 9, more: true) }
+    }
     await #expect(throws: SyncProblem.self) { try await here.sync.exchange() }
     #expect(here.transport.pulls == 1)
   }

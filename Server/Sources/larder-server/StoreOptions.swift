@@ -35,7 +35,7 @@ struct StoreOptions: ParsableArguments {
       advice: "write --store sqlite:larder.sqlite")
   }
 
-  /// Returns what libpq reads of an address: `postgres:` may stand before a URI or a connection string, and is the scheme of the former, too.
+  /// Returns what libpq reads of an address: `postgres:` may stand before a URI, whose scheme it is, too, or before a connection string.
   static func address(_ text: String) -> String? {
     for scheme in ["postgres:", "postgresql:"] where text.hasPrefix(scheme) {
       let rest = String(text.dropFirst(scheme.count))

@@ -43,10 +43,24 @@ extension PendingState {
     change(key, in: collection, schemaVersion: value.schemaVersion, to: (slot, value.json))
   }
 
+  /// Stores a value of a collection that no repository reads.
+  ///
+  /// It counts as read: whether it decodes is no question that anybody asks, and to note that it is open would take as long as storing it.
+  package mutating func keep(_ value: StoredValue, for key: RecordKey, in collection: Int) {
+    let slot = RecordSlot(
+      key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json, decoded: UntypedValue.shared, keepsEncoded: true)
+    change(key, in: collection, schemaVersion: value.schemaVersion, to: (slot, value.json))
+  }
+
   /// Deletes a record, leaving a tombstone; does nothing where there is none.
   package mutating func erase(_ key: RecordKey, in collection: Int) {
     change(key, in: collection, schemaVersion: 1, to: nil)
   }
+}
+
+/// A mark in the place of the value of a record that is used as it is stored.
+private final class UntypedValue: Sendable {
+  static let shared = UntypedValue()
 }
 
 extension RecordSlot {

@@ -68,7 +68,7 @@ extension Ledger {
   ) throws(RepositoryError) {
     var entry = entry
     entry.edits?.isParked = true
-    pending.store(entry.stored, for: entryKey, in: records)
+    pending.keep(entry.stored, for: entryKey, in: records)
     try reject(
       entryKey, of: address.key, in: address.collection, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
   }

@@ -26,7 +26,7 @@ struct Ledger: Sendable {
     return try newest.state(of: stored)
   }
 
-  func store(_ state: ScopeState, in pending: inout PendingState) { pending.store(newest.stored(state), for: key, in: scopes) }
+  func store(_ state: ScopeState, in pending: inout PendingState) { pending.keep(newest.stored(state), for: key, in: scopes) }
 
   // MARK: Entries
 
@@ -37,7 +37,7 @@ struct Ledger: Sendable {
 
   /// Stores an entry; forgets it where neither the device nor the server has the record.
   func store(_ entry: SyncEntry, for key: RecordKey, hasRecord: Bool, in pending: inout PendingState) {
-    if !hasRecord, !entry.isDirty { pending.erase(key, in: records) } else { pending.store(entry.stored, for: key, in: records) }
+    if !hasRecord, !entry.isDirty { pending.erase(key, in: records) } else { pending.keep(entry.stored, for: key, in: records) }
   }
 
   /// Returns whether there is a record whose bytes are not here, as of one over a limit: it must not pass for a deleted one.
@@ -61,7 +61,8 @@ struct Ledger: Sendable {
   func note(_ merged: Merged, of key: RecordKey, in collection: String, in pending: inout PendingState) throws(RepositoryError) {
     guard !merged.lost.isEmpty else { return }
     let conflict = SyncConflict(
-      id: UUID(), scope: scope, collection: collection, recordID: key.text, lost: merged.lost.mapValues { String(decoding: $0.json, as: UTF8.self) },
+      id: UUID(), scope: scope, collection: collection, recordID: key.text,
+      lost: merged.lost.mapValues { String(decoding: $0.json, as: UTF8.self) },
       isLocal: merged.lostLocal, date: clock.now)
     try pending.save(conflict, in: conflicts)
   }
@@ -96,7 +97,7 @@ extension Ledger {
       edits.isParked = false
       try pending.delete(key.text, in: rejected)
       entry.edits = edits
-      pending.store(entry.stored, for: key, in: records)
+      pending.keep(entry.stored, for: key, in: records)
     }
     return true
   }
@@ -114,7 +115,7 @@ extension Ledger {
       let scope = try synced.scopeName(of: stored, key: key, coder: tracking.coder)
       guard scope == self.scope else { continue }
       let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
-      pending.store(entry.stored, for: entryKey, in: records)
+      pending.keep(entry.stored, for: entryKey, in: records)
     }
   }
 }

@@ -17,6 +17,9 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   let policy: MergePolicy<Item>
   let clock: any WallClock
 
+  /// The milliseconds by which the time of an edit may be too early: clocks are no better than that.
+  static var stampTolerance: Int { 1_000 }
+
   var collections: [String] { [SyncCollections.records, SyncCollections.scopes] }
 
   func willChange(_ change: TriggeredChange, in pending: inout PendingState) throws(RepositoryError) {
@@ -38,10 +41,13 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     var edits = entry.edits ?? SyncEntry.Edits()
     if entry.edits == nil, entry.revision > 0 { edits.base = change.old }
     edits.isParked = false
-    edits.stamp = max(edits.stamp, clock.now.milliseconds)
+    let now = clock.now.milliseconds
     join(&edits, to: &pending)
+    // One that is edited again and again: what is noted says it already, but for less than a second.
+    if edits == entry.edits, now < edits.stamp + Self.stampTolerance { return }
+    edits.stamp = max(edits.stamp, now)
     entry.edits = edits
-    pending.store(entry.stored, for: key, in: records)
+    pending.keep(entry.stored, for: key, in: records)
   }
 
   /// Puts an edit into the group of the write that it is part of.

@@ -5,8 +5,11 @@ extension SyncEntry {
   /// Reads an entry.
   /// - Throws: `.corrupted` for what is none.
   init(_ stored: StoredValue) throws(RepositoryError) {
-    var reader = EntryReader(json: stored.json)
-    if let entry = reader.entry() {
+    let read = stored.json.withUnsafeBytes { bytes in
+      var reader = EntryReader(json: stored.json, bytes: bytes)
+      return reader.entry()
+    }
+    if let entry = read {
       self = entry
       return
     }
@@ -33,25 +36,97 @@ extension SyncEntry {
     RepositoryError(.corrupted, "expected what sync keeps of a record, found something else; was larder.sync.records changed by hand?")
   }
 
-  /// The entry as it is stored: put together as text, since it is made anew with every save, and with the base last; see ``EntryReader``.
+  /// The entry as it is stored: put together byte by byte, since it is made anew with every save, and with the base last; see
+  /// ``EntryReader``.
   var stored: StoredValue {
-    var text = "{\"r\":\(revision),\"s\":\"\(scope)\""
-    if pass != 0 { text += ",\"p\":\(pass)" }
-    guard let edits else { return StoredValue(schemaVersion: 1, json: Data((text + "}").utf8)) }
-    text += ",\"t\":\(edits.stamp),\"g\":["
-    for (position, group) in edits.groups.enumerated() { text += position == 0 ? "\(group)" : ",\(group)" }
-    text += edits.isParked ? "],\"x\":true" : "]"
-    var json = Data(text.utf8)
+    StoredValue(
+      schemaVersion: 1,
+      json: withUnsafeTemporaryAllocation(byteCount: mostBytes, alignment: 1) { buffer in
+        var writer = EntryWriter(buffer: buffer)
+        writer.put(self)
+        return Data(buffer[..<writer.count])
+      })
+  }
+
+  /// A bound of the bytes that the entry is stored as.
+  private var mostBytes: Int {
+    let values = (edits?.base?.json.count ?? 0) + (edits?.held?.value.json.count ?? 0)
+    return 256 + scope.utf8.count + 21 * (edits?.groups.count ?? 0) + values
+  }
+}
+
+/// A writer of entries into memory that has room for them.
+private struct EntryWriter {
+  let buffer: UnsafeMutableRawBufferPointer
+  private(set) var count = 0
+
+  init(buffer: UnsafeMutableRawBufferPointer) { self.buffer = buffer }
+
+  mutating func put(_ entry: SyncEntry) {
+    put("{\"r\":")
+    put(entry.revision)
+    put(",\"s\":\"")
+    for byte in entry.scope.utf8 { put(byte) }
+    put("\"")
+    if entry.pass != 0 { put(",\"p\":", entry.pass) }
+    if let edits = entry.edits { put(edits) }
+    put("}")
+  }
+
+  private mutating func put(_ edits: SyncEntry.Edits) {
+    put(",\"t\":", edits.stamp)
+    put(",\"g\":[")
+    for (position, group) in edits.groups.enumerated() {
+      if position > 0 { put(",") }
+      put(Int(clamping: group))
+    }
+    put(edits.isParked ? "],\"x\":true" : "]")
     if let held = edits.held {
-      json.append(contentsOf: ",\"q\":\(held.revision),\"w\":\(held.value.schemaVersion),\"h\":".utf8)
-      json.append(held.value.json)
+      put(",\"q\":", held.revision)
+      put(",\"w\":", held.value.schemaVersion)
+      put(",\"h\":")
+      put(held.value.json)
     }
     if let base = edits.base {
-      json.append(contentsOf: ",\"v\":\(base.schemaVersion),\"l\":\(base.json.count),\"b\":".utf8)
-      json.append(base.json)
+      put(",\"v\":", base.schemaVersion)
+      put(",\"l\":", base.json.count)
+      put(",\"b\":")
+      put(base.json)
     }
-    json.append(UInt8(ascii: "}"))
-    return StoredValue(schemaVersion: 1, json: json)
+  }
+
+  private mutating func put(_ byte: UInt8) {
+    buffer[count] = byte
+    count += 1
+  }
+
+  private mutating func put(_ text: StaticString) {
+    for position in 0..<text.utf8CodeUnitCount { put(text.utf8Start[position]) }
+  }
+
+  private mutating func put(_ text: StaticString, _ number: Int) {
+    put(text)
+    put(number)
+  }
+
+  private mutating func put(_ json: Data) {
+    json.copyBytes(to: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]), count: json.count)
+    count += json.count
+  }
+
+  private mutating func put(_ number: Int) {
+    if number < 0 { put("-") }
+    var (rest, start) = (number.magnitude, count)
+    repeat {
+      put(UInt8(ascii: "0") + UInt8(rest % 10))
+      rest /= 10
+    } while rest > 0
+    // The last digit came first.
+    var end = count - 1
+    while start < end {
+      (buffer[start], buffer[end]) = (buffer[end], buffer[start])
+      (start, end) = (start + 1, end - 1)
+    }
   }
 }
 
@@ -60,9 +135,11 @@ extension SyncEntry {
 /// An entry is read with every save of its record, and its base is as large as that.
 private struct EntryReader {
   private let json: Data
+  private let bytes: UnsafeRawBufferPointer
   private var position = 0
 
-  init(json: Data) { self.json = json }
+  /// Takes the bytes of some data, for as long as these may be read.
+  init(json: Data, bytes: UnsafeRawBufferPointer) { (self.json, self.bytes) = (json, bytes) }
 
   /// Returns the entry; `nil` for one in another form, which is read as any JSON.
   mutating func entry() -> SyncEntry? {
@@ -83,8 +160,8 @@ private struct EntryReader {
     edits.isParked = take(",\"x\":true")
     if take(",\"v\":") {
       // The length tells a whole base from one that was cut at a bracket.
-      guard let version = number(), take(",\"l\":"), let count = number(), take(",\"b\":"), position + count + 1 == json.count,
-        json.last == UInt8(ascii: "}")
+      guard let version = number(), take(",\"l\":"), let count = number(), take(",\"b\":"), position + count + 1 == bytes.count,
+        bytes.last == UInt8(ascii: "}")
       else { return nil }
       edits.base = StoredValue(schemaVersion: version, json: Data(json[json.startIndex + position..<json.endIndex - 1]))
     } else if !isEnd {
@@ -95,26 +172,22 @@ private struct EntryReader {
   }
 
   /// Whether nothing is left but the end of the object.
-  private var isEnd: Bool { position == json.count - 1 && json.last == UInt8(ascii: "}") }
+  private var isEnd: Bool { position == bytes.count - 1 && bytes.last == UInt8(ascii: "}") }
 
   private mutating func take(_ text: StaticString) -> Bool {
     let count = text.utf8CodeUnitCount
-    guard position + count <= json.count else { return false }
-    let isThere = json.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) -> Bool in
-      (0..<count).allSatisfy { bytes[position + $0] == text.utf8Start[$0] }
-    }
-    if isThere { position += count }
-    return isThere
+    guard position + count <= bytes.count else { return false }
+    for offset in 0..<count where bytes[position + offset] != text.utf8Start[offset] { return false }
+    position += count
+    return true
   }
 
   /// Returns a number without a sign.
   private mutating func number() -> Int? {
     var (number, count) = (0, 0)
-    json.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) -> Void in
-      while position + count < bytes.count, count < 18, case let digit = bytes[position + count], digit >= 0x30, digit <= 0x39 {
-        number = number * 10 + Int(digit - 0x30)
-        count += 1
-      }
+    while position + count < bytes.count, count < 18, case let digit = bytes[position + count], digit >= 0x30, digit <= 0x39 {
+      number = number * 10 + Int(digit - 0x30)
+      count += 1
     }
     position += count
     return count > 0 ? number : nil
@@ -122,9 +195,10 @@ private struct EntryReader {
 
   /// Returns a text up to its quotation mark; a scope has neither that nor anything escaped.
   private mutating func text() -> String? {
-    let end = json.dropFirst(position).firstIndex { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }.map { $0 - json.startIndex }
-    guard let end, json[json.startIndex + end] == UInt8(ascii: "\"") else { return nil }
+    var end = position
+    while end < bytes.count, bytes[end] != UInt8(ascii: "\""), bytes[end] != UInt8(ascii: "\\") { end += 1 }
+    guard end < bytes.count, bytes[end] == UInt8(ascii: "\"") else { return nil }
     defer { position = end }
-    return String(decoding: json[json.startIndex + position..<json.startIndex + end], as: UTF8.self)
+    return String(decoding: bytes[position..<end], as: UTF8.self)
   }
 }

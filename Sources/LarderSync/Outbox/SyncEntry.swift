@@ -38,7 +38,16 @@ struct SyncEntry: Sendable, Hashable {
 
   var isDirty: Bool { edits != nil }
 
-  static func key(_ collection: String, _ id: RecordKey) -> RecordKey { RecordKey("\(collection)/\(id.text)") }
+  static func key(_ collection: String, _ id: RecordKey) -> RecordKey {
+    let id = id.text
+    // Made with each save: at once, and not by way of interpolation.
+    var text = ""
+    text.reserveCapacity(collection.utf8.count + 1 + id.utf8.count)
+    text += collection
+    text += "/"
+    text += id
+    return RecordKey(text)
+  }
 
   /// Returns the collection and the key that an entry's key is made of.
   static func address(_ key: RecordKey) -> RecordAddress? {

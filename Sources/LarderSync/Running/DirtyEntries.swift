@@ -32,18 +32,18 @@ final class DirtyEntries: Sendable {
     changes = store.changes(of: records)
   }
 
-  /// The number of entries that are to be sent.
-  var count: Int { current { $0.queues.values.reduce(0) { $0 + $1.count } } }
+  /// The number of entries that are to be sent, as far as their changes were announced.
+  var announcedCount: Int { current(isExact: false) { $0.queues.values.reduce(0) { $0 + $1.count } } }
 
   /// The number of entries with edits, those that the server has refused included.
   var countWithRejected: Int { current { $0.marks.count } }
 
-  /// Returns the number of entries that are to be sent to a scope.
+  /// Returns the number of entries that are to be sent to a scope, within a write.
   func count(of scope: String) -> Int { current { $0.queues[scope]?.count ?? 0 } }
 
-  /// Returns the scopes that some entries are to be sent to.
+  /// Returns the scopes that some entries are to be sent to, whose changes were announced.
   func scopes(toSend keys: Set<RecordKey>) -> Set<String> {
-    current { state in
+    current(isExact: false) { state in
       keys.reduce(into: []) { scopes, key in
         if let mark = state.marks[key], !mark.isParked { scopes.insert(mark.scope) }
       }
@@ -69,14 +69,18 @@ final class DirtyEntries: Sendable {
   }
 
   /// Does something with what is known, once it is that of the newest commit.
-  private func current<Output: Sendable>(_ body: (inout State) -> Output) -> Output {
+  ///
+  /// Cost: a look at what has changed. Within a write everything was announced; elsewhere all entries are looked at where the newest commit
+  /// was not.
+  /// - Parameter isExact: Whether the newest commit counts even where it was not announced yet.
+  private func current<Output: Sendable>(isExact: Bool = true, _ body: (inout State) -> Output) -> Output {
     state.withLock { state in
       // In this order: the snapshot has what was announced, and what was not yet is looked for in it.
       let covered = state.searched.map { max(store.announced, $0) }
       let changed = changes.take()
       let snapshot = store.stored
       for key in changed { look(at: key, snapshot.stored(key, in: records), &state) }
-      if covered.map({ snapshot.revision > $0 }) ?? true { search(snapshot, after: covered ?? .zero, &state) }
+      if covered.map({ isExact && snapshot.revision > $0 }) ?? true { search(snapshot, after: covered ?? .zero, &state) }
       return body(&state)
     }
   }

@@ -58,7 +58,8 @@ extension SyncProblem {
   public var json: Data {
     var json: JSONValue = ["type": .string("urn:larder:problem:\(name)"), "title": .string(title), "status": JSONValue(status)]
     switch self {
-    case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .refused(_, let detail): json["detail"] = JSONValue(detail)
+    case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .refused(_, let detail):
+      json["detail"] = JSONValue(detail)
     case .resync(let horizon): json["horizon"] = JSONValue(horizon)
     case .history(let history): json["history"] = JSONValue(history)
     case .gap(let last): json["last"] = JSONValue(last)

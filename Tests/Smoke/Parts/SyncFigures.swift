@@ -97,7 +97,9 @@ enum SyncFigures {
       let store = try await Store.open(InMemoryBackend())
       let rows = try await store.repository(Row.schema.synced(in: "user/1"))
       if direction == "push" {
-        if isBatched { try await rows.save(contentsOf: (0..<count).map(Row.init)) } else {
+        if isBatched {
+          try await rows.save(contentsOf: (0..<count).map(Row.init))
+        } else {
           for number in 0..<count { try await rows.save(Row(number)) }
         }
       }

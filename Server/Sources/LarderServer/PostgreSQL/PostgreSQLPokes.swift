@@ -35,7 +35,7 @@ final class PostgreSQLPokes: HeadPokes {
   }
 }
 
-/// What it takes to connect.
+/// The address and the options of a connection.
 struct PostgreSQLOpening: Sendable {
   let address: PostgreSQLAddress
   let options: PostgreSQLOptions
