@@ -50,6 +50,7 @@ final class SimulatedNetwork: SyncTransport {
     var generator: SeededGenerator
     var isPerfect = false
     var isCutOff = false
+    var isForbidden = false
     var traffic = SimulatedTraffic()
     var counts: [SyncSimulation.Event: Int] = [:]
   }
@@ -57,16 +58,21 @@ final class SimulatedNetwork: SyncTransport {
   private let server: SimulatedSyncServer
   private let post: SimulatedPost
   private let state: Mutex<State>
+  /// The most records of a push that the server takes.
+  private let pushLimit: Int
   /// Runs while a request is at the server and its answer on the way.
   private let meanwhile: @Sendable () async -> Void
 
-  init(_ server: SimulatedSyncServer, _ post: SimulatedPost, seed: UInt64, meanwhile: @escaping @Sendable () async -> Void) {
-    (self.server, self.post, self.meanwhile) = (server, post, meanwhile)
+  init(
+    _ server: SimulatedSyncServer, _ post: SimulatedPost, seed: UInt64, pushLimit: Int, meanwhile: @escaping @Sendable () async -> Void
+  ) {
+    (self.server, self.post, self.pushLimit, self.meanwhile) = (server, post, pushLimit, meanwhile)
     state = Mutex(State(generator: SeededGenerator(seed: seed)))
   }
 
   var counts: [SyncSimulation.Event: Int] { state.withLock { $0.counts } }
   func setPerfect(_ isPerfect: Bool) { state.withLock { $0.isPerfect = isPerfect } }
+  func setForbidden(_ isForbidden: Bool) { state.withLock { $0.isForbidden = isForbidden } }
   func setCutOff(_ isCutOff: Bool) { state.withLock { $0.isCutOff = isCutOff } }
 
   /// Returns what was sent since the last call.
@@ -88,21 +94,27 @@ final class SimulatedNetwork: SyncTransport {
 
   private func count(_ event: SyncSimulation.Event) { state.withLock { $0.counts[event, default: 0] += 1 } }
 
-  /// - Throws: `.unreachable` while the device is cut off.
+  /// - Throws: `.unreachable` while the device is cut off, `.forbidden` while it may not use the scopes.
   private func begin() throws(SyncProblem) {
-    let isCutOff = state.withLock { state in
+    let (isCutOff, isForbidden) = state.withLock { state in
       if state.isCutOff { state.counts[.partition, default: 0] += 1 }
+      if state.isForbidden { state.counts[.revoked, default: 0] += 1 }
       if !state.isPerfect, Int.random(in: 0..<4, using: &state.generator) == 0, post.deliver(using: &state.generator) == true {
         state.counts[.reordered, default: 0] += 1
       }
-      return state.isCutOff
+      return (state.isCutOff, state.isForbidden)
     }
     if isCutOff { throw .unreachable("cut off") }
+    if isForbidden { throw .forbidden }
   }
 
   func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
     try begin()
     state.withLock { $0.traffic.pushes += 1 }
+    if push.groups.joined().count > pushLimit {
+      count(.division)
+      throw SyncProblem.tooLarge
+    }
     // What is sent is what is written and read again.
     let sent = try SyncPush(json: push.json)
     if happens(.lostRequest, onceIn: 10) { throw SyncProblem.unreachable("lost") }

@@ -11,6 +11,15 @@ extension SyncHistory {
     for device in devices {
       device.network.setPerfect(true)
       device.network.setCutOff(false)
+      device.network.setForbidden(false)
+    }
+    // What was refused is sent again, by a server that takes it.
+    server.refuse { _ in nil }
+    for device in devices {
+      for rejection in device.engine.rejected.snapshot.loadAll().filter({ $0.code == "forbidden" }).sorted(by: { $0.id < $1.id }) {
+        note(.rejected)
+        try await device.engine.retry(rejection)
+      }
     }
     if isMixed {
       try await converge("with apps of several versions")

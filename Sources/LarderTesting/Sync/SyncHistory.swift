@@ -24,16 +24,19 @@ actor SyncHistory {
   private(set) var hasCopied = false
   /// Whether the devices run different versions of the app.
   let isMixed: Bool
-  private let (restores, copies): (Bool, Bool)
+  private let (restores, copies, refuses): (Bool, Bool, Bool)
+  /// The most records of a push that the server takes.
+  private let pushLimit: Int
 
   init(seed: UInt64) {
     generator = SeededGenerator(seed: seed)
     let time = ManualClock()
     self.time = time
-    server = SimulatedSyncServer { Int(time.now.timeIntervalSince1970 * 1_000) }
+    server = SimulatedSyncServer(conflictBytes: seed % 5 == 0 ? 150 : 8 << 20) { Int(time.now.timeIntervalSince1970 * 1_000) }
     post = SimulatedPost(server)
     report = SyncSimulation.Report(seed: seed)
-    (restores, copies) = (seed % 4 == 3, seed % 8 == 6)
+    (restores, copies, refuses) = (seed % 4 == 3, seed % 8 == 6, seed % 8 == 2)
+    pushLimit = seed % 8 == 4 ? 3 : .max
     isMixed = seed % 4 == 1 || seed % 16 == 7 || seed % 16 == 14
   }
 
@@ -51,13 +54,17 @@ actor SyncHistory {
       try await device.store.close()
     }
     note(.increment, counted.all.values.reduce(0, +))
+    note(.leftOut, server.leftOut)
+    if SimulatedDevice.scopes.allSatisfy({ !server.records(of: $0).isEmpty }) { note(.threeScopes) }
     return report
   }
 
   private func addDevice(copyOf original: SimulatedDevice? = nil) async throws {
     let clock = ManualClock(now: time.now.addingTimeInterval(Double(random(200_000_000) - 100_000_000)))
     let position = devices.count
-    let network = SimulatedNetwork(server, post, seed: generator.next()) { [weak self] in await self?.meanwhile(position) }
+    let network = SimulatedNetwork(server, post, seed: generator.next(), pushLimit: pushLimit) { [weak self] in
+      await self?.meanwhile(position)
+    }
     if let original {
       devices.append(try await original.copy(clock: clock, network: network, edits: SimulatedEdits(counted)))
     } else {
@@ -81,7 +88,8 @@ actor SyncHistory {
     case 42..<50: try await delete(device)
     case 50..<54: try await transact(device)
     case 54..<58: device.network.setCutOff(random(2) == 0)
-    case 58..<62: purge()
+    case 58..<61: purge()
+    case 61: try await happenRarely(device)
     case 62..<64 where restores: restore()
     case 64..<66 where copies && devices.count < 6:
       try await copy(position)
@@ -195,6 +203,27 @@ actor SyncHistory {
     try await device.restart(as: newer[random(newer.count)])
     if random(2) == 0 { try await device.records.finishMigration() }
     note(.upgrade)
+  }
+
+  /// Does something that users and servers seldom do.
+  private func happenRarely(_ device: SimulatedDevice) async throws {
+    switch random(4) {
+    case 0:
+      device.clock.setWall(by: Double((1 + random(10)) * (random(2) == 0 ? 1 : -1)) * 365 * 86_400)
+      note(.clockJump)
+    case 1: device.network.setForbidden(random(2) == 0)
+    case 2 where refuses:
+      let digit = "\(random(10))"
+      let isRefusing = random(3) > 0
+      server.refuse { isRefusing && $0.id.hasSuffix(digit) ? "forbidden" : nil }
+    // A device that has signed out gives a server that comes back nothing.
+    case 3 where !restores:
+      do {
+        try await device.engine.signOut()
+        note(.signOut)
+      } catch is SyncUnsentEdits {}
+    default: break
+    }
   }
 
   // MARK: Exchanges

@@ -9,7 +9,8 @@
 /// have nothing left to say, no insert may be lost and no deletion undone, counters must have counted each increment once, what an app does
 /// not know must have come through its edits, and messages that come once more must change nothing.
 ///
-/// Of four histories one has apps of several versions, one a server that may go back to a backup; of eight one has copied stores.
+/// Of four histories one has apps of several versions, one a server that may go back to a backup; of eight one has copied stores, one
+/// a server that refuses records, and one a server that takes few at once.
 public struct SyncSimulation: Sendable {
   /// A kind of event; a run of many histories should have met each.
   public enum Event: String, Sendable, Hashable, CaseIterable {
@@ -25,6 +26,10 @@ public struct SyncSimulation: Sendable {
     case severalPages, conflict, purge, resync
     /// A server that goes back to a backup, devices that notice it, and stores that are copied.
     case restore, newHistory, copy
+    /// Records in each of three scopes, clocks that are set years ahead or back, and devices that sign out.
+    case threeScopes, clockJump, signOut
+    /// Refusals: of records, of scopes for a time, of pushes that are too large; and conflicts that leave out what does not fit.
+    case rejected, revoked, division, leftOut
     /// Devices that get a newer app, what older apps hold unread and delete, edits that wait for a newer app, records of older apps under
     /// a newer one, and edits of records with a member that the app does not know.
     case upgrade, newerRecord, newerDeletion, waitingEdit, olderRecord, unknownMember

@@ -17,8 +17,9 @@ enum SyncSmoke {
       .edit, .increment, .deletion, .transaction, .crashBefore, .crashAfter, .lostRequest, .lostAnswer, .lostPage, .duplicate,
       .lateDuplicate, .delayedRequest, .reordered, .partition, .editInFlight, .interleaving, .severalPages, .conflict, .purge, .resync,
       .restore, .newHistory, .copy, .upgrade, .newerRecord, .newerDeletion, .waitingEdit, .olderRecord, .unknownMember,
+      .threeScopes, .clockJump, .signOut, .rejected, .revoked, .division, .leftOut,
     ]
-    try expect(Set(other).count == 29)
+    try expect(Set(other).count == 36)
   }
 
   private static func push(_ seq: Int, base: Int = 0) -> SyncPush {
