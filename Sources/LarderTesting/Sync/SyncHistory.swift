@@ -207,7 +207,7 @@ actor SyncHistory {
 
   /// Does something that users and servers seldom do.
   private func happenRarely(_ device: SimulatedDevice) async throws {
-    switch random(4) {
+    switch refuses ? 2 : random(4) {
     case 0:
       device.clock.setWall(by: Double((1 + random(10)) * (random(2) == 0 ? 1 : -1)) * 365 * 86_400)
       note(.clockJump)

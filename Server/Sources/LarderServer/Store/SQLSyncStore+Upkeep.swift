@@ -48,9 +48,8 @@ extension SQLSyncStore {
   /// - Throws: ``StoreError``.
   @discardableResult public func changeHistory() async throws(StoreError) -> String {
     try await writers.perform { (connection) throws(StoreError) in
-      let history = UUID().uuidString.lowercased()
-      try connection.execute("UPDATE larder_meta SET history = ? WHERE one = 1", [.text(history)])
-      return history
+      try connection.execute("UPDATE larder_meta SET history = ? WHERE one = 1", [.text(UUID().uuidString.lowercased())])
+      return try SQLSchema.history(connection)
     }
   }
 

@@ -99,8 +99,9 @@ struct LinePipe: Sendable {
 
   init() throws {
     var ends: [Int32] = [0, 0]
-    // No other process that is started meanwhile gets the ends, or this one would wait for that one's end.
-    guard pipe2(&ends, O_CLOEXEC) == 0 else { throw POSIXError(.EMFILE) }
+    guard pipe(&ends) == 0 else { throw POSIXError(.EMFILE) }
+    // No other process that is started later gets the ends, or this one would wait for that one's end.
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let (output, input) = (ends[0], ends[1])
     self.input = input
     let (lines, continuation) = AsyncStream.makeStream(of: Line.self)

@@ -87,7 +87,9 @@ final class SpotsDevice: Sendable {
   func start(_ arguments: [String], output: Int32, errors: Int32) throws -> ChildProcess {
     var all = arguments + ["--store", store]
     // Those that only read have no clock.
-    if let now, !["export", "list", "show", "verify"].contains(arguments[0]), !["status", "conflicts"].contains(arguments.last) {
+    if let now, !["export", "list", "show", "verify"].contains(arguments[0]), !arguments.contains("status"),
+      !arguments.contains("conflicts")
+    {
       all += ["--now", now]
     }
     return try ChildProcess(

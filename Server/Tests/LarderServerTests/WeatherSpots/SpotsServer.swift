@@ -15,7 +15,8 @@ final class SpotsServer: Sendable {
   var url: String { "http://127.0.0.1:\(port)" }
 
   private init(_ store: String, _ port: Int, _ process: ChildProcess) {
-    (self.store, self.port, self.process) = (store, port, Mutex(process))
+    (self.store, self.port) = (store, port)
+    self.process = Mutex(process)
   }
 
   /// Runs a server while a test uses it, and then has the server's own check look at its store.
