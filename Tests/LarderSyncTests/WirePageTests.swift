@@ -22,7 +22,7 @@ import Testing
     let page = try page()
     let problems: [SyncProblem] = [
       .unavailable(retryAfter: nil), .tooManyRequests(retryAfter: nil), .unauthorized, .forbidden, .resync(horizon: 1), .history("h"),
-      .gap(last: 1), .upgradeRequired(minimum: 2), .tooLarge, .malformed(""), .refused(status: 422, detail: ""),
+      .gap(last: 1), .upgradeRequired(minimum: 2), .tooLarge, .tooManyScopes(most: 3), .malformed(""), .refused(status: 422, detail: ""),
     ]
     for problem in problems {
       let json = try #require(try JSONSerialization.jsonObject(with: problem.json) as? [String: Any])

@@ -17,7 +17,7 @@ import Testing
     static func start(_ store: String) throws -> Running {
       let process = Process()
       let output = Pipe()
-      process.executableURL = URL(fileURLWithPath: ServerCommand.path)
+      process.executableURL = URL(fileURLWithPath: BuiltPrograms.larderServer)
       process.arguments = ["serve", "--store", "sqlite:\(store)", "--port", "0", "--insecure-no-auth", "--burst", "100000"]
       (process.standardOutput, process.standardError) = (output, FileHandle.nullDevice)
       try process.run()

@@ -75,7 +75,7 @@ private final class Shell {
     process.arguments = ["-c", command]
     process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
     var environment = ProcessInfo.processInfo.environment
-    let folder = URL(fileURLWithPath: ServerCommand.path).deletingLastPathComponent().path
+    let folder = URL(fileURLWithPath: BuiltPrograms.larderServer).deletingLastPathComponent().path
     environment["PATH"] = "\(folder):\(environment["PATH"] ?? "/usr/bin:/bin")"
     for name in ["http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"] { environment[name] = nil }
     process.environment = environment

@@ -13,13 +13,6 @@ final class ServerProcess: Sendable {
   private let log: String
   private let directory: TemporaryDirectory
 
-  /// The command beside the tests, which are a bundle on some systems.
-  static let binary: String = {
-    let folder = Bundle(for: EventReader.self).bundleURL
-    let places = [folder, folder.deletingLastPathComponent()].map { $0.appendingPathComponent("larder-server").path }
-    return places.first { FileManager.default.isExecutableFile(atPath: $0) } ?? places[0]
-  }()
-
   var url: String { "http://127.0.0.1:\(port)" }
   /// What the server has logged.
   var logged: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
@@ -41,7 +34,7 @@ final class ServerProcess: Sendable {
     let directory = try TemporaryDirectory()
     let (process, output, log) = (Process(), Pipe(), directory.file("log"))
     _ = FileManager.default.createFile(atPath: log, contents: nil)
-    process.executableURL = URL(fileURLWithPath: binary)
+    process.executableURL = URL(fileURLWithPath: BuiltPrograms.larderServer)
     process.arguments = ["serve", "--port", "0", "--insecure-no-auth", "--rate", "1000000", "--burst", "1000000"] + arguments
     process.environment = environment(store)
     (process.standardInput, process.standardOutput) = (FileHandle.nullDevice, output)
@@ -64,7 +57,7 @@ final class ServerProcess: Sendable {
         continuation.resume(
           with: Result {
             let (process, output) = (Process(), Pipe())
-            process.executableURL = URL(fileURLWithPath: binary)
+            process.executableURL = URL(fileURLWithPath: BuiltPrograms.larderServer)
             process.arguments = arguments
             process.environment = environment
             (process.standardInput, process.standardOutput, process.standardError) = (FileHandle.nullDevice, output, output)

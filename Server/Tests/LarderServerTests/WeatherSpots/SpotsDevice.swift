@@ -6,22 +6,6 @@ import Testing
   import Glibc
 #endif
 
-/// The programs beside this test bundle.
-enum BuiltPrograms {
-  static func path(_ name: String) -> String {
-    let folder = Bundle(for: EventReader.self).bundleURL
-    let places = [folder, folder.deletingLastPathComponent()].map { $0.appendingPathComponent(name).path }
-    return places.first { FileManager.default.isExecutableFile(atPath: $0) } ?? places[0]
-  }
-
-  /// Whether `weather-spots` was built into the same folder, as `make test` and `make server` do.
-  static let hasWeatherSpots: Bool = {
-    let isThere = FileManager.default.isExecutableFile(atPath: path("weather-spots"))
-    if !isThere { print("weather-spots is not built at \(path("weather-spots")): its processes are not tested; `make server` builds it") }
-    return isThere
-  }()
-}
-
 /// The numbers of these tests: small ones unless the environment asks for more, by name or with `LARDER_TORTURE` for all.
 enum SpotsCounts {
   static func value(_ name: String, _ usual: Int, torture: Int) -> Int {

@@ -36,7 +36,7 @@ final class SpotsServer: Sendable {
     let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
     defer { close(null) }
     let doctor = try ChildProcess(
-      BuiltPrograms.path("larder-server"), ["doctor", "--store", "sqlite:\(store)"], output: null, errors: null)
+      BuiltPrograms.larderServer, ["doctor", "--store", "sqlite:\(store)"], output: null, errors: null)
     let verdict = await doctor.end()
     #expect(verdict == 0, "larder-server doctor has found something")
   }
@@ -54,7 +54,7 @@ final class SpotsServer: Sendable {
     let pipe = try LinePipe()
     let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
     let process = try ChildProcess(
-      BuiltPrograms.path("larder-server"),
+      BuiltPrograms.larderServer,
       ["serve", "--store", "sqlite:\(store)", "--port", "\(port)", "--insecure-no-auth", "--rate", "1000000", "--burst", "1000000"],
       output: pipe.input, errors: null)
     close(pipe.input)
