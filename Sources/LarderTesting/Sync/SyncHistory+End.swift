@@ -13,14 +13,7 @@ extension SyncHistory {
       device.network.setCutOff(false)
       device.network.setForbidden(false)
     }
-    // What was refused is sent again, by a server that takes it.
     server.refuse { _ in nil }
-    for device in devices {
-      for rejection in device.engine.rejected.snapshot.loadAll().filter({ $0.code == "forbidden" }).sorted(by: { $0.id < $1.id }) {
-        note(.rejected)
-        try await device.engine.retry(rejection)
-      }
-    }
     if isMixed {
       try await converge("with apps of several versions")
       for device in devices where device.app != .withExtra {
@@ -48,10 +41,21 @@ extension SyncHistory {
     }
   }
 
+  /// Sends again what the server has refused.
+  ///
+  /// Some refusals come late: an outcome is kept, and a device that had no answer asks for it again.
+  private func retryRefused(_ device: SimulatedDevice) async throws {
+    for rejection in device.engine.rejected.snapshot.loadAll().filter({ $0.code == "forbidden" }).sorted(by: { $0.id < $1.id }) {
+      note(.rejected)
+      try await device.engine.retry(rejection)
+    }
+  }
+
   /// Lets all devices sync until nothing is left to do, and looks whether they have what the server has.
   private func converge(_ when: String) async throws {
     for round in 1...Self.roundLimit {
       for (number, device) in devices.enumerated() {
+        if round <= 2 { try await retryRefused(device) }
         _ = device.network.takeTraffic()
         do { try await device.engine.exchange() } catch { complain("an exchange of the quiet device \(number) has failed: \(error)", when) }
         let traffic = device.network.takeTraffic()
