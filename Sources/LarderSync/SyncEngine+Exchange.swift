@@ -12,6 +12,7 @@ extension SyncEngine {
   func exchange(_ ledger: Ledger) async throws {
     board.update { ($0.pushed, $0.pulled, $0.total) = (0, 0, nil) }
     try await prepare(ledger)
+    progressing.remove(ledger.scope)
     var (rounds, least, passes) = (0, Int.max, 0)
     while rounds < Self.roundLimit {
       // A pull never waits for a push: what cannot be sent holds up nothing that comes, and the page tells whether it was taken after all.
@@ -22,6 +23,11 @@ extension SyncEngine {
       if left == 0 { return }
       rounds = left < least ? 0 : rounds + 1
       least = min(least, left)
+    }
+    // The user has written as fast as it was sent: what is left is for the next exchange.
+    if progressing.contains(ledger.scope) {
+      alarms[ledger.scope]?.raise()
+      return
     }
     throw SyncProblem.noProgress(
       "\(rounds) rounds have left as much to send as there was; others may write faster than this device merges.")
@@ -86,7 +92,7 @@ extension SyncEngine {
       if next.history == nil { next.history = reply.history }
       ledger.store(next, in: &pending)
     }
-    noteAccepted(reply.receipt, of: flight)
+    noteAccepted(reply.receipt, of: flight, in: ledger.scope)
     return nil
   }
 
@@ -133,7 +139,7 @@ extension SyncEngine {
             status.pulled += page.changes.count { $0.writer != state.device }
             status.total = page.total.map { status.pulled + max($0 - page.changes.count, 0) } ?? status.total
           }
-          if let flight = state.flight { noteAccepted(page.last, of: flight) }
+          if let flight = state.flight { noteAccepted(page.last, of: flight, in: ledger.scope) }
         }
         if !page.more { return }
         untaken = isTaken ? 0 : untaken + 1
@@ -166,12 +172,13 @@ extension SyncEngine {
   }
 
   /// Counts what the server has accepted of a push.
-  private func noteAccepted(_ receipt: SyncReceipt?, of flight: SyncPush) {
+  private func noteAccepted(_ receipt: SyncReceipt?, of flight: SyncPush, in scope: String) {
     guard let receipt, receipt.seq == flight.seq, receipt.token == flight.token else { return }
-    let accepted = zip(flight.groups, receipt.outcomes).reduce(0) { count, group in
+    let count = zip(flight.groups, receipt.outcomes).reduce(0) { count, group in
       if case .accepted = group.1 { count + group.0.count } else { count }
     }
-    board.update { $0.pushed += accepted }
+    if count > 0 { progressing.insert(scope) }
+    board.update { $0.pushed += count }
   }
 
   private func beginHistory(_ history: String, _ ledger: Ledger) async throws {

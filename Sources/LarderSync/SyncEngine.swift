@@ -39,6 +39,8 @@ public actor SyncEngine {
   var failing: Set<String> = []
   /// The number of records in pushes whose outcome is not known, by scope.
   var inFlight: [String: Int] = [:]
+  /// The scopes of whose edits the server has accepted some in the exchange that is under way, or was the last one.
+  var progressing: Set<String> = []
   let dirty: DirtyEntries
 
   /// Prepares a store for its exchanges by a transport; nothing is sent before ``exchange()`` or ``start()`` is called.

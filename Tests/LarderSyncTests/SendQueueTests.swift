@@ -51,7 +51,7 @@ import Testing
     #expect(Set(next(2)) == ["b", "c"])
   }
 
-  /// Of 100,000 entries each is met a few times, not once for each push.
+  /// Of 20,000 entries each is met a few times, not once for each push.
   @Test mutating func aPushCostsWhatItSends() {
     for number in 0..<20_000 { add("\(number)", number < 10_000 ? [1] : [UInt64(number)]) }
     var (pushes, looks) = (0, 0)

@@ -24,6 +24,8 @@ private struct NewSpot: Codable, Identifiable, Sendable, Equatable {
 /// A transport straight to a simulated server.
 private struct DirectTransport: SyncTransport {
   let server: SimulatedSyncServer
+  /// Whether the network is gone once a push has arrived.
+  var losesAnswers = false
   let pushed = Counter()
 
   final class Counter: Sendable {
@@ -32,10 +34,13 @@ private struct DirectTransport: SyncTransport {
 
   func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
     pushed.count.withLock { $0 += push.groups.joined().count }
-    return try SyncPushReply(json: server.push(SyncPush(json: push.json), to: scope).json)
+    let reply = try SyncPushReply(json: server.push(SyncPush(json: push.json), to: scope).json)
+    if losesAnswers { throw SyncProblem.unreachable("lost") }
+    return reply
   }
   func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
-    try SyncChanges(json: server.changes(request, in: scope).json)
+    if losesAnswers, pushed.count.withLock({ $0 > 0 }) { throw SyncProblem.unreachable("lost") }
+    return try SyncChanges(json: server.changes(request, in: scope).json)
   }
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unreachable("no events") }
 }
@@ -213,6 +218,34 @@ private struct DirectTransport: SyncTransport {
     let sync = try await SyncEngine(store, transport: DirectTransport(server: server), scopes: ["user/42"])
     try await sync.exchange()
     #expect(server.records(of: "user/42").map(\.version) == [2])
+  }
+
+  /// What was sent is brought up to a newer version before the answer comes: that is no edit, which would undo a deletion elsewhere.
+  @Test func aMigrationIsNoEdit() async throws {
+    let backend = InMemoryBackend()
+    let options = StoreOptions(migration: .init(mode: .manual))
+    let old = try await Store.open(backend, options: options)
+    try await old.repository(RepositorySchema<Spot>("spots").synced(in: "user/42")).save(Spot(id: "a", name: "x"))
+    let lossy = DirectTransport(server: server, losesAnswers: true)
+    let sync = try await SyncEngine(old, transport: lossy, scopes: ["user/42"])
+    await #expect(throws: SyncProblem.self) { try await sync.exchange() }
+    #expect(server.records(of: "user/42").map(\.version) == [1])
+    try await old.close()
+    let store = try await Store.open(backend, options: options)
+    let raised = RepositorySchema<NewSpot>("spots", version: 2, migrations: [.init(from: 1) { $0["place"] = [:] }])
+    let spots = try await store.repository(raised.synced(in: "user/42"))
+    try await spots.finishMigration()
+    let other = try await device(Spot.self)
+    try await other.sync.exchange()
+    #expect(try await other.repository.delete("a"))
+    let newer = try await SyncEngine(store, transport: DirectTransport(server: server), scopes: ["user/42"])
+    for _ in 0..<2 {
+      try await newer.exchange()
+      try await other.sync.exchange()
+    }
+    #expect(server.records(of: "user/42").map(\.value) == [])
+    #expect(try await spots.count() == 0)
+    #expect(try await newer.conflicts.count() == 0)
   }
 
   @Test func aRecordStaysInItsScope() async throws {

@@ -67,6 +67,27 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     await here.1.stop()
   }
 
+  @Test func newsOfTheServerEndTheWaitAfterAnOutage() async throws {
+    let (notes, sync, transport) = try await device()
+    transport.set { $0.pullProblem = .unreachable("cut off") }
+    try await notes.save(Note(id: "a"))
+    await sync.start()
+    _ = try await status(of: sync) { $0.phase == .waiting }
+    transport.set { $0.pullProblem = nil }
+    // No time passes; it may be that the events are not asked for yet.
+    let poking = Task {
+      while !Task.isCancelled {
+        transport.poke()
+        await Task.yield()
+      }
+    }
+    _ = try await status(of: sync) { $0.phase == .idle && $0.pending == 0 }
+    poking.cancel()
+    await poking.value
+    #expect(server.records(of: "user/1").map(\.id) == ["a"])
+    await sync.stop()
+  }
+
   @Test func aFailureIsTriedAgainLaterOrWhenWoken() async throws {
     let (notes, sync, transport) = try await device()
     transport.set { $0.pullProblem = .unreachable("cut off") }

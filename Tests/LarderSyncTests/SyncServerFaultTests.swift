@@ -169,6 +169,15 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(here.sync.status.current.lastError as? SyncProblem != nil)
   }
 
+  /// An app may save as fast as a network sends: each push is accepted, and there is always something left.
+  @Test func editsWithoutAnEndAreNoFailure() async throws {
+    let here = try await device(server)
+    try await here.notes.save(Note(id: "a"))
+    here.transport.set { [notes = here.notes] in $0.meanwhile = { try await notes.update("a") { $0.count += 1 } } }
+    try await here.sync.exchange()
+    #expect(here.transport.pushes >= SyncEngine.roundLimit)
+  }
+
   // MARK: Refusals that concern the scope
 
   @Test func oneScopeTooManySetsNothingAside() async throws {

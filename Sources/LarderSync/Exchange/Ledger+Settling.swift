@@ -56,8 +56,16 @@ extension Ledger {
   }
 
   /// Returns whether a record is as it was sent, or deleted as it was sent.
+  ///
+  /// One that was only brought up to a newer version since is: its migration is no edit, which would win over a deletion.
   private func isStored(_ value: StoredValue?, _ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
-    pending.stored(key, in: collection) == value && (value != nil || !pending.hasRecord(key, in: collection))
+    let stored = pending.stored(key, in: collection)
+    guard let value else { return stored == nil && !pending.hasRecord(key, in: collection) }
+    guard let stored, stored.schemaVersion > value.schemaVersion, let coder = pending.tracking(of: collection)?.coder else {
+      return stored == value
+    }
+    // Where it cannot be brought up it is sent again, which is never wrong.
+    do throws(RepositoryError) { return try coder.broughtUp(value, key: key) == stored } catch { return false }
   }
 
   /// Sets a record aside whose edits the server refuses: they stay here, and are not sent again by themselves.

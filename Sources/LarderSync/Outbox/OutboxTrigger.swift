@@ -43,7 +43,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     edits.isParked = false
     let now = clock.now.milliseconds
     join(&edits, to: &pending)
-    // One that is edited again and again: what is noted says it already, but for less than a second.
+    // An entry that says this already is not written again, unless its stamp is a second old.
     if edits == entry.edits, now < edits.stamp + Self.stampTolerance { return }
     edits.stamp = max(edits.stamp, now)
     entry.edits = edits

@@ -17,6 +17,8 @@ final class DirtyEntries: Sendable {
     var queues: [String: SendQueue] = [:]
     /// The commit up to which all entries were looked for; `nil` before the first search.
     var searched: Revision?
+    /// The entries that were looked at before they were committed, which they may never be.
+    var staged: Set<RecordKey> = []
     /// The collections that were met.
     var collections: Set<String> = []
   }
@@ -58,7 +60,9 @@ final class DirtyEntries: Sendable {
       // Edits that are committed together with this write. Whether they are is not known yet: they only add to what is looked at.
       for key in pending.staged(in: records) {
         let stored = pending.stored(key, in: records)
-        if let stored, SyncEntry(readable: stored)?.isDirty == true { look(at: key, stored, &state) }
+        guard let stored, SyncEntry(readable: stored)?.isDirty == true else { continue }
+        look(at: key, stored, &state)
+        state.staged.insert(key)
       }
       let marks = state.marks
       return state.queues[scope]?.next(limit) { key in
@@ -77,7 +81,8 @@ final class DirtyEntries: Sendable {
     state.withLock { state in
       // In this order: the snapshot has what was announced, and what was not yet is looked for in it.
       let covered = state.searched.map { max(store.announced, $0) }
-      let changed = changes.take()
+      let changed = changes.take().union(state.staged)
+      state.staged = []
       let snapshot = store.stored
       for key in changed { look(at: key, snapshot.stored(key, in: records), &state) }
       if covered.map({ isExact && snapshot.revision > $0 }) ?? true { search(snapshot, after: covered ?? .zero, &state) }

@@ -21,7 +21,7 @@ struct HeadWatch: Sendable {
       do {
         for try await _ in try await transport.heads(of: scope) {
           (events, polls) = (Backoff(), Backoff())
-          alarm.raise()
+          alarm.raiseForNews()
         }
       } catch {}
       // Whatever has ended the events, there may be more soon; meanwhile it is asked.
@@ -50,9 +50,9 @@ struct HeadWatch: Sendable {
     guard let question = await question() else { return nil }
     do {
       let page = try await transport.changes(question, in: scope)
-      if page.head > question.since { alarm.raise() }
+      if page.head > question.since { alarm.raiseForNews() } else { alarm.noteAnswer() }
     } catch SyncProblem.resync, SyncProblem.history {
-      alarm.raise()
+      alarm.raiseForNews()
     } catch {
       return error
     }

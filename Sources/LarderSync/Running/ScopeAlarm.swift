@@ -8,6 +8,8 @@ final class ScopeAlarm: Sendable {
     var isDue = true
     /// Whether a wait after a failure ends, too.
     var isUrgent = false
+    /// Whether the server has answered since the last failure.
+    var isAnswering = false
     /// The number of hints that the server may be reached again.
     var hintCount = 0
   }
@@ -18,6 +20,18 @@ final class ScopeAlarm: Sendable {
   /// Notes that there is something to send or to take.
   func raise() {
     state.withLock { $0.isDue = true }
+    signal.raise()
+  }
+
+  /// Notes that the server has news.
+  func raiseForNews() {
+    state.withLock { ($0.isDue, $0.isAnswering) = (true, true) }
+    signal.raise()
+  }
+
+  /// Notes that the server has answered: what it could not be reached for may be tried at once.
+  func noteAnswer() {
+    state.withLock { $0.isAnswering = true }
     signal.raise()
   }
 
@@ -63,10 +77,13 @@ final class ScopeAlarm: Sendable {
   }
 
   /// Returns after a time, or as soon as an exchange may succeed; or when the task is cancelled.
-  nonisolated(nonsending) func wait(for time: Duration, _ clock: any WallClock) async {
+  ///
+  /// - Parameter endsWithAnswer: Whether it may succeed once the server has answered anything.
+  nonisolated(nonsending) func wait(for time: Duration, _ clock: any WallClock, endsWithAnswer: Bool) async {
     let end = clock.uptime + time
     let timer = timer(until: end, clock)
-    await wait { $0.isUrgent || clock.uptime >= end }
+    state.withLock { $0.isAnswering = false }
+    await wait { $0.isUrgent || (endsWithAnswer && $0.isAnswering) || clock.uptime >= end }
     timer.cancel()
     state.withLock { ($0.isDue, $0.isUrgent) = (true, false) }
   }
@@ -99,7 +116,9 @@ final class ScopeAlarm: Sendable {
         backoff.reset()
         hint()
       } catch {
-        if !Task.isCancelled { await wait(for: backoff.delay(after: error), clock) }
+        // Any other failure is the server's own word, which may say how long to wait.
+        let isUnreachable = if case SyncProblem.unreachable = error { true } else { false }
+        if !Task.isCancelled { await wait(for: backoff.delay(after: error), clock, endsWithAnswer: isUnreachable) }
       }
     }
   }

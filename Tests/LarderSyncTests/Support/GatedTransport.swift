@@ -19,6 +19,8 @@ final class GatedTransport: SyncTransport {
     var pagesUntilCut = Int.max
     /// What becomes of pages and replies on their way.
     var page: (@Sendable (SyncChanges) -> SyncChanges)?
+    /// What the user does while a page is on its way.
+    var meanwhile: (@Sendable () async throws -> Void)?
     var reply: (@Sendable (SyncPushReply) -> SyncPushReply)?
     var hasEvents = true
     var streams: [AsyncThrowingStream<Int, any Error>.Continuation] = []
@@ -60,6 +62,7 @@ final class GatedTransport: SyncTransport {
     }
     if let problem { throw problem }
     let page = try SyncChanges(json: server.changes(request, in: scope).json)
+    try await rules.withLock { $0.meanwhile }?()
     if page.changes.count > rules.withLock({ $0.mostRecordsOfPage }) { throw SyncProblem.answerTooLarge }
     return rules.withLock { $0.page }?(page) ?? page
   }
