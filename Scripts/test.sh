@@ -80,6 +80,10 @@ build_and_test() { # PACKAGE [FLAGS...]
     swift test --package-path "$1" --skip-build "${flags[@]}" "${@:2}" ${options[@]+"${options[@]}"} ${events[@]+"${events[@]}"}
 }
 
+Scripts/set-up.sh server
+# Said here and not in a log: without PostgreSQL tests are skipped.
+Server/set-up-postgresql.sh
+
 # In a folder of its own, beside the other steps: the optimiser works on one module at a time, which leaves room on a second processor. What
 # it takes of that is counted at the step during which it ends. A group of its own lets it be ended as a whole.
 set -m
@@ -103,9 +107,6 @@ step "the tool's tests" build_and_test Tool
 step "the inputs that fuzzing keeps" build_and_test Fuzzing
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
 if [ "$configuration" = release ]; then step "every public entry of the example, as released" Scripts/smoke.sh example; fi
-Scripts/set-up.sh server
-# Said here and not in a log: without PostgreSQL tests are skipped.
-Server/set-up-postgresql.sh
 step "the server's tests" build_and_test Server
 step "the benchmarks and their tests" build_and_test Benchmarks
 step "every public entry of the library, as released" end_of_smoke

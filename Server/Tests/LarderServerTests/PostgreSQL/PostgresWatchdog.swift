@@ -35,6 +35,7 @@ final class PostgresWatchdog: Sendable {
     (process.standardInput, process.standardOutput) = (pipe, FileHandle.nullDevice)
     process.standardError = FileHandle.nullDevice
     try process.run()
+    pipe.keepToThisProcess()
   }
 
   /// Lets it do its work now, and blocks until that is done.

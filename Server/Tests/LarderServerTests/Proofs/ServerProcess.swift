@@ -125,6 +125,7 @@ final class ServerKeeper: Sendable {
     process.arguments = ["-c", Self.script]
     (process.standardInput, process.standardOutput, process.standardError) = (pipe, FileHandle.nullDevice, FileHandle.nullDevice)
     try? process.run()
+    pipe.keepToThisProcess()
   }
 
   func note(_ sign: String, _ pid: Int32) {

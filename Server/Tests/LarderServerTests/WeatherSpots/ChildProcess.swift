@@ -76,6 +76,13 @@ final class ChildProcess: Sendable {
   }
 }
 
+extension Pipe {
+  /// Keeps the ends from processes that are started later, which would hold them open.
+  func keepToThisProcess() {
+    for end in [fileHandleForReading, fileHandleForWriting] { _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC) }
+  }
+}
+
 /// A moment that is chosen by chance: it is what is tested, and not a wait for something.
 enum Moment {
   static func pass(_ seconds: Double) async {

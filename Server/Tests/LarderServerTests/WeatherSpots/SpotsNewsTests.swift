@@ -39,6 +39,7 @@ import Testing
       try await devices[0].addPier()
       for device in devices { try await device.expect("sync", proxy.base) }
       let watching = [try Watching(devices[0]), try Watching(devices[1])]
+      defer { for watch in watching { watch.process.send(SIGKILL) } }
       var there = watching[1].pipe.lines.makeAsyncIterator()
       // Both have said that they are in sync.
       for watch in watching.dropLast() { _ = await watch.pipe.lines.first { _ in true } }

@@ -25,6 +25,14 @@ import Testing
     #expect(try full.tagged(["more"], removing: ["t7"]).tags.count == 50)
   }
 
+  @Test func aSpotToWhichSeveralDevicesHaveAddedTagsIsEditedAsAnyOther() throws {
+    let merged = try spot((0..<60).map { "t\($0)" })
+    #expect(try merged.edited(.init(rating: 5)).tags == merged.tags)
+    #expect(try merged.tagged([], removing: ["t7"]).tags.count == 59)
+    #expect(try merged.tagged(["more"], removing: ["t7"]).tags.count == 60)
+    #expect(throws: SpotProblem.self) { try merged.tagged(["more"]) }
+  }
+
   @Test func visitsStayWithinTheirRange() throws {
     #expect(try spot(visits: 3).visited(4).visits == 7)
     for visits in [-1, 1_000_000_001] { #expect(throws: SpotProblem.self) { try spot(visits: visits) } }

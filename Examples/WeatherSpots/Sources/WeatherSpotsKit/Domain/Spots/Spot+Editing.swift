@@ -35,8 +35,8 @@ extension Spot {
     var spot = try Spot(
       name: name, latitude: latitude, longitude: longitude, timezone: changes.timezone ?? timezone, country: changes.country ?? country,
       kind: changes.kind ?? kind, source: changes.source ?? source, rating: changes.rating ?? rating, notes: changes.notes ?? notes,
-      tags: tags)
-    spot.visits = visits
+      tags: [])
+    (spot.tags, spot.visits) = (tags, visits)
     return spot
   }
 
@@ -44,9 +44,9 @@ extension Spot {
   ///
   /// - Throws: `SpotProblem` for what is no tag, and for too many.
   public func tagged(_ added: [String], removing removed: [String] = []) throws(SpotProblem) -> Spot {
-    let gone = try Self.normalizedTags(removed)
+    let gone = try Self.normalizedTags(removed, known: removed.count)
     var spot = self
-    spot.tags = try Self.normalizedTags(tags.filter { !gone.contains($0) } + added)
+    spot.tags = try Self.normalizedTags(tags.filter { !gone.contains($0) } + added, known: tags.count)
     return spot
   }
 
@@ -63,9 +63,9 @@ extension Spot {
 
   /// Returns the spot in the place of a stored one, whose tags and visits it keeps.
   fileprivate func replacing(_ old: Spot) throws(SpotProblem) -> Spot {
-    var spot = try tagged(old.tags)
-    spot.visits = old.visits
-    return spot
+    var spot = self
+    (spot.tags, spot.visits) = (old.tags, old.visits)
+    return try spot.tagged(tags)
   }
 }
 

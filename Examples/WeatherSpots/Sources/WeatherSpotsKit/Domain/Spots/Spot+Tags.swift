@@ -1,7 +1,7 @@
 import Foundation
 
 extension Spot {
-  /// The most tags of a spot.
+  /// The most tags of a spot, unless several devices have added them.
   static let tagLimit = 50
   /// The most visits that are counted.
   static let visitLimit = 1_000_000_000
@@ -24,10 +24,14 @@ extension Spot {
     return tag
   }
 
-  static func normalizedTags(_ texts: [String]) throws(SpotProblem) -> [String] {
+  /// Returns tags in their stored form and order.
+  ///
+  /// - Parameter known: The number of tags that there were: devices that each add some may have more together than one may add.
+  /// - Throws: `SpotProblem` for what is no tag, and for too many.
+  static func normalizedTags(_ texts: [String], known: Int = 0) throws(SpotProblem) -> [String] {
     var tags: Set<String> = []
     for text in texts { tags.insert(try normalizedTag(text)) }
-    guard tags.count <= tagLimit else { throw SpotProblem(.tags, "there are more than \(tagLimit) tags") }
+    guard tags.count <= max(tagLimit, known) else { throw SpotProblem(.tags, "there are more than \(tagLimit) tags") }
     return tags.sorted()
   }
 

@@ -70,7 +70,8 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
     self.source = source
     self.rating = rating
     self.notes = notes
-    self.tags = try Self.normalizedTags(tags)
+    // As many as several devices may have together: a list that was exported is read again.
+    self.tags = try Self.normalizedTags(tags, known: 20 * Self.tagLimit)
     self.visits = try Self.checkedVisits(visits)
     id = "\(name) @\(self.latitude),\(self.longitude)"
   }

@@ -46,7 +46,10 @@ struct SyncExchange: ReportingCommand {
 
   func execute() async throws {
     let token = try Settings.load()[.syncToken]?.value
-    try await TerminationSignals().run { try await sync(token, within: .milliseconds(Int(timeout * 1000))) }
+    let limit = Duration.milliseconds(Int(timeout * 1000))
+    // A signal is how watching ends; an exchange that it cuts short has not succeeded, and goes on with the next one.
+    if !watch { return try await sync(token, within: limit) }
+    try await TerminationSignals().run { try await sync(token, within: limit) }
   }
 
   private func sync(_ token: String?, within limit: Duration) async throws {
