@@ -5,7 +5,6 @@ internal import Foundation
 struct PostgreSQLAddress: Sendable {
   private let text: String
   private let password: String
-  private let hasSeveralHosts: Bool
   /// Whether the address itself names an isolation, which is kept then.
   let namesIsolation: Bool
 
@@ -26,8 +25,7 @@ struct PostgreSQLAddress: Sendable {
     guard values["port"]?.allSatisfy({ $0.isNumber || $0 == "," }) ?? true else { throw Self.refusal("a port that is no number") }
     guard !(values["host"]?.dropFirst().contains("@") ?? false) else { throw Self.refusal("a host with '@' in its name") }
     let environment = ProcessInfo.processInfo.environment
-    let hosts = values["hostaddr"] ?? values["host"] ?? environment["PGHOSTADDR"] ?? environment["PGHOST"] ?? ""
-    (self.text, password, hasSeveralHosts) = (text, values["password"] ?? environment["PGPASSWORD"] ?? "", hosts.contains(","))
+    (self.text, password) = (text, values["password"] ?? environment["PGPASSWORD"] ?? "")
     namesIsolation = values["options"]?.contains("default_transaction_isolation") ?? false
   }
 
@@ -40,14 +38,13 @@ struct PostgreSQLAddress: Sendable {
 
   /// Returns the keywords of a connection: what the address may change, the address, and what it may not.
   func keywords(_ options: PostgreSQLOptions) -> [(String, String)] {
-    var words = [
+    [
       ("application_name", "larder-server"), ("connect_timeout", "\(options.connectSeconds)"),
       ("keepalives", "1"), ("keepalives_idle", "\(options.networkSeconds)"), ("keepalives_interval", "5"), ("keepalives_count", "3"),
       ("tcp_user_timeout", "\(options.networkSeconds * 1_000)"),
+      // Of a primary and its standbys, the one that takes writes; how many there are, a service file may say, which only libpq reads.
+      ("target_session_attrs", "read-write"), ("dbname", text), ("client_encoding", "UTF8"),
     ]
-    // Of a primary and its standbys, the one that takes writes.
-    if hasSeveralHosts { words.append(("target_session_attrs", "read-write")) }
-    return words + [("dbname", text), ("client_encoding", "UTF8")]
   }
 
   /// Returns a message without the password, in one line.

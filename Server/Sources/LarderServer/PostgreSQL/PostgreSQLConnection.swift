@@ -61,7 +61,7 @@ final class PostgreSQLConnection: SQLConnection {
   // MARK: Transactions
 
   func begin(_ transaction: SQLTransaction) throws(StoreError) {
-    try readTimeline()
+    if !options.usesPooler { try readTimeline() }
     // A push locks the head first, and reads afterwards what whoever held it has committed: that needs no more than READ COMMITTED, which
     // never fails with 40001. A page needs one snapshot for all of its statements.
     let isolation = transaction == .write ? "READ COMMITTED" : "REPEATABLE READ"
@@ -69,6 +69,7 @@ final class PostgreSQLConnection: SQLConnection {
     // Behind a pooler, the session of the next transaction may be another one.
     if options.usesPooler { words += "; " + settings("SET LOCAL") }
     try simple(words)
+    if options.usesPooler { try readTimeline() }
   }
 
   func commit() throws(StoreError) {
@@ -86,11 +87,13 @@ final class PostgreSQLConnection: SQLConnection {
 
   /// Reads the timeline, unless the connection knows it: a primary that becomes another one ends its connections before.
   ///
+  /// A pooler keeps the connection, and puts another server behind it: there, it is read within each transaction, which has one server.
+  ///
   /// The place in the log tells it at once; what `pg_control_checkpoint()` tells is old until the first checkpoint after a promotion,
   /// within which devices could push to the new timeline under the name of the old one. A standby writes no log, so that it is asked the
   /// latter, each time.
   private func readTimeline() throws(StoreError) {
-    if timeline != nil && !isStandby || options.trustsFailover || hasNoTimeline { return }
+    if timeline != nil && !isStandby && !options.usesPooler || options.trustsFailover || hasNoTimeline { return }
     do throws(StoreError) {
       let row = try row(
         """
@@ -99,8 +102,9 @@ final class PostgreSQLConnection: SQLConnection {
         """)
       (isStandby, timeline) = (row?.text(0) == "t", row?.text(1))
     } catch {
-      if error.isTransient { throw error }
-      // Engines of another make have no such functions; there, the history is that of the tables alone.
+      // Engines of another make have no such functions; there, the history is that of the tables alone. Any other failure says nothing of
+      // the engine: with a history of its own, this connection would send devices from one history to the other.
+      guard case .database(let code, _) = error, ["42883", "0A000"].contains(code) else { throw error }
       hasNoTimeline = true
     }
   }
