@@ -34,11 +34,12 @@ extension PostgreSQLConnection {
 
   /// Takes all results of a statement; rows that nobody wants any more are dropped, which is why statements for pages have a LIMIT.
   @discardableResult private func receive(row: (SQLRow) throws(StoreError) -> Bool) throws(StoreError) -> String {
-    var (failure, wantsRows, tag): (StoreError?, Bool, String) = (nil, true, "")
+    var (failure, wantsRows, tag, results): (StoreError?, Bool, String, Int) = (nil, true, "", 0)
     while true {
-      try wait()
+      try wait(hadResult: results > 0)
       guard let result = PQgetResult(connection) else { break }
       defer { PQclear(result) }
+      results += 1
       switch PQresultStatus(result) {
       case PGRES_SINGLE_TUPLE, PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
         tag = PQcmdStatus(result).map { String(cString: $0) } ?? ""
@@ -46,7 +47,7 @@ extension PostgreSQLConnection {
           do throws(StoreError) { wantsRows = try row(Self.read(result, index)) } catch { failure = error }
         }
       default:
-        let found = PostgreSQLFailure.of(result, connection)
+        let found = PostgreSQLFailure.of(result, connection, isFirst: results == 1)
         if found.endsConnection { isBroken = true }
         // The last words of a connection that ends are two results; the first tells why.
         failure = failure ?? found
@@ -57,7 +58,7 @@ extension PostgreSQLConnection {
   }
 
   /// Blocks until a result can be taken, but not for ever: a server that is stopped confirms bytes and answers nothing.
-  private func wait() throws(StoreError) {
+  private func wait(hadResult: Bool) throws(StoreError) {
     let end = ContinuousClock.now + .seconds(options.statementSeconds + 5)
     while PQisBusy(connection) != 0 {
       let left = (end - .now) / .milliseconds(1)
@@ -70,7 +71,7 @@ extension PostgreSQLConnection {
       }
       if PQconsumeInput(connection) == 0 {
         isBroken = true
-        throw PostgreSQLFailure.lost(connection)
+        throw PostgreSQLFailure.lost(connection, hadResult: hadResult)
       }
     }
   }
