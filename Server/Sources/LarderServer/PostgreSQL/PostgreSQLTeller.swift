@@ -44,10 +44,12 @@ final class PostgreSQLTeller: Sendable {
     if isFirst { arrived.signal() }
   }
 
+  /// Takes no more commits, and blocks until the thread has ended, but not for long: one that waits for a database that hangs ends by
+  /// itself, with the time for a statement.
   func close() {
     state.withLock { $0.isClosed = true }
     arrived.signal()
-    ended.wait()
+    _ = ended.wait(timeout: .now() + 2)
   }
 
   private func work() {

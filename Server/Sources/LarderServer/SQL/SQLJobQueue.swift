@@ -41,7 +41,7 @@ final class SQLJobQueue: Sendable {
       state.ready.append(job)
       return (false, true)
     }
-    if isClosed { return job.finish(.database(code: "closed", message: "the store is closed")) }
+    if isClosed { return job.finish(Self.closed) }
     if isReady { arrived.signal() }
   }
 
@@ -81,11 +81,17 @@ final class SQLJobQueue: Sendable {
     }
   }
 
-  /// Takes no more jobs.
+  /// Takes no more jobs, and fails those that wait: while a database hangs, each might take as long as a statement may.
   func close() {
     state.withLock { $0.isClosed = true }
+    for job in takeAll() { job.finish(Self.closed) }
     arrived.signal()
   }
+
+  /// Whether there will be no more jobs.
+  var isClosed: Bool { state.withLock { $0.isClosed } }
+
+  private static let closed = StoreError.database(code: "closed", message: "the store is closed")
 
   /// Returns all jobs that wait, which do not any more.
   func takeAll() -> [SQLJob] {

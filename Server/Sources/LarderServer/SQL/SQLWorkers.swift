@@ -11,10 +11,8 @@ final class SQLWorkers: Sendable {
     var batch = 1
     /// Whether jobs of one key run one after another, so that those which wait for one lock do not hold all connections.
     var isKeyed = false
-    /// The number of times that a transaction is tried which failed for a reason that may pass.
-    var tries = 1
-    /// The time within which it is tried.
-    var duration = Duration.seconds(5)
+    /// The time within which a transaction is tried again that failed for a reason that may pass; none for never.
+    var duration = Duration.zero
   }
 
   private let queue: SQLJobQueue
@@ -75,9 +73,12 @@ final class SQLWorkers: Sendable {
     return try result.get()
   }
 
-  /// Takes no more work, and blocks until all that was taken has ended.
+  /// Takes no more work, and fails what waits for a thread.
+  func stop() { queue.close() }
+
+  /// Takes no more work, fails what waits for a thread, and blocks until what runs has ended, which is not tried again.
   func close() {
-    queue.close()
+    stop()
     ended.wait()
   }
 
@@ -112,7 +113,7 @@ final class SQLWorkers: Sendable {
         failure = error
         if attempt == 1 { return fail(jobs, error) }
       }
-      guard failure.isTransient, attempt < policy.tries, .now < end else { return fail(jobs, failure) }
+      guard failure.isTransient, .now < end, !queue.isClosed else { return fail(jobs, failure) }
       // By chance, so that transactions that were in each other's way do not meet again.
       Thread.sleep(forTimeInterval: .random(in: 0...min(0.25, 0.001 * Double(1 << min(attempt, 8)))))
     }

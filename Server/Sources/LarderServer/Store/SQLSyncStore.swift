@@ -48,11 +48,13 @@ public final class SQLSyncStore: Sendable {
     return store
   }
 
-  /// Ends all work that was taken, and closes the connections.
+  /// Fails the work that waits, ends what runs, and closes the connections.
   public func close() async {
     let (writers, readers, pokes) = (writers, readers, pokes)
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       Thread {
+        // Nothing begins any more before the end of what runs is waited for.
+        readers.stop()
         writers.close()
         readers.close()
         pokes?.close()
