@@ -111,6 +111,18 @@ import Testing
     }
   }
 
+  @Test func namesOfCollectionsAreCheckedAsThoseOfPushesAre() async throws {
+    try await TestServer.run { server in
+      for name in ["%00", "a%00b", "a,%00", String(repeating: "x", count: 1_025)] {
+        let answer = try await server.send("GET", "/v1/scopes/user%2F42/changes?device=d1&collections=\(name)")
+        #expect(answer.status == 400, "\(name.prefix(10))")
+      }
+      #expect(
+        try await server.send("GET", "/v1/scopes/user%2F42/changes?device=d1&collections=\(String(repeating: "x", count: 1_024))").status
+          == 200)
+    }
+  }
+
   @Test func devicesMoveWithAnIdentityThatHasAnotherName() async throws {
     let directory = try TemporaryDirectory()
     try await TestServer.run(in: directory) { server in

@@ -60,10 +60,12 @@ struct RequestQuery: Sendable {
   ///
   /// - Throws: `.malformed`.
   func changesRequest(longestWait: Int) throws(SyncProblem) -> SyncChangesRequest {
-    SyncChangesRequest(
+    let collections = try texts("collections")
+    for name in collections { try WireLimits.check(name, named: "collections") }
+    return SyncChangesRequest(
       device: try text("device") ?? "", history: try text("history"), since: try number("since") ?? 0,
       limit: min(max(try number("limit") ?? 1_000, 1), 5_000),
-      collections: try texts("collections"), wait: min(try number("wait") ?? 0, longestWait),
+      collections: collections, wait: min(try number("wait") ?? 0, longestWait),
       from: try number("from"))
   }
 }
