@@ -23,6 +23,8 @@ enum RequestContents {
     let sent = try await collect(request.body, limit: options.bodyBytes, seconds: options.bodySeconds, budget)
     defer { budget.add(-sent.count) }
     guard isPacked else { return try await use(sent) }
+    // What others hold by now; of bodies that are unpacked at one time there are as many as threads.
+    if budget.isSpent { throw .unavailable(retryAfter: 5) }
     let unpacked = try Gzip.unpacked(sent, limit: options.bodyBytes)
     budget.add(unpacked.count)
     defer { budget.add(-unpacked.count) }
