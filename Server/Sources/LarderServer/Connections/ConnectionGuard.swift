@@ -19,7 +19,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// Whether the connection ends with the present answer.
   private var isLast = false
   private var isLingering = false
-  private var pending = 0
+  /// The bytes that wait for the client, and those that it has taken since the timer began.
+  private var (pending, taken) = (0, 0)
+  /// The bytes that a client must take in the time for answers: a slow line is given that time again, a byte a second is not.
+  static let piece = 64 << 10
   private var headTimer: Scheduled<Void>?
   private var answerTimer: Scheduled<Void>?
 
@@ -73,10 +76,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       head.headerFields[.connection] = "close"
       context.write(wrapOutboundOut(.head(head)), promise: promise)
     case .body(let bytes):
-      let promise = promise ?? context.eventLoop.makePromise(of: Void.self)
-      hold(bytes.readableBytes, context)
-      promise.futureResult.assumeIsolated().whenComplete { _ in self.release(bytes.readableBytes) }
-      context.write(data, promise: promise)
+      write(bytes, promise, context)
     case .end:
       guard isLast else { return context.write(data, promise: promise) }
       isLingering = true
@@ -87,16 +87,37 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  private func hold(_ count: Int, _ context: ChannelHandlerContext) {
-    if pending == 0 { answerTimer = Self.close(context, in: limits.answer) }
-    pending += count
-    limits.budget.add(count)
+  /// Writes a part of a body in pieces, so that it is seen how far the client is; its memory is free when all of it is taken.
+  private func write(_ bytes: ByteBuffer, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext) {
+    let (all, last) = (bytes.readableBytes, promise ?? context.eventLoop.makePromise(of: Void.self))
+    if pending == 0 { begin(answerOf: context) }
+    pending += all
+    limits.budget.add(all)
+    last.futureResult.assumeIsolated().whenComplete { _ in self.limits.budget.add(-all) }
+    var rest = bytes
+    repeat {
+      let count = min(rest.readableBytes, Self.piece)
+      guard let part = rest.readSlice(length: count) else { return }
+      let done = rest.readableBytes == 0 ? last : context.eventLoop.makePromise(of: Void.self)
+      done.futureResult.assumeIsolated().whenComplete { _ in self.note(taken: count, context) }
+      context.write(wrapOutboundOut(.body(part)), promise: done)
+    } while rest.readableBytes > 0
   }
 
-  private func release(_ count: Int) {
+  private func begin(answerOf context: ChannelHandlerContext) {
+    answerTimer?.cancel()
+    taken = 0
+    answerTimer = Self.close(context, in: limits.answer)
+  }
+
+  private func note(taken count: Int, _ context: ChannelHandlerContext) {
     pending -= count
-    limits.budget.add(-count)
-    if pending == 0 { answerTimer?.cancel() }
+    taken += count
+    if pending == 0 {
+      answerTimer?.cancel()
+    } else if taken >= Self.piece, isCounted {
+      begin(answerOf: context)
+    }
   }
 
   private static func close(_ context: ChannelHandlerContext, in time: TimeAmount) -> Scheduled<Void> {

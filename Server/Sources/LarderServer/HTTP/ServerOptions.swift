@@ -29,7 +29,7 @@ public struct ServerOptions: Sendable {
   public var bytesHeld = 256 << 20
   /// The time in seconds within which the head of a connection's first request must be there.
   public var headSeconds = 10
-  /// The time in seconds within which a client must take what is sent to it.
+  /// The time in seconds within which a client must take what is sent to it, or 64 KiB of that, for which it gets the time again.
   public var answerSeconds = 60
   /// The time in seconds within which the body of a request must be there.
   public var bodySeconds = 30
