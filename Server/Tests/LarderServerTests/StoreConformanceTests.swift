@@ -51,6 +51,27 @@ import Testing
     await store.close()
   }
 
+  /// Each device keeps the outcomes of its newest push: what is large is left to the changes.
+  @Test(arguments: TestDatabase.available) func anOutcomeKeepsNoMoreThanOneMebibyte(on kind: TestDatabase) async throws {
+    let place = try await StorePlace.make(kind)
+    let store = try await place.open()
+    let size = 400_000
+    for seq in 1...4 {
+      _ = try await store.push(onePush(seq: seq, id: "r\(seq)", value: "\"\(String(repeating: "x", count: size - 2))\""), to: "a", by: "x")
+    }
+    var push = onePush(device: "d2")
+    // Records that come several times count as often.
+    push.groups = [1, 2, 3, 4, 1].flatMap { onePush(id: "r\($0)").groups }
+    let reply = try await store.push(push, to: "a", by: "x").reply
+    var told = 0
+    for case .conflict(let records) in reply.receipt.outcomes { told += records.count }
+    #expect(reply.receipt.outcomes.count == 5 && told == 2)
+    #expect(reply.receipt.json.count < 1 << 20)
+    let page = try await store.changes(SyncChangesRequest(device: "d2", history: reply.history, since: 0), in: "a", by: "x")
+    #expect(page.last == reply.receipt && page.changes.count == 4)
+    await store.close()
+  }
+
   @Test func newerTablesAndOtherFilesAreRefused() async throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("s")

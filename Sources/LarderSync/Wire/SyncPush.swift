@@ -63,7 +63,7 @@ public enum SyncOutcome: Sendable, Hashable {
   case accepted(Int)
   /// A record was not at its base: nothing of the group was written; here is what the server has of its records.
   ///
-  /// Of a push, values of 8 MiB in all: a record that does not fit is left out, and comes with the changes.
+  /// Of a push, values of 1 MiB in all: a record that does not fit is left out, and comes with the changes.
   case conflict([SyncRecord])
   /// The server refuses the records for good, such as by a rule of the app.
   case rejected(code: String, detail: String)

@@ -42,7 +42,7 @@ public final class SimulatedSyncServer: Sendable {
   /// Makes a server without records.
   ///
   /// - Parameter now: Its clock, in milliseconds since 1970.
-  public convenience init(now: @escaping @Sendable () -> Int = { 1_767_225_600_000 }) { self.init(conflictBytes: 8 << 20, now: now) }
+  public convenience init(now: @escaping @Sendable () -> Int = { 1_767_225_600_000 }) { self.init(conflictBytes: 1 << 20, now: now) }
 
   init(conflictBytes: Int, now: @escaping @Sendable () -> Int) { (self.conflictBytes, self.now) = (conflictBytes, now) }
 

@@ -8,6 +8,9 @@ extension PushTransaction {
     case conflict([(place: RecordPlace, written: SyncRecord?)])
   }
 
+  /// The most bytes of values that the outcomes of a push have together: each device of a scope keeps those of its newest push.
+  private static let outcomeBytes = 1 << 20
+
   /// Writes the groups that are at their base, each with a commit number of its own.
   ///
   /// The groups are judged one after another on what is stored and what the groups before them write. So all bases are read at once before,
@@ -53,14 +56,20 @@ extension PushTransaction {
   private func outcomes(of judgements: [Judgement], _ bases: [RecordPlace: Int]) throws(StoreError) -> [SyncOutcome] {
     var unread: Set<RecordPlace> = []
     for case .conflict(let records) in judgements { for record in records where record.written == nil { unread.insert(record.place) } }
-    let stored = try RecordRow.records(connection, scope: scope, at: unread, valueBytes: SQLSyncStore.pageBytes)
+    let stored = try RecordRow.records(connection, scope: scope, at: unread, valueBytes: Self.outcomeBytes)
+    var room = Self.outcomeBytes
     return judgements.map { judgement in
       switch judgement {
       case .decided(let outcome): return outcome
       case .conflict(let records):
         return .conflict(
           records.compactMap { record in
-            if let found = record.written ?? stored[record.place] { return found }
+            if let found = record.written ?? stored[record.place] {
+              let size = found.value?.count ?? 0
+              guard size <= room else { return nil }
+              room -= size
+              return found
+            }
             if bases[record.place] != nil { return nil }
             return SyncRecord(collection: record.place.collection, id: record.place.id, revision: 0)
           })
