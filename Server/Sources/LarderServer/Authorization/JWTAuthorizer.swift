@@ -46,8 +46,10 @@ public final class JWTAuthorizer: Authorizer {
   private let issuer: String?
   private let logger: Logger
   private let state = Mutex(State())
-  /// The time after which keys are asked for again, and before which a token with an unknown key does not have them asked for.
-  private static let (longest, shortest) = (Duration.seconds(600), Duration.seconds(10))
+  /// The time after which keys are asked for again.
+  private static let longest = Duration.seconds(600)
+  /// The time before which a token with an unknown key does not have them asked for.
+  private let shortest: Duration
 
   /// Reads the keys.
   ///
@@ -56,8 +58,13 @@ public final class JWTAuthorizer: Authorizer {
   ///   - audience: The name that `aud` must have; without it, tokens for other services that trust the same keys are taken, too.
   ///   - issuer: The name that `iss` must be.
   /// - Throws: ``ServerError``.
-  public init(jwks: String, audience: String? = nil, issuer: String? = nil, logger: Logger) async throws(ServerError) {
+  public convenience init(jwks: String, audience: String? = nil, issuer: String? = nil, logger: Logger) async throws(ServerError) {
+    try await self.init(jwks: jwks, audience: audience, issuer: issuer, shortest: .seconds(10), logger: logger)
+  }
+
+  init(jwks: String, audience: String?, issuer: String?, shortest: Duration, logger: Logger) async throws(ServerError) {
     (source, self.audience, self.issuer, self.logger) = (try JWKSSource(place: jwks), audience, issuer, logger)
+    self.shortest = shortest
     let keys = try await source.keys()
     state.withLock { $0.keys = keys }
   }
@@ -67,7 +74,7 @@ public final class JWTAuthorizer: Authorizer {
     await renew(after: Self.longest)
     if let identity = await verified(token) { return identity }
     // The key may be newer than those that are known.
-    await renew(after: Self.shortest)
+    await renew(after: shortest)
     guard let identity = await verified(token) else { throw .unauthorized }
     return identity
   }

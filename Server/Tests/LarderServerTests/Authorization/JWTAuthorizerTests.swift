@@ -1,6 +1,12 @@
+import Crypto
+import CryptoExtras
 import Foundation
+import Hummingbird
 import JWTKit
 import LarderSync
+import Logging
+import ServiceLifecycle
+import Synchronization
 import Testing
 
 @testable import LarderServer
@@ -32,11 +38,15 @@ import Testing
     text.replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
   }
 
-  private static func write(_ key: ES256PrivateKey, to path: String) throws {
+  private static func entry(_ key: ES256PrivateKey, kid: String = "k1") throws -> String {
     let parameters = try #require(key.parameters)
-    let jwks =
-      #"{"keys":[{"kty":"EC","crv":"P-256","kid":"k1","x":"\#(Self.base64URL(parameters.x))","y":"\#(Self.base64URL(parameters.y))"}]}"#
-    try jwks.write(toFile: path, atomically: true, encoding: .utf8)
+    return #"{"kty":"EC","crv":"P-256","kid":"\#(kid)","x":"\#(base64URL(parameters.x))","y":"\#(base64URL(parameters.y))"}"#
+  }
+
+  private static func set(_ entries: String...) -> String { #"{"keys":[\#(entries.joined(separator: ","))]}"# }
+
+  private static func write(_ key: ES256PrivateKey, to path: String) throws {
+    try set(try entry(key)).write(toFile: path, atomically: true, encoding: .utf8)
   }
 
   @Test func aSignedTokenIsAnIdentityAndNoOtherIs() async throws {
@@ -60,6 +70,83 @@ import Testing
     refused.append(try await others.sign(Claims(sub: "ann", exp: later, scopes: []), kid: "k1"))
     refused.append(try await others.sign(Claims(sub: "ann", exp: later, scopes: []), kid: "h"))
     for token in refused { await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: token) } }
+  }
+
+  @Test func keysOfAllThreeKindsAreTaken() async throws {
+    let directory = try TemporaryDirectory()
+    let (elliptic, edwards) = (ES256PrivateKey(), Curve25519.Signing.PrivateKey())
+    let modular = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+    let numbers = try modular.publicKey.getKeyPrimitives()
+    let (n, e) = (Self.base64URL(numbers.modulus.base64EncodedString()), Self.base64URL(numbers.publicExponent.base64EncodedString()))
+    let x = Self.base64URL(edwards.publicKey.rawRepresentation.base64EncodedString())
+    try Self.set(
+      try Self.entry(elliptic, kid: "es"), #"{"kty":"RSA","kid":"rs","n":"\#(n)","e":"\#(e)"}"#,
+      #"{"kty":"OKP","crv":"Ed25519","kid":"ed","x":"\#(x)"}"#
+    ).write(toFile: directory.file("jwks"), atomically: true, encoding: .utf8)
+    let authorizer = try await JWTAuthorizer(jwks: directory.file("jwks"), logger: LogLines().logger())
+    let signers = await JWTKeyCollection().add(ecdsa: elliptic, kid: "es").add(eddsa: EdDSA.PrivateKey(backing: edwards), kid: "ed")
+      .add(rsa: try Insecure.RSA.PrivateKey(backing: modular), digestAlgorithm: .sha256, kid: "rs")
+      .add(rsa: try Insecure.RSA.PrivateKey(backing: modular), digestAlgorithm: .sha512, kid: "rs512")
+    let later = Int(Date().timeIntervalSince1970) + 1_000
+    for kid: JWKIdentifier in ["es", "rs", "ed"] {
+      let token = try await signers.sign(Claims(sub: "ann", exp: later, scopes: ["a:r"]), kid: kid)
+      #expect(try await authorizer.identity(of: token).name == "ann", "\(kid)")
+      // What another key has signed is not taken under the name of this one.
+      let parts = token.split(separator: ".")
+      for other: JWKIdentifier in ["es", "rs", "ed"] where other != kid {
+        let signature = try await signers.sign(Claims(sub: "ann", exp: later, scopes: ["a:r"]), kid: other).split(separator: ".")[2]
+        await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: "\(parts[0]).\(parts[1]).\(signature)") }
+      }
+    }
+    let stranger = try await signers.sign(Claims(sub: "ann", exp: later, scopes: ["a:r"]), kid: "rs512")
+    await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: stranger) }
+  }
+
+  /// What a place of keys on this machine answers.
+  private final class Keys: HTTPResponder {
+    typealias Context = BasicRequestContext
+    private let text: Mutex<String>
+
+    init(_ text: String) { self.text = Mutex(text) }
+    func set(_ new: String) { text.withLock { $0 = new } }
+
+    func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+      Response(status: .ok, body: ResponseBody(byteBuffer: ByteBuffer(string: text.withLock { $0 })))
+    }
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aKeyThatReplacesAnotherIsTaken() async throws {
+    let (old, new) = (ES256PrivateKey(), ES256PrivateKey())
+    let keys = Keys(Self.set(try Self.entry(old, kid: "old")))
+    let (ready, continuation) = AsyncStream.makeStream(of: Int.self)
+    let quiet = Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() }
+    let application = Application(
+      responder: keys, configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
+      onServerRunning: { continuation.yield($0.localAddress?.port ?? 0) }, logger: quiet)
+    let group = ServiceGroup(configuration: .init(services: [application], logger: quiet))
+    let running = Task { try await group.run() }
+    let result: Result<Void, any Error>
+    do {
+      let port = try #require(await ready.first { _ in true })
+      let authorizer = try await JWTAuthorizer(
+        jwks: "http://127.0.0.1:\(port)/jwks", audience: nil, issuer: nil, shortest: .zero, logger: LogLines().logger())
+      let signers = await JWTKeyCollection().add(ecdsa: old, kid: "old").add(ecdsa: new, kid: "new")
+      let claims = Claims(sub: "ann", exp: Int(Date().timeIntervalSince1970) + 1_000, scopes: ["a:r"])
+      let (before, after) = (try await signers.sign(claims, kid: "old"), try await signers.sign(claims, kid: "new"))
+      #expect(try await authorizer.identity(of: before).name == "ann")
+      await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: after) }
+      // What cannot be read leaves the keys that are known.
+      keys.set("nothing")
+      await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: after) }
+      #expect(try await authorizer.identity(of: before).name == "ann")
+      keys.set(Self.set(try Self.entry(new, kid: "new")))
+      #expect(try await authorizer.identity(of: after).name == "ann")
+      await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: before) }
+      result = .success(())
+    } catch { result = .failure(error) }
+    await group.triggerGracefulShutdown()
+    try await running.value
+    try result.get()
   }
 
   @Test func aTokenForAnotherServiceOrFromAnotherIssuerIsRefused() async throws {
