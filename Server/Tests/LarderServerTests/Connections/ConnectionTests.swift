@@ -25,16 +25,13 @@ import Testing
       await slow.send("GET /healthz HTTP/1.1\r\nHost")
       #expect(await slow.readToEnd() == "")
       #expect(await silent.readToEnd() == "")
-      // The first answer ends that time, and leaves the connection as it is.
-      let good = try RawConnection(port: server.port)
-      await good.send(Self.health)
-      #expect(await good.read(until: "ok\n").hasPrefix("HTTP/1.1 200 OK"))
     }
   }
 
   @Test func aHeadThatDoesNotComeBehindAnotherRequestEndsTheConnection() async throws {
     var options = ServerOptions()
-    (options.headSeconds, options.idleSeconds) = (3_600, 1)
+    // The time holds for the request that is answered, too.
+    (options.headSeconds, options.idleSeconds) = (3_600, 5)
     try await TestServer.run(options: options) { server in
       let slow = try RawConnection(port: server.port)
       await slow.send(Self.health)

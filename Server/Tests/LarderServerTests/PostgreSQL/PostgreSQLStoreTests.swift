@@ -74,6 +74,22 @@ import Testing
     }
   }
 
+  /// What libpq says of a connection that is gone may stand behind the words of a statement, in any language.
+  @Test func lastWordsHaveNoValues() {
+    let fixed = "the connection to the database is lost"
+    let details = "DETAIL:  Key (a)=(hidden) already exists.\n"
+    for (message, hadResult, line) in [
+      ("ERROR:  duplicate key (hidden)\n\(details)server closed the connection unexpectedly\n", true, fixed),
+      ("FEHLER:  doppelter Schlüsselwert (hidden)\nDETAIL:  Schlüssel »(a)=(hidden)« existiert bereits.\n", true, fixed),
+      (details, true, fixed), ("", true, fixed), ("", false, fixed),
+      (
+        details + "FATAL:  terminating connection due to administrator command\n", true,
+        "FATAL:  terminating connection due to administrator command"
+      ),
+      ("server closed the connection unexpectedly\n\tThis probably means\n", false, "server closed the connection unexpectedly"),
+    ] { #expect(PostgreSQLFailure.lastWords(message, hadResult: hadResult) == line) }
+  }
+
   @Test func valuesComeBackAsTheyWere() async throws {
     let connection = try Self.connect(try await PostgresCluster.shared().freshDatabase())
     try connection.execute("CREATE TABLE t (a TEXT, b BIGINT)")
@@ -100,9 +116,9 @@ import Testing
 
   @Test func aHotScopeLeavesConnectionsToOthers() async throws {
     let uri = try await PostgresCluster.shared().freshDatabase()
-    let store = try await Self.open(uri)
+    let store = try await Self.open(uri) { ($0.statementSeconds, $0.lockSeconds) = (600, 600) }
     _ = try await store.push(onePush(), to: "hot", by: "x")
-    let holder = try Self.connect(uri)
+    let holder = try Self.connect(uri) { $0.idleSeconds = 600 }
     try holder.begin(.write)
     _ = try holder.row("SELECT head FROM larder_scopes WHERE scope = 'hot' FOR UPDATE")
     let waiting = (2...11).map { number in
@@ -122,7 +138,7 @@ import Testing
     let uri = try await PostgresCluster.shared().freshDatabase()
     let store = try await Self.open(uri)
     _ = try await store.push(onePush(), to: "a", by: "x")
-    let lost = try Self.connect(uri) { $0.idleSeconds = 1 }
+    let lost = try Self.connect(uri) { $0.idleSeconds = 3 }
     try lost.begin(.write)
     _ = try lost.row("SELECT head FROM larder_scopes WHERE scope = 'a' FOR UPDATE")
     try lost.execute("UPDATE larder_scopes SET head = 7 WHERE scope = 'a'")
