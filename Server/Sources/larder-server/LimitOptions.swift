@@ -16,8 +16,8 @@ struct LimitOptions: ParsableArguments {
   @Option(help: "The number of scopes that an identity may have devices in.") var maxScopes = ServerOptions().scopesPerIdentity
   @Option(help: "The seconds within which the head of a connection's first request must be there.")
   var headTimeout = ServerOptions().headSeconds
-  @Option(help: "The seconds within which a client must take what is sent to it, or 64 KiB of that.") var answerTimeout = ServerOptions()
-    .answerSeconds
+  @Option(help: "The seconds within which a client must take what is sent to it, or 64 KiB of that.")
+  var answerTimeout = ServerOptions().answerSeconds
   @Option(help: "The seconds within which a body must be there.") var bodyTimeout = ServerOptions().bodySeconds
   @Option(help: "The seconds after which a connection without requests is closed.") var idleTimeout = ServerOptions().idleSeconds
 
