@@ -13,12 +13,16 @@ extension SyncEngine {
   /// Begins to sync by itself: at once, after each local write, when the server has news, and again after a failure.
   ///
   /// An engine that was made with a server has begun. After a failure it waits for a random time, up to 1 s at first and up to 5 minutes
-  /// later, or as long as the server asks; ``wake()`` ends the wait. Does nothing if it runs.
-  public func start() {
+  /// later, or as long as the server asks; ``wake()`` and a change of the network end the wait. Does nothing if it runs.
+  public func start() { start(watching: .system) }
+
+  /// Begins to sync by itself, and tries again what has failed when the network changes.
+  func start(watching network: NetworkWatch) {
     guard tasks.isEmpty else { return }
     let edits = store.edits(of: store.collection(named: SyncCollections.records))
     let seat = Seat(engine: self)
     tasks.append(Task { while let keys = await edits.next(), await seat.engine?.noteEdits(of: keys) != nil {} })
+    tasks.append(Task { [clock] in await network.run(clock) { await seat.engine?.wakeWhatFailed() } })
     for ledger in ledgers {
       guard let alarm = alarms[ledger.scope] else { continue }
       tasks.append(Task { [clock] in await alarm.run(clock) { try await seat.engine?.runOnce(ledger) != nil } })
@@ -41,6 +45,12 @@ extension SyncEngine {
 
   /// Tries at once what waits after a failure: for an app that learns that the network is back, or comes to the foreground.
   public nonisolated func wake() { for alarm in alarms.values { alarm.raiseUrgently() } }
+
+  /// Tries at once what waits after a failure, and nothing else; returns whether there is anything.
+  private func wakeWhatFailed() -> Bool {
+    for scope in failing { alarms[scope]?.raiseUrgently() }
+    return !failing.isEmpty
+  }
 
   /// Returns what to ask the server in order to learn of news; `nil` while a full pass is under way, which asks by itself.
   private func question(of ledger: Ledger) -> SyncChangesRequest? {
