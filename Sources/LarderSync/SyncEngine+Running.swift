@@ -46,9 +46,9 @@ extension SyncEngine {
   /// Tries at once what waits after a failure: for an app that learns that the network is back, or comes to the foreground.
   public nonisolated func wake() { for alarm in alarms.values { alarm.raiseUrgently() } }
 
-  /// Tries at once what waits after a failure, and nothing else; returns whether there is anything.
+  /// Tries at once what waits after a failure, and asks for news of the rest; returns whether anything has waited.
   private func wakeWhatFailed() -> Bool {
-    for scope in failing { alarms[scope]?.raiseUrgently() }
+    for (scope, alarm) in alarms { if failing.contains(scope) { alarm.raiseUrgently() } else { alarm.hint() } }
     return !failing.isEmpty
   }
 

@@ -56,7 +56,8 @@ final class ScopeAlarm: Sendable {
   /// The number of hints that the server may be reached again: by the user, by the network, by an exchange that has succeeded.
   var hintCount: Int { state.withLock { $0.hintCount } }
 
-  private func hint() {
+  /// Notes that the server may be reached again: the watch for news goes on at once, and no exchange begins.
+  func hint() {
     state.withLock { $0.hintCount += 1 }
     signal.raise()
   }
