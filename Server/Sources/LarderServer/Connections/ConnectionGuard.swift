@@ -1,3 +1,4 @@
+internal import Foundation
 internal import HTTPTypes
 internal import NIOCore
 internal import NIOHTTPTypes
@@ -40,6 +41,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     isCounted = limits.count.enter()
     // One too many gets no time at all; it is closed behind the set-up that this is part of.
     headTimer = Self.close(context, in: isCounted ? limits.head : .zero)
+    // Without it, the system takes megabytes at once, and then none for as long as a slow client needs for a third of them.
+    let option = ChannelOptions.Types.SocketOption(level: .tcp, name: NIOBSDSocket.Option(rawValue: CInt(TCP_NOTSENT_LOWAT)))
+    _ = context.channel.setOption(option, value: SocketOptionValue(Self.piece))
   }
 
   func channelInactive(context: ChannelHandlerContext) {
