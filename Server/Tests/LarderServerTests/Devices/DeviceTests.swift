@@ -100,7 +100,8 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
       let proxy = try ChaosProxy(to: server.port)
       defer { proxy.close() }
       proxy.set(.init(delay: 0.05))
-      let device = try await Device(proxy.base, timeout: .seconds(1))
+      // The time holds for the exchanges that succeed, too.
+      let device = try await Device(proxy.base, timeout: .seconds(4))
       try await device.increment()
       try await device.sync.exchange()
       for stall in [0, 300, 500] {
