@@ -68,6 +68,8 @@ import Testing
       // An icon is no photo of the spot.
       #expect(try await weatherSpots(["photos", "--store", store]) == Run(output: "No photos.\n"))
     }
+    let silent = try [SilentPort(of: api), SilentPort(of: #require(URL(string: template.replacing("{icon}", with: "x"))))]
+    defer { withExtendedLifetime(silent) {} }
     #expect(
       try await icon(template, api, at: "2026-11-21T09:30:00Z")
         == Run(
