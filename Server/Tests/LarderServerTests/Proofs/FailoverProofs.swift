@@ -25,7 +25,13 @@ extension PostgresProofs {
         try await ServerGroup.run(2, on: uri, arguments) { group in
           _ = try await LoadDevice(name: "first", scope: "s0", servers: group.transports, counts: false).run(1, seed: seed)
           if !isSynchronous {
-            #expect(try await eventually { try await standby.query("SELECT count(*) FROM larder_records", in: database) == "1" })
+            // Until it has come that far, the standby has not even the database.
+            let hasFirst = try await eventually {
+              do { return try await standby.query("SELECT count(*) FROM larder_records", in: database) == "1" } catch is PostgresFailure {
+                return false
+              }
+            }
+            #expect(hasFirst)
             try await standby.query("ALTER SYSTEM SET primary_conninfo = ''")
             try await standby.query("SELECT pg_reload_conf()")
             #expect(try await eventually { try await primary.query("SELECT count(*) FROM pg_stat_replication") == "0" })
