@@ -97,6 +97,8 @@ extension SyncEngine {
   }
 
   /// Gives up a push that the server does not take as a whole: sends its halves, or sets aside the records that are alone.
+  ///
+  /// Does nothing where a page has told since that it was taken, and only the answer was lost.
   private func divide(_ push: SyncPush, _ problem: SyncProblem, _ ledger: Ledger) async throws {
     let code: String
     switch problem {
@@ -108,7 +110,11 @@ extension SyncEngine {
       // The edits stay, and a newer app freezes them anew, in its own version.
       try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
       throw problem
-    default: throw problem
+    // The server asks for a pause, whatever it has taken.
+    case .tooManyRequests, .unavailable: throw problem
+    default:
+      guard try ledger.state(in: store.stored)?.flight?.token == push.token else { return }
+      throw problem
     }
     try await store.writeStored { (pending) throws(RepositoryError) in
       try ledger.divide(push, code, problem.description, in: &pending)

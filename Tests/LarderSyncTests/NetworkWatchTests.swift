@@ -11,7 +11,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   var id: String
 }
 
-/// What the network wakes, and what it leaves alone.
+/// The exchanges that a change of the network begins, and those that it does not.
 @Suite(.timeLimit(.minutes(1))) struct NetworkWatchTests {
   private let server = SimulatedSyncServer()
   private let clock = ManualClock()

@@ -220,7 +220,7 @@ private struct DirectTransport: SyncTransport {
     #expect(server.records(of: "user/42").map(\.version) == [2])
   }
 
-  /// What was sent is brought up to a newer version before the answer comes: that is no edit, which would undo a deletion elsewhere.
+  /// A migration between a push and its answer is no edit: one would undo a deletion elsewhere.
   @Test func aMigrationIsNoEdit() async throws {
     let backend = InMemoryBackend()
     let options = StoreOptions(migration: .init(mode: .manual))

@@ -87,6 +87,21 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(transport.pulls == 19)
   }
 
+  @Test func aPushWhoseAnswerWasLostIsNoFailureOnceAPageTellsItsOutcome() async throws {
+    let here = try await device(server)
+    here.transport.set { $0.reply = { _ in throw SyncProblem.unreachable("lost") } }
+    // More than one push.
+    try await here.notes.save(contentsOf: (0..<1_200).map { Note(id: "\($0)") })
+    try await here.sync.exchange()
+    #expect(try await here.sync.pending == 0)
+    #expect(server.records(of: "user/1").count == 1_200)
+    // A pause that the server asks for is made all the same.
+    here.transport.set { $0.reply = { _ in throw SyncProblem.unavailable(retryAfter: 7) } }
+    try await here.notes.save(Note(id: "one more"))
+    await #expect(throws: SyncProblem.unavailable(retryAfter: 7)) { try await here.sync.exchange() }
+    #expect(server.records(of: "user/1").count == 1_201)
+  }
+
   // MARK: Records over a limit of the store
 
   @Test func aRecordOverALoweredLimitHoldsNothingUp() async throws {
@@ -127,14 +142,18 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     here.transport.set {
       $0.page = { page in SyncChanges(history: page.history, since: page.since, until: page.since, head: 9, more: true) }
     }
-    await #expect(throws: SyncProblem.self) { try await here.sync.exchange() }
+    await #expect(throws: SyncProblem.noProgress("The server says that there are more changes behind commit 0, and gives none.")) {
+      try await here.sync.exchange()
+    }
     #expect(here.transport.pulls == 1)
   }
 
   @Test func aPageThatWasNotAskedForIsAnError() async throws {
     let here = try await device(server)
     here.transport.set { $0.page = { SyncChanges(history: $0.history, since: $0.since + 1, until: 9, head: 9, more: true) } }
-    await #expect(throws: SyncProblem.self) { try await here.sync.exchange() }
+    await #expect(throws: SyncProblem.malformed("expected the changes behind commit 0, found those behind 1")) {
+      try await here.sync.exchange()
+    }
     #expect(here.transport.pulls == 1)
   }
 
@@ -144,7 +163,9 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
       rules.page = { SyncChanges(history: UUID().uuidString, since: $0.since, until: $0.until, head: $0.head) }
     }
     try await here.sync.exchange()
-    await #expect(throws: SyncProblem.self) { try await here.sync.exchange() }
+    await #expect(throws: SyncProblem.noProgress("The server tells another history each time it is asked.")) {
+      try await here.sync.exchange()
+    }
     #expect(here.transport.pulls <= SyncEngine.passLimit + 2)
   }
 

@@ -19,9 +19,9 @@ final class GatedTransport: SyncTransport {
     var pagesUntilCut = Int.max
     /// What becomes of pages and replies on their way.
     var page: (@Sendable (SyncChanges) -> SyncChanges)?
-    /// What the user does while a page is on its way.
+    /// The user's work while a page is on its way.
     var meanwhile: (@Sendable () async throws -> Void)?
-    var reply: (@Sendable (SyncPushReply) -> SyncPushReply)?
+    var reply: (@Sendable (SyncPushReply) throws -> SyncPushReply)?
     var hasEvents = true
     var streams: [AsyncThrowingStream<Int, any Error>.Continuation] = []
     var (pushes, polls, pulls) = (0, 0, 0)
@@ -50,7 +50,7 @@ final class GatedTransport: SyncTransport {
     }
     if let problem { throw problem }
     let reply = try SyncPushReply(json: server.push(SyncPush(json: push.json), to: scope).json)
-    return rules.withLock { $0.reply }?(reply) ?? reply
+    return try rules.withLock { $0.reply }?(reply) ?? reply
   }
 
   func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {

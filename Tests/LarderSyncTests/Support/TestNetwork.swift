@@ -13,7 +13,7 @@ final class TestNetwork: Sendable {
 
   /// The number of engines that watch.
   var watchers: Int { state.withLock { $0.streams.count } }
-  /// How often a change was waited for: once more after each change that an engine has dealt with.
+  /// The number of times that a change was waited for: one more after each that an engine has dealt with.
   var asked: Int { state.withLock { $0.asked } }
 
   func change() { for stream in state.withLock({ Array($0.streams.values) }) { stream.yield() } }

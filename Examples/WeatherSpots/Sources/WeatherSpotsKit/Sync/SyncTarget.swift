@@ -21,7 +21,18 @@ public struct SyncTarget: Codable, Hashable, Identifiable, Sendable {
     self.scope = scope
   }
 
+  /// The scope of a store whose owner has named none.
+  public static let standardScope = "spots"
+
   static let schema = RepositorySchema<SyncTarget>("sync-target")
+
+  /// Asks the server for the scope.
+  ///
+  /// - Throws: `SyncProblem` where it is no server that lets the scope be read.
+  public func check(token: String?, timeout: Duration = .seconds(60)) async throws {
+    let question = SyncChangesRequest(device: UUID().uuidString, since: 0, limit: 1)
+    _ = try await HTTPTransport(server, timeout: timeout) { token }.changes(question, in: scope)
+  }
 }
 
 /// The reason why a store cannot be synced as it was asked to.
@@ -54,10 +65,9 @@ extension SpotStore {
   public func setSyncTarget(server: URL?, scope: String?, token: String?, timeout: Duration = .seconds(60)) async throws -> Bool {
     guard let server = server ?? syncTarget?.server else { throw SyncTargetProblem.none }
     if let old = syncTarget, let scope, scope != old.scope { throw SyncTargetProblem.otherScope(old.scope) }
-    let target = SyncTarget(server: server, scope: scope ?? syncTarget?.scope ?? "spots")
+    let target = SyncTarget(server: server, scope: scope ?? syncTarget?.scope ?? SyncTarget.standardScope)
     guard target != syncTarget else { return false }
-    let question = SyncChangesRequest(device: UUID().uuidString, since: 0, limit: 1)
-    _ = try await HTTPTransport(target.server, timeout: timeout) { token }.changes(question, in: target.scope)
+    try await target.check(token: token, timeout: timeout)
     try await store.repository(SyncTarget.schema).save(target)
     return true
   }

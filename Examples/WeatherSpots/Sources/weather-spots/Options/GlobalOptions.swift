@@ -63,7 +63,7 @@ struct GlobalOptions: ParsableArguments {
   ///
   /// - Parameter creating: Whether its directory is made where there is none; otherwise a store that is not there is a failure.
   func file(creating: Bool) throws -> URL {
-    let file = try (store ?? Settings.load()[.store]?.value).map { URL(filePath: $0) } ?? Self.standardStore
+    let file = try place
     let directory = file.deletingLastPathComponent()
     if creating {
       do {
@@ -71,10 +71,23 @@ struct GlobalOptions: ParsableArguments {
       } catch {
         throw Failure(.storeInputOutput, "cannot create the directory \(directory.path)")
       }
-    } else if !["", "-journal", "-wal"].contains(where: { FileManager.default.fileExists(atPath: file.path + $0) }) {
+    } else if try !hasStore {
       throw Failure(.notFound, "no store at \(file.path); `weather-spots import FILE.csv` or `weather-spots add` creates one")
     }
     return file
+  }
+
+  /// Whether there is a store, or what is left of one.
+  var hasStore: Bool {
+    get throws {
+      let file = try place
+      return ["", "-journal", "-wal"].contains { FileManager.default.fileExists(atPath: file.path + $0) }
+    }
+  }
+
+  /// The place of the store's file: what the option says, or else the setting.
+  private var place: URL {
+    get throws { try (store ?? Settings.load()[.store]?.value).map { URL(filePath: $0) } ?? Self.standardStore }
   }
 
   /// The file of the store when neither an option nor a setting names one.

@@ -24,6 +24,10 @@ import Testing
     #expect(try await run("near", "1,2", "--tag", "quiet", "--json").output.components(separatedBy: "\"id\"").count == 3)
     #expect(try await run("search", "bay", "--tag", "high").output == "No spots.\n")
     #expect(try await run("tag", "bay", "-quiet") == Run(output: "Bay @3.0,4.0: no tags.\n"))
+    // Options may come first, and what is found may have the name of a command.
+    #expect(try await weatherSpots(["--json", "--store", store, "tag", "pier", "-quiet"]).code == 0)
+    #expect(try await run("show", "pier").output.contains("  tags      high\n"))
+    #expect(try await run("search", "tag", "-x").errors.contains("Unknown option '-x'"))
     for tag in ["two words", "", "a,b", "+", "--x", String(repeating: "x", count: 51)] {
       #expect(try await run("tag", "bay", tag).code == 64, "\(tag)")
     }

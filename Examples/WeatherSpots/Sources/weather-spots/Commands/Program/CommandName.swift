@@ -11,17 +11,7 @@ enum CommandName {
     // These are the parser's own, and what follows them is for it.
     let own = ["--generate-completion-script", "---completion", "--experimental-"]
     if let first = arguments.first, own.contains(where: first.hasPrefix) { return nil }
-    lazy var options = optionsWithValues
-    var words: [String] = []
-    var rest = arguments[...]
-    while let word = rest.popFirst() {
-      if word == "--" { break }
-      if !word.hasPrefix("-") {
-        words.append(word)
-      } else if word != "--help", options.contains(word) {
-        rest = rest.dropFirst()
-      }
-    }
+    var words = words(in: arguments)
     if words.first == "help" { words.removeFirst() }
     var (command, path): (any ParsableCommand.Type, String) = (WeatherSpots.self, "")
     for word in words {
@@ -41,11 +31,27 @@ enum CommandName {
     return nil
   }
 
+  /// Returns the arguments that are neither options nor their values: the names of the command, and what it is about.
+  private static func words(in arguments: [String]) -> [String] {
+    lazy var options = optionsWithValues
+    var words: [String] = []
+    var rest = arguments[...]
+    while let word = rest.popFirst() {
+      if word == "--" { break }
+      if !word.hasPrefix("-") {
+        words.append(word)
+      } else if word != "--help", options.contains(word) {
+        rest = rest.dropFirst()
+      }
+    }
+    return words
+  }
+
   /// Returns the arguments with a blank before those that begin with a hyphen and are values.
   ///
   /// They are numbers and points of any command, and the tags that `tag` removes; options have two hyphens, but for -h.
   static func withValuesMarked(_ arguments: [String]) -> [String] {
-    let isTag = arguments.prefix(3).contains("tag")
+    let isTag = arguments.contains("tag") && words(in: arguments).first == "tag"
     return arguments.map { argument in
       let isNumber = argument.prefixMatch(of: /-\.?[0-9]/) != nil
       let isRemoval = isTag && argument != "-h" && argument.prefixMatch(of: /-[^-]/) != nil

@@ -53,6 +53,11 @@ struct SyncExchange: ReportingCommand {
   }
 
   private func sync(_ token: String?, within limit: Duration) async throws {
+    // An address with a mistake in it must not leave an empty store behind.
+    if try !globals.hasStore {
+      guard let server = server.flatMap(Self.address) else { throw SyncTargetProblem.none }
+      try await SyncTarget(server: server, scope: scope ?? SyncTarget.standardScope).check(token: token, timeout: limit)
+    }
     // With another target, the store is to be opened anew: whatever it does with spots then has to know of it.
     _ = try await globals.withStore(creating: true) { storage in
       try await storage.setSyncTarget(server: server.flatMap(Self.address), scope: scope, token: token, timeout: limit)
