@@ -37,32 +37,19 @@ final class PostgresProxy: Sendable {
     var cutsLeft = 0
     var every = 0
     var first = 0
-    var isOpen = true
-    var sockets: Set<Int32> = []
   }
 
-  let port: Int
-  private let target: Int
-  private let listener: Int32
+  private let relay: LoopbackRelay
   private let rewrites: [Rewrite]
   private let state = Mutex(State())
 
   init(to target: Int, rewrites: [Rewrite] = []) throws {
-    (self.target, self.rewrites) = (target, rewrites)
-    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = Self.address(0)
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let (listener, length) = (listener, size)
-    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(listener, $0, length) == 0 && listen(listener, 64) == 0 && getsockname(listener, $0, &size) == 0
-      }
-    }
-    guard isBound else { throw POSIXError(.EADDRNOTAVAIL) }
-    port = Int(UInt16(bigEndian: address.sin_port))
-    Thread.detachNewThread { [self] in accept() }
+    self.rewrites = rewrites
+    relay = try LoopbackRelay(to: target)
+    relay.start { [self] client, server in serve(Link(client: client, server: server)) }
   }
 
+  var port: Int { relay.port }
   var counts: Counts { state.withLock { $0.counts } }
 
   /// Cuts a number of commits from now on, one of so many, but not the first ones.
@@ -71,45 +58,7 @@ final class PostgresProxy: Sendable {
   }
 
   /// Ends the proxy and all connections.
-  func close() {
-    let sockets = state.withLock { state in
-      state.isOpen = false
-      return state.sockets
-    }
-    for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
-    shutdown(listener, Int32(SHUT_RDWR))
-  }
-
-  private static func address(_ port: Int) -> sockaddr_in {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = UInt16(port).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return address
-  }
-
-  private func accept() {
-    while state.withLock({ $0.isOpen }) {
-      let client = Glibc.accept(listener, nil, nil)
-      guard client >= 0 else { break }
-      let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-      var address = Self.address(target)
-      let result = withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-      }
-      guard result == 0 else {
-        Glibc.close(client)
-        Glibc.close(server)
-        continue
-      }
-      var (on, size) = (Int32(1), socklen_t(MemoryLayout<Int32>.size))
-      for socket in [client, server] { setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size) }
-      size = 0
-      state.withLock { $0.sockets.formUnion([client, server]) }
-      Thread.detachNewThread { [self] in serve(Link(client: client, server: server)) }
-    }
-    Glibc.close(listener)
-  }
+  func close() { relay.end() }
 
   private func serve(_ link: Link) {
     let ended = DispatchSemaphore(value: 0)
@@ -120,9 +69,6 @@ final class PostgresProxy: Sendable {
     passRequests(link)
     link.cut()
     ended.wait()
-    state.withLock { $0.sockets.subtract([link.client, link.server]) }
-    Glibc.close(link.client)
-    Glibc.close(link.server)
   }
 
   private func passRequests(_ link: Link) {
@@ -205,23 +151,13 @@ private final class Link: Sendable {
     return bytes
   }
 
-  func send(_ bytes: [UInt8]) -> Bool { Self.send(bytes, to: server) }
-
-  private static func send(_ bytes: [UInt8], to socket: Int32) -> Bool {
-    var sent = 0
-    while sent < bytes.count {
-      let count = bytes[sent...].withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      guard count > 0 else { return false }
-      sent += count
-    }
-    return true
-  }
+  func send(_ bytes: [UInt8]) -> Bool { LoopbackRelay.write(bytes, to: server) }
 
   func passAnswers() {
     var buffer = [UInt8](repeating: 0, count: 16_384)
     while true {
       let count = recv(server, &buffer, buffer.count, 0)
-      guard count > 0, !isMuted.withLock({ $0 }), Self.send(Array(buffer[..<count]), to: client) else { break }
+      guard count > 0, !isMuted.withLock({ $0 }), LoopbackRelay.write(Array(buffer[..<count]), to: client) else { break }
     }
     cut()
   }

@@ -24,31 +24,17 @@ final class ChaosProxy: Sendable {
   private struct State: Sendable {
     var rules = Rules()
     var passed = 0
-    var sockets: Set<Int32> = []
-    var isOpen = true
   }
 
-  let port: Int
-  private let target: Int
-  private let listener: Int32
+  private let relay: LoopbackRelay
   private let state = Mutex(State())
 
   init(to target: Int) throws {
-    self.target = target
-    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = Self.address(0)
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let (listener, length) = (listener, size)
-    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(listener, $0, length) == 0 && listen(listener, 64) == 0 && getsockname(listener, $0, &size) == 0
-      }
-    }
-    guard isBound else { throw POSIXError(.EADDRNOTAVAIL) }
-    port = Int(UInt16(bigEndian: address.sin_port))
-    Thread.detachNewThread { [self] in accept() }
+    relay = try LoopbackRelay(to: target)
+    relay.start { [self] client, server in serve(client, server) }
   }
 
+  var port: Int { relay.port }
   var base: String { "http://127.0.0.1:\(port)" }
 
   /// The number of bytes that have passed since the rules were set.
@@ -58,49 +44,7 @@ final class ChaosProxy: Sendable {
   func set(_ rules: Rules) { state.withLock { ($0.rules, $0.passed) = (rules, 0) } }
 
   /// Ends the proxy and all connections.
-  func close() {
-    let sockets = state.withLock { state in
-      state.isOpen = false
-      return state.sockets
-    }
-    for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
-    shutdown(listener, Int32(SHUT_RDWR))
-  }
-
-  private static func address(_ port: Int) -> sockaddr_in {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = UInt16(port).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return address
-  }
-
-  private func connect() -> Int32? {
-    let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = Self.address(target)
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        Glibc.connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    }
-    if result == 0 { return server }
-    Glibc.close(server)
-    return nil
-  }
-
-  private func accept() {
-    while state.withLock({ $0.isOpen }) {
-      let client = Glibc.accept(listener, nil, nil)
-      guard client >= 0 else { break }
-      guard let server = connect() else {
-        Glibc.close(client)
-        continue
-      }
-      state.withLock { $0.sockets.formUnion([client, server]) }
-      Thread.detachNewThread { [self] in serve(client, server) }
-    }
-    Glibc.close(listener)
-  }
+  func close() { relay.end() }
 
   private func serve(_ client: Int32, _ server: Int32) {
     let answered = DispatchSemaphore(value: 0)
@@ -110,11 +54,8 @@ final class ChaosProxy: Sendable {
     }
     let requests = pump(client, server, isRequest: true)
     answered.wait()
-    state.withLock { $0.sockets.subtract([client, server]) }
-    Glibc.close(client)
-    Glibc.close(server)
-    guard state.withLock({ $0.rules.repeats }), let again = connect() else { return }
-    _ = write(requests, to: again)
+    guard state.withLock({ $0.rules.repeats }), let again = relay.connected() else { return }
+    _ = LoopbackRelay.write(requests, to: again)
     shutdown(again, Int32(SHUT_WR))
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while read(again, &buffer, buffer.count) > 0 {}
@@ -143,22 +84,12 @@ final class ChaosProxy: Sendable {
         break
       }
       let granted = max(0, min(count, rules.cut - before))
-      guard write(Array(buffer[..<granted]), to: to), granted == count else {
+      guard LoopbackRelay.write(Array(buffer[..<granted]), to: to), granted == count else {
         shutdown(from, Int32(SHUT_RDWR))
         break
       }
     }
     shutdown(to, Int32(SHUT_RDWR))
     return all
-  }
-
-  private func write(_ bytes: [UInt8], to socket: Int32) -> Bool {
-    var sent = 0
-    while sent < bytes.count {
-      let count = bytes[sent...].withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      guard count > 0 else { return false }
-      sent += count
-    }
-    return true
   }
 }
