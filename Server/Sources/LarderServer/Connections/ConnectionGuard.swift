@@ -20,6 +20,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// Whether the connection ends with the present answer.
   private var isLast = false
   private var isLingering = false
+  /// Whether something came that is no request, behind which nothing is read.
+  private var isBroken = false
   /// The bytes that wait for the client, and those that it has taken since the timer began.
   private var (pending, taken) = (0, 0)
   /// The bytes that a client must take in the time for answers: a slow line is given that time again, a byte a second is not.
@@ -72,10 +74,16 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.fireChannelRead(data)
   }
 
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    isBroken = true
+    context.fireErrorCaught(error)
+  }
+
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
     case .head(var head):
-      guard isReading, head.status.kind != .informational else { return context.write(data, promise: promise) }
+      let isAnswerToThat = isBroken && head.headerFields[.connection] == "close"
+      guard isReading || isAnswerToThat, head.status.kind != .informational else { return context.write(data, promise: promise) }
       isLast = true
       head.headerFields[.connection] = "close"
       context.write(wrapOutboundOut(.head(head)), promise: promise)

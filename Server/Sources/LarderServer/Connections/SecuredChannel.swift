@@ -9,7 +9,7 @@ internal import NIOSSL
 struct SecuredChannel: ServerChildChannel {
   typealias Value = HTTP1Channel.Value
 
-  let base: HTTP1Channel
+  let base: CheckedChannel
   let files: TLSFiles
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {

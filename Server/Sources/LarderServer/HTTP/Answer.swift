@@ -19,6 +19,13 @@ enum Answer {
 
   /// Returns the answer for a problem.
   static func problem(_ problem: SyncProblem, allow: HTTPRequest.Method? = nil) -> Response {
+    Response(
+      status: HTTPResponse.Status(code: problem.status), headers: fields(of: problem, allow: allow),
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: problem.json)))
+  }
+
+  /// Returns the fields of the answer for a problem, without those of its connection.
+  static func fields(of problem: SyncProblem, allow: HTTPRequest.Method? = nil) -> HTTPFields {
     var headers: HTTPFields = [.contentType: "application/problem+json", .cacheControl: "no-store"]
     switch problem {
     case .unauthorized: headers[.wwwAuthenticate] = "Bearer"
@@ -26,8 +33,6 @@ enum Answer {
     default: break
     }
     if let allow { headers[.allow] = allow.rawValue }
-    return Response(
-      status: HTTPResponse.Status(code: problem.status), headers: headers,
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: problem.json)))
+    return headers
   }
 }

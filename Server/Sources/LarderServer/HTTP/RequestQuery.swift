@@ -5,17 +5,22 @@ internal import LarderSync
 struct RequestQuery: Sendable {
   /// The most names in a list.
   static let mostNames = 1_000
+  /// The most changes of a page, but for those of its last commit.
+  static let mostChanges = 5_000
+  /// The number of changes of a page that names none.
+  static let usualLimit = 1_000
 
   /// The values as they were sent, since in a list a comma within a name is encoded, and one between two names is not.
   private var values: [String: String] = [:]
 
   /// Reads what stands behind `?`.
   ///
-  /// - Throws: `.malformed` for what is not percent-encoded UTF-8.
+  /// - Throws: `.malformed` for what is not percent-encoded UTF-8, and for a name that comes twice.
   init(_ query: String?) throws(SyncProblem) {
     for pair in (query ?? "").split(separator: "&") {
       let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      values[try Self.decoded(parts[0])] = String(parts.count > 1 ? parts[1] : "")
+      let old = values.updateValue(String(parts.count > 1 ? parts[1] : ""), forKey: try Self.decoded(parts[0]))
+      guard old == nil else { throw .malformed("expected each parameter once, found one twice") }
     }
     for value in values.values { _ = try Self.decoded(value) }
   }
@@ -33,13 +38,14 @@ struct RequestQuery: Sendable {
     return try Self.decoded(value)
   }
 
-  /// Returns the texts of a list, between commas; none where it is missing or empty.
+  /// Returns the texts of a list, between commas; none where it is missing or empty, and empty ones are left out.
   func texts(_ name: String) throws(SyncProblem) -> [String] {
-    var texts: [String] = []
-    for value in (values[name] ?? "").split(separator: ",") { texts.append(try Self.decoded(value)) }
-    guard texts.count <= Self.mostNames else {
-      throw .malformed("expected at most \(Self.mostNames) names for \(name), found \(texts.count)")
+    let parts = (values[name] ?? "").split(separator: ",", omittingEmptySubsequences: false)
+    guard parts.count <= Self.mostNames else {
+      throw .malformed("expected at most \(Self.mostNames) names for \(name), found \(parts.count)")
     }
+    var texts: [String] = []
+    for part in parts where !part.isEmpty { texts.append(try Self.decoded(part)) }
     return texts
   }
 
@@ -47,8 +53,11 @@ struct RequestQuery: Sendable {
   ///
   /// - Throws: `.malformed`.
   func number(_ name: String) throws(SyncProblem) -> Int? {
-    guard let text = try text(name) else { return nil }
-    guard let number = Int(text), (0..<(1 << 53)).contains(number) else {
+    guard let value = values[name] else { return nil }
+    let text = try Self.decoded(value)
+    // Int would take a sign, too.
+    let isPlain = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    guard isPlain, let number = Int(text), (0..<(1 << 53)).contains(number) else {
       throw .malformed("expected an integer from 0 to 2^53 for \(name), found another value")
     }
     return number
@@ -64,7 +73,7 @@ struct RequestQuery: Sendable {
     for name in collections { try WireLimits.check(name, named: "collections") }
     return SyncChangesRequest(
       device: try text("device") ?? "", history: try text("history"), since: try number("since") ?? 0,
-      limit: min(max(try number("limit") ?? 1_000, 1), 5_000),
+      limit: min(max(try number("limit") ?? Self.usualLimit, 1), Self.mostChanges),
       collections: collections, wait: min(try number("wait") ?? 0, longestWait),
       from: try number("from"))
   }

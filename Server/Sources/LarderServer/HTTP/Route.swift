@@ -1,5 +1,6 @@
 internal import Foundation
 internal import HTTPTypes
+internal import LarderSync
 
 /// The things that can be asked for.
 enum Route: Sendable, Hashable {
@@ -24,6 +25,12 @@ enum Route: Sendable, Hashable {
 
   /// The method that it is asked for with.
   var method: HTTPRequest.Method { if case .push = self { .post } else { .get } }
+
+  /// The problem of a path without a route.
+  static let nothing = SyncProblem.refused(status: 404, detail: "There is nothing at this path.")
+
+  /// The problem of a request with another method.
+  var wrongMethod: SyncProblem { .refused(status: 405, detail: "Expected the method \(method.rawValue).") }
 
   /// Finds the route of a path, which is still percent-encoded, so that a scope with `/` in its name is one part; `nil` for none.
   init?(path: String) {

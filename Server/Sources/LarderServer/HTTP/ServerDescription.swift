@@ -13,7 +13,7 @@ enum ServerDescription {
     var request: String?
     var answer: (type: String, schema: String)
 
-    var allStatuses: [Int] { ([200, 405] + (needsToken ? [400, 401, 403, 429, 503] : [503]) + statuses).sorted() }
+    var allStatuses: [Int] { ([200, 400, 405] + (needsToken ? [401, 403, 429, 503] : [503]) + statuses).sorted() }
   }
 
   private static let operations = [
@@ -28,7 +28,9 @@ enum ServerDescription {
       route: .events(scope: ""), summary: "Tells the newest commit at once, and each newer one, as server-sent events.",
       statuses: [404],
       answer: ("text/event-stream", "Text")),
-    Operation(route: .scopes, summary: "Lists the scopes that the token may use.", answer: ("application/json", "Scopes")),
+    Operation(
+      route: .scopes, summary: "Lists the scopes that the token may use, by the bytes of their names, at most 1000 for a pattern.",
+      answer: ("application/json", "Scopes")),
     Operation(route: .health, summary: "Says that the process runs.", needsToken: false, answer: ("text/plain", "Text")),
     Operation(route: .readiness, summary: "Says that the database answers.", needsToken: false, answer: ("text/plain", "Text")),
     Operation(
@@ -43,7 +45,7 @@ enum ServerDescription {
 
   static let json = Data(
     """
-    {"openapi":"3.1.0","info":{"title":"larder-server","version":"1"},"paths":{\(operations.map(path).joined(separator: ","))},
+    {"openapi":"3.1.0","info":{"title":"larder-server","version":"1","description":"A parameter that comes twice is 400, and so is whatever is no request of HTTP/1.1."},"paths":{\(operations.map(path).joined(separator: ","))},
     "components":{"securitySchemes":{"bearer":{"type":"http","scheme":"bearer"}},"schemas":{\(schemas)}}}
 
     """.utf8)
@@ -70,14 +72,24 @@ enum ServerDescription {
 
   private static func form(of parameter: String) -> String {
     switch parameter {
-    case "since", "limit", "wait", "from": ##""schema":{"$ref":"#/components/schemas/Number"}"##
+    case "limit":
+      ##""description":"the changes of a page, \##(RequestQuery.usualLimit) where it is missing; 0 is taken as 1, and more than "##
+        + ##"\##(RequestQuery.mostChanges) is taken as \##(RequestQuery.mostChanges)","schema":{"$ref":"#/components/schemas/Number"}"##
+    case "wait":
+      ##""description":"the seconds to wait for changes where there are none; more than the most of the server, which is "##
+        + ##"\##(ServerOptions().waitSeconds) by default, is taken as the most","schema":{"$ref":"#/components/schemas/Number"}"##
+    case "since", "from": ##""schema":{"$ref":"#/components/schemas/Number"}"##
     case "collections":
       // Each name is percent-encoded, its commas included; those between names are not.
-      ##""style":"form","explode":false,"schema":{"type":"array","maxItems":\##(RequestQuery.mostNames),"items":{"type":"string"}}"##
-    case "device": #""schema":{"type":"string","maxLength":1024,"pattern":"^[^\u0000]*$"}"#
+      ##""style":"form","explode":false,"schema":{"type":"array","maxItems":\##(RequestQuery.mostNames),"items":\##(optionalName)}"##
+    case "device": #""schema":\#(optionalName)"#
     default: #""schema":{"type":"string"}"#
     }
   }
+
+  /// The form of a name that counts as missing where it is empty.
+  private static let optionalName =
+    #"{"type":"string","maxLength":1024,"pattern":"^[^\u0000]*$","description":"at most 1024 bytes in UTF-8"}"#
 
   private static func meaning(_ status: Int) -> String {
     switch status {

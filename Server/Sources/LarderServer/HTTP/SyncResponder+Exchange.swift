@@ -85,18 +85,19 @@ extension SyncResponder {
   }
 
   func scopes(of identity: Identity, _ request: Request) async throws(SyncProblem) -> Response {
-    var found: [String: ScopeSummary] = [:]
+    // By bytes: two texts that Unicode takes for the same are two scopes.
+    var found: [[UInt8]: ScopeSummary] = [:]
     do throws(StoreError) {
       for grant in identity.grants {
         let isOne = grant.prefix == nil
         let summaries = try await store.scopes(prefix: grant.prefix ?? grant.pattern, limit: isOne ? 1 : 1_000)
-        for summary in summaries where grant.covers(summary.scope) { found[summary.scope] = summary }
+        for summary in summaries where grant.covers(summary.scope) { found[Array(summary.scope.utf8)] = summary }
       }
     } catch {
       logger.error("the store failed", metadata: ["error": "\(error)"])
       throw .unavailable(retryAfter: 1)
     }
-    let scopes = found.values.sorted { $0.scope < $1.scope }.map { summary -> ScopeLine in
+    let scopes = found.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { _, summary -> ScopeLine in
       ScopeLine(scope: summary.scope, access: identity.access(to: summary.scope).text, head: summary.head)
     }
     do { return Answer.success(try JSONEncoder().encode(["scopes": scopes]), to: request) } catch { throw .unavailable(retryAfter: nil) }

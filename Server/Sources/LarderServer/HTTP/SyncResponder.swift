@@ -32,6 +32,7 @@ struct SyncResponder: HTTPResponder {
     }
     // HEAD is not taken anywhere, and what answers it has no body.
     if request.method == .head { response = response.createHeadResponse() }
+    if request.headers[.connection] == "close" { response.headers[.connection] = "close" }
     let elapsed = (ContinuousClock.now - start).components
     let seconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
     // Methods and paths that are not ours would fill memory and logs with what strangers write.
@@ -57,8 +58,8 @@ struct SyncResponder: HTTPResponder {
   }
 
   private func answer(_ request: Request, _ route: Route?) async throws(SyncProblem) -> Response {
-    guard let route else { throw .refused(status: 404, detail: "There is nothing at this path.") }
-    guard request.method == route.method else { throw .refused(status: 405, detail: "Expected the method \(route.method.rawValue).") }
+    guard let route else { throw Route.nothing }
+    guard request.method == route.method else { throw route.wrongMethod }
     switch route {
     case .health: return Answer.success(Data("ok\n".utf8), type: "text/plain", to: request)
     case .readiness:

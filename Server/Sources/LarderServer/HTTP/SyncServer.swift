@@ -79,7 +79,10 @@ public struct SyncServer: Service {
       httpDecoderConfiguration: .init(maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 32 << 10, maxHeaderFieldCount: 100))
     let tls = tls
     return HTTPServerBuilder { responder in
-      let channel = HTTP1Channel(responder: responder, configuration: configuration)
+      let base = HTTP1Channel(
+        responder: { request, writer, channel in try await responder(AwaitedBody.expected(request, channel), writer, channel) },
+        configuration: configuration)
+      let channel = CheckedChannel(base: base)
       if let tls { return SecuredChannel(base: channel, files: tls) }
       return channel
     }

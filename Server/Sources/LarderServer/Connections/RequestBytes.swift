@@ -1,0 +1,31 @@
+internal import HTTPTypes
+internal import NIOCore
+
+/// The bytes that are just being read, for whoever must say what is wrong with a request that the parser does not take.
+final class RequestBytes: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+
+  /// The bytes, while they are parsed, and only while nothing of them was: a connection that waits keeps none.
+  private var bytes: ByteBuffer?
+  /// The longest line that is looked at.
+  private static let longest = 16 << 10
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    bytes = unwrapInboundIn(data)
+    context.fireChannelRead(data)
+    bytes = nil
+  }
+
+  /// Notes that the parser has found something in the bytes, which begin with no request of its own any more.
+  func noteParsed() { bytes = nil }
+
+  /// Returns the path of a request that the bytes begin with; `nil` where they do not begin with a whole line of one.
+  func path() -> String? {
+    guard let view = bytes?.readableBytesView.prefix(Self.longest), let end = view.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+    let line = view[..<end].last == UInt8(ascii: "\r") ? view[..<end].dropLast() : view[..<end]
+    let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
+    guard words.count == 3, HTTPRequest.Method(words[0]) != nil, words[1].hasPrefix("/"), words[2].hasPrefix("HTTP/1.") else { return nil }
+    return words[1]
+  }
+}
