@@ -4,6 +4,15 @@ import Testing
 
 @testable import LarderServer
 
+/// The number of those who are at something, and the most that ever were.
+final class Attendance: Sendable {
+  private let counts = Mutex((now: 0, most: 0))
+  var now: Int { counts.withLock { $0.now } }
+  var most: Int { counts.withLock { $0.most } }
+  func enter() { counts.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) } }
+  func leave() { counts.withLock { $0.now -= 1 } }
+}
+
 /// Who comes when, held up by gates.
 @Suite(.timeLimit(.minutes(1))) struct TurnsTests {
   /// A piece of work that begins when it is its turn, and ends when the test says so.
@@ -29,14 +38,14 @@ import Testing
 
   @Test func anIdentityWithMuchToDoLeavesTurnsToOthers() async {
     let turns = Turns(2, each: 1)
-    let order = Mutex<[String]>([])
+    let begun = Attendance()
     let first = Work.start(turns, "ann")
     await first.hasBegun()
-    let more = (0..<20).map { _ in Work.start(turns, "ann") { order.withLock { $0.append("ann") } } }
+    let more = (0..<20).map { _ in Work.start(turns, "ann") { begun.enter() } }
     // There is a turn left that none of those gets.
     let other = Work.start(turns, "bob")
     await other.hasBegun()
-    #expect(order.withLock { $0 }.isEmpty)
+    #expect(begun.now == 0)
     other.end()
     first.end()
     for work in more { work.end() }
@@ -47,15 +56,15 @@ import Testing
     let large = LargeWork(threads: 2)
     let (begun, begin) = AsyncStream.makeStream(of: Void.self)
     let gate = DispatchSemaphore(value: 0)
-    let running = Mutex((now: 0, most: 0))
+    let running = Attendance()
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<10 {
         group.addTask {
           await large.run("ann") {
-            running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+            running.enter()
             begin.yield()
             gate.wait()
-            running.withLock { $0.now -= 1 }
+            running.leave()
           }
         }
       }
@@ -65,6 +74,6 @@ import Testing
       #expect(await large.run(nil) { 2 } == 2)
       for _ in 0..<10 { gate.signal() }
     }
-    #expect(running.withLock { $0.most } == 1)
+    #expect(running.most == 1)
   }
 }
