@@ -15,6 +15,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias OutboundOut = HTTPResponsePart
 
   private let limits: ConnectionLimits
+  /// The share of whoever the present answer is for.
+  private var share: ByteShare
   private var isCounted = false
   private var isReading = false
   /// Whether the connection ends with the present answer.
@@ -29,7 +31,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var headTimer: Scheduled<Void>?
   private var answerTimer: Scheduled<Void>?
 
-  init(_ limits: ConnectionLimits) { self.limits = limits }
+  init(_ limits: ConnectionLimits) { (self.limits, share) = (limits, limits.budget.share(of: nil)) }
 
   func handlerAdded(context: ChannelHandlerContext) { if context.channel.isActive { begin(context) } }
 
@@ -79,6 +81,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.fireErrorCaught(error)
   }
 
+  func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+    guard let share = event as? ByteShare else { return context.triggerUserOutboundEvent(event, promise: promise) }
+    self.share = share
+    promise?.succeed()
+  }
+
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
     case .head(var head):
@@ -104,8 +112,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     let (all, last) = (bytes.readableBytes, promise ?? context.eventLoop.makePromise(of: Void.self))
     if pending == 0 { begin(answerOf: context) }
     pending += all
-    limits.budget.add(all)
-    last.futureResult.assumeIsolated().whenComplete { _ in self.limits.budget.add(-all) }
+    let share = share
+    share.add(all)
+    last.futureResult.assumeIsolated().whenComplete { _ in share.add(-all) }
     var rest = bytes
     repeat {
       let count = min(rest.readableBytes, Self.piece)

@@ -1,54 +1,69 @@
 internal import Synchronization
 
-/// The turns of those who make something large, of which only some may be at it at once.
+/// The turns of those who make something large, of which only some may be at it at once, and fewer of each identity.
+///
+/// Identities that wait have their turns one after another: whoever asks a hundred times is in front of others with the first only.
 final class Turns: Sendable {
   private struct State: Sendable {
     var left: Int
-    var waiting: [CheckedContinuation<Void, Never>] = []
-    var first = 0
+    var running: [String: Int] = [:]
+    var waiting: [String: [CheckedContinuation<Void, Never>]] = [:]
+    /// The identities that wait, in the order of their turns.
+    var order: [String] = []
   }
 
   private let state: Mutex<State>
+  private let each: Int
 
-  init(_ count: Int) { state = Mutex(State(left: count)) }
+  /// - Parameter each: The number of turns that one identity may have at once.
+  init(_ count: Int, each: Int) {
+    state = Mutex(State(left: count))
+    self.each = each
+  }
 
-  /// Runs work when it is its turn, in the order of asking.
-  func take<Value: Sendable, Failure: Error>(_ work: () async throws(Failure) -> Value) async throws(Failure) -> Value {
-    await begin()
-    defer { end() }
+  /// Runs work when it is the identity's turn; those without one share theirs.
+  func take<Value: Sendable, Failure: Error>(
+    _ identity: String?, _ work: () async throws(Failure) -> Value
+  ) async throws(Failure) -> Value {
+    let identity = identity ?? ""
+    await begin(identity)
+    defer { end(identity) }
     return try await work()
   }
 
-  private func begin() async {
+  private func begin(_ identity: String) async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      let isFree = state.withLock { state in
-        if state.left == 0 {
-          state.waiting.append(continuation)
-          return false
-        }
-        state.left -= 1
-        return true
+      let next = state.withLock { state in
+        if state.waiting[identity] == nil { state.order.append(identity) }
+        state.waiting[identity, default: []].append(continuation)
+        return admit(&state)
       }
-      if isFree { continuation.resume() }
+      next?.resume()
     }
   }
 
-  private func end() {
-    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-      guard state.first < state.waiting.count else {
-        state.left += 1
-        return nil
-      }
-      state.first += 1
-      defer {
-        // The head of the list goes in large pieces, so that a long one costs no more than a short one.
-        if state.first * 2 > state.waiting.count {
-          state.waiting.removeFirst(state.first)
-          state.first = 0
-        }
-      }
-      return state.waiting[state.first - 1]
+  private func end(_ identity: String) {
+    let next = state.withLock { state in
+      state.left += 1
+      let running = state.running[identity, default: 1] - 1
+      state.running[identity] = running == 0 ? nil : running
+      return admit(&state)
     }
     next?.resume()
+  }
+
+  /// Returns who is next, if anybody is: each change lets one in at most.
+  private func admit(_ state: inout State) -> CheckedContinuation<Void, Never>? {
+    guard state.left > 0, let place = state.order.firstIndex(where: { state.running[$0, default: 0] < each }) else { return nil }
+    let identity = state.order.remove(at: place)
+    guard var waiting = state.waiting.removeValue(forKey: identity), !waiting.isEmpty else { return nil }
+    let first = waiting.removeFirst()
+    if !waiting.isEmpty {
+      state.waiting[identity] = waiting
+      state.order.append(identity)
+    }
+    state.left -= 1
+    state.running[identity, default: 0] += 1
+    return first
   }
 }

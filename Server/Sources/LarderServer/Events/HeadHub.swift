@@ -3,16 +3,18 @@ internal import Synchronization
 // Events/ tells that a scope has a newer commit. Invariant: a sign carries no data and may be lost; whoever asks afterwards misses nothing.
 // Called by HTTP after a push, and by HeadWatch for the commits of other processes.
 
-/// The sign that a stream gets: the newest commit that is known, again at every beat.
-struct HeadSign: Sendable {
-  var head: Int
-  var isBeat = false
+/// The sign that a waiter gets: a newer commit for a long poll, a beat for a stream.
+enum HeadSign: Sendable {
+  case head(Int)
+  case beat
 }
 
-/// The signs of one stream, and the way to end them.
+/// The signs of one stream or long poll, and the way to end them.
 struct HeadSigns: Sendable {
   let signs: AsyncStream<HeadSign>
   fileprivate let continuation: AsyncStream<HeadSign>.Continuation
+  fileprivate let scope: String
+  fileprivate let number: Int
 
   /// Ends the signs.
   func end() { continuation.finish() }
@@ -20,9 +22,17 @@ struct HeadSigns: Sendable {
 
 /// The streams and long polls that wait for commits, by scope.
 final class HeadHub: Sendable {
+  private struct Waiter: Sendable {
+    var signs: AsyncStream<HeadSign>.Continuation
+    var sink: EventSink?
+    let isStream: Bool
+  }
+
   private struct Scope: Sendable {
     var head = 0
-    var waiters: [Int: AsyncStream<HeadSign>.Continuation] = [:]
+    var waiters: [Int: Waiter] = [:]
+    /// Whether its streams were told of a commit a moment ago.
+    var isPausing = false
   }
 
   private struct State: Sendable {
@@ -32,23 +42,27 @@ final class HeadHub: Sendable {
   }
 
   private let state = Mutex(State())
+  private let pause: Duration
+
+  /// - Parameter pause: The time after an event within which the commits of a scope become one event.
+  init(pause: Duration = .zero) { self.pause = pause }
 
   /// Returns the signs of a scope, from now on; a slow reader gets the newest only, and they end with the hub.
-  func signs(of scope: String, head: Int) -> HeadSigns {
+  func signs(of scope: String, head: Int, isStream: Bool = false) -> HeadSigns {
     let (stream, continuation) = AsyncStream.makeStream(of: HeadSign.self, bufferingPolicy: .bufferingNewest(1))
     let number: Int? = state.withLock { state in
       if state.isClosed { return nil }
       state.next += 1
-      state.scopes[scope, default: Scope()].waiters[state.next] = continuation
+      state.scopes[scope, default: Scope()].waiters[state.next] = Waiter(signs: continuation, isStream: isStream)
       state.scopes[scope, default: Scope()].head = max(state.scopes[scope]?.head ?? 0, head)
       return state.next
     }
-    guard let number else {
+    if let number {
+      continuation.onTermination = { [weak self] _ in self?.remove(number, from: scope) }
+    } else {
       continuation.finish()
-      return HeadSigns(signs: stream, continuation: continuation)
     }
-    continuation.onTermination = { [weak self] _ in self?.remove(number, from: scope) }
-    return HeadSigns(signs: stream, continuation: continuation)
+    return HeadSigns(signs: stream, continuation: continuation, scope: scope, number: number ?? 0)
   }
 
   private func remove(_ number: Int, from scope: String) {
@@ -58,20 +72,62 @@ final class HeadHub: Sendable {
     }
   }
 
-  /// Tells the streams of a scope about a commit, unless they know of a newer one.
-  func publish(_ head: Int, of scope: String) {
-    let waiters = state.withLock { state -> [AsyncStream<HeadSign>.Continuation] in
-      guard let found = state.scopes[scope], head > found.head else { return [] }
-      state.scopes[scope]?.head = head
-      return Array(found.waiters.values)
+  /// Writes events of a stream to its connection from now on, and what it does not know yet at once.
+  func connect(_ signs: HeadSigns, to sink: EventSink) {
+    let head = state.withLock { state in
+      state.scopes[signs.scope]?.waiters[signs.number]?.sink = sink
+      return state.scopes[signs.scope]?.head ?? 0
     }
-    for waiter in waiters { waiter.yield(HeadSign(head: head)) }
+    EventSink.tell(head, to: [sink])
   }
 
-  /// Tells all streams what they know already, so that they show that they are alive.
-  func beat() {
-    let waiters = state.withLock { state in state.scopes.values.flatMap { scope in scope.waiters.values.map { ($0, scope.head) } } }
-    for (waiter, head) in waiters { waiter.yield(HeadSign(head: head, isBeat: true)) }
+  /// Tells the streams and long polls of a scope about a commit, unless they know of a newer one.
+  func publish(_ head: Int, of scope: String) {
+    let (polls, sinks) = state.withLock { state -> ([AsyncStream<HeadSign>.Continuation], [EventSink]) in
+      guard let found = state.scopes[scope], head > found.head else { return ([], []) }
+      state.scopes[scope]?.head = head
+      let polls = found.waiters.values.compactMap { $0.isStream ? nil : $0.signs }
+      return (polls, found.isPausing ? [] : Self.sinks(in: &state, of: scope))
+    }
+    for poll in polls { poll.yield(.head(head)) }
+    tell(head, of: scope, to: sinks)
+  }
+
+  /// Returns the streams of a scope, which pause then.
+  private static func sinks(in state: inout State, of scope: String) -> [EventSink] {
+    let sinks = state.scopes[scope]?.waiters.values.compactMap(\.sink) ?? []
+    state.scopes[scope]?.isPausing = !sinks.isEmpty
+    return sinks
+  }
+
+  private func tell(_ head: Int, of scope: String, to sinks: [EventSink]) {
+    if sinks.isEmpty { return }
+    EventSink.tell(head, to: sinks)
+    Task { [weak self, pause] in
+      // Nobody ends it.
+      do { try await Task.sleep(for: pause) } catch {}
+      self?.resume(scope, behind: head)
+    }
+  }
+
+  /// Tells the streams of a scope what was committed while they paused.
+  private func resume(_ scope: String, behind told: Int) {
+    let (head, sinks) = state.withLock { state -> (Int, [EventSink]) in
+      state.scopes[scope]?.isPausing = false
+      guard let head = state.scopes[scope]?.head, head > told else { return (told, []) }
+      return (head, Self.sinks(in: &state, of: scope))
+    }
+    tell(head, of: scope, to: sinks)
+  }
+
+  /// Lets some of the streams show that they are alive: each in one of so many parts.
+  func beat(_ part: Int = 0, of parts: Int = 1) {
+    let streams = state.withLock { state in
+      state.scopes.values.flatMap { scope in
+        scope.waiters.compactMap { number, waiter in waiter.isStream && number % parts == part ? waiter.signs : nil }
+      }
+    }
+    for stream in streams { stream.yield(.beat) }
   }
 
   /// The scopes that somebody waits for.
@@ -85,7 +141,7 @@ final class HeadHub: Sendable {
       defer { state.scopes = [:] }
       return state.scopes.values.flatMap { Array($0.waiters.values) }
     }
-    for waiter in waiters { waiter.finish() }
+    for waiter in waiters { waiter.signs.finish() }
   }
 
   /// Ends all streams, and those that come from now on.
@@ -94,6 +150,6 @@ final class HeadHub: Sendable {
       state.isClosed = true
       return state.scopes.values.flatMap { Array($0.waiters.values) }
     }
-    for waiter in waiters { waiter.finish() }
+    for waiter in waiters { waiter.signs.finish() }
   }
 }

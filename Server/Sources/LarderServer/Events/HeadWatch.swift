@@ -7,8 +7,9 @@ struct HeadWatch: Service {
   let store: SQLSyncStore
   /// The time between two looks at the database.
   var interval: Duration = .seconds(1)
-  /// The time between two beats of the streams.
+  /// The time between two beats of a stream.
   var beat: Duration = .seconds(15)
+  private static let parts = 15
 
   func run() async throws {
     let (hub, store, interval, beat) = (hub, store, interval, beat)
@@ -30,7 +31,14 @@ struct HeadWatch: Service {
             } catch { continue }
           }
         }
-        group.addTask { while await Self.pause(beat) { hub.beat() } }
+        group.addTask {
+          // Not all streams at once, which would take the time of a push that comes then.
+          var part = 0
+          while await Self.pause(beat / Self.parts) {
+            hub.beat(part, of: Self.parts)
+            part = (part + 1) % Self.parts
+          }
+        }
         await group.waitForAll()
       }
     }

@@ -5,38 +5,37 @@ internal import NIOCore
 
 extension SyncResponder {
   /// Returns the stream of the newest commits of a scope, as server-sent events: the present one at once, then each newer one.
-  func events(of scope: String, request: Request, token: String?) async throws(SyncProblem) -> Response {
+  func events(
+    of scope: String, request: Request, token: String?, _ context: ConnectionContext
+  ) async throws(SyncProblem) -> Response {
     if hub.count >= options.streams { throw .unavailable(retryAfter: 5) }
-    let subscription = Subscription(hub.signs(of: scope, head: 0))
+    let subscription = Subscription(hub.signs(of: scope, head: 0, isStream: true))
     let signs = subscription.signs
     let head = try await store.heads(of: [scope])[scope] ?? 0
     hub.publish(head, of: scope)
     let known = request.headers[HTTPField.Name.lastEventID].flatMap { Int($0) }
-    let (authorizer, pause) = (authorizer, Duration.milliseconds(options.coalescingMilliseconds))
+    let (authorizer, hub, sink) = (authorizer, hub, EventSink(context.channel, sent: head))
     return Response(
       status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store", HTTPField.Name.accelBuffering: "no"],
       body: ResponseBody { writer in
-        defer { subscription.end() }
+        defer {
+          sink.end()
+          subscription.end()
+        }
         var writer = writer
         // A client that knows the present commit gets a comment, so that it sees at once that the stream is open.
-        try await writer.write(known == head ? Self.comment : Self.event(head))
+        try await writer.write(known == head ? Self.comment : EventSink.event(head))
         try await request.body.consumeWithInboundCloseHandler { _ in
-          var sent = head
-          for await sign in signs.signs {
-            if sign.head > sent {
-              sent = sign.head
-              try await writer.write(Self.event(sent))
-              // Commits within this time become one event.
-              try await Task.sleep(for: pause)
-            } else if sign.isBeat {
-              // A token that is not valid any more ends its streams with the next beat.
-              if let token, try await !authorizer.identity(of: token).access(to: scope).contains(.read) { break }
-              try await writer.write(Self.comment)
-            }
+          hub.connect(signs, to: sink)
+          for await case .beat in signs.signs {
+            // A token that is not valid any more ends its streams with the next beat.
+            if let token, try await !authorizer.identity(of: token).access(to: scope).contains(.read) { break }
+            try await writer.write(Self.comment)
           }
         } onInboundClosed: {
           signs.end()
         }
+        sink.end()
         try await writer.finish(nil)
       })
   }
@@ -51,7 +50,6 @@ extension SyncResponder {
   }
 
   private static let comment = ByteBuffer(string: ":\n\n")
-  private static func event(_ head: Int) -> ByteBuffer { ByteBuffer(string: "id: \(head)\nevent: head\ndata: {\"head\":\(head)}\n\n") }
 }
 
 extension HTTPField.Name {

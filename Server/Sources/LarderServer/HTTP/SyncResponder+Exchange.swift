@@ -6,8 +6,9 @@ internal import NIOCore
 
 extension SyncResponder {
   func push(_ request: Request, to scope: String, by identity: Identity) async throws(SyncProblem) -> Response {
-    try await RequestContents.read(request, options, budget) { (body) async throws(SyncProblem) in
-      try await push(try SyncPush(json: body), to: scope, by: identity, request)
+    let form = RequestContents.Form { (body) throws(SyncProblem) in try SyncPush(json: body) }
+    return try await RequestContents.read(request, options, share(of: identity), large, as: form) { (push) async throws(SyncProblem) in
+      try await self.push(push, to: scope, by: identity, request)
     }
   }
 
@@ -63,18 +64,22 @@ extension SyncResponder {
   private func page(
     _ question: SyncChangesRequest, in scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> (page: PageSummary, answer: Response) {
-    try await turns.take { () async throws(SyncProblem) in
-      if budget.isSpent { throw .unavailable(retryAfter: 5) }
+    let share = share(of: identity)
+    return try await turns.take(share.identity) { () async throws(SyncProblem) in
+      if share.isSpent { throw .unavailable(retryAfter: 5) }
       let page = try await store.changes(question, in: scope, by: identity.name)
       let summary = PageSummary(head: page.head, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
-      return (summary, Answer.success(page.json, to: request))
+      if page.changes.reduce(0, { $0 + ($1.value?.count ?? 0) + 256 }) <= LargeWork.least {
+        return (summary, Answer.success(page.json, to: request))
+      }
+      return (summary, await large.run(share.identity) { Answer.success(page.json, to: request) })
     }
   }
 
   /// Waits until there is a commit behind another, or the time is over.
   private static func wait(for signs: AsyncStream<HeadSign>, behind head: Int, seconds: Int) async {
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { for await sign in signs where sign.head > head { return } }
+      group.addTask { for await case .head(let newer) in signs where newer > head { return } }
       group.addTask {
         // Ends early when the first task has seen a commit, which is no failure.
         do { try await Task.sleep(for: .seconds(seconds)) } catch { return }

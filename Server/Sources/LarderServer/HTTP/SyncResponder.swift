@@ -6,7 +6,7 @@ internal import Logging
 
 /// The answers to all requests.
 struct SyncResponder: HTTPResponder {
-  typealias Context = BasicRequestContext
+  typealias Context = ConnectionContext
 
   let store: SQLSyncStore
   let hub: HeadHub
@@ -20,13 +20,14 @@ struct SyncResponder: HTTPResponder {
   let metrics: ServerMetrics
   let logger: Logger
   /// The turns of pages that are read and packed, each of which may be some megabytes.
-  let turns = Turns(8)
+  let turns = Turns(8, each: 4)
+  let large = LargeWork()
 
-  func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
+  func respond(to request: Request, context: ConnectionContext) async throws -> Response {
     let start = ContinuousClock.now
     let route = Route(path: Self.path(of: request))
     var response: Response
-    do throws(SyncProblem) { response = try await answer(request, route) } catch {
+    do throws(SyncProblem) { response = try await answer(request, route, context) } catch {
       let isWrongMethod = route.map { $0.method != request.method } ?? false
       response = Answer.problem(error, allow: isWrongMethod ? route?.method : nil)
     }
@@ -57,7 +58,7 @@ struct SyncResponder: HTTPResponder {
     return try RequestQuery(path.firstIndex(of: "?").map { String(path[path.index(after: $0)...]) })
   }
 
-  private func answer(_ request: Request, _ route: Route?) async throws(SyncProblem) -> Response {
+  private func answer(_ request: Request, _ route: Route?, _ context: ConnectionContext) async throws(SyncProblem) -> Response {
     guard let route else { throw Route.nothing }
     guard request.method == route.method else { throw route.wrongMethod }
     switch route {
@@ -70,21 +71,21 @@ struct SyncResponder: HTTPResponder {
       let text = metrics.text(streams: hub.count, connections: connections.count, bytesHeld: budget.bytes)
       return Answer.success(Data(text.utf8), type: "text/plain; version=0.0.4", to: request)
     case .description: return Answer.success(ServerDescription.json, to: request)
-    case .scopes: return try await scopes(of: try await identity(of: request), request)
+    case .scopes: return try await scopes(of: try await identity(of: request, context), request)
     case .push(let scope):
-      let identity = try await identity(of: request)
+      let identity = try await identity(of: request, context)
       try check(identity, scope, .write)
       return try await push(request, to: scope, by: identity)
     case .changes(let scope):
-      let identity = try await identity(of: request)
+      let identity = try await identity(of: request, context)
       try check(identity, scope, .read)
       let question = try Self.query(of: request).changesRequest(longestWait: options.waitSeconds)
       if let seconds = rates.take(identity, device: question.device) { throw .tooManyRequests(retryAfter: seconds) }
       return try await changes(question, in: scope, by: identity, request)
     case .events(let scope):
-      let identity = try await identity(of: request)
+      let identity = try await identity(of: request, context)
       try check(identity, scope, .read)
-      return try await events(of: scope, request: request, token: token(of: request))
+      return try await events(of: scope, request: request, token: token(of: request), context)
     }
   }
 
@@ -95,7 +96,7 @@ struct SyncResponder: HTTPResponder {
   }
 
   /// Returns who asks, whose request is counted, before anything is read for it.
-  private func identity(of request: Request) async throws(SyncProblem) -> Identity {
+  private func identity(of request: Request, _ context: ConnectionContext) async throws(SyncProblem) -> Identity {
     let identity: Identity
     if authorizer is NoAuthorizer {
       identity = try await authorizer.identity(of: "")
@@ -104,8 +105,12 @@ struct SyncResponder: HTTPResponder {
       identity = try await authorizer.identity(of: token)
     }
     if let seconds = rates.take(identity) { throw .tooManyRequests(retryAfter: seconds) }
+    context.count(for: share(of: identity))
     return identity
   }
+
+  /// Returns what an identity may hold; where everybody is the same one, all that there is.
+  func share(of identity: Identity) -> ByteShare { budget.share(of: authorizer is NoAuthorizer ? nil : identity.name) }
 
   private func check(_ identity: Identity, _ scope: String, _ access: ScopeAccess) throws(SyncProblem) {
     try WireLimits.check(scope, named: "the scope")

@@ -46,7 +46,7 @@ public struct SyncServer: Service {
 
   /// Answers requests until the shutdown of its service group; the store stays open.
   public func run() async throws {
-    let hub = HeadHub()
+    let hub = HeadHub(pause: .milliseconds(options.coalescingMilliseconds))
     let (budget, connections) = (ByteBudget(options.bytesHeld), ConnectionCount(most: options.connections))
     let drain = Drain(time: .seconds(options.drainSeconds))
     let responder = SyncResponder(

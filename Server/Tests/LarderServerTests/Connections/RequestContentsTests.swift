@@ -13,6 +13,7 @@ import Testing
   @Test func nothingIsUnpackedWhereAsMuchIsHeldAsMayBe() async throws {
     let packed = try #require(Gzip.packed(Data(repeating: 0, count: 1 << 20)))
     let budget = ByteBudget(1_000_000)
+    let (share, bytes) = (budget.share(of: nil), RequestContents.Form { _ in budget.bytes })
     for isSpent in [false, true] {
       let isSent = Mutex(false)
       let parts = AsyncStream<ByteBuffer> {
@@ -22,7 +23,7 @@ import Testing
         }
         if wasSent {
           // Others take what is left behind the last part.
-          if isSpent { budget.add(1_000_000) }
+          if isSpent { share.add(1_000_000) }
           return nil
         }
         return ByteBuffer(bytes: packed)
@@ -32,7 +33,7 @@ import Testing
         body: RequestBody(asyncSequence: parts))
       let result: Result<Int, SyncProblem>
       do throws(SyncProblem) {
-        result = .success(try await RequestContents.read(request, ServerOptions(), budget) { _ in budget.bytes })
+        result = .success(try await RequestContents.read(request, ServerOptions(), share, LargeWork(), as: bytes) { $0 })
       } catch { result = .failure(error) }
       #expect(result == (isSpent ? .failure(.unavailable(retryAfter: 5)) : .success(packed.count + 1 << 20)))
       #expect(budget.bytes == (isSpent ? 1_000_000 : 0))

@@ -1,0 +1,66 @@
+import Foundation
+import LarderSync
+import Testing
+
+@testable import LarderServer
+
+/// The part of a server that one identity can take from others.
+@Suite(.timeLimit(.minutes(2))) struct FairnessTests {
+  private static func number(_ name: String, of server: TestServer) async throws -> Int {
+    let text = String(decoding: try await server.send("GET", "/metrics", token: nil).body, as: UTF8.self)
+    return text.split(separator: "\n").last { $0.hasPrefix("\(name) ") }.flatMap { Int($0.split(separator: " ")[1]) } ?? -1
+  }
+
+  @Test func whoDoesNotReadIsRefusedAlone() async throws {
+    var options = ServerOptions()
+    (options.answerSeconds, options.bytesHeld) = (3_600, 24 << 20)
+    try await TestServer.run(options: options) { server in
+      let value = Data("\"\(String(repeating: "x", count: 3 << 20))\"".utf8)
+      for seq in 1...4 {
+        var push = onePush(seq: seq, id: "r\(seq)")
+        push.groups[0][0].value = value
+        _ = try await server.store.push(push, to: "user/42", by: "ann")
+      }
+      var reader: RawConnection? = try RawConnection(port: server.port, window: 4_096)
+      await reader?.send(
+        "GET /v1/scopes/user%2F42/changes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(TestTokens.ann)\r\n\r\n")
+      // One page is more than her share, and less than all that may be held.
+      while try await Self.number("larder_bytes_held", of: server) < 6 << 20 { await Task.yield() }
+      let refused = try await server.send("GET", "/v1/scopes/user%2F42/changes?since=3")
+      #expect(refused.status == 503)
+      #expect(refused.headers["retry-after"] == "5")
+      #expect(try await server.push(onePush(device: "d2", id: "b")).status == 503)
+      #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?since=3", token: TestTokens.bob).status == 200)
+      #expect(try await server.push(onePush(device: "d3", id: "b"), token: TestTokens.bob).status == 200)
+      reader = nil
+      while try await Self.number("larder_bytes_held", of: server) > 0 { await Task.yield() }
+      #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?since=3").status == 200)
+    }
+  }
+
+  @Test func manyLargeBodiesOfOneIdentityLetOthersThrough() async throws {
+    try await TestServer.run { server in
+      let members = (0..<30_000).map { #""\#($0)":\#($0)"# }.joined(separator: ",")
+      let count = 12
+      let answered = Attendance()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<count {
+          group.addTask {
+            let body = try #require(Gzip.packed(onePush(device: "d\(number)", id: "r\(number)", value: "{\(members)}").json))
+            let path = "/v1/scopes/user%2F42/push"
+            let answer = try await server.send("POST", path, body: body, headers: ["Content-Encoding": "gzip"])
+            #expect(answer.status == 200)
+            answered.enter()
+          }
+        }
+        while try await Self.number("larder_bytes_held", of: server) < members.count, answered.now < count {
+          await Task.yield()
+        }
+        #expect(try await server.push(onePush(device: "other"), to: "user%2F1", token: TestTokens.bob).status == 200)
+        // Neither in time nor in their number: all that came before would be answered before.
+        #expect(answered.now < count)
+        try await group.waitForAll()
+      }
+    }
+  }
+}

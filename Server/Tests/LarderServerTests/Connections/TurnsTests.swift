@@ -1,0 +1,79 @@
+import Dispatch
+import Synchronization
+import Testing
+
+@testable import LarderServer
+
+/// The number of those who are at something, and the most that ever were.
+final class Attendance: Sendable {
+  private let counts = Mutex((now: 0, most: 0))
+  var now: Int { counts.withLock { $0.now } }
+  var most: Int { counts.withLock { $0.most } }
+  func enter() { counts.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) } }
+  func leave() { counts.withLock { $0.now -= 1 } }
+}
+
+/// Who comes when, held up by gates.
+@Suite(.timeLimit(.minutes(1))) struct TurnsTests {
+  /// A piece of work that begins when it is its turn, and ends when the test says so.
+  private struct Work: Sendable {
+    let begun: AsyncStream<Void>
+    let end: @Sendable () -> Void
+
+    static func start(_ turns: Turns, _ identity: String?, _ began: @escaping @Sendable () -> Void = {}) -> Work {
+      let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+      let (gate, open) = AsyncStream.makeStream(of: Void.self)
+      Task {
+        await turns.take(identity) {
+          began()
+          begin.finish()
+          for await _ in gate {}
+        }
+      }
+      return Work(begun: begun) { open.finish() }
+    }
+
+    func hasBegun() async { for await _ in begun {} }
+  }
+
+  @Test func anIdentityWithMuchToDoLeavesTurnsToOthers() async {
+    let turns = Turns(2, each: 1)
+    let begun = Attendance()
+    let first = Work.start(turns, "ann")
+    await first.hasBegun()
+    let more = (0..<20).map { _ in Work.start(turns, "ann") { begun.enter() } }
+    // There is a turn left that none of those gets.
+    let other = Work.start(turns, "bob")
+    await other.hasBegun()
+    #expect(begun.now == 0)
+    other.end()
+    first.end()
+    for work in more { work.end() }
+    for work in more { await work.hasBegun() }
+  }
+
+  @Test func largeWorkOfOneIdentityIsDoneOneAfterAnother() async {
+    let large = LargeWork(threads: 2)
+    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+    let gate = DispatchSemaphore(value: 0)
+    let running = Attendance()
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<10 {
+        group.addTask {
+          await large.run("ann") {
+            running.enter()
+            begin.yield()
+            gate.wait()
+            running.leave()
+          }
+        }
+      }
+      _ = await begun.first { _ in true }
+      // What is in the way of ann's is in nobody else's, and holds up no task.
+      #expect(await large.run("bob") { 1 } == 1)
+      #expect(await large.run(nil) { 2 } == 2)
+      for _ in 0..<10 { gate.signal() }
+    }
+    #expect(running.most == 1)
+  }
+}
