@@ -19,6 +19,10 @@ while [ $# != 0 ]; do
   esac
   shift
 done
+if ! [[ $seed =~ ^[0-9]+$ ]]; then
+  echo "schemathesis.sh: expected a number behind --seed, found $seed" >&2
+  exit 2
+fi
 place=$PWD/.build-schemathesis
 tool=$place/bin/schemathesis
 if [ ! -x "$tool" ]; then
