@@ -22,7 +22,7 @@ help:
 	@echo 'make docs     makes the documentation in .build-docs/site'
 
 demo:
-	@Scripts/set-up.sh
+	@Scripts/set-up.sh server
 	@Examples/WeatherSpots/demo.sh
 
 test:

@@ -13,6 +13,8 @@ extension PostgresProofs {
       var options = PostgreSQLOptions()
       (options.writers, options.readers, options.listening) = (16, 1, .off)
       let store = try await SQLSyncStore.open(postgreSQL: uri, options: options, logger: LogLines().logger())
+      // Each measurement is by devices of its own, which begin to count anew.
+      let run = UUID().uuidString
       let clock = ContinuousClock()
       let since = clock.now
       let pushes = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -21,7 +23,7 @@ extension PostgresProofs {
             var seq = 0
             while clock.now - since < .seconds(seconds) {
               seq += 1
-              let push = onePush(device: "d\(number)", seq: seq, id: "\(number)-\(seq)")
+              let push = onePush(device: "\(run)-\(number)", seq: seq, id: "\(run)-\(number)-\(seq)")
               _ = try await store.push(push, to: "scopes-\(scopes)-\(number % scopes)", by: "x")
             }
             return seq
