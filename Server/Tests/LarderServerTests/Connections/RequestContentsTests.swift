@@ -42,7 +42,7 @@ import Testing
   }
 
   /// A packed body is read when it is its identity's turn, and those of others before.
-  @Test(.timeLimit(.minutes(1))) func aPackedBodyWaitsForTheTurnOfItsIdentity() async throws {
+  @Test(.timeLimit(.minutes(2))) func aPackedBodyWaitsForTheTurnOfItsIdentity() async throws {
     let packed = try #require(Gzip.packed(Data(repeating: 0, count: 1 << 20)))
     let (large, budget, opened) = (LargeWork(threads: 2), ByteBudget(1 << 30), Attendance())
     let (begun, begin) = AsyncStream.makeStream(of: Void.self)
