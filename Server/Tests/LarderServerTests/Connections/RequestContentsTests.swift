@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import HTTPTypes
 import Hummingbird
@@ -38,5 +39,41 @@ import Testing
       #expect(result == (isSpent ? .failure(.unavailable(retryAfter: 5)) : .success(packed.count + 1 << 20)))
       #expect(budget.bytes == (isSpent ? 1_000_000 : 0))
     }
+  }
+
+  /// A packed body is read when it is its identity's turn, and those of others before.
+  @Test(.timeLimit(.minutes(2))) func aPackedBodyWaitsForTheTurnOfItsIdentity() async throws {
+    let packed = try #require(Gzip.packed(Data(repeating: 0, count: 1 << 20)))
+    let (large, budget, opened) = (LargeWork(threads: 2), ByteBudget(1 << 30), Attendance())
+    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+    let gate = DispatchSemaphore(value: 0)
+    let form = RequestContents.Form { _ in opened.now }
+    @Sendable func read(_ identity: String) async throws -> Int {
+      let parts = AsyncStream<ByteBuffer> { continuation in
+        continuation.yield(ByteBuffer(bytes: packed))
+        continuation.finish()
+      }
+      let request = Request(
+        head: HTTPRequest(method: .post, scheme: nil, authority: nil, path: "/", headerFields: [.contentEncoding: "gzip"]),
+        body: RequestBody(asyncSequence: parts))
+      return try await RequestContents.read(request, ServerOptions(), budget.share(of: identity), large, as: form) { $0 }
+    }
+    async let held: Void = large.run("ann") {
+      begin.finish()
+      gate.wait()
+    }
+    for await _ in begun {}
+    async let late = read("ann")
+    // So that hers would be read by now, too, if it did not wait.
+    for _ in 0..<5 {
+      let isOpened = try await read("bob")
+      #expect(isOpened == 0)
+    }
+    opened.enter()
+    gate.signal()
+    let isOpened = try await late
+    #expect(isOpened == 1)
+    await held
+    #expect(budget.bytes == 0)
   }
 }
