@@ -35,6 +35,15 @@ import Testing
     #expect(try await run("tag", "nowhere", "+a").code == 2)
   }
 
+  @Test func tagsThatAreTooManyWithThoseOfTheStoreNameTheirSpot() async throws {
+    let store = try await store("spots.sqlite")
+    let tags = (0..<50).map { "t\($0)" }.joined(separator: " ")
+    let file = try workspace.file("a.csv", "name,latitude,longitude,timezone,tags\nBay,3,4,GMT,x\nPier,1,2,GMT,\(tags)\n")
+    let run = try await weatherSpots(["import", file, "--store", store])
+    #expect(run.code != 0 && run.errors == "weather-spots: Pier @1.0,2.0: there are more than 50 tags, with those that it has\n")
+    #expect(try await weatherSpots(["list", "--tag", "x", "--store", store]).output == "No spots.\n")
+  }
+
   @Test(arguments: SpotCommandsTests.stores) func visitsAreCounted(_ name: String) async throws {
     let store = try await store(name)
     func run(_ arguments: String...) async throws -> Run { try await weatherSpots(arguments + ["--store", store]) }

@@ -65,7 +65,9 @@ extension Spot {
   fileprivate func replacing(_ old: Spot) throws(SpotProblem) -> Spot {
     var spot = self
     (spot.tags, spot.visits) = (old.tags, old.visits)
-    return try spot.tagged(tags)
+    do throws(SpotProblem) { return try spot.tagged(tags) } catch {
+      throw SpotProblem(error.field, "\(old.id): \(error.description), with those that it has")
+    }
   }
 }
 
