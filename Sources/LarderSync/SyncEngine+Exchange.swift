@@ -98,7 +98,7 @@ extension SyncEngine {
 
   /// Gives up a push that the server does not take as a whole: sends its halves, or sets aside the records that are alone.
   ///
-  /// Does nothing where a page has told since that it was taken, and only the answer was lost.
+  /// Does nothing where there was no answer, and a page has told the outcome since.
   private func divide(_ push: SyncPush, _ problem: SyncProblem, _ ledger: Ledger) async throws {
     let code: String
     switch problem {
@@ -110,11 +110,11 @@ extension SyncEngine {
       // The edits stay, and a newer app freezes them anew, in its own version.
       try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
       throw problem
-    // The server asks for a pause, whatever it has taken.
-    case .tooManyRequests, .unavailable: throw problem
-    default:
-      guard try ledger.state(in: store.stored)?.flight?.token == push.token else { return }
+    case .unreachable:
+      // A page has told the outcome since: only the answer was lost.
+      if let state = try ledger.state(in: store.stored), state.device == push.device, state.seq >= push.seq { return }
       throw problem
+    default: throw problem
     }
     try await store.writeStored { (pending) throws(RepositoryError) in
       try ledger.divide(push, code, problem.description, in: &pending)

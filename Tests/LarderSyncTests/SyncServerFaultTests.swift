@@ -95,11 +95,13 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     try await here.sync.exchange()
     #expect(try await here.sync.pending == 0)
     #expect(server.records(of: "user/1").count == 1_200)
-    // A pause that the server asks for is made all the same.
-    here.transport.set { $0.reply = { _ in throw SyncProblem.unavailable(retryAfter: 7) } }
-    try await here.notes.save(Note(id: "one more"))
-    await #expect(throws: SyncProblem.unavailable(retryAfter: 7)) { try await here.sync.exchange() }
-    #expect(server.records(of: "user/1").count == 1_201)
+    // A pause that the server asks for is made all the same, and what it says wrongly is told.
+    for (problem, id) in [(SyncProblem.unavailable(retryAfter: 7), "one"), (.malformed("no JSON"), "another")] {
+      here.transport.set { $0.reply = { _ in throw problem } }
+      try await here.notes.save(Note(id: id))
+      await #expect(throws: problem) { try await here.sync.exchange() }
+    }
+    #expect(server.records(of: "user/1").count == 1_202)
   }
 
   // MARK: Records over a limit of the store

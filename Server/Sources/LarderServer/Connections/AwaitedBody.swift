@@ -10,7 +10,8 @@ struct AwaitedBody: AsyncSequence, Sendable {
 
   /// Returns a request whose body is asked for where its client waits for that.
   static func expected(_ request: Request, _ channel: any Channel) -> Request {
-    guard request.headers[.expect]?.lowercased() == "100-continue" else { return request }
+    // Others have no body, and the end of an event stream is waited for where a body would be read.
+    guard request.method == .post, request.headers[.expect]?.lowercased() == "100-continue" else { return request }
     var request = request
     request.body = RequestBody(asyncSequence: AwaitedBody(body: request.body, channel: channel))
     return request

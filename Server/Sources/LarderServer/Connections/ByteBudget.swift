@@ -26,7 +26,7 @@ final class ByteBudget: Sendable {
   fileprivate func isSpent(for identity: String?) -> Bool {
     held.withLock { held in
       if held.all >= limit { return true }
-      // Rounded up, so that whoever holds nothing gets one page, however small the limit is.
+      // Whoever holds nothing gets one page, however small the limit is.
       return identity.map { held.shares[$0, default: 0] >= max(limit / Self.identities, 1) } ?? false
     }
   }

@@ -7,8 +7,8 @@ internal import Synchronization
 /// On the threads of Swift's tasks, of which there is one for each processor, some of it would stop all requests. Of one identity, one
 /// piece is worked at, so that others find a thread and a processor.
 final class LargeWork: Sendable {
-  /// The size in bytes up to which work is done at once, where it is.
-  static let least = 64 << 10
+  /// The most bytes of what is worked at where it is.
+  static let mostInPlace = 64 << 10
 
   private let turns: Turns
   /// Those that are free; each is a thread, since a queue that takes several jobs at once has its threads from the pool of tasks.

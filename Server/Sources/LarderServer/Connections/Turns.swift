@@ -6,10 +6,10 @@ internal import Synchronization
 final class Turns: Sendable {
   private struct State: Sendable {
     var left: Int
-    var running: [String: Int] = [:]
-    var waiting: [String: [CheckedContinuation<Void, Never>]] = [:]
+    var running: [String?: Int] = [:]
+    var waiting: [String?: [CheckedContinuation<Void, Never>]] = [:]
     /// The identities that wait, in the order of their turns.
-    var order: [String] = []
+    var order: [String?] = []
   }
 
   private let state: Mutex<State>
@@ -21,17 +21,19 @@ final class Turns: Sendable {
     self.each = each
   }
 
-  /// Runs work when it is the identity's turn; those without one share theirs.
+  /// The number of those who wait.
+  var waitingCount: Int { state.withLock { $0.waiting.values.reduce(0) { $0 + $1.count } } }
+
+  /// Runs work when it is the identity's turn; where nobody has one, all turns are everybody's.
   func take<Value: Sendable, Failure: Error>(
     _ identity: String?, _ work: () async throws(Failure) -> Value
   ) async throws(Failure) -> Value {
-    let identity = identity ?? ""
     await begin(identity)
     defer { end(identity) }
     return try await work()
   }
 
-  private func begin(_ identity: String) async {
+  private func begin(_ identity: String?) async {
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       let next = state.withLock { state in
         if state.waiting[identity] == nil { state.order.append(identity) }
@@ -42,7 +44,7 @@ final class Turns: Sendable {
     }
   }
 
-  private func end(_ identity: String) {
+  private func end(_ identity: String?) {
     let next = state.withLock { state in
       state.left += 1
       let running = state.running[identity, default: 1] - 1
@@ -52,9 +54,11 @@ final class Turns: Sendable {
     next?.resume()
   }
 
+  private func mayRun(_ identity: String?, _ state: State) -> Bool { identity == nil || state.running[identity, default: 0] < each }
+
   /// Returns who is next, if anybody is: each change lets one in at most.
   private func admit(_ state: inout State) -> CheckedContinuation<Void, Never>? {
-    guard state.left > 0, let place = state.order.firstIndex(where: { state.running[$0, default: 0] < each }) else { return nil }
+    guard state.left > 0, let place = state.order.firstIndex(where: { mayRun($0, state) }) else { return nil }
     let identity = state.order.remove(at: place)
     guard var waiting = state.waiting.removeValue(forKey: identity), !waiting.isEmpty else { return nil }
     let first = waiting.removeFirst()

@@ -48,13 +48,12 @@ final class HeadHub: Sendable {
   init(pause: Duration = .zero) { self.pause = pause }
 
   /// Returns the signs of a scope, from now on; a slow reader gets the newest only, and they end with the hub.
-  func signs(of scope: String, head: Int, isStream: Bool = false) -> HeadSigns {
+  func signs(of scope: String, isStream: Bool = false) -> HeadSigns {
     let (stream, continuation) = AsyncStream.makeStream(of: HeadSign.self, bufferingPolicy: .bufferingNewest(1))
     let number: Int? = state.withLock { state in
       if state.isClosed { return nil }
       state.next += 1
       state.scopes[scope, default: Scope()].waiters[state.next] = Waiter(signs: continuation, isStream: isStream)
-      state.scopes[scope, default: Scope()].head = max(state.scopes[scope]?.head ?? 0, head)
       return state.next
     }
     if let number {

@@ -29,7 +29,7 @@ enum RequestContents {
     let sent = try await collect(request.body, limit: options.bodyBytes, seconds: options.bodySeconds, share)
     defer { share.add(-sent.count) }
     // What a packed body says of its size may be wrong.
-    guard isPacked || sent.count > LargeWork.least else { return try await use(try form.contents(sent)) }
+    guard isPacked || sent.count > LargeWork.mostInPlace else { return try await use(try form.contents(sent)) }
     let limit = options.bodyBytes
     let result = await large.run(share.identity) {
       Self.contents(of: sent, isPacked: isPacked, limit: limit, share, form)

@@ -45,7 +45,7 @@ enum ServerDescription {
 
   static let json = Data(
     """
-    {"openapi":"3.1.0","info":{"title":"larder-server","version":"1","description":"A parameter that comes twice is 400, and so is whatever is no request of HTTP/1.1."},"paths":{\(operations.map(path).joined(separator: ","))},
+    {"openapi":"3.1.0","info":{"title":"larder-server","version":"1","description":"A parameter that comes twice is 400, and so is whatever is no request of HTTP/1.1; a method that is none is 400 or 405."},"paths":{\(operations.map(path).joined(separator: ","))},
     "components":{"securitySchemes":{"bearer":{"type":"http","scheme":"bearer"}},"schemas":{\(schemas)}}}
 
     """.utf8)

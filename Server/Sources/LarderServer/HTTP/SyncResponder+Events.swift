@@ -9,7 +9,7 @@ extension SyncResponder {
     of scope: String, request: Request, token: String?, _ context: ConnectionContext
   ) async throws(SyncProblem) -> Response {
     if hub.count >= options.streams { throw .unavailable(retryAfter: 5) }
-    let subscription = Subscription(hub.signs(of: scope, head: 0, isStream: true))
+    let subscription = Subscription(hub.signs(of: scope, isStream: true))
     let signs = subscription.signs
     let head = try await store.heads(of: [scope])[scope] ?? 0
     hub.publish(head, of: scope)

@@ -48,8 +48,10 @@ extension SyncResponder {
     if page.isEmpty, question.wait > 0 {
       if hub.count >= options.streams { throw .unavailable(retryAfter: 5) }
       // The signs are begun before the page is asked for again, so that no commit falls between the two.
-      let signs = hub.signs(of: scope, head: page.head)
+      let signs = hub.signs(of: scope)
       defer { signs.end() }
+      // Of another process's commit, streams may not know yet.
+      hub.publish(page.head, of: scope)
       (page, answer) = try await self.page(question, in: scope, by: identity, request)
       if page.isEmpty {
         await Self.wait(for: signs.signs, behind: page.head, seconds: question.wait)
@@ -65,15 +67,18 @@ extension SyncResponder {
     _ question: SyncChangesRequest, in scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> (page: PageSummary, answer: Response) {
     let share = share(of: identity)
-    return try await turns.take(share.identity) { () async throws(SyncProblem) in
+    let (page, size) = try await turns.take(share.identity) { () async throws(SyncProblem) in
       if share.isSpent { throw .unavailable(retryAfter: 5) }
       let page = try await store.changes(question, in: scope, by: identity.name)
-      let summary = PageSummary(head: page.head, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
-      if page.changes.reduce(0, { $0 + ($1.value?.count ?? 0) + 256 }) <= LargeWork.least {
-        return (summary, Answer.success(page.json, to: request))
-      }
-      return (summary, await large.run(share.identity) { Answer.success(page.json, to: request) })
+      let size = page.changes.reduce(0) { $0 + ($1.value?.count ?? 0) + 256 }
+      share.add(size)
+      return (page, size)
     }
+    defer { share.add(-size) }
+    let summary = PageSummary(head: page.head, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
+    if size <= LargeWork.mostInPlace { return (summary, Answer.success(page.json, to: request)) }
+    // Not within the turn, for which others wait: what is held bounds the pages that wait here.
+    return (summary, await large.run(share.identity) { Answer.success(page.json, to: request) })
   }
 
   /// Waits until there is a commit behind another, or the time is over.

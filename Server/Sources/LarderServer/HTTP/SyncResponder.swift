@@ -25,6 +25,8 @@ struct SyncResponder: HTTPResponder {
 
   func respond(to request: Request, context: ConnectionContext) async throws -> Response {
     let start = ContinuousClock.now
+    // The request before it on the connection was perhaps somebody else's.
+    context.count(for: budget.share(of: nil))
     let route = Route(path: Self.path(of: request))
     var response: Response
     do throws(SyncProblem) { response = try await answer(request, route, context) } catch {
@@ -61,6 +63,7 @@ struct SyncResponder: HTTPResponder {
   private func answer(_ request: Request, _ route: Route?, _ context: ConnectionContext) async throws(SyncProblem) -> Response {
     guard let route else { throw Route.nothing }
     guard request.method == route.method else { throw route.wrongMethod }
+    let query = try Self.query(of: request)
     switch route {
     case .health: return Answer.success(Data("ok\n".utf8), type: "text/plain", to: request)
     case .readiness:
@@ -79,7 +82,7 @@ struct SyncResponder: HTTPResponder {
     case .changes(let scope):
       let identity = try await identity(of: request, context)
       try check(identity, scope, .read)
-      let question = try Self.query(of: request).changesRequest(longestWait: options.waitSeconds)
+      let question = try query.changesRequest(longestWait: options.waitSeconds)
       if let seconds = rates.take(identity, device: question.device) { throw .tooManyRequests(retryAfter: seconds) }
       return try await changes(question, in: scope, by: identity, request)
     case .events(let scope):

@@ -53,6 +53,18 @@ import Testing
     }
   }
 
+  @Test func anEventStreamHasNoInterimAnswerInIt() async throws {
+    try await TestServer.run { server in
+      let connection = try RawConnection(port: server.port)
+      await connection.send(
+        "GET /v1/scopes/user%2F42/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(TestTokens.ann)\r\nExpect: 100-continue\r\n\r\n")
+      let start = await connection.read(until: #""head":0}"#)
+      #expect(try await server.push(onePush()).status == 200)
+      let all = await start + connection.read(until: #""head":1}"#)
+      #expect(!all.contains("100 Continue"))
+    }
+  }
+
   @Test func anOldClientIsSentNoInterimAnswer() async throws {
     try await TestServer.run { server in
       let connection = try RawConnection(port: server.port)

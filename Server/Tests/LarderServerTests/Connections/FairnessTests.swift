@@ -37,30 +37,4 @@ import Testing
       #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?since=3").status == 200)
     }
   }
-
-  @Test func manyLargeBodiesOfOneIdentityLetOthersThrough() async throws {
-    try await TestServer.run { server in
-      let members = (0..<30_000).map { #""\#($0)":\#($0)"# }.joined(separator: ",")
-      let count = 12
-      let answered = Attendance()
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for number in 0..<count {
-          group.addTask {
-            let body = try #require(Gzip.packed(onePush(device: "d\(number)", id: "r\(number)", value: "{\(members)}").json))
-            let path = "/v1/scopes/user%2F42/push"
-            let answer = try await server.send("POST", path, body: body, headers: ["Content-Encoding": "gzip"])
-            #expect(answer.status == 200)
-            answered.enter()
-          }
-        }
-        while try await Self.number("larder_bytes_held", of: server) < members.count, answered.now < count {
-          await Task.yield()
-        }
-        #expect(try await server.push(onePush(device: "other"), to: "user%2F1", token: TestTokens.bob).status == 200)
-        // Neither in time nor in their number: all that came before would be answered before.
-        #expect(answered.now < count)
-        try await group.waitForAll()
-      }
-    }
-  }
 }

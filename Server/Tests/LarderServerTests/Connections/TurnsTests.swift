@@ -42,6 +42,7 @@ final class Attendance: Sendable {
     let first = Work.start(turns, "ann")
     await first.hasBegun()
     let more = (0..<20).map { _ in Work.start(turns, "ann") { begun.enter() } }
+    while turns.waitingCount < more.count { await Task.yield() }
     // There is a turn left that none of those gets.
     let other = Work.start(turns, "bob")
     await other.hasBegun()
@@ -50,6 +51,27 @@ final class Attendance: Sendable {
     first.end()
     for work in more { work.end() }
     for work in more { await work.hasBegun() }
+  }
+
+  @Test func identitiesThatWaitHaveTheirTurnsOneAfterAnother() async {
+    let (turns, order) = (Turns(1, each: 1), Mutex<[String]>([]))
+    let first = Work.start(turns, "ann")
+    await first.hasBegun()
+    var waiting: [Work] = []
+    for name in ["ann", "ann", "ann", "bob", "cleo", "bob"] {
+      waiting.append(Work.start(turns, name) { order.withLock { $0.append(name) } })
+      while turns.waitingCount < waiting.count { await Task.yield() }
+    }
+    for work in [first] + waiting { work.end() }
+    for work in waiting { await work.hasBegun() }
+    #expect(order.withLock { $0 } == ["ann", "bob", "cleo", "ann", "bob", "ann"])
+  }
+
+  @Test func withoutIdentitiesAllTurnsAreEverybodys() async {
+    let turns = Turns(3, each: 1)
+    let works = (0..<3).map { _ in Work.start(turns, nil) }
+    for work in works { await work.hasBegun() }
+    for work in works { work.end() }
   }
 
   @Test func largeWorkOfOneIdentityIsDoneOneAfterAnother() async {

@@ -12,7 +12,7 @@ import Testing
   private static func connect(_ hub: HeadHub, sent: Int = 0) throws -> (channel: EmbeddedChannel, signs: HeadSigns, sink: EventSink) {
     let channel = EmbeddedChannel(handler: HTTPResponseEncoder())
     try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
-    let signs = hub.signs(of: "a", head: 0, isStream: true)
+    let signs = hub.signs(of: "a", isStream: true)
     let sink = EventSink(channel, sent: sent)
     hub.connect(signs, to: sink)
     return (channel, signs, sink)
@@ -67,10 +67,22 @@ import Testing
     for stream in [slow, other] { stream.signs.end() }
   }
 
+  /// Whoever asks behind a commit of another process knows of it before the streams here do.
+  @Test func aLongPollTellsTheStreamsOfACommitElsewhere() async throws {
+    try await TestServer.run(watch: .seconds(3_600)) { server in
+      let stream = try RawConnection(port: server.port)
+      await stream.send("GET /v1/scopes/user%2F42/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(TestTokens.ann)\r\n\r\n")
+      _ = await stream.read(until: #""head":0}"#)
+      _ = try await server.store.push(onePush(), to: "user/42", by: "ann")
+      #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?since=1&wait=1").status == 200)
+      #expect(await stream.read(until: #""head":1}"#).contains("id: 1\n"))
+    }
+  }
+
   @Test func commitsReachAllStreamsAndTheLastOneIsNotLost() async throws {
     var options = ServerOptions()
     options.coalescingMilliseconds = 300
-    let streams = 600
+    let streams = 300
     var open: [RawConnection] = []
     try await TestServer.run(options: options) { server in
       open = try (0..<streams).map { _ in try RawConnection(port: server.port) }
