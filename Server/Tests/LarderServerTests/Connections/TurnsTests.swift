@@ -54,7 +54,8 @@ final class Attendance: Sendable {
   }
 
   @Test func identitiesThatWaitHaveTheirTurnsOneAfterAnother() async {
-    let (turns, order) = (Turns(1, each: 1), Mutex<[String]>([]))
+    let turns = Turns(1, each: 1)
+    let order = Mutex<[String]>([])
     let first = Work.start(turns, "ann")
     await first.hasBegun()
     var waiting: [Work] = []
