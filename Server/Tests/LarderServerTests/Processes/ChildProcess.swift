@@ -14,6 +14,10 @@ final class ChildProcess: Sendable {
     var waiting: [CheckedContinuation<Int32, Never>] = []
   }
 
+  private typealias CloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
+  /// A function that glibc has since 2.34, and shows to C alone.
+  private static let closeFrom = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np").map { unsafeBitCast($0, to: CloseFrom.self) }
+
   let id: pid_t
   private let state = Mutex(State())
 
@@ -33,7 +37,7 @@ final class ChildProcess: Sendable {
       }
     }
     // No connection stays open with a child when this process closes it.
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+    _ = Self.closeFrom?(&actions, 3)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
