@@ -67,18 +67,16 @@ extension SyncResponder {
     _ question: SyncChangesRequest, in scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> (page: PageSummary, answer: Response) {
     let share = share(of: identity)
-    let (page, size) = try await turns.take(share.identity) { () async throws(SyncProblem) in
-      if share.isSpent { throw .unavailable(retryAfter: 5) }
-      let page = try await store.changes(question, in: scope, by: identity.name)
+    return try await pages.take(share.identity) { () async throws(SyncProblem) in
+      let page = try await readings.take(share.identity) { () async throws(SyncProblem) in
+        if share.isSpent { throw .unavailable(retryAfter: 5) }
+        return try await store.changes(question, in: scope, by: identity.name)
+      }
+      let summary = PageSummary(head: page.head, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
       let size = page.changes.reduce(0) { $0 + ($1.value?.count ?? 0) + 256 }
-      share.add(size)
-      return (page, size)
+      if size <= LargeWork.mostInPlace { return (summary, Answer.success(page.json, to: request)) }
+      return (summary, await large.run(share.identity) { Answer.success(page.json, to: request) })
     }
-    defer { share.add(-size) }
-    let summary = PageSummary(head: page.head, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
-    if size <= LargeWork.mostInPlace { return (summary, Answer.success(page.json, to: request)) }
-    // Not within the turn, for which others wait: what is held bounds the pages that wait here.
-    return (summary, await large.run(share.identity) { Answer.success(page.json, to: request) })
   }
 
   /// Waits until there is a commit behind another, or the time is over.

@@ -19,8 +19,10 @@ struct SyncResponder: HTTPResponder {
   let drain: Drain
   let metrics: ServerMetrics
   let logger: Logger
-  /// The turns of pages that are read and packed, each of which may be some megabytes.
-  let turns = Turns(8, each: 4)
+  /// The turns of pages that are read, and of all that are there, each of which may be some megabytes: a large one waits until it is packed,
+  /// and lets others be read meanwhile.
+  let readings = Turns(8, each: 4)
+  let pages = Turns(64, each: 4)
   let large = LargeWork()
 
   func respond(to request: Request, context: ConnectionContext) async throws -> Response {
