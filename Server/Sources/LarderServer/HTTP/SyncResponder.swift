@@ -19,9 +19,9 @@ struct SyncResponder: HTTPResponder {
   let drain: Drain
   let metrics: ServerMetrics
   let logger: Logger
-  /// The turns of pages that are read, and of all that are there, each of which may be some megabytes: a large one waits until it is packed,
-  /// and lets others be read meanwhile.
+  /// The turns of pages that are read from the store.
   let readings = Turns(8, each: 4)
+  /// The turns of pages from their reading to their answer: each may be some megabytes, and large ones wait for threads in between.
   let pages = Turns(64, each: 4)
   let large = LargeWork()
 
