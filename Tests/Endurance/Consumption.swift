@@ -40,7 +40,8 @@ package struct Consumption: Sendable {
     #endif
   }
 
-  private static func descriptorCount() throws -> Int {
+  /// Returns the number of open descriptors.
+  static func descriptorCount() throws -> Int {
     #if os(Linux)
       let directory = "/proc/self/fd"
     #else
