@@ -26,6 +26,12 @@ import Testing
     }
   }
 
+  /// A push that came late brought back a record that was deleted meanwhile, and its device had taken another value from a page.
+  @Test func aPushThatComesBehindItsOwnValueIsTaken() async throws {
+    let report = try await SyncSimulation(seed: 46_448).run()
+    #expect(report.problems.isEmpty)
+  }
+
   private static func run(_ seeds: [UInt64]) async throws -> [SyncSimulation.Event: Int] {
     var events: [SyncSimulation.Event: Int] = [:]
     for seed in seeds {

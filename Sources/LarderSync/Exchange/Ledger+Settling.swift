@@ -38,6 +38,8 @@ extension Ledger {
     let entryKey = SyncEntry.key(sent.collection, key)
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
+    // A page had the same before the push came to the server, and something else since: what was sent is the newer one after all.
+    if entry.edits == nil, revision > entry.revision { put(value, for: key, in: collection, of: &pending) }
     entry.revision = value == nil ? 0 : revision
     if var edits = entry.edits {
       try release(&edits, entryKey, in: &pending)
