@@ -133,6 +133,12 @@ struct TestServer: Sendable {
     return TestAnswer(status: http?.statusCode ?? 0, headers: fields, body: data)
   }
 
+  /// Returns the value of one of the numbers that the server tells; -1 for one that it does not.
+  func number(_ name: String) async throws -> Int {
+    let text = String(decoding: try await send("GET", "/metrics", token: nil).body, as: UTF8.self)
+    return text.split(separator: "\n").last { $0.hasPrefix("\(name) ") }.flatMap { Int($0.split(separator: " ")[1]) } ?? -1
+  }
+
   func push(_ push: SyncPush, to scope: String = "user%2F42", token: String? = TestTokens.ann) async throws -> TestAnswer {
     try await send("POST", "/v1/scopes/\(scope)/push", token: token, body: push.json)
   }

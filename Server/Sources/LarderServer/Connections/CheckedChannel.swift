@@ -8,6 +8,7 @@ struct CheckedChannel: ServerChildChannel {
   typealias Value = HTTP1Channel.Value
 
   let base: HTTP1Channel
+  let log: AnswerLog
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
     channel.eventLoop.makeCompletedFuture {
@@ -18,7 +19,7 @@ struct CheckedChannel: ServerChildChannel {
       base.setup(channel: channel, logger: logger).flatMapThrowing { value in
         // Hummingbird has no room for handlers between the parser and its own types.
         let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(RequestCheck(bytes.value), position: .before(pipeline.handler(type: HTTP1ToHTTPServerCodec.self)))
+        try pipeline.addHandler(RequestCheck(bytes.value, log), position: .before(pipeline.handler(type: HTTP1ToHTTPServerCodec.self)))
         return value
       }
     }

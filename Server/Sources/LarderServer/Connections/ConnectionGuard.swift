@@ -18,12 +18,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// The share of whoever the present answer is for.
   private var share: ByteShare
   private var isCounted = false
-  private var isReading = false
+  /// The number of requests that were read to their end and have no answer yet; answers come in the order of requests.
+  private var complete = 0
   /// Whether the connection ends with the present answer.
   private var isLast = false
   private var isLingering = false
-  /// Whether something came that is no request, behind which nothing is read.
-  private var isBroken = false
   /// The bytes that wait for the client, and those that it has taken since the timer began.
   private var (pending, taken) = (0, 0)
   /// The bytes that a client must take in the time for answers: a slow line is given that time again, a byte a second is not.
@@ -67,18 +66,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     if isLingering { return }
     switch unwrapInboundIn(data) {
-    case .head:
-      headTimer?.cancel()
-      isReading = true
+    case .head: headTimer?.cancel()
     case .body: break
-    case .end: isReading = false
+    case .end: complete += 1
     }
     context.fireChannelRead(data)
-  }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    isBroken = true
-    context.fireErrorCaught(error)
   }
 
   func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
@@ -90,15 +82,18 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
     case .head(var head):
-      let isAnswerToThat = isBroken && head.headerFields[.connection] == "close"
-      guard isReading || isAnswerToThat, head.status.kind != .informational else { return context.write(data, promise: promise) }
+      // What is no request has an answer, too, and no end.
+      guard complete == 0, head.status.kind != .informational else { return context.write(data, promise: promise) }
       isLast = true
       head.headerFields[.connection] = "close"
       context.write(wrapOutboundOut(.head(head)), promise: promise)
     case .body(let bytes):
       write(bytes, promise, context)
     case .end:
-      guard isLast else { return context.write(data, promise: promise) }
+      guard isLast else {
+        complete -= 1
+        return context.write(data, promise: promise)
+      }
       isLingering = true
       // Closed at once, with bytes unread, the connection would be reset, and the client might never see the answer.
       context.writeAndFlush(data, promise: promise)

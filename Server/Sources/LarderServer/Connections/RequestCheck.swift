@@ -14,9 +14,10 @@ final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler {
   typealias OutboundOut = HTTPServerResponsePart
 
   private let source: RequestBytes
+  private let log: AnswerLog
   private var refusal: Refusal?
 
-  init(_ source: RequestBytes) { self.source = source }
+  init(_ source: RequestBytes, _ log: AnswerLog) { (self.source, self.log) = (source, log) }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     source.noteParsed()
@@ -45,6 +46,7 @@ final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler {
     guard let refusal, case .head(let head) = unwrapOutboundIn(data), head.status == .badRequest,
       head.headers.first(name: "Content-Length") == "0"
     else { return context.write(data, promise: promise) }
+    log.note(refusal.route, method: nil, status: refusal.problem.status)
     context.write(wrapOutboundOut(.head(refusal.head)), promise: promise)
     if refusal.hasBody { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: refusal.problem.json)))), promise: nil) }
   }
@@ -53,7 +55,8 @@ final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler {
 /// The reason why a request is refused before anything is looked for at its path.
 private struct Refusal {
   let problem: SyncProblem
-  var allow: HTTPRequest.Method?
+  /// The route that was asked for with a method that it does not take.
+  var route: Route?
   let hasBody: Bool
 
   init(_ problem: SyncProblem, hasBody: Bool) { (self.problem, self.hasBody) = (problem, hasBody) }
@@ -62,8 +65,8 @@ private struct Refusal {
     hasBody = true
     if error == .invalidMethod, let path = source.path() {
       // The parser knows a list of methods; a path takes none of the others either.
-      let route = Route(path: String(path.prefix { $0 != "?" }))
-      (problem, allow) = (route?.wrongMethod ?? Route.nothing, route?.method)
+      route = Route(path: String(path.prefix { $0 != "?" }))
+      problem = route?.wrongMethod ?? Route.nothing
     } else {
       let isLong = error == .headerOverflow
       problem = .malformed(isLong ? "expected a head within the limits, found a longer one" : "expected HTTP/1.1, found \(error)")
@@ -71,7 +74,7 @@ private struct Refusal {
   }
 
   var head: HTTPResponseHead {
-    var fields = Answer.fields(of: problem, allow: allow)
+    var fields = Answer.fields(of: problem, allow: route?.method)
     fields[.contentLength] = String(problem.json.count)
     fields[.connection] = "close"
     let headers = HTTPHeaders(fields.map { ($0.name.rawName, $0.value) })

@@ -40,17 +40,8 @@ struct SyncResponder: HTTPResponder {
     if request.headers[.connection] == "close" { response.headers[.connection] = "close" }
     let elapsed = (ContinuousClock.now - start).components
     let seconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
-    // Methods and paths that are not ours would fill memory and logs with what strangers write.
-    let (template, method) = (
-      route?.template ?? "other", route.map { $0.method == request.method } == true ? request.method.rawValue : "other"
-    )
-    metrics.note(template, method, status: response.status.code, seconds: seconds)
-    logger.info(
-      "answered",
-      metadata: [
-        "route": "\(template)", "method": "\(method)", "status": "\(response.status.code)",
-        "milliseconds": "\(Int((seconds * 1_000).rounded(.up)))",
-      ])
+    let method = route.flatMap { $0.method == request.method ? request.method.rawValue : nil }
+    AnswerLog(metrics: metrics, logger: logger).note(route, method: method, status: response.status.code, seconds: seconds)
     return response
   }
 

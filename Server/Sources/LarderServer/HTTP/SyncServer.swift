@@ -48,15 +48,15 @@ public struct SyncServer: Service {
   public func run() async throws {
     let hub = HeadHub(pause: .milliseconds(options.coalescingMilliseconds))
     let (budget, connections) = (ByteBudget(options.bytesHeld), ConnectionCount(most: options.connections))
-    let drain = Drain(time: .seconds(options.drainSeconds))
+    let (drain, metrics) = (Drain(time: .seconds(options.drainSeconds)), ServerMetrics())
     let responder = SyncResponder(
       store: store, hub: hub, authorizer: authorizer, validator: validator, options: options,
-      rates: RequestRates(options), budget: budget, connections: connections, drain: drain, metrics: ServerMetrics(), logger: logger)
+      rates: RequestRates(options), budget: budget, connections: connections, drain: drain, metrics: metrics, logger: logger)
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     let onReady = onReady
     let application = Application(
-      responder: responder, server: channels(connections, budget),
+      responder: responder, server: channels(connections, budget, metrics),
       configuration: ApplicationConfiguration(address: .hostname(options.host, port: options.port), serverName: "larder-server"),
       onServerRunning: { channel in onReady(channel.localAddress?.port ?? 0) }, logger: quiet)
     var configuration = ServiceGroupConfiguration(
@@ -70,19 +70,19 @@ public struct SyncServer: Service {
   private var renewals: [any Service] { tls.map { [TLSRenewal(files: $0, interval: .seconds(10))] } ?? [] }
 
   /// Returns what makes connections, with their limits, and with TLS where there is a certificate.
-  private func channels(_ connections: ConnectionCount, _ budget: ByteBudget) -> HTTPServerBuilder {
+  private func channels(_ connections: ConnectionCount, _ budget: ByteBudget, _ metrics: ServerMetrics) -> HTTPServerBuilder {
     let limits = ConnectionLimits(
       count: connections, budget: budget, head: .seconds(Int64(options.headSeconds)), answer: .seconds(Int64(options.answerSeconds)))
     let configuration = HTTP1Channel.Configuration(
       additionalChannelHandlers: [ConnectionGuard(limits)], idleTimeout: .seconds(Int64(options.idleSeconds)),
       // Tokens and lists of collections are the longest things that a client has to say.
       httpDecoderConfiguration: .init(maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 32 << 10, maxHeaderFieldCount: 100))
-    let tls = tls
+    let (tls, log) = (tls, AnswerLog(metrics: metrics, logger: logger))
     return HTTPServerBuilder { responder in
       let base = HTTP1Channel(
         responder: { request, writer, channel in try await responder(AwaitedBody.expected(request, channel), writer, channel) },
         configuration: configuration)
-      let channel = CheckedChannel(base: base)
+      let channel = CheckedChannel(base: base, log: log)
       if let tls { return SecuredChannel(base: channel, files: tls) }
       return channel
     }

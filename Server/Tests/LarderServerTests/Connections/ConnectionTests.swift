@@ -11,12 +11,6 @@ import Testing
     "POST /v1/scopes/user%2F42/push HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n\(headers)\r\n\r\n"
   }
 
-  /// Returns the value of one of the numbers that the server tells.
-  private static func number(_ name: String, of server: TestServer) async throws -> Int {
-    let text = String(decoding: try await server.send("GET", "/metrics", token: nil).body, as: UTF8.self)
-    return text.split(separator: "\n").last { $0.hasPrefix("\(name) ") }.flatMap { Int($0.split(separator: " ")[1]) } ?? -1
-  }
-
   @Test func aHeadThatDoesNotComeEndsTheConnection() async throws {
     var options = ServerOptions()
     (options.headSeconds, options.idleSeconds) = (1, 3_600)
@@ -95,7 +89,7 @@ import Testing
       let connection = try RawConnection(port: server.port)
       await connection.send(Self.push(TestTokens.ann, "Content-Length: 900") + "{")
       #expect(await connection.readToEnd()?.hasPrefix("HTTP/1.1 408 ") == true)
-      #expect(try await Self.number("larder_bytes_held", of: server) == 0)
+      #expect(try await server.number("larder_bytes_held") == 0)
     }
   }
 
@@ -120,7 +114,7 @@ import Testing
       await reader.send(Self.page)
       let start = await reader.read(until: "\r\n\r\n")
       #expect(start.hasPrefix("HTTP/1.1 200 OK"))
-      while try await Self.number("larder_bytes_held", of: server) > 0 { await Task.yield() }
+      while try await server.number("larder_bytes_held") > 0 { await Task.yield() }
       let rest = try #require(await reader.readToEnd())
       #expect(start.utf8.count + rest.utf8.count < 3 * (3 << 20))
     }
@@ -133,13 +127,13 @@ import Testing
       try await Self.fill(server)
       var reader: RawConnection? = try RawConnection(port: server.port, window: 4_096)
       await reader?.send(Self.page)
-      while try await Self.number("larder_bytes_held", of: server) < 1_000_000 { await Task.yield() }
+      while try await server.number("larder_bytes_held") < 1_000_000 { await Task.yield() }
       let refused = try await server.send("GET", "/v1/scopes/user%2F42/changes?since=3")
       #expect(refused.status == 503)
       #expect(refused.headers["retry-after"] == "5")
       #expect(try await server.push(onePush(device: "d2", id: "b")).status == 503)
       reader = nil
-      while try await Self.number("larder_bytes_held", of: server) > 0 { await Task.yield() }
+      while try await server.number("larder_bytes_held") > 0 { await Task.yield() }
       #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?since=3").status == 200)
     }
   }
@@ -154,6 +148,22 @@ import Testing
         $0.suffix(from: $0.range(of: "HTTP/1.1 ")?.upperBound ?? $0.startIndex).prefix(3)
       }
       #expect(statuses == ["405", "200", "404"])
+    }
+  }
+
+  @Test func whatHasBegunBehindACompleteRequestIsNoReasonToEndTheConnection() async throws {
+    try await TestServer.run { server in
+      let connection = try RawConnection(port: server.port)
+      let body = String(decoding: onePush().json, as: UTF8.self)
+      await connection.send(Self.health + Self.push(TestTokens.ann, "Content-Length: \(body.utf8.count)"))
+      let first = await connection.read(until: "ok\n")
+      #expect(first.hasPrefix("HTTP/1.1 200 ") && !first.lowercased().contains("connection: close"))
+      await connection.send(body)
+      #expect(await connection.read(until: #""token":"t1"}"#).hasPrefix("HTTP/1.1 200 "))
+      // And what is no request ends it behind the answers to those before.
+      await connection.send(Self.health + "nonsense\r\n\r\n")
+      let last = try #require(await connection.readToEnd())
+      #expect(last.hasPrefix("HTTP/1.1 200 ") && last.contains("HTTP/1.1 400 ") && last.lowercased().contains("connection: close"))
     }
   }
 

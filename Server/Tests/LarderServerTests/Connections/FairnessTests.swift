@@ -6,11 +6,6 @@ import Testing
 
 /// The part of a server that one identity can take from others.
 @Suite(.timeLimit(.minutes(2))) struct FairnessTests {
-  private static func number(_ name: String, of server: TestServer) async throws -> Int {
-    let text = String(decoding: try await server.send("GET", "/metrics", token: nil).body, as: UTF8.self)
-    return text.split(separator: "\n").last { $0.hasPrefix("\(name) ") }.flatMap { Int($0.split(separator: " ")[1]) } ?? -1
-  }
-
   @Test func whoDoesNotReadIsRefusedAlone() async throws {
     var options = ServerOptions()
     (options.answerSeconds, options.bytesHeld) = (3_600, 24 << 20)
@@ -25,7 +20,7 @@ import Testing
       await reader?.send(
         "GET /v1/scopes/user%2F42/changes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(TestTokens.ann)\r\n\r\n")
       // One page is more than her share, and less than all that may be held.
-      while try await Self.number("larder_bytes_held", of: server) < 6 << 20 { await Task.yield() }
+      while try await server.number("larder_bytes_held") < 6 << 20 { await Task.yield() }
       let refused = try await server.send("GET", "/v1/scopes/user%2F42/changes?since=3")
       #expect(refused.status == 503)
       #expect(refused.headers["retry-after"] == "5")
@@ -33,7 +28,7 @@ import Testing
       #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?since=3", token: TestTokens.bob).status == 200)
       #expect(try await server.push(onePush(device: "d3", id: "b"), token: TestTokens.bob).status == 200)
       reader = nil
-      while try await Self.number("larder_bytes_held", of: server) > 0 { await Task.yield() }
+      while try await server.number("larder_bytes_held") > 0 { await Task.yield() }
       #expect(try await server.send("GET", "/v1/scopes/user%2F42/changes?since=3").status == 200)
     }
   }

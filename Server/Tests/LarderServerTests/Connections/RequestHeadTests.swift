@@ -35,6 +35,10 @@ import Testing
         "POST /v1/scopes/user%2F42/push HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
       ] { try await Self.expect(400, request, server) }
       try await Self.expect(400, Data("GET /".utf8) + [0xff] + Data(" HTTP/1.1\r\nHost: a\r\n\r\n".utf8), server)
+      // It is counted and logged, without what was sent.
+      #expect(try await server.number(#"larder_requests_total{route="other",method="other",status="400"}"#) == 8)
+      #expect(server.logs.text.contains(#""status": 400"#))
+      #expect(!server.logs.text.contains("nonsense"))
     }
   }
 

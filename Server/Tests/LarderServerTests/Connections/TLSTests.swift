@@ -77,6 +77,36 @@ private enum Command {
     #expect(!logs.text.contains("PRIVATE KEY"))
   }
 
+  /// Events are written past what makes answers: they must not be written past what makes them secret.
+  @Test func eventsComeOverTLS() async throws {
+    let directory = try TemporaryDirectory()
+    let (certificate, key) = (directory.file("certificate"), directory.file("key"))
+    try await Self.makeCertificate(certificate, key)
+    let files = try TLSFiles(certificate: certificate, key: key, logger: LogLines().logger())
+    let output = try LinePipe()
+    var reader: ChildProcess?
+    try await TestServer.run(in: directory, tls: files, watch: .milliseconds(20)) { server in
+      reader = try ChildProcess(
+        try #require(Command.curl),
+        [
+          "-sSN", "--noproxy", "*", "--cacert", certificate, "-H", "Authorization: Bearer \(TestTokens.ann)",
+          "https://localhost:\(server.port)/v1/scopes/user%2F42/events",
+        ], output: output.input)
+      close(output.input)
+      var lines = output.lines.makeAsyncIterator()
+      while let line = await lines.next(isolation: #isolation), line.text != #"data: {"head":0}"# {}
+      for seq in 1...3 {
+        _ = try await server.store.push(onePush(seq: seq, id: "r\(seq)"), to: "user/42", by: "ann")
+        while let line = await lines.next(isolation: #isolation) {
+          if line.text == #"data: {"head":\#(seq)}"# { break }
+          #expect(line.text.isEmpty || line.text == ":" || line.text == "id: \(seq)" || line.text == "event: head")
+        }
+      }
+    }
+    // The stream ends with the server as an answer does.
+    #expect(await reader?.end() == 0)
+  }
+
   @Test func filesThatAreNoCertificateAreRefused() async throws {
     let directory = try TemporaryDirectory()
     let (certificate, key) = (directory.file("certificate"), directory.file("key"))
