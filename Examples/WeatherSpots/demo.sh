@@ -10,8 +10,9 @@ configuration=${CONFIGURATION:-debug}
 swift build -c "$configuration" --product weather-spots
 swift build -c "$configuration" --product weather-spots-server
 bin=$(swift build -c "$configuration" --show-bin-path)
-# Into the same folder, so that what both need is compiled once.
-swift build -c "$configuration" --package-path ../../Server --scratch-path .build --product larder-server
+# Into the same folder, so that what both need is compiled once; planned anew, since SwiftPM may take the plan of the other package for this
+# one's ("No target named 'larder-server…' in build description").
+swift build -c "$configuration" --package-path ../../Server --scratch-path .build --product larder-server --disable-build-manifest-caching
 larder_server=$bin/larder-server
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/weather-spots-demo.XXXXXX")
