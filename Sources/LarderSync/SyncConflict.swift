@@ -29,7 +29,8 @@ public struct SyncRejection: Codable, Identifiable, Sendable, Hashable {
   /// The text of the record's key.
   public var recordID: String
   /// The reason as a code of the server; `mergeFailed` for a merge that threw, `newerSchema` for a record that a newer app has written,
-  /// `tooLarge` for one over a limit of the server or of the store.
+  /// `notOpen` for one whose repository was not open, `noScope` for one that has no valid scope, `forbidden` for a scope that may only be
+  /// read, `tooLarge` for one over a limit of the server or of the store.
   public var code: String
   /// The reason in words of the server.
   public var detail: String

@@ -10,9 +10,8 @@ extension SyncEngine {
   static let passLimit = 16
 
   func exchange(_ ledger: Ledger) async throws {
-    board.update { ($0.pushed, $0.pulled, $0.total) = (0, 0, nil) }
+    progress[ledger.scope] = ExchangeProgress()
     try await prepare(ledger)
-    progressing.remove(ledger.scope)
     var (rounds, least, passes) = (0, Int.max, 0)
     while rounds < Self.roundLimit {
       // A pull never waits for a push: what cannot be sent holds up nothing that comes, and the page tells whether it was taken after all.
@@ -25,7 +24,7 @@ extension SyncEngine {
       least = min(least, left)
     }
     // The user has written as fast as it was sent: what is left is for the next exchange.
-    if progressing.contains(ledger.scope) {
+    if progress[ledger.scope]?.pushed ?? 0 > 0 {
       alarms[ledger.scope]?.raise()
       return
     }
@@ -85,8 +84,10 @@ extension SyncEngine {
       }
       return nil
     }
+    let now = clock.now.milliseconds
     try await store.writeStored { (pending) throws(RepositoryError) in
-      guard let state = try ledger.state(in: pending), state.flight?.token == flight.token else { return }
+      guard var state = try ledger.state(in: pending), state.flight?.token == flight.token else { return }
+      state.skew = reply.now - now
       var next = try ledger.settle(reply.receipt, state, in: &pending) ?? state
       if next.flight != nil { next.becomeNewDevice() }
       if next.history == nil { next.history = reply.history }
@@ -102,10 +103,11 @@ extension SyncEngine {
   private func divide(_ push: SyncPush, _ problem: SyncProblem, _ ledger: Ledger) async throws {
     let code: String
     switch problem {
-    case .tooLarge: code = "tooLarge"
+    // A line may be too slow for the whole, too.
+    case .tooLarge, .refused(408, _): code = "tooLarge"
     case .refused(400, _), .refused(422, _): code = "refused"
     // The scope was read meanwhile, so that it may be read and not be written.
-    case .forbidden: code = "forbidden"
+    case .forbidden: code = Ledger.forbidden
     case .upgradeRequired:
       // The edits stay, and a newer app freezes them anew, in its own version.
       try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
@@ -140,11 +142,12 @@ extension SyncEngine {
             try ledger.take(page, askedAt: state, in: &pending)
           } != nil
         if isTaken {
-          board.update { status in
-            // What comes back of this device's own is nothing new.
-            status.pulled += page.changes.count { $0.writer != state.device }
-            status.total = page.total.map { status.pulled + max($0 - page.changes.count, 0) } ?? status.total
-          }
+          var taken = progress[ledger.scope] ?? ExchangeProgress()
+          // What comes back of this device's own is nothing new.
+          taken.pulled += page.changes.count { $0.writer != state.device }
+          taken.total = page.total.map { taken.pulled + max($0 - page.changes.count, 0) } ?? taken.total
+          progress[ledger.scope] = taken
+          refreshStatus()
           if let flight = state.flight { noteAccepted(page.last, of: flight, in: ledger.scope) }
         }
         if !page.more { return }
@@ -183,8 +186,8 @@ extension SyncEngine {
     let count = zip(flight.groups, receipt.outcomes).reduce(0) { count, group in
       if case .accepted = group.1 { count + group.0.count } else { count }
     }
-    if count > 0 { progressing.insert(scope) }
-    board.update { $0.pushed += count }
+    progress[scope, default: ExchangeProgress()].pushed += count
+    refreshStatus()
   }
 
   private func beginHistory(_ history: String, _ ledger: Ledger) async throws {

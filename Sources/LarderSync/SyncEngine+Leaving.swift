@@ -14,12 +14,18 @@ public struct SyncUnsentEdits: Error, Sendable, Hashable, CustomStringConvertibl
 extension SyncEngine {
   /// Removes the records of all scopes of this engine from the device, and what sync knows of them; the server keeps its own.
   ///
-  /// The engine stops. It tries no exchange: call ``exchange()`` before.
+  /// The engine stops, and a call of ``exchange()`` that is under way throws `CancellationError`. It tries no exchange: call it before.
   /// - Parameter force: Whether edits that the server does not have are lost with it.
   /// - Throws: ``SyncUnsentEdits`` unless forced, and then nothing was removed and the engine goes on; the errors of storage.
   public func signOut(force: Bool = false) async throws {
     let wasRunning = !tasks.isEmpty
+    signOuts += 1
     await stop()
+    // What was called for by hand would take back what is removed here.
+    while let task = running.values.first {
+      task.cancel()
+      _ = await task.result
+    }
     do {
       let ledgers = ledgers
       try await store.writeStored { (pending) throws(RepositoryError) -> Int in
@@ -33,8 +39,8 @@ extension SyncEngine {
       if wasRunning { start() }
       throw error
     }
-    (failing, inFlight) = ([], [:])
-    board.update { ($0.lastError, $0.pulled, $0.total) = (nil, 0, nil) }
+    (failing, inFlight, progress) = ([], [:], [:])
+    board.update { $0.lastError = nil }
     refreshStatus()
   }
 }

@@ -33,7 +33,7 @@ extension SyncEngine {
     _ rejection: SyncRejection,
     _ body: @escaping @Sendable (Ledger, RecordKey, inout SyncEntry, inout PendingState) throws(RepositoryError) -> Void
   ) async throws(RepositoryError) {
-    guard let ledger = ledgers.first else { return }
+    let ledger = common
     let key = RecordKey(rejection.id)
     try await store.writeStored { (pending) throws(RepositoryError) in
       try pending.delete(rejection.id, in: ledger.rejected)

@@ -21,7 +21,12 @@ extension SyncEngine {
     guard tasks.isEmpty else { return }
     let edits = store.edits(of: store.collection(named: SyncCollections.records))
     let seat = Seat(engine: self)
-    tasks.append(Task { while let keys = await edits.next(), await seat.engine?.noteEdits(of: keys) != nil {} })
+    tasks.append(
+      Task {
+        while let keys = await edits.next(), await seat.engine?.noteEdits(of: keys) != nil {}
+        // There are no more when the store is closed: nothing can be taken then.
+        if !Task.isCancelled { await seat.engine?.end() }
+      })
     tasks.append(Task { [clock] in await network.run(clock) { await seat.engine?.wakeWhatFailed() } })
     for ledger in ledgers {
       guard let alarm = alarms[ledger.scope] else { continue }
@@ -40,6 +45,13 @@ extension SyncEngine {
     tasks = []
     for task in stopped { task.cancel() }
     for task in stopped { await task.value }
+    refreshStatus()
+  }
+
+  /// Ends syncing by itself, and waits for nothing.
+  private func end() {
+    for task in tasks { task.cancel() }
+    tasks = []
     refreshStatus()
   }
 
@@ -75,8 +87,10 @@ extension SyncEngine {
     let phase: SyncStatus.Phase =
       !running.isEmpty ? .exchanging : tasks.isEmpty ? .stopped : failing.isEmpty ? .idle : .waiting
     let flights = inFlight.values.reduce(0, +)
+    let all = progress.values.reduce(into: ExchangeProgress()) { $0.add($1) }
     board.update { status in
       (status.phase, status.pending, status.inFlight) = (phase, sent, flights)
+      (status.pushed, status.pulled, status.total) = (all.pushed, all.pulled, all.total)
       (status.rejected, status.conflicts) = (parked, lost)
     }
   }

@@ -13,7 +13,8 @@ public import Larder
 /// survives whatever the data survives. Everything that comes from the server is written with `ChangeOrigin.remote`, a commit for each
 /// page.
 ///
-/// An engine with a server syncs by itself until it goes away. ``exchange()`` is for tests, background tasks and commands, and for an
+/// An engine with a server syncs by itself until it goes away or its store is closed; an exchange that is under way then comes to its end.
+/// ``exchange()`` is for tests, background tasks and commands, and for an
 /// engine that was made with a transport or has been stopped.
 public actor SyncEngine {
   /// The values that lost when records were merged; those of deleted records whole.
@@ -28,6 +29,8 @@ public actor SyncEngine {
   /// The number of records to ask for, of scopes whose pages were too large.
   var pageSizes: [String: Int] = [:]
   let ledgers: [Ledger]
+  /// The ledger of what belongs to no scope.
+  let common: Ledger
   /// The reasons for the next exchange of each scope.
   nonisolated let alarms: [String: ScopeAlarm]
   nonisolated let board = StatusBoard()
@@ -39,8 +42,10 @@ public actor SyncEngine {
   var failing: Set<String> = []
   /// The number of records in pushes whose outcome is not known, by scope.
   var inFlight: [String: Int] = [:]
-  /// The scopes of whose edits the server has accepted some in the exchange that is under way, or was the last one.
-  var progressing: Set<String> = []
+  /// The progress of the exchange of each scope that is under way, or was the last one.
+  var progress: [String: ExchangeProgress] = [:]
+  /// The number of times that the device was signed out: what was asked for before begins nothing afterwards.
+  var signOuts = 0
   let dirty: DirtyEntries
 
   /// Prepares a store for its exchanges by a transport; nothing is sent before ``exchange()`` or ``start()`` is called.
@@ -65,9 +70,10 @@ public actor SyncEngine {
     let rejected = try await store.repository(RepositorySchema<SyncRejection>(SyncCollections.rejected))
     (self.conflicts, self.rejected) = (conflicts, rejected)
     let (records, states) = (store.collection(named: SyncCollections.records), store.collection(named: SyncCollections.scopes))
-    ledgers = Set(scopes).sorted().map {
-      Ledger(scope: $0, records: records, scopes: states, conflicts: conflicts, rejected: rejected, clock: clock)
+    let ledger = { (scope: String) in
+      Ledger(scope: scope, records: records, scopes: states, conflicts: conflicts, rejected: rejected, clock: clock)
     }
+    (ledgers, common) = (Set(scopes).sorted().map(ledger), ledger(""))
     alarms = scopes.reduce(into: [:]) { $0[$1] = ScopeAlarm() }
     dirty = DirtyEntries(store, records: records)
     let snapshot = store.stored
@@ -78,8 +84,8 @@ public actor SyncEngine {
   /// Prepares a store, and begins to sync it with a server by itself.
   ///
   /// - Parameters:
-  ///   - store: The store; repositories of it are synced if their schema says so. Open them before: a collection that comes later begins to
-  ///     be synced with the next exchange.
+  ///   - store: The store; repositories of it are synced if their schema says so. Open them before: what is to be merged in a collection
+  ///     that is not open waits for that, since its policy is not known.
   ///   - server: The address of a `larder-server`.
   ///   - scopes: The scopes that the device reads and writes.
   ///   - clock: The clock of the device, which may be wrong.
@@ -105,8 +111,10 @@ public actor SyncEngine {
   /// - Throws: ``SyncProblem`` where the server cannot be reached or refuses; a `RepositoryError` of the store; what the credentials throw.
   ///   What was taken until then is kept, and the next call goes on from there. Of several failures, the first.
   public func exchange() async throws {
+    let signOuts = signOuts
     var first: (any Error)?
     for ledger in ledgers {
+      guard signOuts == self.signOuts else { throw CancellationError() }
       do { try await runOnce(ledger) } catch { first = first ?? error }
     }
     if let first { throw first }
@@ -119,9 +127,15 @@ public actor SyncEngine {
 
   /// Runs one exchange of a scope once none is under way, and tells how it went.
   func runOnce(_ ledger: Ledger) async throws {
+    let signOuts = signOuts
     while let task = running[ledger.scope] { _ = await task.result }
+    guard signOuts == self.signOuts else { throw CancellationError() }
     try Task.checkCancellation()
-    let task = Task { try await self.exchange(ledger) }
+    let task = Task {
+      // Before it has ended: whoever waits for that may go on before this call does.
+      defer { running[ledger.scope] = nil }
+      try await self.exchange(ledger)
+    }
     running[ledger.scope] = task
     refreshStatus()
     let result = await withTaskCancellationHandler {
@@ -129,7 +143,6 @@ public actor SyncEngine {
     } onCancel: {
       task.cancel()
     }
-    running[ledger.scope] = nil
     switch result {
     case .success:
       failing.remove(ledger.scope)

@@ -20,9 +20,9 @@ public struct SyncStatus: Sendable {
   public var pending = 0
   /// The number of records that were sent and of which it is not known yet whether the server has taken them.
   public var inFlight = 0
-  /// The number of records of this device that the server has accepted in the exchange under way, or in the last one.
+  /// The number of records of this device that the server has accepted in the exchange under way, or in the last one, of each scope.
   public var pushed = 0
-  /// The number of records of other devices that the exchange under way, or the last one, has taken.
+  /// The number of records of other devices that the exchange under way, or the last one, has taken, of each scope.
   public var pulled = 0
   /// The number of records that it takes in all, as far as the server has counted them; `nil` until it says so.
   public var total: Int?

@@ -97,6 +97,24 @@ private struct DirectTransport: SyncTransport {
     #expect(server.records(of: "user/42").map(\.id) == ["old"])
   }
 
+  @Test func aRecordWithoutAScopeHoldsNothingUp() async throws {
+    let backend = InMemoryBackend()
+    let plain = try await Store.open(backend)
+    let spots = try await plain.repository(RepositorySchema<Spot>("spots"))
+    try await spots.save(contentsOf: [Spot(id: "a", name: "42"), Spot(id: "b", name: "a blank")])
+    try await plain.close()
+    let store = try await Store.open(backend)
+    let synced = try await store.repository(RepositorySchema<Spot>("spots").synced(in: { "user/\($0.name)" }))
+    let sync = try await SyncEngine(store, transport: DirectTransport(server: server), scopes: ["user/42", "user/43"])
+    try await sync.exchange()
+    #expect(server.records(of: "user/42").map(\.id) == ["a"])
+    #expect(try await sync.rejected.loadAll().map(\.code) == ["noScope"])
+    try await synced.save(Spot(id: "b", name: "43"))
+    #expect(try await sync.rejected.count() == 0)
+    try await sync.exchange()
+    #expect(server.records(of: "user/43").map(\.id) == ["b"])
+  }
+
   @Test func aRefusedEditStaysAndHoldsNothingUp() async throws {
     let device = try await device(Spot.self)
     server.refuse { $0.id == "bad" ? "forbidden" : nil }
@@ -129,6 +147,7 @@ private struct DirectTransport: SyncTransport {
     }
     #expect(try await device.repository.find(by: "a")?.name == "old")
     try await device.repository.save(Spot(id: "b", name: "better"))
+    #expect(try await device.sync.rejected.count() == 0)
     try await device.sync.exchange()
     #expect(server.records(of: "user/42").map { String(decoding: $0.value ?? Data(), as: UTF8.self).contains("better") } == [false, true])
     #expect(try await device.sync.pending == 0)

@@ -40,10 +40,47 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   @Test func aScopeThatIsOnlyReadSetsEditsAside() async throws {
     let (notes, sync, transport) = try await device()
     transport.set { $0.pushProblem = .forbidden }
-    try await notes.save(Note(id: "a"))
+    try await notes.save(contentsOf: (0..<100).map { Note(id: "\($0)") })
     try await sync.exchange()
-    #expect(try await sync.rejected.first(Query())?.code == "forbidden")
-    #expect(try await notes.count() == 1)
+    #expect(try await Set(sync.rejected.loadAll().map(\.code)) == ["forbidden"])
+    #expect(try await sync.rejected.count() == 100)
+    #expect(try await notes.count() == 100)
+    #expect(transport.pushes == 1)
+  }
+
+  @Test func aPushThatDoesNotComeInTimeIsDivided() async throws {
+    let (notes, sync, transport) = try await device()
+    transport.set { ($0.mostRecords, $0.problemOfMore) = (7, .refused(status: 408, detail: "too slow")) }
+    for id in 0..<20 { try await notes.save(Note(id: "\(id)")) }
+    try await sync.exchange()
+    #expect(server.records(of: "user/1").count == 20)
+  }
+
+  /// What was called for before the device was signed out takes nothing back afterwards.
+  @Test func signingOutEndsAnExchangeThatIsUnderWay() async throws {
+    let (store, transport) = (try await Store.open(InMemoryBackend()), GatedTransport(server))
+    let notes = try await store.repository(RepositorySchema<Note>("notes").synced(in: { "user/\($0.id)" }))
+    let sync = try await SyncEngine(store, transport: transport, scopes: ["user/1", "user/2"])
+    try await notes.save(contentsOf: [Note(id: "1"), Note(id: "2")])
+    try await sync.exchange()
+    let (entered, continuation) = AsyncStream.makeStream(of: Void.self)
+    let (never, other) = AsyncStream.makeStream(of: Void.self)
+    transport.set { rules in
+      rules.meanwhile = {
+        continuation.yield()
+        for await _ in never {}
+        try Task.checkCancellation()
+      }
+    }
+    let exchanges = [Task { try await sync.exchange() }, Task { try await sync.exchange() }]
+    for await _ in entered { break }
+    transport.set { $0.meanwhile = nil }
+    let pulls = transport.pulls
+    try await sync.signOut()
+    for exchange in exchanges { await #expect(throws: CancellationError.self) { try await exchange.value } }
+    #expect(transport.pulls == pulls)
+    #expect(try await notes.count() == 0)
+    other.finish()
   }
 
   @Test func aScopeThatIsLeftKeepsWhatIsUnsent() async throws {

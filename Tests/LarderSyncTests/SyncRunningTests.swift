@@ -109,6 +109,87 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     await sync.stop()
   }
 
+  /// What the server asks for is kept, whatever the user does meanwhile.
+  @Test(arguments: [true, false]) func newsAreNotAskedForBeforeTheServerWantsIt(ofEvents: Bool) async throws {
+    let (notes, sync, transport) = try await device()
+    transport.set { rules in
+      rules.hasEvents = false
+      if ofEvents {
+        rules.eventsProblem = .tooManyRequests(retryAfter: 600)
+      } else {
+        rules.pollProblem = .tooManyRequests(retryAfter: 600)
+      }
+    }
+    await sync.start()
+    _ = try await status(of: sync) { $0.phase == .idle && $0.lastExchange != nil }
+    if ofEvents {
+      while transport.questions == 0 { await Task.yield() }
+      await clock.waitForSleepers()
+    } else {
+      while transport.polls == 0 {
+        await clock.waitForSleepers()
+        clock.advance(by: HeadWatch.pause)
+      }
+    }
+    let asked = (transport.questions, transport.polls)
+    for id in 0..<50 {
+      try await notes.save(Note(id: "\(id)"))
+      _ = try await status(of: sync) { $0.phase == .idle && $0.pending == 0 }
+      await clock.waitForSleepers()
+      clock.advance(by: .seconds(4))
+    }
+    #expect(transport.questions == asked.0 && transport.polls == asked.1)
+    await sync.stop()
+  }
+
+  @Test func callsThatComeTogetherAreExchangesOneAfterAnother() async throws {
+    let (notes, sync, transport) = try await device()
+    for round in 0..<200 {
+      try await notes.save(Note(id: "\(round)"))
+      let before = transport.pulls
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<4 { group.addTask { try await sync.exchange() } }
+        try await group.waitForAll()
+      }
+      try #require(transport.pulls >= before + 4)
+    }
+    #expect(server.records(of: "user/1").count == 200)
+  }
+
+  @Test func anEngineEndsWithItsStore() async throws {
+    let store = try await Store.open(InMemoryBackend())
+    _ = try await store.repository(RepositorySchema<Note>("notes").synced(in: "user/1"))
+    let sync = try await SyncEngine(store, transport: GatedTransport(server), scopes: ["user/1"], clock: clock)
+    await sync.start()
+    _ = try await status(of: sync) { $0.phase == .idle && $0.lastExchange != nil }
+    try await store.close()
+    _ = try await status(of: sync) { $0.phase == .stopped }
+    #expect(await sync.tasks.isEmpty)
+  }
+
+  @Test func theProgressIsThatOfAllScopes() async throws {
+    var engines: [SyncEngine] = []
+    for device in 0..<2 {
+      let store = try await Store.open(InMemoryBackend())
+      let notes = try await store.repository(RepositorySchema<Note>("notes").synced(in: { "user/\($0.text)" }))
+      let transport = GatedTransport(server)
+      transport.set { rules in
+        rules.page = { page in
+          var page = page
+          page.total = page.changes.count
+          return page
+        }
+      }
+      engines.append(try await SyncEngine(store, transport: transport, scopes: ["user/1", "user/2"], clock: clock))
+      if device == 0 { try await notes.save(contentsOf: (0..<5).map { Note(id: "\($0)", text: $0 < 2 ? "1" : "2") }) }
+      try await engines[device].exchange()
+    }
+    #expect(engines[0].status.current.pushed == 5)
+    let status = engines[1].status.current
+    #expect(status.pulled == 5)
+    #expect(status.total == 5)
+  }
+
   @Test func anEngineThatIsDroppedEnds() async throws {
     func statuses() async throws -> SyncStatuses {
       let (_, sync, _) = try await device()

@@ -45,6 +45,20 @@ import Testing
     #expect(merge(nil, ["t": ["x"]], ["t": ["x", "y"]], rules).value == ["t": ["x", "y"]])
   }
 
+  @Test func rulesHoldForMembersOfObjectsToo() {
+    var rules = ThreeWayMerge()
+    rules.add(.counter, at: ["a", "n"])
+    rules.add(.set, at: ["a", "b", "t"])
+    let merged = merge(
+      ["a": ["n": 0, "b": ["t": ["x"]], "m": 1]], ["a": ["n": 1, "b": ["t": ["x", "y"]], "m": 2]],
+      ["a": ["n": 1, "b": ["t": ["z"]], "m": 3]], rules)
+    #expect(merged.value == ["a": ["n": 2, "b": ["t": ["z", "y"]], "m": 3]])
+    #expect(merged.lost == ["a": ["n": 1, "b": ["t": ["x", "y"]], "m": 2]] && merged.lostLocal)
+    // Where one of them is none, the whole is decided.
+    #expect(merge(["a": ["n": 0]], ["a": ["n": 1]], ["a": 7], rules).value == ["a": 7])
+    #expect(merge(["a": ["n": 0]], ["a": ["n": 1]], ["a": ["n": 0]], rules).value == ["a": ["n": 1]])
+  }
+
   @Test func anEditWinsOverADeletionUnlessThePolicySaysOtherwise() {
     #expect(merge(["a": 1], ["a": 2], nil).value == ["a": 2])
     #expect(merge(["a": 1], nil, ["a": 2]).value == ["a": 2])

@@ -14,15 +14,19 @@ extension Ledger {
     next.revision = theirs == nil ? 0 : remote.revision
     if let pass { next.pass = pass }
     let tracking = pending.tracking(of: collection)
+    let policy = (tracking?.trigger as? any SyncedCollection)?.merger
+    let isClosed = policy == nil && local != nil && theirs != nil
     let outcome: Result<Merged, any Error>
     var version = local?.schemaVersion ?? remote.version
     do {
       if isBeyondLimits { throw RepositoryError(.tooLarge, Self.beyondLimitsDetail, keyHash: key.hash) }
+      // Its counters are not known, and neither is what is to win.
+      if isClosed { throw RepositoryError(.unsupported, Self.isClosedDetail, keyHash: key.hash) }
       let forms = try aligned(edits.base, local, theirs, key, tracking?.coder)
       version = forms.version ?? version
       outcome = .success(
-        try merger(of: tracking?.trigger).merge(
-          key: key, base: forms.values[0], local: side(forms.values[1], edits.stamp, ""),
+        try (policy ?? PlainMerger()).merge(
+          key: key, base: forms.values[0], local: side(forms.values[1], corrected(edits.stamp), ""),
           remote: side(forms.values[2], remote.stamp, remote.writer), coder: tracking?.coder))
     } catch {
       outcome = .failure(error)
@@ -31,13 +35,18 @@ extension Ledger {
     case .failure(let error):
       edits.isParked = true
       let isNewer = (error as? RepositoryError)?.code == .newerSchema
-      if let theirs, isNewer || isBeyondLimits {
+      if let theirs, isNewer || isBeyondLimits || isClosed {
         // Base and revision stay: who can read both sends the edits again, and merges them with what the server has by then.
         next.revision = entry.revision
         edits.held = SyncEntry.Held(revision: remote.revision, value: theirs)
         let (code, detail) =
-          isNewer
-          ? (Self.waitsForNewerApp, "a newer version of the app has changed the record") : (Self.beyondLimits, Self.beyondLimitsDetail)
+          if isNewer {
+            (Self.waitsForNewerApp, "a newer version of the app has changed the record")
+          } else if isBeyondLimits {
+            (Self.beyondLimits, Self.beyondLimitsDetail)
+          } else {
+            (Self.isClosedCode, Self.isClosedDetail)
+          }
         try reject(entryKey, of: key, in: remote.collection, code: code, detail: detail, in: &pending)
       } else {
         edits.base = theirs
@@ -52,6 +61,8 @@ extension Ledger {
       var value = merged.value.map { StoredValue(schemaVersion: version, json: $0.json) }
       if let theirs, merged.value == (try JSONValue(json: theirs.json)), theirs.schemaVersion == version { value = theirs }
       next.edits = value == theirs ? nil : edits
+      // What the server has refused is not what is here any more.
+      if next.edits == nil, edits.isParked { try pending.delete(entryKey.text, in: rejected) }
       put(value, for: key, in: collection, of: &pending)
       return store(next, for: entryKey, hasRecord: value != nil, in: &pending)
     }
@@ -60,6 +71,9 @@ extension Ledger {
 
   /// The code of edits that only a newer app can merge.
   static let waitsForNewerApp = "newerSchema"
+  /// The code of edits that wait until the repository of their collection is open: its policy is not known before.
+  static let isClosedCode = "notOpen"
+  static let isClosedDetail = "expected an open repository of the collection, to merge as it says; open it before the engine"
 
   /// Lets edits that were waiting for a newer app go on.
   func release(_ edits: inout SyncEntry.Edits, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
@@ -67,10 +81,6 @@ extension Ledger {
     edits.held = nil
     edits.isParked = false
     try pending.delete(entryKey.text, in: rejected)
-  }
-
-  private func merger(of trigger: (any RecordTrigger)?) -> any RecordMerger {
-    (trigger as? any SyncedCollection)?.merger ?? PlainMerger()
   }
 
   private func side(_ value: StoredValue?, _ stamp: Int, _ writer: String) throws(RepositoryError) -> MergeSide {

@@ -10,15 +10,16 @@ extension Ledger {
     guard let flight = state.flight, receipt.seq == flight.seq, receipt.token == flight.token,
       receipt.outcomes.count == flight.groups.count
     else { return nil }
+    let ledger = corrected(by: state)
     for (group, outcome) in zip(flight.groups, receipt.outcomes) {
       switch outcome {
       case .accepted(let revision):
         for record in group { try accept(record, at: revision, in: &pending) }
       case .conflict(let found):
-        for record in found { try take(record, pass: nil, isNewHistory: false, in: &pending) }
+        for record in found { try ledger.take(record, pass: nil, isNewHistory: false, in: &pending) }
         let told = Set(found.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
         for record in group where !told.contains(RecordAddress(collection: record.collection, key: RecordKey(record.id))) {
-          try takeHeld(record, in: &pending)
+          try ledger.takeHeld(record, in: &pending)
         }
       case .rejected(let code, let detail):
         for record in group { try park(record, code, detail, in: &pending) }

@@ -13,9 +13,9 @@ extension Ledger {
       // The server that came back has never had it: the edits are sent anew.
       state.becomeNewDevice()
     }
-    let pass = state.pass.map { _ in state.passes }
+    let (pass, ledger) = (state.pass.map { _ in state.passes }, corrected(by: state))
     for record in page.changes where state.collections.contains(record.collection) {
-      try take(record, pass: pass, isNewHistory: state.pass?.isNewHistory == true, in: &pending)
+      try ledger.take(record, pass: pass, isNewHistory: state.pass?.isNewHistory == true, in: &pending)
     }
     state.history = page.history
     state.turn += 1

@@ -9,8 +9,30 @@ struct Ledger: Sendable {
   let conflicts: LocalRepository<SyncConflict>
   let rejected: LocalRepository<SyncRejection>
   let clock: any WallClock
+  /// The milliseconds by which the server's clock is ahead of this device's.
+  private var skew = 0
   /// The newest state of the scope that was read or stored: a push in flight makes it long.
   let newest = NewestState()
+
+  init(
+    scope: String, records: Int, scopes: Int, conflicts: LocalRepository<SyncConflict>, rejected: LocalRepository<SyncRejection>,
+    clock: any WallClock
+  ) {
+    (self.scope, self.records, self.scopes) = (scope, records, scopes)
+    (self.conflicts, self.rejected, self.clock) = (conflicts, rejected, clock)
+  }
+
+  // MARK: Clocks
+
+  /// Returns the ledger for what is taken at some state of the scope, which knows how wrong the device's clock is.
+  func corrected(by state: ScopeState) -> Ledger {
+    var ledger = self
+    ledger.skew = state.skew ?? 0
+    return ledger
+  }
+
+  /// Returns the time of an edit of this device as the server would store it: by its clock, and not in the future.
+  func corrected(_ stamp: Int) -> Int { min(stamp, clock.now.milliseconds) + skew }
 
   // MARK: The state of the scope
 
@@ -49,6 +71,9 @@ struct Ledger: Sendable {
   static let beyondLimits = "tooLarge"
   static let beyondLimitsDetail =
     "expected a record within the limits of the store, found a larger one; open the store with higher limits, and retry"
+
+  /// The code of records that were there before they were synced, and of which no scope can be found.
+  static let hasNoScope = "noScope"
 
   /// Stores the value of a record, unless it is there already.
   func put(_ value: StoredValue?, for key: RecordKey, in collection: Int, of pending: inout PendingState) {
@@ -112,7 +137,12 @@ extension Ledger {
     for (key, stored) in found {
       let entryKey = SyncEntry.key(name, key)
       guard !pending.hasRecord(entryKey, in: records), stored.schemaVersion <= tracking.coder.schemaVersion else { continue }
-      let scope = try synced.scopeName(of: stored, key: key, coder: tracking.coder)
+      let scope: String
+      do throws(RepositoryError) { scope = try synced.scopeName(of: stored, key: key, coder: tracking.coder) } catch {
+        // One that belongs nowhere holds nothing up; an edit that gives it a scope lets it go on.
+        try reject(entryKey, of: key, in: name, code: Self.hasNoScope, detail: error.message, in: &pending)
+        continue
+      }
       guard scope == self.scope else { continue }
       let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
       pending.keep(entry.stored, for: entryKey, in: records)

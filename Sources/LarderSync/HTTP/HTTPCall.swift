@@ -30,8 +30,11 @@ final class HTTPCall: Sendable {
     (self.limit, self.piece, self.end) = (limit, piece, end)
   }
 
-  /// The number of pieces that have come.
+  /// The number of pieces that have gone or come.
   var pieceCount: Int { state.withLock { $0.pieceCount } }
+
+  /// Notes that a piece of the request has gone.
+  func noteSent() { state.withLock { $0.pieceCount += 1 } }
 
   /// Takes a piece of the answer.
   /// - Returns: Whether more of it is wanted.
@@ -98,6 +101,10 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
     completionHandler: @escaping @Sendable (URLRequest?) -> Void
   ) { completionHandler(nil) }
+
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64, totalBytesExpectedToSend: Int64
+  ) { call(of: task)?.noteSent() }
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
     let status = (dataTask.response as? HTTPURLResponse)?.statusCode ?? 0

@@ -44,15 +44,20 @@ final class HTTPConnection: Sendable {
 
   /// Sends a request; returns once the answer is there.
   ///
-  /// - Throws: `.unreachable` where there is none within the time, `.answerTooLarge` for one over the limit; `CancellationError`.
+  /// - Throws: `.unreachable` where nothing goes or comes for the time, or the whole takes many times that; `.answerTooLarge` for an answer
+  ///   over the limit; `CancellationError`.
   func send(_ request: URLRequest, limit: Int, within time: Duration) async throws -> HTTPAnswer {
     var request = request
-    // URLSession's own limit is for a pause between two packets; the one below is for the whole answer, and comes first.
+    // The limits below come first.
     request.timeoutInterval = time / .seconds(1) + 60
     let answer = OneShot<Result<HTTPAnswer, any Error>>()
-    let stop = begin(request, HTTPCall(limit: limit, end: { answer.resolve($0) }))
-    Self.clock.asyncAfter(deadline: .now() + time / .seconds(1)) {
-      if answer.resolve(.failure(SyncProblem.unreachable("no answer within \(time)"))) { stop() }
+    let call = HTTPCall(limit: limit, end: { answer.resolve($0) })
+    let stop = begin(request, call)
+    Self.watch(call, time, stop)
+    // Weak, or the answer would stay until then.
+    Self.clock.asyncAfter(deadline: .now() + Self.most * (time / .seconds(1))) { [weak call] in
+      call?.fail(SyncProblem.unreachable("no answer within \(time * Int(Self.most))"))
+      stop()
     }
     return try await withTaskCancellationHandler {
       await answer.value()
@@ -62,8 +67,11 @@ final class HTTPConnection: Sendable {
     }.get()
   }
 
+  /// The times without a byte that a whole request may take.
+  private static let most = 20.0
+
   /// Sends a request whose answer comes in pieces, until it ends, fails, or nothing comes for a time.
-  func stream(_ request: URLRequest, silenceLimit: Duration) -> AsyncThrowingStream<Data, any Error> {
+  func stream(_ request: URLRequest, firstLimit: Duration, silenceLimit: Duration) -> AsyncThrowingStream<Data, any Error> {
     var request = request
     request.timeoutInterval = silenceLimit / .seconds(1) + 60
     return AsyncThrowingStream { continuation in
@@ -78,7 +86,7 @@ final class HTTPConnection: Sendable {
       }
       let stop = begin(request, call)
       continuation.onTermination = { _ in Self.clock.async { stop() } }
-      Self.watch(call, silenceLimit, stop)
+      Self.watch(call, silenceLimit, first: firstLimit, stop)
     }
   }
 
@@ -99,13 +107,13 @@ final class HTTPConnection: Sendable {
     return { [weak task] in if let task { Self.stop(task) } }
   }
 
-  /// Ends a stream on which nothing has come for a time, as on a connection whose other end is gone without a word.
-  private static func watch(_ call: HTTPCall, _ limit: Duration, _ stop: @escaping @Sendable () -> Void) {
-    let seen = call.pieceCount
-    clock.asyncAfter(deadline: .now() + limit / .seconds(1)) { [weak call] in
+  /// Ends a request for which nothing goes or comes for a time, as on a connection whose other end is gone without a word.
+  private static func watch(_ call: HTTPCall, _ limit: Duration, first: Duration? = nil, _ stop: @escaping @Sendable () -> Void) {
+    let (seen, time) = (call.pieceCount, first ?? limit)
+    clock.asyncAfter(deadline: .now() + time / .seconds(1)) { [weak call] in
       guard let call else { return }
       if call.pieceCount != seen { return watch(call, limit, stop) }
-      call.fail(SyncProblem.unreachable("nothing came for \(limit)"))
+      call.fail(SyncProblem.unreachable("nothing came for \(time)"))
       stop()
     }
   }

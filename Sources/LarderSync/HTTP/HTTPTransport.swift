@@ -22,12 +22,15 @@ public struct HTTPTransport: SyncTransport {
   private static let answerLimit = 64 << 20
   /// The time without a byte after which events are taken for lost: the server says something every 15 seconds.
   private static let silenceLimit = Duration.seconds(45)
+  /// The time for the first byte of events, which the server sends at once: something in between may keep them to itself.
+  private static let firstLimit = Duration.seconds(2)
 
   /// Makes a transport.
   ///
   /// - Parameters:
   ///   - server: The address under which the server has its `/v1`.
-  ///   - timeout: The time that an answer may take, to its last byte: a minute by default.
+  ///   - timeout: The time that may pass without a byte going or coming: a minute by default. Since lines may be slow, a request may take 20
+  ///     times that in all.
   ///   - credentials: Returns the bearer token; `nil` for a server that needs none. What it throws is what the exchange throws.
   public init(_ server: URL, timeout: Duration = .seconds(60), credentials: @escaping @Sendable () async throws -> String?) {
     self.server = server
@@ -63,7 +66,7 @@ public struct HTTPTransport: SyncTransport {
     request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
     let token = try await credentials.token()
     if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
-    let pieces = connection.stream(request, silenceLimit: Self.silenceLimit)
+    let pieces = connection.stream(request, firstLimit: Self.firstLimit, silenceLimit: Self.silenceLimit)
     return AsyncThrowingStream { continuation in
       let task = Task { [credentials] in
         var events = EventStream()

@@ -23,8 +23,10 @@ public struct MergePolicy<Item: Sendable>: Sendable {
   let counters: [any PartialKeyPath<Item> & Sendable]
   let sets: [any PartialKeyPath<Item> & Sendable]
 
-  /// Merges member by member: the newer edit holds, by clocks that the server has bounded.
+  /// Merges member by member: the newer edit holds, by the server's clock.
   ///
+  /// A counter or set may be within an object that the record has. One that is not found as one number or array when it is to be merged
+  /// leaves the edit here, among the rejected ones.
   /// - Parameters:
   ///   - counters: Numbers of which the differences add up, so that no increment is lost or counted twice.
   ///   - sets: Arrays and sets of which additions and removals are merged element by element.

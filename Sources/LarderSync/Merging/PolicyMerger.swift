@@ -48,48 +48,10 @@ struct PolicyMerger<Item: Sendable>: RecordMerger {
     }
     if let coder, !policy.counters.isEmpty || !policy.sets.isEmpty {
       let samples = [local.value, remote.value, baseValue].compactMap { $0 }
-      let names = MemberNames<Item>(key: key, coder: coder, samples: samples)
-      merge.counters = Set(policy.counters.compactMap { names.name(of: $0) })
-      merge.sets = Set(policy.sets.compactMap { names.name(of: $0) })
+      let paths = MemberPaths<Item>(key: key, coder: coder, samples: samples)
+      for counter in policy.counters { if let path = try paths.path(of: counter) { merge.add(.counter, at: path[...]) } }
+      for set in policy.sets { if let path = try paths.path(of: set) { merge.add(.set, at: path[...]) } }
     }
     return merge.merge(base: baseValue, local: local, remote: remote)
-  }
-}
-
-/// The names that properties have in JSON, found by changing one member at a time and looking which property follows.
-struct MemberNames<Item: Sendable> {
-  let key: RecordKey
-  let coder: any TrackedCoder
-  let samples: [JSONValue]
-
-  /// Returns the name of a property's member; `nil` where no sample has one that can be changed.
-  func name(of path: PartialKeyPath<Item>) -> String? {
-    for sample in samples {
-      guard let object = sample.objectValue, let item = item(sample), let value = item[keyPath: path] as? any Hashable else { continue }
-      for name in object.names {
-        guard let member = object[name], let other = changed(member) else { continue }
-        var variant = object
-        variant[name] = other
-        guard let changed = self.item(.object(variant)), let found = changed[keyPath: path] as? any Hashable else { continue }
-        if AnyHashable(found) != AnyHashable(value) { return name }
-      }
-    }
-    return nil
-  }
-
-  private func item(_ json: JSONValue) -> Item? {
-    do throws(RepositoryError) {
-      return try coder.item(Item.self, of: StoredValue(schemaVersion: coder.schemaVersion, json: json.json), key: key)
-    } catch {
-      return nil
-    }
-  }
-
-  /// Returns another number, or an array with fewer elements; `nil` for what is neither.
-  private func changed(_ value: JSONValue) -> JSONValue? {
-    if let number = value.intValue { return JSONValue(number == 0 ? 1 : number - number.signum()) }
-    if let number = value.doubleValue { return JSONValue(number == 0 ? 1 : number / 2) }
-    if let elements = value.arrayValue, !elements.isEmpty { return .array(Array(elements.dropLast())) }
-    return nil
   }
 }

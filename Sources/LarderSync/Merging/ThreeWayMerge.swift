@@ -6,6 +6,9 @@ struct MergeSide: Sendable {
   var stamp = 0
   var writer = ""
 
+  /// Returns a part of the side.
+  func with(_ value: JSONValue?) -> MergeSide { MergeSide(value: value, stamp: stamp, writer: writer) }
+
   /// Whether the side is newer than another one; by the names of the devices where the times are the same, so that all decide alike.
   func isNewer(than other: MergeSide) -> Bool { (stamp, writer) > (other.stamp, other.writer) }
 }
@@ -30,6 +33,24 @@ struct ThreeWayMerge: Sendable {
   var deleteWins = false
   var counters: Set<String> = []
   var sets: Set<String> = []
+  /// The merges of members that are objects with counters or sets in them.
+  var members: [String: ThreeWayMerge] = [:]
+
+  /// A rule for a member.
+  enum Rule { case counter, set }
+
+  /// Adds a rule for a member, which may be one of an object within.
+  mutating func add(_ rule: Rule, at path: ArraySlice<String>) {
+    guard let name = path.first else { return }
+    if path.count > 1 {
+      members[name, default: ThreeWayMerge(preference: preference, deleteWins: deleteWins)].add(rule, at: path.dropFirst())
+    } else {
+      switch rule {
+      case .counter: counters.insert(name)
+      case .set: sets.insert(name)
+      }
+    }
+  }
 
   func merge(base: JSONValue?, local: MergeSide, remote: MergeSide) -> Merged {
     guard let localValue = local.value, let remoteValue = remote.value else { return mergeDeletion(base, local, remote) }
@@ -44,6 +65,12 @@ struct ThreeWayMerge: Sendable {
       if counters.contains(name), let sum = sum(before, mine, theirs) {
         // Also where both sides are equal: two devices that count from 0 to 1 have counted to 2.
         object[name] = sum
+      } else if let member = members[name], mine?.objectValue != nil, theirs?.objectValue != nil {
+        let inner = member.merge(base: before, local: local.with(mine), remote: remote.with(theirs))
+        object[name] = inner.value
+        guard !inner.lost.isEmpty else { continue }
+        merged.lost[name] = inner.lostLocal ? mine : theirs
+        merged.lostLocal = inner.lostLocal
       } else if mine == theirs || mine == before {
         continue
       } else if theirs == before {

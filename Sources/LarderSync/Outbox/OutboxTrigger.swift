@@ -40,6 +40,10 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     }
     var edits = entry.edits ?? SyncEntry.Edits()
     if entry.edits == nil, entry.revision > 0 { edits.base = change.old }
+    // Another edit than the one that was refused: it may be accepted. So may a record that had no scope before.
+    if edits.isParked || (stored == nil && change.old != nil), let rejected = pending.collection(named: SyncCollections.rejected) {
+      pending.erase(key, in: rejected)
+    }
     edits.isParked = false
     let now = clock.now.milliseconds
     join(&edits, to: &pending)

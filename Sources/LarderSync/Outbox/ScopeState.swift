@@ -19,6 +19,8 @@ struct ScopeState: Sendable, Hashable {
   var passes = 0
   /// The most records of the next push, while the server does not take as many as usual.
   var recordLimit: Int?
+  /// The milliseconds by which the server's clock is ahead of the device's, as of the last answer to a push.
+  var skew: Int?
   /// The collections that were taken up to ``checkpoint``.
   var collections: [String] = []
   /// The schema versions of the collections with the app that has last prepared the scope.
@@ -71,6 +73,7 @@ extension ScopeState {
     passes = json["passes"]?.intValue ?? 0
     turn = json["turn"]?.intValue ?? 0
     recordLimit = json["recordLimit"]?.intValue
+    skew = json["skew"]?.intValue
     collections = json["collections"]?.arrayValue?.compactMap(\.stringValue) ?? []
     if let object = json["versions"]?.objectValue { for name in object.names { versions[name] = object[name]?.intValue } }
     if let pass = json["pass"] {
@@ -99,6 +102,7 @@ extension ScopeState {
       json["pass"]?["horizon"] = pass.horizon.map { JSONValue($0) }
     }
     if let recordLimit { json["recordLimit"] = JSONValue(recordLimit) }
+    if let skew { json["skew"] = JSONValue(skew) }
     if let flight { json["flight"] = flight.value }
     return StoredValue(schemaVersion: 1, json: json.json)
   }

@@ -28,5 +28,13 @@ struct Backoff: Sendable {
     }
   }
 
+  /// Whether a failure says how long to wait: nothing on this side shortens that.
+  static func isAskedFor(after error: any Error) -> Bool {
+    switch error as? SyncProblem {
+    case .unavailable(.some)?, .tooManyRequests(.some)?: true
+    default: false
+    }
+  }
+
   mutating func reset() { failures = 0 }
 }

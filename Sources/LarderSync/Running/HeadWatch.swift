@@ -23,8 +23,11 @@ struct HeadWatch: Sendable {
           (events, polls) = (Backoff(), Backoff())
           alarm.raiseForNews()
         }
+      } catch where Backoff.isAskedFor(after: error) {
+        await sleep(until: clock.uptime + events.delay(after: error))
+        continue
       } catch {}
-      // Whatever has ended the events, there may be more soon; meanwhile it is asked.
+      // Whatever else has ended the events, there may be more soon; meanwhile it is asked.
       let end = clock.uptime + max(events.delay(after: SyncProblem.unreachable("")), Self.pause)
       repeat {
         let (start, hints) = (clock.uptime, alarm.hintCount)
@@ -35,7 +38,12 @@ struct HeadWatch: Sendable {
           continue
         }
         // Without a network every poll fails at once: the longer that lasts, the rarer they are.
-        await alarm.rest(until: start + polls.delay(after: failure), clock, unlessHinted: hints)
+        let next = start + polls.delay(after: failure)
+        if Backoff.isAskedFor(after: failure) {
+          await sleep(until: next)
+          continue
+        }
+        await alarm.rest(until: next, clock, unlessHinted: hints)
         if alarm.hintCount != hints {
           (events, polls) = (Backoff(), Backoff())
           break

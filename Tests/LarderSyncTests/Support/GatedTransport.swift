@@ -7,8 +7,11 @@ final class GatedTransport: SyncTransport {
   struct Rules: Sendable {
     var pushProblem: SyncProblem?
     var pullProblem: SyncProblem?
-    /// The most records of a push that is not `.tooLarge`.
+    /// What asking for news gets.
+    var pollProblem: SyncProblem?
+    /// The most records of a push that is taken, and what a larger one gets.
     var mostRecords = Int.max
+    var problemOfMore = SyncProblem.tooLarge
     /// The id of a record with which a push is `.tooLarge`, whatever its size.
     var tooLarge: String?
     /// The lowest schema version that is taken.
@@ -23,6 +26,9 @@ final class GatedTransport: SyncTransport {
     var meanwhile: (@Sendable () async throws -> Void)?
     var reply: (@Sendable (SyncPushReply) throws -> SyncPushReply)?
     var hasEvents = true
+    /// What asking for events gets without them.
+    var eventsProblem = SyncProblem.unreachable("no events")
+    var questions = 0
     var streams: [AsyncThrowingStream<Int, any Error>.Continuation] = []
     var (pushes, polls, pulls) = (0, 0, 0)
   }
@@ -35,6 +41,8 @@ final class GatedTransport: SyncTransport {
   func set(_ change: (inout Rules) -> Void) { rules.withLock { change(&$0) } }
   var pushes: Int { rules.withLock { $0.pushes } }
   var polls: Int { rules.withLock { $0.polls } }
+  /// The number of times that events were asked for.
+  var questions: Int { rules.withLock { $0.questions } }
   /// The number of pages that were asked for without waiting.
   var pulls: Int { rules.withLock { $0.pulls } }
   /// Tells all who watch that there is news.
@@ -44,7 +52,8 @@ final class GatedTransport: SyncTransport {
     let problem: SyncProblem? = rules.withLock { rules in
       rules.pushes += 1
       let records = push.groups.joined()
-      if records.count > rules.mostRecords || records.contains(where: { $0.id == rules.tooLarge }) { return .tooLarge }
+      if records.count > rules.mostRecords { return rules.problemOfMore }
+      if records.contains(where: { $0.id == rules.tooLarge }) { return .tooLarge }
       if records.contains(where: { $0.version < rules.minimum }) { return .upgradeRequired(minimum: rules.minimum) }
       return rules.pushProblem
     }
@@ -58,7 +67,7 @@ final class GatedTransport: SyncTransport {
       if request.wait > 0 { rules.polls += 1 } else { rules.pulls += 1 }
       if rules.pagesUntilCut == 0 { return .unreachable("cut off") }
       if rules.pagesUntilCut < .max { rules.pagesUntilCut -= 1 }
-      return rules.pullProblem
+      return request.wait > 0 ? rules.pollProblem ?? rules.pullProblem : rules.pullProblem
     }
     if let problem { throw problem }
     let page = try SyncChanges(json: server.changes(request, in: scope).json)
@@ -69,11 +78,12 @@ final class GatedTransport: SyncTransport {
 
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> {
     let (stream, continuation) = AsyncThrowingStream.makeStream(of: Int.self)
-    let hasEvents = rules.withLock { rules in
+    let problem: SyncProblem? = rules.withLock { rules in
+      rules.questions += 1
       if rules.hasEvents { rules.streams.append(continuation) }
-      return rules.hasEvents
+      return rules.hasEvents ? nil : rules.eventsProblem
     }
-    guard hasEvents else { throw SyncProblem.unreachable("no events") }
+    if let problem { throw problem }
     continuation.yield(0)
     return stream
   }
