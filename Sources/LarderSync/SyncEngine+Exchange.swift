@@ -87,7 +87,8 @@ extension SyncEngine {
     let now = clock.now.milliseconds
     try await store.writeStored { (pending) throws(RepositoryError) in
       guard var state = try ledger.state(in: pending), state.flight?.token == flight.token else { return }
-      state.skew = reply.now - now
+      // Bounded, as the device's own clock is.
+      state.skew = max(0, min(reply.now, Date.latestMilliseconds)) - now
       var next = try ledger.settle(reply.receipt, state, in: &pending) ?? state
       if next.flight != nil { next.becomeNewDevice() }
       if next.history == nil { next.history = reply.history }

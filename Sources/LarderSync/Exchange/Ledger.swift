@@ -32,7 +32,7 @@ struct Ledger: Sendable {
   }
 
   /// Returns the time of an edit of this device as the server would store it: by its clock, and not in the future.
-  func corrected(_ stamp: Int) -> Int { min(stamp, clock.now.milliseconds) + skew }
+  func corrected(_ stamp: Int) -> Int { min(stamp, clock.now.milliseconds) &+ skew }
 
   // MARK: The state of the scope
 

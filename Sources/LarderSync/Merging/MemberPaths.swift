@@ -9,22 +9,24 @@ struct MemberPaths<Item: Sendable> {
 
   /// Returns the names that lead to a property's number or array, from the outside in; `nil` where the samples do not differ in it.
   ///
-  /// - Throws: `.unsupported` for one that differs, or is a number, and is not stored as one number or array: what was added to it would
-  ///   be lost without a word.
+  /// - Throws: `.unsupported` for one that differs and is not stored as one number or array: what was added to it would be lost without a
+  ///   word.
   func path(of property: PartialKeyPath<Item>) throws(RepositoryError) -> [String]? {
     var values: Set<AnyHashable> = []
     for sample in samples {
       guard let object = sample.objectValue, let item = item(sample) else { continue }
       guard let value = item[keyPath: property] as? any Hashable else { throw unsupported }
       values.insert(AnyHashable(value))
-      let found = paths(in: object) { variant in
+      let isFollowed = { (variant: JSONObject) in
         guard let changed = self.item(.object(variant))?[keyPath: property] as? any Hashable else { return false }
         return AnyHashable(changed) != AnyHashable(value)
       }
-      // Of several, one may be that of a value computed from others; within an object, the property is the object.
-      if let path = found.first(where: { $0.count == 1 }) ?? (found.count == 1 ? found[0] : nil) { return path }
+      if let name = object.names.first(where: { changed(object, at: $0).map(isFollowed) == true }) { return [name] }
+      // Where several are followed, the property is the object that they are in.
+      let found = paths(in: object, isFollowed)
+      if found.count == 1 { return found[0] }
     }
-    if values.count > 1 || values.contains(where: { Self.isNumber($0.base) }) { throw unsupported }
+    if values.count > 1 { throw unsupported }
     return nil
   }
 
@@ -34,25 +36,17 @@ struct MemberPaths<Item: Sendable> {
       keyHash: key.hash)
   }
 
-  private static func isNumber(_ value: Any) -> Bool { value is any BinaryInteger || value is any BinaryFloatingPoint }
-
-  /// Returns the places of the numbers and arrays of an object whose change is followed.
+  /// Returns the places of the numbers and arrays of an object, and of those in it, whose change is followed.
   private func paths(in object: JSONObject, _ isFollowed: (JSONObject) -> Bool) -> [[String]] {
-    var found: [[String]] = []
-    for name in object.names {
-      var variant = object
-      if let inner = object[name]?.objectValue {
-        let within = paths(in: inner) { changed in
-          variant[name] = .object(changed)
-          return isFollowed(variant)
-        }
-        found += within.map { [name] + $0 }
-      } else if let other = object[name].flatMap(changed) {
-        variant[name] = other
-        if isFollowed(variant) { found.append([name]) }
+    object.names.flatMap { name -> [[String]] in
+      guard let inner = object[name]?.objectValue else { return changed(object, at: name).map(isFollowed) == true ? [[name]] : [] }
+      let within = paths(in: inner) { changed in
+        var variant = object
+        variant[name] = .object(changed)
+        return isFollowed(variant)
       }
+      return within.map { [name] + $0 }
     }
-    return found
   }
 
   private func item(_ json: JSONValue) -> Item? {
@@ -63,11 +57,19 @@ struct MemberPaths<Item: Sendable> {
     }
   }
 
-  /// Returns another number, or an array with fewer elements; `nil` for what is neither.
-  private func changed(_ value: JSONValue) -> JSONValue? {
-    if let number = value.intValue { return JSONValue(number == 0 ? 1 : number - number.signum()) }
-    if let number = value.doubleValue { return JSONValue(number == 0 ? 1 : number / 2) }
-    if let elements = value.arrayValue, !elements.isEmpty { return .array(Array(elements.dropLast())) }
-    return nil
+  /// Returns an object with another number, or fewer elements, at a name; `nil` for what is neither.
+  private func changed(_ object: JSONObject, at name: String) -> JSONObject? {
+    guard let value = object[name] else { return nil }
+    var variant = object
+    if let number = value.intValue {
+      variant[name] = JSONValue(number == 0 ? 1 : number - number.signum())
+    } else if let number = value.doubleValue {
+      variant[name] = JSONValue(number == 0 ? 1 : number / 2)
+    } else if let elements = value.arrayValue, !elements.isEmpty {
+      variant[name] = .array(Array(elements.dropLast()))
+    } else {
+      return nil
+    }
+    return variant
   }
 }

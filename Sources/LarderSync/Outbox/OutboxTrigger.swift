@@ -110,6 +110,9 @@ enum ScopeName {
 }
 
 extension Date {
+  /// The most milliseconds since 1970 that are told from the next ones, as a number of JSON.
+  static let latestMilliseconds = 9_007_199_254_740_991
+
   /// The milliseconds since 1970.
-  var milliseconds: Int { Int(max(0, min(timeIntervalSince1970 * 1_000, 9_007_199_254_740_991))) }
+  var milliseconds: Int { Int(max(0, min(timeIntervalSince1970 * 1_000, Double(Self.latestMilliseconds)))) }
 }
