@@ -129,16 +129,19 @@ final class HeadHub: Sendable {
     for stream in streams { stream.yield(.beat) }
   }
 
-  /// The scopes that somebody waits for.
-  var watched: [String] { state.withLock { Array($0.scopes.keys) } }
+  /// The scopes that somebody waits for, each with the newest commit that is known here.
+  var heads: [String: Int] { state.withLock { $0.scopes.mapValues(\.head) } }
   /// The number of streams and long polls.
   var count: Int { state.withLock { state in state.scopes.values.reduce(0) { $0 + $1.waiters.count } } }
 
-  /// Ends all streams, whose devices then begin others: what was known of the heads does not count any more.
-  func endStreams() {
+  /// Ends all streams, or those of a scope, whose devices then begin others: what was known of the heads does not count any more.
+  func endStreams(of scope: String? = nil) {
     let waiters = state.withLock { state in
-      defer { state.scopes = [:] }
-      return state.scopes.values.flatMap { Array($0.waiters.values) }
+      guard let scope else {
+        defer { state.scopes = [:] }
+        return state.scopes.values.flatMap { Array($0.waiters.values) }
+      }
+      return state.scopes.removeValue(forKey: scope).map { Array($0.waiters.values) } ?? []
     }
     for waiter in waiters { waiter.signs.finish() }
   }

@@ -19,15 +19,19 @@ struct HeadWatch: Service {
         group.addTask {
           var history: String?
           while await Self.pause(interval) {
-            let scopes = hub.watched
-            if scopes.isEmpty { continue }
+            let known = hub.heads
+            if known.isEmpty { continue }
             // A failure is logged where it happens, and the next look makes good for it.
             do throws(SyncProblem) {
-              let news = try await store.news(of: scopes)
+              let news = try await store.news(of: Array(known.keys))
               // A database that came back from a copy, or a standby that took over, may be behind the heads that streams know of.
               if let history, news.history != history { hub.endStreams() }
               history = news.history
-              for (scope, head) in news.heads { hub.publish(head, of: scope) }
+              for (scope, known) in known {
+                let head = news.heads[scope] ?? 0
+                // Nor does it have what was known before the look, however that came here: newer commits would be taken for old ones.
+                if head < known { hub.endStreams(of: scope) } else { hub.publish(head, of: scope) }
+              }
             } catch { continue }
           }
         }

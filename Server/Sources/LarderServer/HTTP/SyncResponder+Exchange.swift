@@ -50,8 +50,9 @@ extension SyncResponder {
       // The signs are begun before the page is asked for again, so that no commit falls between the two.
       let signs = hub.signs(of: scope)
       defer { signs.end() }
-      // Of another process's commit, streams may not know yet.
-      hub.publish(page.head, of: scope)
+      // Of another process's commit, streams may not know yet. What the page says is no less than what was asked for, which may be any
+      // number.
+      hub.publish(page.newest, of: scope)
       (page, answer) = try await self.page(question, in: scope, by: identity, request)
       if page.isEmpty {
         await Self.wait(for: signs.signs, behind: page.head, seconds: question.wait)
@@ -68,11 +69,13 @@ extension SyncResponder {
   ) async throws(SyncProblem) -> (page: PageSummary, answer: Response) {
     let share = share(of: identity)
     return try await pages.take(share.identity) { () async throws(SyncProblem) in
-      let page = try await readings.take(share.identity) { () async throws(SyncProblem) in
+      let found = try await readings.take(share.identity) { () async throws(SyncProblem) in
         if share.isSpent { throw .unavailable(retryAfter: 5) }
-        return try await store.changes(question, in: scope, by: identity.name)
+        return try await store.page(question, in: scope, by: identity.name)
       }
-      let summary = PageSummary(head: page.head, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
+      let (newest, page) = (found.newest, found.changes)
+      let summary = PageSummary(
+        head: page.head, newest: newest, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
       let size = page.changes.reduce(0) { $0 + ($1.value?.count ?? 0) + 256 }
       if size <= LargeWork.mostInPlace { return (summary, Answer.success(page.json, to: request)) }
       return (summary, await large.run(share.identity) { Answer.success(page.json, to: request) })
@@ -115,6 +118,8 @@ extension SyncResponder {
 /// The numbers of a page that is in its sent form already.
 private struct PageSummary: Sendable {
   var head: Int
+  /// The newest commit of the scope, which is below the head for whoever asks behind it.
+  var newest: Int
   var count: Int
   var isEmpty: Bool
 }

@@ -1,28 +1,42 @@
 internal import Foundation
 internal import LarderSync
 
+/// A page as it is answered, and what its scope has.
+struct ScopePage: Sendable {
+  var changes: SyncChanges
+  /// The newest commit of the scope; the page says at least where it begins.
+  var newest: Int
+}
+
 extension SQLSyncStore {
   /// The size in bytes of the values of a page, behind which it ends with the commit.
   static let pageBytes = 8 << 20
 
+  /// Returns a page of changes as it is answered.
+  func changes(_ request: SyncChangesRequest, in scope: String, by owner: String) async throws(SyncProblem) -> SyncChanges {
+    try await page(request, in: scope, by: owner).changes
+  }
+
   /// Returns a page of changes: whole commits, in their order, read in one snapshot with the newest outcome of the device.
   ///
   /// - Throws: `.history`, `.resync`, `.forbidden` for a device of another identity, `.unavailable`.
-  func changes(_ request: SyncChangesRequest, in scope: String, by owner: String) async throws(SyncProblem) -> SyncChanges {
+  func page(_ request: SyncChangesRequest, in scope: String, by owner: String) async throws(SyncProblem) -> ScopePage {
     try await answer(on: readers) { (connection) throws(StoreError) in
       let history = try SQLSchema.history(connection)
       if let known = request.history, known != history { throw .problem(.history(history)) }
       let row = try connection.row("SELECT head, horizon FROM larder_scopes WHERE scope = ?", [.text(scope)])
-      let (head, horizon) = (max(row?.integer(0) ?? 0, request.since), row?.integer(1) ?? 0)
+      let (newest, horizon) = (row?.integer(0) ?? 0, row?.integer(1) ?? 0)
+      // A device that is ahead of a database which lost commits is not sent back by a page.
+      let head = max(newest, request.since)
       if request.since < horizon, request.from.map({ horizon > $0 }) ?? true { throw .problem(.resync(horizon: horizon)) }
       let device = try DeviceRow.read(connection, scope: scope, device: request.device)
       if let device, device.owner != owner { throw .problem(.forbidden) }
       let (records, more) = try Self.page(request, in: scope, connection)
       let total = more ? try Self.count(request, in: scope, connection) : records.count
-      return SyncChanges(
+      let changes = SyncChanges(
         history: history, since: request.since, until: more ? records.last?.revision ?? head : head, head: head, more: more,
-        horizon: horizon,
-        total: total, last: device?.receipt, changes: records)
+        horizon: horizon, total: total, last: device?.receipt, changes: records)
+      return ScopePage(changes: changes, newest: newest)
     }
   }
 
