@@ -18,7 +18,8 @@ struct LimitOptions: ParsableArguments {
   var headTimeout = ServerOptions().headSeconds
   @Option(help: "The seconds within which a client must take what is sent to it, or 64 KiB of that.")
   var answerTimeout = ServerOptions().answerSeconds
-  @Option(help: "The seconds within which a body must be there.") var bodyTimeout = ServerOptions().bodySeconds
+  @Option(help: "The seconds within which a body must come, or 64 KiB of it, for which it gets the time again.")
+  var bodyTimeout = ServerOptions().bodySeconds
   @Option(help: "The seconds after which a connection without requests is closed.") var idleTimeout = ServerOptions().idleSeconds
 
   @Option(help: "The seconds in which requests are still taken after a signal, while /readyz refuses.")

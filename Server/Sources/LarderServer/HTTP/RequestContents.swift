@@ -1,6 +1,7 @@
 internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
+internal import Larder
 internal import LarderSync
 internal import NIOCore
 
@@ -16,8 +17,8 @@ enum RequestContents {
   /// - Throws: `.tooLarge`, `.refused` with 408 for a body that comes too slowly, 415 for a form that is not known, `.unavailable` where as
   ///   much is held for this identity, or for all, as may be; what the form and the user throw.
   static func read<Contents: Sendable, Value>(
-    _ request: Request, _ options: ServerOptions, _ share: ByteShare, _ large: LargeWork, as form: Form<Contents>,
-    _ use: (Contents) async throws(SyncProblem) -> Value
+    _ request: Request, _ options: ServerOptions, _ share: ByteShare, _ large: LargeWork, clock: any WallClock = SystemClock(),
+    as form: Form<Contents>, _ use: (Contents) async throws(SyncProblem) -> Value
   ) async throws(SyncProblem) -> Value {
     if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > options.bodyBytes { throw .tooLarge }
     let isPacked: Bool
@@ -26,7 +27,7 @@ enum RequestContents {
     case "gzip", "x-gzip": isPacked = true
     default: throw .refused(status: 415, detail: "Expected a body in gzip, or without encoding.")
     }
-    let sent = try await collect(request.body, limit: options.bodyBytes, seconds: options.bodySeconds, share)
+    let sent = try await collect(request.body, limit: options.bodyBytes, seconds: options.bodySeconds, share, clock)
     defer { share.add(-sent.count) }
     // What a packed body says of its size may be wrong.
     guard isPacked || sent.count > LargeWork.mostInPlace else { return try await use(try form.contents(sent)) }
@@ -58,8 +59,9 @@ enum RequestContents {
 
   /// Returns the bytes of a body, which count as held then.
   private static func collect(
-    _ body: RequestBody, limit: Int, seconds: Int, _ share: ByteShare
+    _ body: RequestBody, limit: Int, seconds: Int, _ share: ByteShare, _ clock: any WallClock
   ) async throws(SyncProblem) -> Data {
+    let time = BodyTime(seconds: seconds, clock: clock)
     let result = await withTaskGroup(of: Result<Data, SyncProblem>?.self) { group in
       group.addTask {
         var data = Data()
@@ -69,6 +71,7 @@ enum RequestContents {
             if data.count + part.readableBytes > limit { problem = .tooLarge }
             if share.isSpent { problem = .unavailable(retryAfter: 5) }
             if problem != nil { break }
+            time.note(part.readableBytes)
             share.add(part.readableBytes)
             data.append(contentsOf: part.readableBytesView)
           }
@@ -80,8 +83,9 @@ enum RequestContents {
         return .failure(problem)
       }
       group.addTask {
-        do { try await Task.sleep(for: .seconds(seconds)) } catch { return nil }
-        return .failure(.refused(status: 408, detail: "Expected the body within \(seconds) seconds."))
+        do { try await time.pass() } catch { return nil }
+        let expected = "Expected \(BodyTime.piece >> 10) KiB of the body, or what is left of it, every \(seconds) seconds."
+        return .failure(.refused(status: 408, detail: expected))
       }
       var answer: Result<Data, SyncProblem>?
       for await result in group {

@@ -31,7 +31,7 @@ public struct ServerOptions: Sendable {
   public var headSeconds = 10
   /// The time in seconds within which a client must take what is sent to it, or 64 KiB of that, for which it gets the time again.
   public var answerSeconds = 60
-  /// The time in seconds within which the body of a request must be there.
+  /// The time in seconds within which the body of a request must come, or 64 KiB of it, for which it gets the time again.
   public var bodySeconds = 30
   /// The time in seconds after which a connection without requests is closed.
   public var idleSeconds = 75

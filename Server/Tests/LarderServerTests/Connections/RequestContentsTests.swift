@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import LarderSync
+import LarderTesting
 import NIOCore
 import Synchronization
 import Testing
@@ -39,6 +40,65 @@ import Testing
       #expect(result == (isSpent ? .failure(.unavailable(retryAfter: 5)) : .success(packed.count + 1 << 20)))
       #expect(budget.bytes == (isSpent ? 1_000_000 : 0))
     }
+  }
+
+  /// Reads a body that comes as the test says, with a clock that it moves.
+  private struct SlowBody {
+    let clock = ManualClock()
+    let budget = ByteBudget(1 << 30)
+    let parts: AsyncStream<ByteBuffer>
+    let continuation: AsyncStream<ByteBuffer>.Continuation
+    private var sent = 0
+
+    init() { (parts, continuation) = AsyncStream.makeStream(of: ByteBuffer.self) }
+
+    func read() async throws(SyncProblem) -> Int {
+      let request = Request(
+        head: HTTPRequest(method: .post, scheme: nil, authority: nil, path: "/"), body: RequestBody(asyncSequence: parts))
+      let count = RequestContents.Form { $0.count }
+      return try await RequestContents.read(
+        request, ServerOptions(), budget.share(of: nil), LargeWork(), clock: clock, as: count
+      ) { $0 }
+    }
+
+    /// Lets some time pass, and then bytes come, unless the time for them is over.
+    mutating func send(_ count: Int, after seconds: Int) async {
+      await clock.waitForSleepers()
+      clock.advance(by: .seconds(seconds))
+      continuation.yield(ByteBuffer(repeating: 0x20, count: count))
+      sent += count
+      while budget.bytes < sent { await Task.yield() }
+    }
+  }
+
+  @Test(.timeLimit(.minutes(2))) func aBodyOnASlowLineIsReadForAsLongAsItComes() async throws {
+    var body = SlowBody()
+    let reader = body
+    async let count = reader.read()
+    // A megabyte within eight minutes, at 17 kbit/s.
+    for _ in 0..<16 { await body.send(64 << 10, after: 29) }
+    await body.send(1, after: 29)
+    body.continuation.finish()
+    let read = try await count
+    #expect(read == 1 << 20 + 1)
+    #expect(body.budget.bytes == 0)
+  }
+
+  @Test(.timeLimit(.minutes(2))) func aBodyThatTricklesEnds() async throws {
+    var body = SlowBody()
+    let reader = body
+    async let result = Result.of { () async throws(SyncProblem) in try await reader.read() }
+    // One piece has come, for which it got the time again; a byte a second is not another one.
+    await body.send(64 << 10, after: 29)
+    for _ in 0..<29 { await body.send(1, after: 1) }
+    await body.clock.waitForSleepers()
+    body.clock.advance(by: .seconds(1))
+    guard case .failure(.refused(408, let detail)) = await result else {
+      Issue.record("expected 408")
+      return
+    }
+    #expect(detail.contains("64 KiB") && detail.contains("30 seconds"))
+    #expect(body.budget.bytes == 0)
   }
 
   /// A packed body is read when it is its identity's turn, and those of others before.
