@@ -79,9 +79,16 @@ struct Purge: AsyncParsableCommand {
   @OptionGroup var store: StoreOptions
   @Option(help: "The age in days from which deletions are forgotten.") var days = 180.0
   @Option(help: "The scope; all without it.") var scope: String?
+  private static let most = 1_000_000.0
+
+  func validate() throws {
+    // What is no number is not between two, either.
+    guard (0...Self.most).contains(days) else {
+      throw ValidationError("Expected 0 to \(Int(Self.most)) for --days, found \(days); leave the option out for 180.")
+    }
+  }
 
   func run() async throws {
-    guard days >= 0 else { throw ValidationError("Expected 0 or more for --days, found \(days).") }
     try await store.withStore { print("\(try await $0.purge(olderThanDays: days, scope: scope)) deletions forgotten") }
   }
 }

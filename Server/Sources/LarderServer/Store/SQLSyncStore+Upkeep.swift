@@ -3,10 +3,11 @@ internal import Foundation
 extension SQLSyncStore {
   /// Forgets the tombstones that are older than a number of days, and raises the horizon of each scope in the same transaction.
   ///
+  /// - Parameter days: The age, from 0; what is more than any time has passed, or no number, forgets nothing.
   /// - Returns: The number of tombstones.
   /// - Throws: ``StoreError``.
   public func purge(olderThanDays days: Double, scope: String? = nil) async throws(StoreError) -> Int {
-    let limit = SQLValue.integer(now() - Int(days * 86_400_000))
+    let limit = SQLValue.integer(now() - Self.milliseconds(ofDays: days))
     let filter = scope == nil ? "" : " AND scope = ?"
     let parameters = [limit] + (scope.map { [SQLValue.text($0)] } ?? [])
     let scopes = try await readers.perform { (connection) throws(StoreError) in
@@ -22,6 +23,16 @@ extension SQLSyncStore {
       }
     }
     return count
+  }
+
+  /// The longest age, which is before all times that are noted.
+  private static let longest = 1 << 53
+
+  private static func milliseconds(ofDays days: Double) -> Int {
+    let milliseconds = days * 86_400_000
+    // Compared so that what is no number is outside, too.
+    guard milliseconds < Double(longest) else { return longest }
+    return milliseconds > 0 ? Int(milliseconds) : 0
   }
 
   private static func purge(_ scope: SQLValue, _ limit: SQLValue, _ connection: any SQLConnection) throws(StoreError) -> Int {
