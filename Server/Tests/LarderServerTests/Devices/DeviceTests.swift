@@ -114,18 +114,36 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
     }
   }
 
-  @Test func newsArriveByEventsAndByPolls() async throws {
-    try await TestServer.run(options: .unlimited) { server in
-      let (here, there) = (try await Device(server.base), try await Device(server.base))
-      await there.sync.start()
-      for await status in there.sync.status where status.phase == .idle && status.lastExchange != nil { break }
-      var changes = there.tallies.changes().makeAsyncIterator()
-      for count in 1...5 {
-        try await here.increment()
-        try await here.sync.exchange()
-        #expect(try await changes.next()?.changes.first?.new?.count == count)
+  /// Expects one device to see what another one writes, by itself.
+  private static func expectNews(of here: Device, at there: Device) async throws {
+    // Who asks in turns rests in between.
+    let pace = Task { [clock = there.clock] in
+      while !Task.isCancelled {
+        if clock.sleeperCount > 0 { clock.advance(by: .seconds(2)) }
+        await Task.yield()
       }
-      await there.sync.stop()
+    }
+    defer { pace.cancel() }
+    await there.sync.start()
+    for await status in there.sync.status where status.phase == .idle && status.lastExchange != nil { break }
+    var changes = there.tallies.changes().makeAsyncIterator()
+    for count in 1...5 {
+      try await here.increment()
+      try await here.sync.exchange()
+      #expect(try await changes.next()?.changes.first?.new?.count == count)
+    }
+    await there.sync.stop()
+  }
+
+  /// One half has no polls that wait, the other one no events.
+  @Test(arguments: ["wait=", "/events"]) func newsArriveByEventsAndByPolls(blocked: String) async throws {
+    try await TestServer.run(options: .unlimited) { server in
+      let proxy = try ChaosProxy(to: server.port)
+      defer { proxy.close() }
+      proxy.set(.init(blocked: blocked))
+      try await Self.expectNews(of: try await Device(server.base), at: try await Device(proxy.base))
+      let streams = try await server.number(#"larder_requests_total{route="/v1/scopes/{scope}/events",method="GET",status="200"}"#)
+      if blocked == "wait=" { #expect(streams > 0) } else { #expect(streams == -1 && proxy.blockedCount > 0) }
     }
   }
 

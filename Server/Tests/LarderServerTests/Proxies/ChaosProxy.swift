@@ -17,13 +17,14 @@ final class ChaosProxy: Sendable {
     var delay = 0.0
     /// Whether a connection's requests are sent once more when it ends.
     var repeats = false
-    /// A part of the addresses that nobody gets through to.
+    /// A part of the addresses that nobody gets through to, on a connection of their own or behind other requests.
     var blocked: String?
   }
 
   private struct State: Sendable {
     var rules = Rules()
     var passed = 0
+    var blockedCount = 0
   }
 
   private let relay: LoopbackRelay
@@ -39,6 +40,9 @@ final class ChaosProxy: Sendable {
 
   /// The number of bytes that have passed since the rules were set.
   var passed: Int { state.withLock { $0.passed } }
+
+  /// The number of requests that did not get through.
+  var blockedCount: Int { state.withLock { $0.blockedCount } }
 
   /// Sets what happens from now on.
   func set(_ rules: Rules) { state.withLock { ($0.rules, $0.passed) = (rules, 0) } }
@@ -70,7 +74,6 @@ final class ChaosProxy: Sendable {
     while true {
       let count = read(from, &buffer, buffer.count)
       guard count > 0 else { break }
-      let isFirst = all.isEmpty
       all += buffer[..<count]
       let (rules, before) = state.withLock { state in
         defer { state.passed += count }
@@ -79,7 +82,9 @@ final class ChaosProxy: Sendable {
       // The wait is what is tested, and not a wait for something.
       if rules.delay > 0 { _ = poll(nil, 0, Int32(rules.delay * 1_000)) }
       if before >= rules.stall { continue }
-      if isRequest, isFirst, let blocked = rules.blocked, String(decoding: all.prefix { $0 != 10 }, as: UTF8.self).contains(blocked) {
+      let line = isRequest ? String(decoding: buffer[..<count].prefix { $0 != 10 }, as: UTF8.self) : ""
+      if let blocked = rules.blocked, line.contains(" HTTP/1."), line.contains(blocked) {
+        state.withLock { $0.blockedCount += 1 }
         shutdown(from, Int32(SHUT_RDWR))
         break
       }

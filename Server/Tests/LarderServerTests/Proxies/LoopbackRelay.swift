@@ -62,10 +62,11 @@ final class LoopbackRelay: Sendable {
   /// Ends all connections, and takes no more.
   func end() {
     state.withLock { state in
-      state.isOpen = false
       for socket in state.sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+      // Once: its number is soon that of another socket.
+      if state.isOpen { shutdown(listener, Int32(SHUT_RDWR)) }
+      state.isOpen = false
     }
-    shutdown(listener, Int32(SHUT_RDWR))
   }
 
   /// Returns the socket of a new connection to what is behind the proxy; `nil` where nobody takes it.
