@@ -6,6 +6,18 @@ internal import JWTKit
   internal import FoundationNetworking
 #endif
 
+/// The keys that tokens may be signed with.
+struct SigningKeys: Sendable {
+  var collection = JWTKeyCollection()
+  /// The names of the keys, each of which has one.
+  var names: Set<String> = []
+
+  /// Returns whether a token that names a key, or none, may be looked at.
+  ///
+  /// The collection takes any of its keys for a name that it does not know.
+  func mayVerify(_ name: String?) -> Bool { name.map(names.contains) ?? (names.count == 1) }
+}
+
 /// The place of keys: a file, or a URL.
 struct JWKSSource: Sendable {
   let place: String
@@ -30,14 +42,13 @@ struct JWKSSource: Sendable {
   /// Returns the keys, without those of kinds that tokens must not be signed with, such as shared secrets.
   ///
   /// - Throws: ``ServerError``.
-  func keys() async throws(ServerError) -> JWTKeyCollection {
+  func keys() async throws(ServerError) -> SigningKeys {
     let expected = "keys as JWKS (EC P-256, RSA of 2,048 bits or more, Ed25519) at \(place)"
     let found: JWKS
     do { found = try JSONDecoder().decode(JWKS.self, from: try await bytes()) } catch {
       throw ServerError(expected: expected, found: "none that can be read", advice: "name another file or URL with --jwks")
     }
-    let collection = JWTKeyCollection()
-    var count = 0
+    var keys = SigningKeys()
     for var key in found.keys {
       // Many issuers leave the algorithm out; with it, a key verifies nothing that names another one.
       if key.keyType == .ecdsa, key.curve == .ecdsa(.p256) {
@@ -47,16 +58,16 @@ struct JWKSSource: Sendable {
       } else if key.keyType == .rsa, key.modulus?.count ?? 0 >= 342 {
         key.algorithm = key.algorithm ?? .rs256
       }
-      guard let algorithm = key.algorithm, [.es256, .rs256, .eddsa].contains(algorithm) else { continue }
+      guard let algorithm = key.algorithm, [.es256, .rs256, .eddsa].contains(algorithm), let name = key.keyIdentifier else { continue }
       do {
-        try await collection.add(jwk: key)
-        count += 1
+        try await keys.collection.add(jwk: key)
+        keys.names.insert(name.string)
       } catch { continue }
     }
-    guard count > 0 else {
+    guard !keys.names.isEmpty else {
       throw ServerError(expected: expected, found: "keys of other kinds", advice: "name another file or URL with --jwks")
     }
-    return collection
+    return keys
   }
 
   private func bytes() async throws -> Data {

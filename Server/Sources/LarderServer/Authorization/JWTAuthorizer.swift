@@ -37,7 +37,7 @@ public final class JWTAuthorizer: Authorizer {
   }
 
   private struct State: Sendable {
-    var keys = JWTKeyCollection()
+    var keys = SigningKeys()
     var fetched = ContinuousClock.now
   }
 
@@ -82,7 +82,9 @@ public final class JWTAuthorizer: Authorizer {
   private func verified(_ token: String) async -> Identity? {
     let keys = state.withLock { $0.keys }
     do {
-      let claims = try await keys.verify(token, as: Claims.self)
+      let header = try DefaultJWTParser().parse(Array(token.utf8), as: Claims.self).header
+      guard keys.mayVerify(header.kid) else { return nil }
+      let claims = try await keys.collection.verify(token, as: Claims.self)
       guard !claims.sub.value.isEmpty else { return nil }
       if let issuer, claims.iss != issuer { return nil }
       if let audience, claims.aud?.names.contains(audience) != true { return nil }

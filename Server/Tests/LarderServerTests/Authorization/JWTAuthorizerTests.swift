@@ -15,17 +15,19 @@ import Testing
   private struct Claims: JWTPayload {
     var sub: String?
     var exp: Int?
+    var nbf: Int?
     var iss: String?
     var aud: [String]?
     var audience: String?
     var scopes: [String]
 
-    enum CodingKeys: String, CodingKey { case sub, exp, iss, aud, scopes }
+    enum CodingKeys: String, CodingKey { case sub, exp, nbf, iss, aud, scopes }
 
     func encode(to encoder: any Encoder) throws {
       var container = encoder.container(keyedBy: CodingKeys.self)
       try container.encodeIfPresent(sub, forKey: .sub)
       try container.encodeIfPresent(exp, forKey: .exp)
+      try container.encodeIfPresent(nbf, forKey: .nbf)
       try container.encodeIfPresent(iss, forKey: .iss)
       if let audience { try container.encode(audience, forKey: .aud) } else { try container.encodeIfPresent(aud, forKey: .aud) }
       try container.encode(scopes, forKey: .scopes)
@@ -70,6 +72,57 @@ import Testing
     refused.append(try await others.sign(Claims(sub: "ann", exp: later, scopes: []), kid: "k1"))
     refused.append(try await others.sign(Claims(sub: "ann", exp: later, scopes: []), kid: "h"))
     for token in refused { await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: token) } }
+  }
+
+  @Test func aTokenWithoutASignatureOrBeforeItsTimeIsRefused() async throws {
+    let directory = try TemporaryDirectory()
+    let key = ES256PrivateKey()
+    try Self.write(key, to: directory.file("jwks"))
+    let authorizer = try await JWTAuthorizer(jwks: directory.file("jwks"), logger: LogLines().logger())
+    let keys = await JWTKeyCollection().add(ecdsa: key, kid: "k1")
+    let now = Int(Date().timeIntervalSince1970)
+    let token = try await keys.sign(Claims(sub: "ann", exp: now + 1_000, nbf: now - 1_000, scopes: ["a:r"]), kid: "k1")
+    #expect(try await authorizer.identity(of: token).name == "ann")
+    let early = try await keys.sign(Claims(sub: "ann", exp: now + 1_000, nbf: now + 900, scopes: ["a:r"]), kid: "k1")
+    await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: early) }
+    let parts = token.split(separator: ".")
+    for header in [#"{"alg":"none","typ":"JWT"}"#, #"{"alg":"none","kid":"k1"}"#, #"{"alg":"None","kid":"k1"}"#, #"{"kid":"k1"}"#] {
+      let packed = Self.base64URL(Data(header.utf8).base64EncodedString())
+      for signature in ["", parts[2]] {
+        await #expect(throws: SyncProblem.unauthorized, "\(header)") {
+          try await authorizer.identity(of: "\(packed).\(parts[1]).\(signature)")
+        }
+      }
+    }
+  }
+
+  /// A token is looked at with the key that it names; where there is one key, it need not name it.
+  @Test func aTokenNamesAKeyThatThereIs() async throws {
+    let directory = try TemporaryDirectory()
+    let (key, other) = (ES256PrivateKey(), ES256PrivateKey())
+    let claims = Claims(sub: "ann", exp: Int(Date().timeIntervalSince1970) + 1_000, scopes: ["a:r"])
+    let nameless = try await JWTKeyCollection().add(ecdsa: key).sign(claims)
+    #expect(try DefaultJWTParser().parse(Array(nameless.utf8), as: Read.self).header.kid == nil)
+    let unknown = try await JWTKeyCollection().add(ecdsa: key, kid: "k9").sign(claims, kid: "k9")
+    let named = try await JWTKeyCollection().add(ecdsa: key, kid: "k1").sign(claims, kid: "k1")
+    for isAlone in [true, false] {
+      // The first key is the one that verifies what names none, or one that is not there, if nobody looks.
+      let keys = isAlone ? Self.set(try Self.entry(key)) : Self.set(try Self.entry(key), try Self.entry(other, kid: "k2"))
+      try keys.write(toFile: directory.file("jwks"), atomically: true, encoding: .utf8)
+      let authorizer = try await JWTAuthorizer(jwks: directory.file("jwks"), logger: LogLines().logger())
+      #expect(try await authorizer.identity(of: named).name == "ann")
+      await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: unknown) }
+      if isAlone {
+        #expect(try await authorizer.identity(of: nameless).name == "ann")
+      } else {
+        await #expect(throws: SyncProblem.unauthorized) { try await authorizer.identity(of: nameless) }
+      }
+    }
+  }
+
+  private struct Read: JWTPayload {
+    var sub: String
+    func verify(using algorithm: some JWTAlgorithm) throws {}
   }
 
   @Test func keysOfAllThreeKindsAreTaken() async throws {
