@@ -34,6 +34,7 @@ extension ServerDescription {
      "head":{"$ref":"#/components/schemas/Number"}}}}}},
     "Problem":{"type":"object","required":["type","title","status"],"properties":{"type":{"type":"string"},"title":{"type":"string"},
      "status":{"type":"integer"},"detail":{"type":"string"},"horizon":{"$ref":"#/components/schemas/Number"},
-     "history":{"type":"string"},"last":{"$ref":"#/components/schemas/Number"},"minimum":{"$ref":"#/components/schemas/Number"}}}
+     "history":{"type":"string"},"last":{"$ref":"#/components/schemas/Number"},"minimum":{"$ref":"#/components/schemas/Number"},
+     "most":{"$ref":"#/components/schemas/Number"}}}
     """#
 }
