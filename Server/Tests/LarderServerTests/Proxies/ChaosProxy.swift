@@ -19,12 +19,19 @@ final class ChaosProxy: Sendable {
     var repeats = false
     /// A part of the addresses that nobody gets through to, on a connection of their own or behind other requests.
     var blocked: String?
+    /// A part of the addresses whose requests get through, and nothing of their answers; the connections stay open.
+    var swallowed: String?
   }
 
   private struct State: Sendable {
     var rules = Rules()
     var passed = 0
     var blockedCount = 0
+  }
+
+  /// The answers of one connection: its newest request says whether they get through.
+  private final class Answers: Sendable {
+    let areSwallowed = Mutex(false)
   }
 
   private let relay: LoopbackRelay
@@ -51,12 +58,12 @@ final class ChaosProxy: Sendable {
   func close() { relay.end() }
 
   private func serve(_ client: Int32, _ server: Int32) {
-    let answered = DispatchSemaphore(value: 0)
+    let (answered, answers) = (DispatchSemaphore(value: 0), Answers())
     Thread.detachNewThread { [self] in
-      _ = pump(server, client)
+      _ = pump(server, client, answers)
       answered.signal()
     }
-    let requests = pump(client, server, isRequest: true)
+    let requests = pump(client, server, answers, isRequest: true)
     answered.wait()
     guard state.withLock({ $0.rules.repeats }), let again = relay.connected() else { return }
     _ = LoopbackRelay.write(requests, to: again)
@@ -67,8 +74,9 @@ final class ChaosProxy: Sendable {
   }
 
   /// Passes bytes on until either end closes or the rules say so.
+  ///
   /// - Returns: What was read.
-  private func pump(_ from: Int32, _ to: Int32, isRequest: Bool = false) -> [UInt8] {
+  private func pump(_ from: Int32, _ to: Int32, _ answers: Answers, isRequest: Bool = false) -> [UInt8] {
     var all: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while true {
@@ -82,8 +90,11 @@ final class ChaosProxy: Sendable {
       // The wait is what is tested, and not a wait for something.
       if rules.delay > 0 { _ = poll(nil, 0, Int32(rules.delay * 1_000)) }
       if before >= rules.stall { continue }
+      if !isRequest, answers.areSwallowed.withLock({ $0 }) { continue }
       let line = isRequest ? String(decoding: buffer[..<count].prefix { $0 != 10 }, as: UTF8.self) : ""
-      if let blocked = rules.blocked, line.contains(" HTTP/1."), line.contains(blocked) {
+      let isHead = line.contains(" HTTP/1.")
+      if isHead { answers.areSwallowed.withLock { $0 = rules.swallowed.map { line.contains($0) } ?? false } }
+      if let blocked = rules.blocked, isHead, line.contains(blocked) {
         state.withLock { $0.blockedCount += 1 }
         shutdown(from, Int32(SHUT_RDWR))
         break
