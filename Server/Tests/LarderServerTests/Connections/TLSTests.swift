@@ -3,45 +3,8 @@ import Testing
 
 @testable import LarderServer
 
-/// The commands that make certificates and use them.
-private enum Command {
-  static let (openssl, curl) = (path("openssl"), path("curl"))
-
-  private static func path(_ name: String) -> String? {
-    ["/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/"].map { $0 + name }.first { FileManager.default.isExecutableFile(atPath: $0) }
-  }
-
-  /// Runs a command, and returns how it ended and what it printed.
-  static func run(_ path: String?, _ arguments: [String]) async throws -> (status: Int32, output: String) {
-    let (process, output) = (Process(), Pipe())
-    process.executableURL = URL(fileURLWithPath: path ?? "")
-    process.arguments = arguments
-    (process.standardOutput, process.standardError) = (output, FileHandle.nullDevice)
-    let ended = AsyncStream<Int32> { continuation in
-      process.terminationHandler = {
-        continuation.yield($0.terminationStatus)
-        continuation.finish()
-      }
-    }
-    try process.run()
-    var status: Int32 = -1
-    for await end in ended { status = end }
-    return (status, String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self))
-  }
-}
-
 /// The server over TLS, asked by curl.
 @Suite(.timeLimit(.minutes(2)), .enabled(if: Command.openssl != nil && Command.curl != nil, "openssl or curl is missing")) struct TLSTests {
-  private static func makeCertificate(_ certificate: String, _ key: String) async throws {
-    let made = try await Command.run(
-      Command.openssl,
-      [
-        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj", "/CN=localhost",
-        "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate,
-      ])
-    #expect(made.status == 0)
-  }
-
   private static func ask(_ port: Int, trusting certificate: String, _ options: [String] = []) async throws -> (
     status: Int32, output: String
   ) {
@@ -52,7 +15,7 @@ private enum Command {
   @Test func aCertificateInFilesIsUsedAndRenewed() async throws {
     let directory = try TemporaryDirectory()
     let (certificate, key) = (directory.file("certificate"), directory.file("key"))
-    try await Self.makeCertificate(certificate, key)
+    try await TestCertificate.make(certificate, key)
     let (first, logs) = (directory.file("first"), LogLines())
     try FileManager.default.copyItem(atPath: certificate, toPath: first)
     let files = try TLSFiles(certificate: certificate, key: key, logger: logs.logger())
@@ -62,7 +25,7 @@ private enum Command {
       #expect(try await Self.ask(server.port, trusting: first, ["--tls-max", "1.1", "--tlsv1.0"]).status != 0)
       // Another certificate whose key is not there yet changes nothing.
       let (next, nextKey) = (directory.file("next"), directory.file("next-key"))
-      try await Self.makeCertificate(next, nextKey)
+      try await TestCertificate.make(next, nextKey)
       try FileManager.default.removeItem(atPath: certificate)
       try FileManager.default.copyItem(atPath: next, toPath: certificate)
       await files.renew()
@@ -81,7 +44,7 @@ private enum Command {
   @Test func eventsComeOverTLS() async throws {
     let directory = try TemporaryDirectory()
     let (certificate, key) = (directory.file("certificate"), directory.file("key"))
-    try await Self.makeCertificate(certificate, key)
+    try await TestCertificate.make(certificate, key)
     let files = try TLSFiles(certificate: certificate, key: key, logger: LogLines().logger())
     let output = try LinePipe()
     var reader: ChildProcess?
@@ -111,14 +74,14 @@ private enum Command {
     let directory = try TemporaryDirectory()
     let (certificate, key) = (directory.file("certificate"), directory.file("key"))
     #expect(throws: ServerError.self) { try TLSFiles(certificate: certificate, key: key, logger: LogLines().logger()) }
-    try await Self.makeCertificate(certificate, key)
+    try await TestCertificate.make(certificate, key)
     #expect(throws: ServerError.self) { try TLSFiles(certificate: key, key: certificate, logger: LogLines().logger()) }
     _ = try TLSFiles(certificate: certificate, key: key, logger: LogLines().logger())
   }
 
   @Test func aHandshakeThatDoesNotComeEndsTheConnection() async throws {
     let directory = try TemporaryDirectory()
-    try await Self.makeCertificate(directory.file("certificate"), directory.file("key"))
+    try await TestCertificate.make(directory.file("certificate"), directory.file("key"))
     let files = try TLSFiles(certificate: directory.file("certificate"), key: directory.file("key"), logger: LogLines().logger())
     var options = ServerOptions()
     (options.headSeconds, options.idleSeconds) = (1, 3_600)

@@ -34,16 +34,20 @@ final class SpotsDevice: Sendable {
   let store: String
   private let directory: TemporaryDirectory
   private let now: String?
+  private let environment: [String: String]
   private let number = Mutex(0)
   private let running = Mutex<ChildProcess?>(nil)
 
   /// Makes a device.
   ///
-  /// - Parameter now: The instant that its clock shows; the system's clock without one.
-  init(_ name: String, in directory: TemporaryDirectory, now: String? = nil) {
+  /// - Parameters:
+  ///   - now: The instant that its clock shows; the system's clock without one.
+  ///   - environment: Variables of its commands beside those of the tests.
+  init(_ name: String, in directory: TemporaryDirectory, now: String? = nil, environment: [String: String] = [:]) {
     store = directory.file(name)
     self.directory = directory
     self.now = now
+    self.environment = environment.merging(["XDG_CONFIG_HOME": directory.path]) { $1 }
   }
 
   /// Runs a command to its end.
@@ -77,7 +81,7 @@ final class SpotsDevice: Sendable {
       all += ["--now", now]
     }
     return try ChildProcess(
-      BuiltPrograms.path("weather-spots"), all, environment: ["XDG_CONFIG_HOME": directory.path], output: output, errors: errors)
+      BuiltPrograms.path("weather-spots"), all, environment: environment, output: output, errors: errors)
   }
 
   /// Kills the command that runs now.

@@ -7,27 +7,6 @@ import Testing
 
 /// From a change in one store to the other one, while both are synced by processes that stay.
 @Suite(.enabled(if: BuiltPrograms.hasWeatherSpots), .timeLimit(.minutes(20))) struct SpotsNewsTests {
-  /// A `sync --watch` that runs, and what it writes.
-  private struct Watching {
-    let process: ChildProcess
-    let pipe: LinePipe
-
-    init(_ device: SpotsDevice) throws {
-      pipe = try LinePipe()
-      let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
-      process = try device.start(["sync", "--watch", "--json"], output: pipe.input, errors: null)
-      close(pipe.input)
-      close(null)
-    }
-
-    /// Ends it as Ctrl-C does.
-    func end() async {
-      process.send(SIGINT)
-      let code = await process.end()
-      #expect(code == 0)
-    }
-  }
-
   @Test(arguments: [false, true]) func aVisitIsSeenInTheOtherStore(withoutEvents: Bool) async throws {
     let count = SpotsCounts.value("LARDER_SPOTS_NEWS", withoutEvents ? 3 : 10, torture: 50)
     let directory = try TemporaryDirectory()
@@ -38,7 +17,7 @@ import Testing
       let devices = ["here.sqlite", "there.sqlite"].map { SpotsDevice($0, in: directory) }
       try await devices[0].addPier()
       for device in devices { try await device.expect("sync", proxy.base) }
-      let watching = [try Watching(devices[0]), try Watching(devices[1])]
+      let watching = [try SpotsWatching(devices[0]), try SpotsWatching(devices[1])]
       defer { for watch in watching { watch.process.send(SIGKILL) } }
       var there = watching[1].pipe.lines.makeAsyncIterator()
       // Both have said that they are in sync.

@@ -10,19 +10,24 @@ import Testing
 final class SpotsServer: Sendable {
   let port: Int
   private let store: String
+  private let arguments: [String]
   private let process: Mutex<ServerProcess>
 
   var url: String { "http://127.0.0.1:\(port)" }
 
-  private init(_ store: String, _ process: ServerProcess) {
-    (self.store, port) = (store, process.port)
+  private init(_ store: String, _ arguments: [String], _ process: ServerProcess) {
+    (self.store, self.arguments, port) = (store, arguments, process.port)
     self.process = Mutex(process)
   }
 
   /// Runs a server while a test uses it, and then has the server's own check look at its store.
-  static func run(in directory: TemporaryDirectory, _ test: (SpotsServer) async throws -> Void) async throws {
+  ///
+  /// - Parameter arguments: Options of `serve` beside those of all tests.
+  static func run(
+    in directory: TemporaryDirectory, _ arguments: [String] = [], _ test: (SpotsServer) async throws -> Void
+  ) async throws {
     let store = "sqlite:\(directory.file("server.sqlite"))"
-    let server = SpotsServer(store, try await ServerProcess.start(store))
+    let server = SpotsServer(store, arguments, try await ServerProcess.start(store, arguments))
     let result: Result<Void, any Error>
     do {
       try await test(server)
@@ -38,7 +43,7 @@ final class SpotsServer: Sendable {
   /// Kills the process, and starts another one.
   func killAndRestart() async throws {
     await process.withLock { $0 }.end(SIGKILL)
-    let new = try await ServerProcess.start(store, port: port)
+    let new = try await ServerProcess.start(store, arguments, port: port)
     process.withLock { $0 = new }
   }
 }
