@@ -19,6 +19,9 @@ final class LargeWork: Sendable {
     queues = Mutex((0..<threads).map { DispatchQueue(label: "larder-large-\($0)") })
   }
 
+  /// The number of pieces of work that wait for their turn.
+  var waitingCount: Int { turns.waitingCount }
+
   /// Runs work on a thread, when it is the identity's turn.
   func run<Value: Sendable>(_ identity: String?, _ work: @escaping @Sendable () -> Value) async -> Value {
     await turns.take(identity) {
