@@ -23,10 +23,12 @@ struct HeadWatch: Sendable {
           (events, polls) = (Backoff(), Backoff())
           alarm.raiseForNews()
         }
-      } catch where Backoff.isAskedFor(after: error) {
-        await sleep(until: clock.uptime + events.delay(after: error))
-        continue
-      } catch {}
+      } catch {
+        if Backoff.isAskedFor(after: error) {
+          await sleep(until: clock.uptime + events.delay(after: error))
+          continue
+        }
+      }
       // Whatever else has ended the events, there may be more soon; meanwhile it is asked.
       let end = clock.uptime + max(events.delay(after: SyncProblem.unreachable("")), Self.pause)
       repeat {
