@@ -148,8 +148,8 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
   }
 
   /// As by proxies that wait for the end of an answer before they pass it on; an engine that waited for a stream to be given up for its
-  /// silence would be at it for minutes.
-  @Test func newsArriveWhereEventsAreSwallowed() async throws {
+  /// silence would be at it for four minutes.
+  @Test(.timeLimit(.minutes(2))) func newsArriveWhereEventsAreSwallowed() async throws {
     try await TestServer.run(options: .unlimited) { server in
       let proxy = try ChaosProxy(to: server.port)
       defer { proxy.close() }
