@@ -9,7 +9,7 @@ internal import Synchronization
 final class HTTPCall: Sendable {
   private struct State: Sendable {
     var body = Data()
-    var pieceCount = 0
+    var (sent, received) = (0, 0)
     var hasEnded = false
   }
 
@@ -30,18 +30,20 @@ final class HTTPCall: Sendable {
     (self.limit, self.piece, self.end) = (limit, piece, end)
   }
 
-  /// The number of pieces that have gone or come.
-  var pieceCount: Int { state.withLock { $0.pieceCount } }
+  /// The bytes of the answer that have come.
+  var received: Int { state.withLock { $0.received } }
+  /// The bytes of the request that have gone, and those of the answer that have come.
+  var passed: Int { state.withLock { $0.sent + $0.received } }
 
-  /// Notes that a piece of the request has gone.
-  func noteSent() { state.withLock { $0.pieceCount += 1 } }
+  /// Notes that bytes of the request have gone.
+  func noteSent(_ count: Int) { state.withLock { $0.sent += count } }
 
   /// Takes a piece of the answer.
   /// - Returns: Whether more of it is wanted.
   func take(_ data: Data, status: Int) -> Bool {
     let isStreamed = piece != nil && status == 200
     let isTooLarge = state.withLock { state in
-      state.pieceCount += 1
+      state.received += data.count
       if isStreamed { return false }
       if data.count > limit - state.body.count { return true }
       state.body.append(data)
@@ -104,7 +106,7 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
 
   func urlSession(
     _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64, totalBytesExpectedToSend: Int64
-  ) { call(of: task)?.noteSent() }
+  ) { call(of: task)?.noteSent(Int(bytesSent)) }
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
     let status = (dataTask.response as? HTTPURLResponse)?.statusCode ?? 0

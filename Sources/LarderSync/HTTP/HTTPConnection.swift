@@ -44,21 +44,16 @@ final class HTTPConnection: Sendable {
 
   /// Sends a request; returns once the answer is there.
   ///
-  /// - Throws: `.unreachable` where nothing goes or comes for the time, or the whole takes many times that; `.answerTooLarge` for an answer
-  ///   over the limit; `CancellationError`.
+  /// - Throws: `.unreachable` where there is no answer within the time, which begins again with each 64 KiB that have gone or come;
+  ///   `.answerTooLarge` for one over the limit; `CancellationError`.
   func send(_ request: URLRequest, limit: Int, within time: Duration) async throws -> HTTPAnswer {
     var request = request
-    // The limits below come first.
+    // URLSession's own limit is for a pause between two packets; the one below is shorter.
     request.timeoutInterval = time / .seconds(1) + 60
     let answer = OneShot<Result<HTTPAnswer, any Error>>()
     let call = HTTPCall(limit: limit, end: { answer.resolve($0) })
     let stop = begin(request, call)
-    Self.watch(call, time, stop)
-    // Weak, or the answer would stay until then.
-    Self.clock.asyncAfter(deadline: .now() + Self.most * (time / .seconds(1))) { [weak call] in
-      call?.fail(SyncProblem.unreachable("no answer within \(time * Int(Self.most))"))
-      stop()
-    }
+    Self.watch(call, time, stop, "no answer within \(time)") { call, seen in call.passed >= seen + Self.piece ? call.passed : nil }
     return try await withTaskCancellationHandler {
       await answer.value()
     } onCancel: {
@@ -67,8 +62,9 @@ final class HTTPConnection: Sendable {
     }.get()
   }
 
-  /// The times without a byte that a whole request may take.
-  private static let most = 20.0
+  /// The bytes that must pass in the time for an answer, unless it is there by then: a slow line is given that time again, a byte a second
+  /// is not.
+  private static let piece = 64 << 10
 
   /// Sends a request whose answer comes in pieces, until it ends, fails, or nothing comes for a time.
   func stream(_ request: URLRequest, firstLimit: Duration, silenceLimit: Duration) -> AsyncThrowingStream<Data, any Error> {
@@ -86,7 +82,7 @@ final class HTTPConnection: Sendable {
       }
       let stop = begin(request, call)
       continuation.onTermination = { _ in Self.clock.async { stop() } }
-      Self.watch(call, silenceLimit, first: firstLimit, stop)
+      Self.watch(call, silenceLimit, first: firstLimit, stop, "nothing came in time") { $0.received > $1 ? $0.received : nil }
     }
   }
 
@@ -107,13 +103,20 @@ final class HTTPConnection: Sendable {
     return { [weak task] in if let task { Self.stop(task) } }
   }
 
-  /// Ends a request for which nothing goes or comes for a time, as on a connection whose other end is gone without a word.
-  private static func watch(_ call: HTTPCall, _ limit: Duration, first: Duration? = nil, _ stop: @escaping @Sendable () -> Void) {
-    let (seen, time) = (call.pieceCount, first ?? limit)
-    clock.asyncAfter(deadline: .now() + time / .seconds(1)) { [weak call] in
+  /// Ends a request that makes no progress within a time, as on a connection whose other end is gone without a word.
+  ///
+  /// - Parameters:
+  ///   - first: The time for the first progress, where that is another.
+  ///   - progress: Returns how far the request has come, if that is far enough from where it was.
+  private static func watch(
+    _ call: HTTPCall, from seen: Int = 0, _ limit: Duration, first: Duration? = nil, _ stop: @escaping @Sendable () -> Void, _ words: String,
+    _ progress: @escaping @Sendable (HTTPCall, Int) -> Int?
+  ) {
+    // Weak, or what has come would stay until its time was up.
+    clock.asyncAfter(deadline: .now() + (first ?? limit) / .seconds(1)) { [weak call] in
       guard let call else { return }
-      if call.pieceCount != seen { return watch(call, limit, stop) }
-      call.fail(SyncProblem.unreachable("nothing came for \(time)"))
+      if let next = progress(call, seen) { return watch(call, from: next, limit, stop, words, progress) }
+      call.fail(SyncProblem.unreachable(words))
       stop()
     }
   }

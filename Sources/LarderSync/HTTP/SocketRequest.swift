@@ -102,7 +102,7 @@
         // A server that refuses a body may answer before it has read all of it.
         guard count > 0 else { return }
         sent += count
-        call.noteSent()
+        call.noteSent(count)
       }
     }
 
