@@ -109,8 +109,8 @@ final class HTTPConnection: Sendable {
   ///   - first: The time for the first progress, where that is another.
   ///   - progress: Returns how far the request has come, if that is far enough from where it was.
   private static func watch(
-    _ call: HTTPCall, from seen: Int = 0, _ limit: Duration, first: Duration? = nil, _ stop: @escaping @Sendable () -> Void, _ words: String,
-    _ progress: @escaping @Sendable (HTTPCall, Int) -> Int?
+    _ call: HTTPCall, from seen: Int = 0, _ limit: Duration, first: Duration? = nil, _ stop: @escaping @Sendable () -> Void,
+    _ words: String, _ progress: @escaping @Sendable (HTTPCall, Int) -> Int?
   ) {
     // Weak, or what has come would stay until its time was up.
     clock.asyncAfter(deadline: .now() + (first ?? limit) / .seconds(1)) { [weak call] in

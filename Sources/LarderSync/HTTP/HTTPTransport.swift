@@ -29,8 +29,8 @@ public struct HTTPTransport: SyncTransport {
   ///
   /// - Parameters:
   ///   - server: The address under which the server has its `/v1`.
-  ///   - timeout: The time that an answer may take, to its last byte: a minute by default. It begins again with each 64 KiB that have gone or
-  ///     come, since lines may be slow.
+  ///   - timeout: The time that an answer may take, to its last byte: a minute by default. It begins again with each 64 KiB that have
+  ///     gone or come, since lines may be slow.
   ///   - credentials: Returns the bearer token; `nil` for a server that needs none. What it throws is what the exchange throws.
   public init(_ server: URL, timeout: Duration = .seconds(60), credentials: @escaping @Sendable () async throws -> String?) {
     self.server = server
