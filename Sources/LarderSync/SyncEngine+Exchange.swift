@@ -104,8 +104,9 @@ extension SyncEngine {
   private func divide(_ push: SyncPush, _ problem: SyncProblem, _ ledger: Ledger) async throws {
     let code: String
     switch problem {
-    // A line may be too slow for the whole, too.
-    case .tooLarge, .refused(408, _): code = "tooLarge"
+    case .tooLarge: code = "tooLarge"
+    // A line may be too slow for the whole; or it stood still, which is no reason to set anything aside or to cut a group.
+    case .refused(408, _) where push.groups.count > 1: code = "tooSlow"
     case .refused(400, _), .refused(422, _): code = "refused"
     // The scope was read meanwhile, so that it may be read and not be written.
     case .forbidden: code = Ledger.forbidden
@@ -120,7 +121,7 @@ extension SyncEngine {
     default: throw problem
     }
     try await store.writeStored { (pending) throws(RepositoryError) in
-      try ledger.divide(push, code, problem.description, in: &pending)
+      try ledger.divide(push, code, problem.description, keepsGroups: code == "tooSlow", in: &pending)
     }
   }
 

@@ -20,8 +20,9 @@ extension SyncEngine {
   public func signOut(force: Bool = false) async throws {
     let wasRunning = !tasks.isEmpty
     signOuts += 1
+    // What was called for by hand would take back what is removed here, and what runs by itself may wait for that.
+    for task in running.values { task.cancel() }
     await stop()
-    // What was called for by hand would take back what is removed here.
     while let task = running.values.first {
       task.cancel()
       _ = await task.result

@@ -93,6 +93,31 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
     #expect(try await engine.pending == 0)
   }
 
+  /// What was held for a merge that then fails is older than what the merge was told: a revert must not bring it back.
+  @Test func aFailedMergeForgetsWhatWasHeld() async throws {
+    struct Refusal: Error {}
+    let schema = RepositorySchema<Trip>("trips").synced(in: "user/1", merge: .custom { _, _, _ in throw Refusal() })
+    let (backend, there) = (InMemoryBackend(), try await device(RepositorySchema<Trip>("trips").synced(in: "user/1")))
+    let first = try await Store.open(backend)
+    let trips = try await first.repository(schema)
+    let sync = try await SyncEngine(first, transport: GatedTransport(server), scopes: ["user/1"])
+    try await trips.save(Trip(id: "a"))
+    for sync in [sync, there.sync] { try await sync.exchange() }
+    try await trips.update("a") { $0.visits = 1 }
+    try await first.close()
+    let store = try await Store.open(backend)
+    let engine = try await SyncEngine(store, transport: GatedTransport(server), scopes: ["user/1"])
+    for name in ["held", "newest"] {
+      try await there.items.update("a") { $0.name = name }
+      try await there.sync.exchange()
+      if name == "newest" { _ = try await store.repository(schema) }
+      try await engine.exchange()
+      #expect(try await engine.rejected.loadAll().map(\.code) == [name == "held" ? "notOpen" : "mergeFailed"])
+    }
+    for rejection in try await engine.rejected.loadAll() { try await engine.revert(rejection) }
+    #expect(try await store.repository(schema).find(by: "a") == Trip(id: "a", name: "newest"))
+  }
+
   /// The phone is ten years ahead: its older edit would win by the clocks of the devices.
   @Test func theLaterEditHoldsWhateverTheClocksOfDevicesSay() async throws {
     let (real, phone, laptop) = (ManualClock(), ManualClock(), ManualClock())

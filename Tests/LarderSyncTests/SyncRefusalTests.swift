@@ -54,6 +54,13 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     for id in 0..<20 { try await notes.save(Note(id: "\(id)")) }
     try await sync.exchange()
     #expect(server.records(of: "user/1").count == 20)
+    // What belongs together is not cut for that, and nothing is set aside: the line may only have stood still.
+    try await notes.save(contentsOf: (20..<30).map { Note(id: "\($0)") })
+    await #expect(throws: SyncProblem.self) { try await sync.exchange() }
+    #expect(try await sync.rejected.count() == 0)
+    transport.set { $0.mostRecords = .max }
+    try await sync.exchange()
+    #expect(server.records(of: "user/1").count == 30)
   }
 
   /// What was called for before the device was signed out takes nothing back afterwards.

@@ -142,6 +142,23 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     await sync.stop()
   }
 
+  /// As by a server that has no room for one more stream.
+  @Test func whereEventsAreRefusedForAWhileNewsAreAskedFor() async throws {
+    let (here, there) = (try await device(), try await device())
+    here.2.set { ($0.hasEvents, $0.eventsProblem) = (false, .unavailable(retryAfter: 5)) }
+    await here.1.start()
+    _ = try await status(of: here.1) { $0.phase == .idle && $0.lastExchange != nil }
+    var changes = here.0.changes().makeAsyncIterator()
+    try await there.0.save(Note(id: "a", text: "news"))
+    try await there.1.exchange()
+    while here.2.polls == 0 {
+      await clock.waitForSleepers()
+      clock.advance(by: .seconds(7))
+    }
+    #expect(try await changes.next()?.changes.first?.new?.text == "news")
+    await here.1.stop()
+  }
+
   @Test func callsThatComeTogetherAreExchangesOneAfterAnother() async throws {
     let (notes, sync, transport) = try await device()
     for round in 0..<200 {

@@ -45,11 +45,13 @@ extension Ledger {
 
   /// Takes back a push that the server does not take as a whole, unless it was settled meanwhile: the next one has half of its records; a
   /// record that is alone is set aside, and so are all where the server takes nothing of the scope.
-  func divide(_ push: SyncPush, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
+  func divide(
+    _ push: SyncPush, _ code: String, _ detail: String, keepsGroups: Bool = false, in pending: inout PendingState
+  ) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     let count = push.groups.joined().count
     if count > 1, code != Self.forbidden {
-      state.recordLimit = max(1, count / 2)
+      state.recordLimit = max(1, count / 2, keepsGroups ? push.groups.map(\.count).max() ?? 1 : 1)
     } else {
       for record in push.groups.joined() { try park(record, code, detail, in: &pending) }
     }

@@ -49,7 +49,7 @@ extension Ledger {
           }
         try reject(entryKey, of: key, in: remote.collection, code: code, detail: detail, in: &pending)
       } else {
-        edits.base = theirs
+        (edits.base, edits.held) = (theirs, nil)
         try reject(
           entryKey, of: key, in: remote.collection, code: "mergeFailed", detail: "the merge of the record has failed", in: &pending)
       }

@@ -5,28 +5,37 @@ internal import Foundation
 struct MemberPaths<Item: Sendable> {
   let key: RecordKey
   let coder: any TrackedCoder
-  let samples: [JSONValue]
+  let sides: [JSONValue]
+  let base: JSONValue?
 
-  /// Returns the names that lead to a property's number or array, from the outside in; `nil` where the samples do not differ in it.
+  /// Returns the names that lead to a property's number or array, from the outside in; `nil` where there is nothing to merge in it.
   ///
-  /// - Throws: `.unsupported` for one that differs and is not stored as one number or array: what was added to it would be lost without a
-  ///   word.
+  /// Cost: decoding the record for each of its numbers and arrays, in the worst case, and only where the property was changed.
+  /// - Throws: `.unsupported` for one that was changed and is not stored as one number or array: what was added to it would be lost without
+  ///   a word.
   func path(of property: PartialKeyPath<Item>) throws(RepositoryError) -> [String]? {
-    var values: Set<AnyHashable> = []
-    for sample in samples {
+    var samples: [(object: JSONObject, value: AnyHashable)] = []
+    for sample in sides + (base.map { [$0] } ?? []) {
       guard let object = sample.objectValue, let item = item(sample) else { continue }
-      guard let value = item[keyPath: property] as? any Hashable else { throw unsupported }
-      values.insert(AnyHashable(value))
-      let isFollowed = { (variant: JSONObject) in
-        guard let changed = self.item(.object(variant))?[keyPath: property] as? any Hashable else { return false }
-        return AnyHashable(changed) != AnyHashable(value)
-      }
-      if let name = object.names.first(where: { changed(object, at: $0).map(isFollowed) == true }) { return [name] }
+      // What cannot be compared is merged as a whole.
+      guard let value = item[keyPath: property] as? any Hashable else { return nil }
+      samples.append((object, AnyHashable(value)))
+    }
+    let isSame = Set(samples.map(\.value)).count <= 1
+    if isSame, samples.count > sides.count { return nil }
+    func isFollowed(_ variant: JSONObject, from value: AnyHashable) -> Bool {
+      guard let changed = item(.object(variant))?[keyPath: property] as? any Hashable else { return false }
+      return AnyHashable(changed) != value
+    }
+    for (object, value) in samples {
+      if let name = object.names.first(where: { changed(object, at: $0).map { isFollowed($0, from: value) } == true }) { return [name] }
+    }
+    for (object, value) in samples {
       // Where several are followed, the property is the object that they are in.
-      let found = paths(in: object, isFollowed)
+      let found = paths(in: object) { isFollowed($0, from: value) }
       if found.count == 1 { return found[0] }
     }
-    if values.count > 1 { throw unsupported }
+    if !isSame { throw unsupported }
     return nil
   }
 

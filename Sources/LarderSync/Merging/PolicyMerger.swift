@@ -46,9 +46,8 @@ struct PolicyMerger<Item: Sendable>: RecordMerger {
       guard let json = try coder.json(of: result) else { break }
       return Merged(value: try JSONValue(json: json))
     }
-    if let coder, !policy.counters.isEmpty || !policy.sets.isEmpty {
-      let samples = [local.value, remote.value, baseValue].compactMap { $0 }
-      let paths = MemberPaths<Item>(key: key, coder: coder, samples: samples)
+    if let coder, let localValue = local.value, let remoteValue = remote.value, !policy.counters.isEmpty || !policy.sets.isEmpty {
+      let paths = MemberPaths<Item>(key: key, coder: coder, sides: [localValue, remoteValue], base: baseValue)
       for counter in policy.counters { if let path = try paths.path(of: counter) { merge.add(.counter, at: path[...]) } }
       for set in policy.sets { if let path = try paths.path(of: set) { merge.add(.set, at: path[...]) } }
     }

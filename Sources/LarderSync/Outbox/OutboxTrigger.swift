@@ -31,7 +31,12 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
       entry = try SyncEntry(stored)
     } else {
       guard let value = change.new ?? change.old else { return }
-      entry = SyncEntry(scope: try scope.name(of: value, change))
+      do throws(RepositoryError) { entry = SyncEntry(scope: try scope.name(of: value, change)) } catch {
+        // One that never had a scope may go.
+        guard change.new == nil else { throw error }
+        if let rejected = pending.collection(named: SyncCollections.rejected) { pending.erase(key, in: rejected) }
+        return
+      }
     }
     // A record that is inserted again in another scope is not the one that was deleted: it waits until that is known to the server.
     if let new = change.new, try scope.name(of: new, change) != entry.scope {

@@ -18,8 +18,10 @@ struct Backoff: Sendable {
     case .unavailable(let seconds?)?, .tooManyRequests(let seconds?)?:
       guard seconds.isFinite else { return Self.cap * random }
       return .seconds(min(max(seconds, 0), 3_600)) + Self.base * random
-    case .unauthorized?, .forbidden?, .upgradeRequired?, .refused?, .tooLarge?, .answerTooLarge?, .tooManyScopes?:
+    case .unauthorized?, .forbidden?, .upgradeRequired?, .tooLarge?, .answerTooLarge?, .tooManyScopes?:
       // The same request would get the same answer: what changes that is not here.
+      return Self.cap * (0.5 + random / 2)
+    case .refused(let status, _)? where status != 408:
       return Self.cap * (0.5 + random / 2)
     default:
       var ceiling = Self.base

@@ -25,7 +25,11 @@ struct HeadWatch: Sendable {
         }
       } catch {
         if Backoff.isAskedFor(after: error) {
-          await sleep(until: clock.uptime + events.delay(after: error))
+          await sleep(until: clock.uptime + max(events.delay(after: error), Self.pause))
+          // A server that has no room for one more stream may still answer a question.
+          if let failure = await poll(question), Backoff.isAskedFor(after: failure) {
+            await sleep(until: clock.uptime + polls.delay(after: failure))
+          }
           continue
         }
       }
