@@ -29,7 +29,7 @@ public struct MergePolicy<Item: Sendable>: Sendable {
   /// leaves the edit here, among the rejected ones.
   /// - Parameters:
   ///   - counters: Numbers of which the differences add up, so that no increment is lost or counted twice.
-  ///   - sets: Arrays and sets of which additions and removals are merged element by element.
+  ///   - sets: Arrays and sets of `Hashable` elements, of which additions and removals are merged element by element.
   ///   - deletion: Whether an edit or a deletion wins where there are both: the edit unless given.
   public static func fields(
     counters: [any PartialKeyPath<Item> & Sendable] = [], sets: [any PartialKeyPath<Item> & Sendable] = [], deletion: Deletion = .editWins

@@ -7,7 +7,7 @@ final class GatedTransport: SyncTransport {
   struct Rules: Sendable {
     var pushProblem: SyncProblem?
     var pullProblem: SyncProblem?
-    /// What asking for news gets.
+    /// The answer to whoever asks for news.
     var pollProblem: SyncProblem?
     /// The most records of a push that is taken, and what a larger one gets.
     var mostRecords = Int.max
@@ -26,7 +26,7 @@ final class GatedTransport: SyncTransport {
     var meanwhile: (@Sendable () async throws -> Void)?
     var reply: (@Sendable (SyncPushReply) throws -> SyncPushReply)?
     var hasEvents = true
-    /// What asking for events gets without them.
+    /// The answer to whoever asks for events, where there are none.
     var eventsProblem = SyncProblem.unreachable("no events")
     var questions = 0
     var streams: [AsyncThrowingStream<Int, any Error>.Continuation] = []
