@@ -18,16 +18,19 @@ struct Backoff: Sendable {
     case .unavailable(let seconds?)?, .tooManyRequests(let seconds?)?:
       guard seconds.isFinite else { return Self.cap * random }
       return .seconds(min(max(seconds, 0), 3_600)) + Self.base * random
-    case .unauthorized?, .forbidden?, .upgradeRequired?, .tooLarge?, .answerTooLarge?, .tooManyScopes?:
+    case .refused(408, _)?: return growing(random)
+    case .unauthorized?, .forbidden?, .upgradeRequired?, .tooLarge?, .answerTooLarge?, .tooManyScopes?, .refused?:
       // The same request would get the same answer: what changes that is not here.
       return Self.cap * (0.5 + random / 2)
-    case .refused(let status, _)? where status != 408:
-      return Self.cap * (0.5 + random / 2)
-    default:
-      var ceiling = Self.base
-      for _ in 1..<min(failures, 20) where ceiling < Self.cap { ceiling = min(ceiling * 2, Self.cap) }
-      return ceiling * random
+    default: return growing(random)
     }
+  }
+
+  /// Returns a wait below a bound that doubles with each failure.
+  private func growing(_ random: Double) -> Duration {
+    var ceiling = Self.base
+    for _ in 1..<min(failures, 20) where ceiling < Self.cap { ceiling = min(ceiling * 2, Self.cap) }
+    return ceiling * random
   }
 
   /// Whether a failure says how long to wait: nothing on this side shortens that.

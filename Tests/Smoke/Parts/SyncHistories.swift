@@ -2,12 +2,12 @@ import LarderTesting
 
 /// Histories of devices that sync, optimised.
 ///
-/// `Smoke histories [FIRST COUNT]` runs them; LarderSyncTests has those of the first 200 seeds.
+/// `Smoke histories [FIRST COUNT]` runs them; LarderSyncTests has those of the first 50 seeds in a debug build.
 enum SyncHistories {
   static func run() async throws {
     let arguments = CommandLine.arguments
-    let first = arguments.count > 2 ? UInt64(arguments[2]) ?? 200 : 200
-    let count = arguments.count > 3 ? Int(arguments[3]) ?? 1_400 : 1_400
+    let first = arguments.count > 2 ? UInt64(arguments[2]) ?? 0 : 0
+    let count = arguments.count > 3 ? Int(arguments[3]) ?? 2_000 : 2_000
     var events: [SyncSimulation.Event: Int] = [:]
     var failures = 0
     for seed in first..<first + UInt64(count) {
