@@ -7,7 +7,12 @@ flags=(
   --scratch-path "$scratch" -c "$configuration" -Xswiftc -warnings-as-errors
   -Xswiftc -gnone -Xcc -g0 -Xswiftc -Xfrontend -Xswiftc -disable-llvm-verify
 )
-if [ "$configuration" = release ]; then flags+=(-Xswiftc -enable-testing); fi
+if [ "$configuration" = release ]; then
+  flags+=(-Xswiftc -enable-testing)
+else
+  # A module is divided among the processors, and not into parts of 25 files each: whoever compiles a part reads the whole module.
+  flags+=(-Xswiftc -driver-batch-size-limit -Xswiftc 1000)
+fi
 # What is built as releases are, without -enable-testing, which changes what the optimiser may drop.
 release_flags=(
   --scratch-path "$PWD/.build-release" -c release -Xswiftc -warnings-as-errors
