@@ -81,7 +81,7 @@ struct Failure: Error {
       self.init(.storeRefused, "\(place) cannot be opened as a store and was left as it is\(why)")
     case .dataMissing: self.init(.storeRefused, "a part of the store is missing; the rest was left as it is: \(place)\(why)")
     case .protectedDataUnavailable: self.init(.noPermission, "\(place) may not be opened\(why)")
-    case .full: self.init(.diskFull, "the disk is full; nothing was changed: \(place)")
+    case .full: self.init(.diskFull, "the disk is full; what had no room was not stored: \(place)")
     case .outcomeUnknown, .poisoned:
       self.init(.storeInputOutput, "the last change may or may not be stored; check it: \(place)\(why)")
     case .inputOutput: self.init(.storeInputOutput, "\(place) cannot be read or written\(why)")
