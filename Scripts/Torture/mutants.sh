@@ -11,8 +11,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
 limit=${LARDER_MUTANT_LIMIT:-300}
-# As many as each defect of sync must be found within.
-export LARDER_SYNC_HISTORIES=${LARDER_SYNC_HISTORIES:-500}
+# The histories within which each defect of sync must be found.
+export LARDER_SYNC_HISTORIES=500
 work=$root/.build-mutants
 tree=$work/tree
 logs=$work/logs

@@ -85,7 +85,7 @@ public actor SyncEngine {
   ///
   /// - Parameters:
   ///   - store: The store; repositories of it are synced if their schema says so. Open them before: what is to be merged in a collection
-  ///     that is not open waits for that, since its policy is not known.
+  ///     that is not open waits for that, since its policy is not known, and an edit wins over a deletion there.
   ///   - server: The address of a `larder-server`.
   ///   - scopes: The scopes that the device reads and writes.
   ///   - clock: The clock of the device, which may be wrong.

@@ -93,6 +93,38 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
     #expect(try await engine.pending == 0)
   }
 
+  /// Whatever the policy says, which is not known, and whatever the versions: nothing is lost then.
+  @Test(arguments: [1, 2], [true, false])
+  func anEditWinsOverADeletionInACollectionThatIsNotOpen(version: Int, deletesHere: Bool) async throws {
+    func schema(_ version: Int) -> RepositorySchema<Trip> {
+      RepositorySchema("trips", version: version, migrations: version == 1 ? [] : [.init(from: 1) { _ in }]).synced(
+        in: "user/1", merge: .fields(deletion: .deleteWins))
+    }
+    let (backend, there) = (InMemoryBackend(), try await device(schema(deletesHere ? version : 1)))
+    for step in 0..<2 {
+      let store = try await Store.open(backend)
+      let trips = try await store.repository(schema(step == 0 || deletesHere ? 1 : version))
+      let sync = try await SyncEngine(store, transport: GatedTransport(server), scopes: ["user/1"])
+      if step == 0 {
+        try await trips.save(Trip(id: "a"))
+        for sync in [sync, there.sync] { try await sync.exchange() }
+      } else if deletesHere {
+        try await trips.delete("a")
+      } else {
+        try await trips.update("a") { $0.name = "kept" }
+      }
+      try await store.close()
+    }
+    if deletesHere { try await there.items.update("a") { $0.name = "kept" } } else { try await there.items.delete("a") }
+    try await there.sync.exchange()
+    let store = try await Store.open(backend)
+    let engine = try await SyncEngine(store, transport: GatedTransport(server), scopes: ["user/1"])
+    try await engine.exchange()
+    #expect(try await engine.rejected.count() == 0)
+    #expect(server.records(of: "user/1").compactMap(\.value).count == 1)
+    #expect(try await store.repository(schema(version)).find(by: "a")?.name == "kept")
+  }
+
   /// What was held for a merge that then fails is older than what the merge was told: a revert must not bring it back.
   @Test func aFailedMergeForgetsWhatWasHeld() async throws {
     struct Refusal: Error {}

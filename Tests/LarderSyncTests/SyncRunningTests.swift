@@ -88,6 +88,26 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     await sync.stop()
   }
 
+  /// Nothing else is a reason for an exchange then: no news, no edit.
+  @Test(.timeLimit(.minutes(2))) func anEditThatCouldNotBeSentIsTriedAgain() async throws {
+    let (notes, sync, transport) = try await device()
+    await sync.start()
+    _ = try await status(of: sync) { $0.phase == .idle && $0.lastExchange != nil }
+    while transport.questions == 0, !Task.isCancelled { await Task.yield() }
+    for round in 0..<20 {
+      transport.set { $0.pushProblem = .unreachable("cut off") }
+      try await notes.save(Note(id: "a", text: "\(round)"))
+      _ = try await status(of: sync) { $0.phase == .waiting }
+      transport.set { $0.pushProblem = nil }
+      while sync.status.current.phase != .idle || sync.status.current.pending > 0 {
+        try Task.checkCancellation()
+        clock.advance(by: .seconds(1))
+        await Task.yield()
+      }
+    }
+    await sync.stop()
+  }
+
   @Test func aFailureIsTriedAgainLaterOrWhenWoken() async throws {
     let (notes, sync, transport) = try await device()
     transport.set { $0.pullProblem = .unreachable("cut off") }
@@ -225,6 +245,9 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(backoff.delay(after: SyncProblem.tooManyRequests(retryAfter: 7), random: 0) == .seconds(7))
     #expect(backoff.delay(after: SyncProblem.unavailable(retryAfter: 1e300), random: 0) == .seconds(3_600))
     #expect(backoff.delay(after: SyncProblem.forbidden, random: 0) == .seconds(150))
+    #expect(backoff.delay(after: SyncProblem.refused(status: 400, detail: ""), random: 0) == .seconds(150))
+    // Whoever was too slow is tried again as after an outage.
+    #expect(backoff.delay(after: SyncProblem.refused(status: 408, detail: ""), random: 0) == .zero)
     #expect(backoff.delay(after: SyncProblem.unavailable(retryAfter: .nan), random: 1) == Backoff.cap)
   }
 }

@@ -87,23 +87,19 @@ extension Ledger {
     MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
   }
 
-  /// Returns values brought up to one version; as they are where one side is deleted and the other one newer than the app.
-  /// - Throws: `.newerSchema` for one that this app cannot read; `.unsupported` where versions differ and no repository is open.
+  /// Returns values brought up to one version; as they are where one side is deleted and the other one newer than the app, or where no
+  /// repository is open.
+  /// - Throws: `.newerSchema` for one that this app cannot read.
   private func aligned(
     _ base: StoredValue?, _ local: StoredValue?, _ theirs: StoredValue?, _ key: RecordKey, _ coder: (any TrackedCoder)?
   ) throws(RepositoryError) -> (values: [StoredValue?], version: Int?) {
     var values = [base, local, theirs]
     let isDeletion = local == nil || theirs == nil
-    // An older app has no edits of what it cannot read: what is here was inserted anew.
-    if !isDeletion, let coder, let base, base.schemaVersion > coder.schemaVersion { values[0] = nil }
-    let versions = Set(values.compactMap { $0?.schemaVersion })
-    guard let newest = versions.max() else { return (values, 1) }
+    guard let newest = values.compactMap({ $0?.schemaVersion }).max() else { return (values, 1) }
     // A record that is deleted on one side stays whole or goes: nobody needs to read it.
-    if isDeletion, let coder, newest > coder.schemaVersion { return (values, nil) }
-    guard let coder else {
-      if versions.count == 1 { return (values, newest) }
-      throw RepositoryError(.unsupported, "expected an open repository of the collection, to bring versions together", keyHash: key.hash)
-    }
+    guard let coder, !isDeletion || newest <= coder.schemaVersion else { return (values, nil) }
+    // An older app has no edits of what it cannot read: what is here was inserted anew.
+    if !isDeletion, let base, base.schemaVersion > coder.schemaVersion { values[0] = nil }
     var current: [StoredValue?] = []
     for value in values {
       guard let value else {

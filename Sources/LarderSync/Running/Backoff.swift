@@ -18,19 +18,21 @@ struct Backoff: Sendable {
     case .unavailable(let seconds?)?, .tooManyRequests(let seconds?)?:
       guard seconds.isFinite else { return Self.cap * random }
       return .seconds(min(max(seconds, 0), 3_600)) + Self.base * random
-    case .refused(408, _)?: return growing(random)
-    case .unauthorized?, .forbidden?, .upgradeRequired?, .tooLarge?, .answerTooLarge?, .tooManyScopes?, .refused?:
-      // The same request would get the same answer: what changes that is not here.
-      return Self.cap * (0.5 + random / 2)
-    default: return growing(random)
+    case let problem? where Self.isLasting(problem): return Self.cap * (0.5 + random / 2)
+    default:
+      var ceiling = Self.base
+      for _ in 1..<min(failures, 20) where ceiling < Self.cap { ceiling = min(ceiling * 2, Self.cap) }
+      return ceiling * random
     }
   }
 
-  /// Returns a wait below a bound that doubles with each failure.
-  private func growing(_ random: Double) -> Duration {
-    var ceiling = Self.base
-    for _ in 1..<min(failures, 20) where ceiling < Self.cap { ceiling = min(ceiling * 2, Self.cap) }
-    return ceiling * random
+  /// Whether the same request would get the same answer: what changes that is not here.
+  private static func isLasting(_ problem: SyncProblem) -> Bool {
+    switch problem {
+    case .unauthorized, .forbidden, .upgradeRequired, .tooLarge, .answerTooLarge, .tooManyScopes: true
+    case .refused(let status, _): status != 408
+    default: false
+    }
   }
 
   /// Whether a failure says how long to wait: nothing on this side shortens that.
