@@ -12,7 +12,7 @@ final class FlakyNetwork: Sendable {
     var counts = Counts()
   }
 
-  /// What has happened.
+  /// The number of requests that have failed, of events that were sent, and of questions for news.
   struct Counts: Sendable {
     var failures = 0
     var pokes = 0
