@@ -13,6 +13,7 @@ let package = Package(
   name: "larder-server",
   platforms: [.macOS(.v15)],
   products: [
+    .library(name: "BoundedHTTP", targets: ["BoundedHTTP"]),
     .library(name: "LarderServer", targets: ["LarderServer"]),
     .executable(name: "larder-server", targets: ["larder-server"]),
   ],
@@ -35,9 +36,21 @@ let package = Package(
     .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
     .systemLibrary(name: "CServerZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .target(
+      name: "BoundedHTTP",
+      dependencies: [
+        "CServerZlib", .product(name: "Larder", package: "larder"), .product(name: "LarderSync", package: "larder"),
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "Metrics", package: "swift-metrics"),
+        .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOHTTPTypes", package: "swift-nio-extras"), .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: settings),
+    .target(
       name: "LarderServer",
       dependencies: [
-        "CPostgreSQL", "CServerSQLite", "CServerZlib", .product(name: "Larder", package: "larder"),
+        "BoundedHTTP", "CPostgreSQL", "CServerSQLite", .product(name: "Larder", package: "larder"),
         .product(name: "LarderSync", package: "larder"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"), .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -61,7 +74,7 @@ let package = Package(
     .testTarget(
       name: "LarderServerTests",
       dependencies: [
-        "LarderServer", "larder-server", .product(name: "LarderSync", package: "larder"),
+        "BoundedHTTP", "LarderServer", "larder-server", .product(name: "LarderSync", package: "larder"),
         .product(name: "LarderTesting", package: "larder"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "HTTPTypes", package: "swift-http-types"), .product(name: "Hummingbird", package: "hummingbird"),

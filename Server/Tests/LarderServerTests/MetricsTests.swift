@@ -2,6 +2,7 @@ import Metrics
 import MetricsTestKit
 import Testing
 
+@testable import BoundedHTTP
 @testable import LarderServer
 
 @Suite(.timeLimit(.minutes(1))) struct MetricsTests {
@@ -15,8 +16,8 @@ import Testing
   @Test func numbersGoToTheMetricsSystemOfTheProcess() throws {
     let system = Self.system
     let metrics = ServerMetrics()
-    metrics.note("/test", "GET", status: 299, seconds: 0.25)
-    metrics.note("/test", "GET", status: 299, seconds: 0.5)
+    metrics.requests.note("/test", "GET", status: 299, seconds: 0.25)
+    metrics.requests.note("/test", "GET", status: 299, seconds: 0.5)
     metrics.note(accepted: 3, conflicts: 0, rejected: 0)
     let dimensions = [("route", "/test"), ("method", "GET"), ("status", "299")]
     #expect(try system.expectCounter("larder_requests_total", dimensions).totalValue == 2)

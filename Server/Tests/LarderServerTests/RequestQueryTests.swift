@@ -2,6 +2,7 @@ import Foundation
 import LarderSync
 import Testing
 
+@testable import BoundedHTTP
 @testable import LarderServer
 
 /// What stands behind `?`, and the order of what is answered.

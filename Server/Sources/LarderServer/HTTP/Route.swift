@@ -1,6 +1,6 @@
+internal import BoundedHTTP
 internal import Foundation
 internal import HTTPTypes
-internal import LarderSync
 
 /// The things that can be asked for.
 enum Route: Sendable, Hashable {
@@ -26,11 +26,8 @@ enum Route: Sendable, Hashable {
   /// The method that it is asked for with.
   var method: HTTPRequest.Method { if case .push = self { .post } else { .get } }
 
-  /// The problem of a path without a route.
-  static let nothing = SyncProblem.refused(status: 404, detail: "There is nothing at this path.")
-
-  /// The problem of a request with another method.
-  var wrongMethod: SyncProblem { .refused(status: 405, detail: "Expected the method \(method.rawValue).") }
+  /// The route without its parameters.
+  var known: KnownPath { KnownPath(template, [method]) }
 
   /// Finds the route of a path, which is still percent-encoded, so that a scope with `/` in its name is one part; `nil` for none.
   init?(path: String) {
@@ -52,4 +49,9 @@ enum Route: Sendable, Hashable {
     default: return nil
     }
   }
+}
+
+/// The paths of the server of sync.
+struct SyncPaths: KnownPaths {
+  func find(_ path: String) -> KnownPath? { Route(path: path)?.known }
 }

@@ -1,3 +1,4 @@
+internal import BoundedHTTP
 internal import Foundation
 internal import HTTPTypes
 

@@ -1,3 +1,5 @@
+internal import BoundedHTTP
+
 // HTTP/ is the wire over Hummingbird: routes, limits, answers. Invariant: every answer that is no success is a problem in JSON, and no log
 // has a token or a value. Called by the command, and by apps that run the server in their own process.
 
@@ -44,4 +46,14 @@ public struct ServerOptions: Sendable {
 
   /// Makes the defaults.
   public init() {}
+
+  /// The limits of connections and bodies.
+  var bounds: ServerBounds.Limits {
+    var limits = ServerBounds.Limits()
+    (limits.bodyBytes, limits.connections, limits.bytesHeld) = (bodyBytes, connections, bytesHeld)
+    (limits.headSeconds, limits.answerSeconds, limits.bodySeconds, limits.idleSeconds) = (
+      headSeconds, answerSeconds, bodySeconds, idleSeconds
+    )
+    return limits
+  }
 }

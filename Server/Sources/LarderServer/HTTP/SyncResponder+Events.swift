@@ -1,3 +1,4 @@
+internal import BoundedHTTP
 internal import HTTPTypes
 internal import Hummingbird
 internal import LarderSync

@@ -1,3 +1,4 @@
+internal import BoundedHTTP
 internal import Foundation
 internal import Hummingbird
 internal import LarderSync
@@ -7,7 +8,8 @@ internal import NIOCore
 extension SyncResponder {
   func push(_ request: Request, to scope: String, by identity: Identity) async throws(SyncProblem) -> Response {
     let form = RequestContents.Form { (body) throws(SyncProblem) in try SyncPush(json: body) }
-    return try await RequestContents.read(request, options, share(of: identity), large, as: form) { (push) async throws(SyncProblem) in
+    let share = share(of: identity)
+    return try await RequestContents.read(request, bounds.limits, share, bounds.large, as: form) { (push) async throws(SyncProblem) in
       try await self.push(push, to: scope, by: identity, request)
     }
   }
@@ -78,7 +80,7 @@ extension SyncResponder {
         head: page.head, newest: newest, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
       let size = page.changes.reduce(0) { $0 + ($1.value?.count ?? 0) + 256 }
       if size <= LargeWork.mostInPlace { return (summary, Answer.success(page.json, to: request)) }
-      return (summary, await large.run(share.identity) { Answer.success(page.json, to: request) })
+      return (summary, await bounds.large.run(share.identity) { Answer.success(page.json, to: request) })
     }
   }
 

@@ -1,3 +1,4 @@
+internal import BoundedHTTP
 internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
@@ -14,8 +15,7 @@ struct SyncResponder: HTTPResponder {
   let validator: RecordValidator?
   let options: ServerOptions
   let rates: RequestRates
-  let budget: ByteBudget
-  let connections: ConnectionCount
+  let bounds: ServerBounds
   let drain: Drain
   let metrics: ServerMetrics
   let logger: Logger
@@ -23,17 +23,15 @@ struct SyncResponder: HTTPResponder {
   let readings = Turns(8, each: 4)
   /// The turns of pages from their reading to their answer: each may be some megabytes, and large ones wait for threads in between.
   let pages = Turns(64, each: 4)
-  let large = LargeWork()
 
   func respond(to request: Request, context: ConnectionContext) async throws -> Response {
     let start = ContinuousClock.now
     // The request before it on the connection was perhaps somebody else's.
-    context.count(for: budget.share(of: nil))
+    context.count(for: bounds.budget.share(of: nil))
     let route = Route(path: Self.path(of: request))
     var response: Response
     do throws(SyncProblem) { response = try await answer(request, route, context) } catch {
-      let isWrongMethod = route.map { $0.method != request.method } ?? false
-      response = Answer.problem(error, allow: isWrongMethod ? route?.method : nil)
+      response = Answer.problem(error, at: route?.known)
     }
     // HEAD is not taken anywhere, and what answers it has no body.
     if request.method == .head { response = response.createHeadResponse() }
@@ -41,22 +39,17 @@ struct SyncResponder: HTTPResponder {
     let elapsed = (ContinuousClock.now - start).components
     let seconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
     let method = route.flatMap { $0.method == request.method ? request.method.rawValue : nil }
-    AnswerLog(metrics: metrics, logger: logger).note(route, method: method, status: response.status.code, seconds: seconds)
+    AnswerLog(metrics: metrics.requests, logger: logger).note(route?.known, method: method, status: response.status.code, seconds: seconds)
     return response
   }
 
   /// The path as it was sent, without what stands behind `?`.
   private static func path(of request: Request) -> String { String((request.head.path ?? "/").prefix { $0 != "?" }) }
 
-  private static func query(of request: Request) throws(SyncProblem) -> RequestQuery {
-    let path = request.head.path ?? ""
-    return try RequestQuery(path.firstIndex(of: "?").map { String(path[path.index(after: $0)...]) })
-  }
-
   private func answer(_ request: Request, _ route: Route?, _ context: ConnectionContext) async throws(SyncProblem) -> Response {
-    guard let route else { throw Route.nothing }
-    guard request.method == route.method else { throw route.wrongMethod }
-    let query = try Self.query(of: request)
+    guard let route else { throw KnownPath.nothing }
+    guard request.method == route.method else { throw route.known.wrongMethod }
+    let query = try RequestQuery(of: request)
     switch route {
     case .health: return Answer.success(Data("ok\n".utf8), type: "text/plain", to: request)
     case .readiness:
@@ -64,7 +57,7 @@ struct SyncResponder: HTTPResponder {
       _ = try await store.heads(of: ["-"])
       return Answer.success(Data("ready\n".utf8), type: "text/plain", to: request)
     case .metrics:
-      let text = metrics.text(streams: hub.count, connections: connections.count, bytesHeld: budget.bytes)
+      let text = metrics.text(streams: hub.count, connections: bounds.connectionCount, bytesHeld: bounds.bytesHeld)
       return Answer.success(Data(text.utf8), type: "text/plain; version=0.0.4", to: request)
     case .description: return Answer.success(ServerDescription.json, to: request)
     case .scopes: return try await scopes(of: try await identity(of: request, context), request)
@@ -106,7 +99,7 @@ struct SyncResponder: HTTPResponder {
   }
 
   /// Returns what an identity may hold; where everybody is the same one, all that there is.
-  func share(of identity: Identity) -> ByteShare { budget.share(of: authorizer is NoAuthorizer ? nil : identity.name) }
+  func share(of identity: Identity) -> ByteShare { bounds.budget.share(of: authorizer is NoAuthorizer ? nil : identity.name) }
 
   private func check(_ identity: Identity, _ scope: String, _ access: ScopeAccess) throws(SyncProblem) {
     try WireLimits.check(scope, named: "the scope")

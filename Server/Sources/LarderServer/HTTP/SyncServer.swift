@@ -1,10 +1,8 @@
-internal import Foundation
-internal import HTTPTypes
+internal import BoundedHTTP
 internal import Hummingbird
 internal import HummingbirdCore
 public import LarderSync
 public import Logging
-internal import NIOCore
 public import ServiceLifecycle
 
 /// A rule of an app for single records: returns why one is refused for good, or `nil`.
@@ -47,44 +45,27 @@ public struct SyncServer: Service {
   /// Answers requests until the shutdown of its service group; the store stays open.
   public func run() async throws {
     let hub = HeadHub(pause: .milliseconds(options.coalescingMilliseconds))
-    let (budget, connections) = (ByteBudget(options.bytesHeld), ConnectionCount(most: options.connections))
+    let bounds = ServerBounds(options.bounds)
     let (drain, metrics) = (Drain(time: .seconds(options.drainSeconds)), ServerMetrics())
     let responder = SyncResponder(
       store: store, hub: hub, authorizer: authorizer, validator: validator, options: options,
-      rates: RequestRates(options), budget: budget, connections: connections, drain: drain, metrics: metrics, logger: logger)
+      rates: RequestRates(options), bounds: bounds, drain: drain, metrics: metrics, logger: logger)
+    let log = AnswerLog(metrics: metrics.requests, logger: logger)
+    let channels = HTTPServerBuilder.bounded(bounds, paths: SyncPaths(), log: log) { [tls] channel in
+      if let tls { SecuredChannel(base: channel, files: tls) } else { channel }
+    }
+    let server = BoundedServer(
+      name: "larder-server", host: options.host, port: options.port, channels: channels, logger: logger, responder: responder,
+      onReady: onReady)
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
-    let onReady = onReady
-    let application = Application(
-      responder: responder, server: channels(connections, budget, metrics),
-      configuration: ApplicationConfiguration(address: .hostname(options.host, port: options.port), serverName: "larder-server"),
-      onServerRunning: { channel in onReady(channel.localAddress?.port ?? 0) }, logger: quiet)
     var configuration = ServiceGroupConfiguration(
       // The last service ends first: the server says that it is not ready, streams end, and then it waits only for requests that end by
       // themselves.
-      services: renewals + [application, HeadWatch(hub: hub, store: store, interval: watch, beat: beat), drain], logger: quiet)
+      services: renewals + [server, HeadWatch(hub: hub, store: store, interval: watch, beat: beat), drain], logger: quiet)
     configuration.maximumGracefulShutdownDuration = .seconds(options.drainSeconds + options.shutdownSeconds)
     try await ServiceGroup(configuration: configuration).run()
   }
 
   private var renewals: [any Service] { tls.map { [TLSRenewal(files: $0, interval: .seconds(10))] } ?? [] }
-
-  /// Returns what makes connections, with their limits, and with TLS where there is a certificate.
-  private func channels(_ connections: ConnectionCount, _ budget: ByteBudget, _ metrics: ServerMetrics) -> HTTPServerBuilder {
-    let limits = ConnectionLimits(
-      count: connections, budget: budget, head: .seconds(Int64(options.headSeconds)), answer: .seconds(Int64(options.answerSeconds)))
-    let configuration = HTTP1Channel.Configuration(
-      additionalChannelHandlers: [ConnectionGuard(limits)], idleTimeout: .seconds(Int64(options.idleSeconds)),
-      // Tokens and lists of collections are the longest things that a client has to say.
-      httpDecoderConfiguration: .init(maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 32 << 10, maxHeaderFieldCount: 100))
-    let (tls, log) = (tls, AnswerLog(metrics: metrics, logger: logger))
-    return HTTPServerBuilder { responder in
-      let base = HTTP1Channel(
-        responder: { request, writer, channel in try await responder(AwaitedBody.expected(request, channel), writer, channel) },
-        configuration: configuration)
-      let channel = CheckedChannel(base: base, log: log)
-      if let tls { return SecuredChannel(base: channel, files: tls) }
-      return channel
-    }
-  }
 }

@@ -2,6 +2,7 @@ import Foundation
 import LarderSync
 import Testing
 
+@testable import BoundedHTTP
 @testable import LarderServer
 
 @Suite(.timeLimit(.minutes(1))) struct GzipTests {

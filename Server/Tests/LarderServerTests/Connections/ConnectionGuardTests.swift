@@ -4,6 +4,7 @@ import NIOEmbedded
 import NIOHTTPTypes
 import Testing
 
+@testable import BoundedHTTP
 @testable import LarderServer
 
 /// The times of a connection, on a clock that only the test moves.

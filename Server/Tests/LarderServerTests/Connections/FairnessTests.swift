@@ -6,6 +6,7 @@ import LarderSync
 import NIOCore
 import Testing
 
+@testable import BoundedHTTP
 @testable import LarderServer
 
 /// The part of a server that one identity can take from others.
@@ -56,7 +57,7 @@ import Testing
           method: .post, scheme: nil, authority: nil, path: "/", headerFields: isPacked ? [.contentEncoding: "gzip"] : [:]),
         body: RequestBody(asyncSequence: parts))
       let form = RequestContents.Form { _ in work() }
-      try await RequestContents.read(request, ServerOptions(), budget.share(of: identity), large, as: form) { $0 }
+      try await RequestContents.read(request, ServerBounds.Limits(), budget.share(of: identity), large, as: form) { $0 }
     }
   }
 

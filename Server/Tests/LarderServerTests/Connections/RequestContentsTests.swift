@@ -8,6 +8,7 @@ import NIOCore
 import Synchronization
 import Testing
 
+@testable import BoundedHTTP
 @testable import LarderServer
 
 @Suite struct RequestContentsTests {
@@ -35,7 +36,7 @@ import Testing
         body: RequestBody(asyncSequence: parts))
       let result: Result<Int, SyncProblem>
       do throws(SyncProblem) {
-        result = .success(try await RequestContents.read(request, ServerOptions(), share, LargeWork(), as: bytes) { $0 })
+        result = .success(try await RequestContents.read(request, ServerBounds.Limits(), share, LargeWork(), as: bytes) { $0 })
       } catch { result = .failure(error) }
       #expect(result == (isSpent ? .failure(.unavailable(retryAfter: 5)) : .success(packed.count + 1 << 20)))
       #expect(budget.bytes == (isSpent ? 1_000_000 : 0))
@@ -57,7 +58,7 @@ import Testing
         head: HTTPRequest(method: .post, scheme: nil, authority: nil, path: "/"), body: RequestBody(asyncSequence: parts))
       let count = RequestContents.Form { $0.count }
       return try await RequestContents.read(
-        request, ServerOptions(), budget.share(of: nil), LargeWork(), clock: clock, as: count
+        request, ServerBounds.Limits(), budget.share(of: nil), LargeWork(), clock: clock, as: count
       ) { $0 }
     }
 
@@ -116,7 +117,7 @@ import Testing
       let request = Request(
         head: HTTPRequest(method: .post, scheme: nil, authority: nil, path: "/", headerFields: [.contentEncoding: "gzip"]),
         body: RequestBody(asyncSequence: parts))
-      return try await RequestContents.read(request, ServerOptions(), budget.share(of: identity), large, as: form) { $0 }
+      return try await RequestContents.read(request, ServerBounds.Limits(), budget.share(of: identity), large, as: form) { $0 }
     }
     async let held: Void = large.run("ann") {
       begin.finish()

@@ -2,6 +2,7 @@ import Dispatch
 import Synchronization
 import Testing
 
+@testable import BoundedHTTP
 @testable import LarderServer
 
 /// The number of those who are at something, and the most that ever were.

@@ -4,7 +4,7 @@ internal import Synchronization
 // memory or a connection by being slow, and no identity what all others need. Called by HTTP.
 
 /// The bytes of requests and answers that are held for clients, all together and for each identity.
-final class ByteBudget: Sendable {
+package final class ByteBudget: Sendable {
   private struct State: Sendable {
     var all = 0
     var shares: [String: Int] = [:]
@@ -15,13 +15,13 @@ final class ByteBudget: Sendable {
   /// The part of the whole that one identity may hold: what its clients do not read must not refuse everybody else.
   private static let identities = 4
 
-  init(_ limit: Int) { self.limit = limit }
+  package init(_ limit: Int) { self.limit = limit }
 
   /// The bytes that are held.
-  var bytes: Int { held.withLock { $0.all } }
+  package var bytes: Int { held.withLock { $0.all } }
 
   /// Returns the share of an identity; without one, only the whole is its limit.
-  func share(of identity: String?) -> ByteShare { ByteShare(budget: self, identity: identity) }
+  package func share(of identity: String?) -> ByteShare { ByteShare(budget: self, identity: identity) }
 
   fileprivate func isSpent(for identity: String?) -> Bool {
     held.withLock { held in
@@ -42,13 +42,13 @@ final class ByteBudget: Sendable {
 }
 
 /// The part of a budget that is one identity's; as an event that goes out on a connection, it says whose answers come next.
-struct ByteShare: Sendable {
+package struct ByteShare: Sendable {
   fileprivate let budget: ByteBudget
-  let identity: String?
+  package let identity: String?
 
   /// Whether as much is held as may be, for all or for this identity: what would hold more is to wait.
-  var isSpent: Bool { budget.isSpent(for: identity) }
+  package var isSpent: Bool { budget.isSpent(for: identity) }
 
   /// Adds bytes, or takes them off with a count below 0.
-  func add(_ count: Int) { budget.add(count, for: identity) }
+  package func add(_ count: Int) { budget.add(count, for: identity) }
 }

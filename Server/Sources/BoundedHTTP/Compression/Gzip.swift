@@ -1,21 +1,21 @@
 internal import CServerZlib
-internal import Foundation
-internal import LarderSync
+public import Foundation
+package import LarderSync
 
 // Compression/ packs answers and unpacks requests. Invariant: what is unpacked never takes more memory than its limit allows, whatever it
 // says of itself. Called by HTTP.
 
 /// The form of gzip (RFC 1952), over the system's zlib.
-enum Gzip {
+public enum Gzip {
   /// The size in bytes below which packing gains less than it costs.
-  static let worthwhile = 1_024
+  public static let worthwhile = 1_024
   /// A level that packs JSON to nearly what the best one makes of it, in a third of the time.
   private static let level: Int32 = 4
   /// The bytes that are unpacked in one step.
   private static let step = 64 << 10
 
   /// Returns bytes in packed form; `nil` where they would not become fewer.
-  static func packed(_ data: Data) -> Data? {
+  public static func packed(_ data: Data) -> Data? {
     var stream = z_stream()
     guard data.count <= Int(UInt32.max), larder_server_begin_gzip(&stream, level) == Z_OK else { return nil }
     defer { deflateEnd(&stream) }
@@ -39,7 +39,7 @@ enum Gzip {
   /// Returns the bytes that others were packed from.
   ///
   /// - Throws: `.tooLarge` as soon as there are more than the limit, `.malformed` for what is not gzip to its end.
-  static func unpacked(_ data: Data, limit: Int) throws(SyncProblem) -> Data {
+  package static func unpacked(_ data: Data, limit: Int) throws(SyncProblem) -> Data {
     var stream = z_stream()
     guard data.count <= Int(UInt32.max), larder_server_begin_gunzip(&stream) == Z_OK else { throw .unavailable(retryAfter: 1) }
     defer { inflateEnd(&stream) }

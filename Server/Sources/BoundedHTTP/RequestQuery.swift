@@ -1,22 +1,27 @@
 internal import Foundation
-internal import LarderSync
+public import Hummingbird
+public import LarderSync
 
 /// The parameters behind the path of a request.
-struct RequestQuery: Sendable {
+public struct RequestQuery: Sendable {
   /// The most names in a list.
-  static let mostNames = 1_000
-  /// The most changes of a page, but for those of its last commit.
-  static let mostChanges = 5_000
-  /// The number of changes of a page that names none.
-  static let usualLimit = 1_000
+  public static let mostNames = 1_000
 
   /// The values as they were sent, since in a list a comma within a name is encoded, and one between two names is not.
   private var values: [String: String] = [:]
 
+  /// Reads what stands behind `?` in a request.
+  ///
+  /// - Throws: As ``init(_:)``.
+  public init(of request: Request) throws(SyncProblem) {
+    let path = request.head.path ?? ""
+    try self.init(path.firstIndex(of: "?").map { String(path[path.index(after: $0)...]) })
+  }
+
   /// Reads what stands behind `?`.
   ///
   /// - Throws: `.malformed` for what is not percent-encoded UTF-8, and for a name that comes twice.
-  init(_ query: String?) throws(SyncProblem) {
+  public init(_ query: String?) throws(SyncProblem) {
     for pair in (query ?? "").split(separator: "&") {
       let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let old = values.updateValue(String(parts.count > 1 ? parts[1] : ""), forKey: try Self.decoded(parts[0]))
@@ -33,13 +38,13 @@ struct RequestQuery: Sendable {
   }
 
   /// Returns a text; `nil` where it is missing or empty.
-  func text(_ name: String) throws(SyncProblem) -> String? {
+  public func text(_ name: String) throws(SyncProblem) -> String? {
     guard let value = values[name], !value.isEmpty else { return nil }
     return try Self.decoded(value)
   }
 
   /// Returns the texts of a list, between commas; none where it is missing or empty, and empty ones are left out.
-  func texts(_ name: String) throws(SyncProblem) -> [String] {
+  public func texts(_ name: String) throws(SyncProblem) -> [String] {
     let parts = (values[name] ?? "").split(separator: ",", omittingEmptySubsequences: false)
     guard parts.count <= Self.mostNames else {
       throw .malformed("expected at most \(Self.mostNames) names for \(name), found \(parts.count)")
@@ -52,7 +57,7 @@ struct RequestQuery: Sendable {
   /// Returns a number; `nil` where it is missing.
   ///
   /// - Throws: `.malformed`.
-  func number(_ name: String) throws(SyncProblem) -> Int? {
+  public func number(_ name: String) throws(SyncProblem) -> Int? {
     guard let value = values[name] else { return nil }
     let text = try Self.decoded(value)
     // Int would take a sign, too.
@@ -61,20 +66,5 @@ struct RequestQuery: Sendable {
       throw .malformed("expected an integer from 0 to 2^53 for \(name), found another value")
     }
     return number
-  }
-
-  /// Returns the question for changes that the parameters are.
-  ///
-  /// - Parameter longestWait: The seconds that a question waits at most, whatever it asks for.
-  ///
-  /// - Throws: `.malformed`.
-  func changesRequest(longestWait: Int) throws(SyncProblem) -> SyncChangesRequest {
-    let collections = try texts("collections")
-    for name in collections { try WireLimits.check(name, named: "collections") }
-    return SyncChangesRequest(
-      device: try text("device") ?? "", history: try text("history"), since: try number("since") ?? 0,
-      limit: min(max(try number("limit") ?? Self.usualLimit, 1), Self.mostChanges),
-      collections: collections, wait: min(try number("wait") ?? 0, longestWait),
-      from: try number("from"))
   }
 }

@@ -3,7 +3,7 @@ internal import Synchronization
 /// The turns of those who make something large, of which only some may be at it at once, and fewer of each identity.
 ///
 /// Identities that wait have their turns one after another: whoever asks a hundred times is in front of others with the first only.
-final class Turns: Sendable {
+package final class Turns: Sendable {
   private struct State: Sendable {
     var left: Int
     var running: [String?: Int] = [:]
@@ -16,16 +16,16 @@ final class Turns: Sendable {
   private let each: Int
 
   /// - Parameter each: The number of turns that one identity may have at once.
-  init(_ count: Int, each: Int) {
+  package init(_ count: Int, each: Int) {
     state = Mutex(State(left: count))
     self.each = each
   }
 
   /// The number of those who wait.
-  var waitingCount: Int { state.withLock { $0.waiting.values.reduce(0) { $0 + $1.count } } }
+  package var waitingCount: Int { state.withLock { $0.waiting.values.reduce(0) { $0 + $1.count } } }
 
   /// Runs work when it is the identity's turn; where nobody has one, all turns are everybody's.
-  func take<Value: Sendable, Failure: Error>(
+  package func take<Value: Sendable, Failure: Error>(
     _ identity: String?, _ work: () async throws(Failure) -> Value
   ) async throws(Failure) -> Value {
     await begin(identity)

@@ -1,25 +1,28 @@
 internal import HTTPTypes
 internal import LarderSync
-internal import NIOCore
-internal import NIOHTTP1
+package import NIOCore
+package import NIOHTTP1
 
 /// The check of what all requests have, and the answer to what is no request.
 ///
 /// It stands next to the parser, where the version of a request is still known. Hummingbird answers an error of the parser behind the
 /// answers to the requests before it, with a 400 of its own: the problem takes the place of that.
-final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler {
-  typealias InboundIn = HTTPServerRequestPart
-  typealias InboundOut = HTTPServerRequestPart
-  typealias OutboundIn = HTTPServerResponsePart
-  typealias OutboundOut = HTTPServerResponsePart
+package final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler {
+  package typealias InboundIn = HTTPServerRequestPart
+  package typealias InboundOut = HTTPServerRequestPart
+  package typealias OutboundIn = HTTPServerResponsePart
+  package typealias OutboundOut = HTTPServerResponsePart
 
   private let source: RequestBytes
+  private let paths: any KnownPaths
   private let log: AnswerLog
   private var refusal: Refusal?
 
-  init(_ source: RequestBytes, _ log: AnswerLog) { (self.source, self.log) = (source, log) }
+  package init(_ source: RequestBytes, _ paths: any KnownPaths, _ log: AnswerLog) {
+    (self.source, self.paths, self.log) = (source, paths, log)
+  }
 
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+  package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     source.noteParsed()
     // What follows a request that is refused here could not be told from its body.
     guard refusal == nil else { return }
@@ -36,17 +39,17 @@ final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler {
     context.fireChannelRead(wrapInboundOut(.head(head)))
   }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if refusal == nil, let error = error as? HTTPParserError { refusal = Refusal(error, source) }
+  package func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if refusal == nil, let error = error as? HTTPParserError { refusal = Refusal(error, source, paths) }
     context.fireErrorCaught(error)
   }
 
-  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+  package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     // No other answer with this status is empty.
     guard let refusal, case .head(let head) = unwrapOutboundIn(data), head.status == .badRequest,
       head.headers.first(name: "Content-Length") == "0"
     else { return context.write(data, promise: promise) }
-    log.note(refusal.route, method: nil, status: refusal.problem.status)
+    log.note(refusal.path, method: nil, status: refusal.problem.status)
     context.write(wrapOutboundOut(.head(refusal.head)), promise: promise)
     if refusal.hasBody { context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: refusal.problem.json)))), promise: nil) }
   }
@@ -55,18 +58,18 @@ final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler {
 /// The reason why a request is refused before anything is looked for at its path.
 private struct Refusal {
   let problem: SyncProblem
-  /// The route that was asked for with a method that it does not take.
-  var route: Route?
+  /// The path that was asked for with a method that it does not take.
+  var path: KnownPath?
   let hasBody: Bool
 
   init(_ problem: SyncProblem, hasBody: Bool) { (self.problem, self.hasBody) = (problem, hasBody) }
 
-  init(_ error: HTTPParserError, _ source: RequestBytes) {
+  init(_ error: HTTPParserError, _ source: RequestBytes, _ paths: any KnownPaths) {
     hasBody = true
-    if error == .invalidMethod, let path = source.path() {
+    if error == .invalidMethod, let asked = source.path() {
       // The parser knows a list of methods; a path takes none of the others either.
-      route = Route(path: String(path.prefix { $0 != "?" }))
-      problem = route?.wrongMethod ?? Route.nothing
+      path = paths.find(String(asked.prefix { $0 != "?" }))
+      problem = path?.wrongMethod ?? KnownPath.nothing
     } else {
       let isLong = error == .headerOverflow
       problem = .malformed(isLong ? "expected a head within the limits, found a longer one" : "expected HTTP/1.1, found \(error)")
@@ -74,7 +77,7 @@ private struct Refusal {
   }
 
   var head: HTTPResponseHead {
-    var fields = Answer.fields(of: problem, allow: route?.method)
+    var fields = Answer.fields(of: problem, at: path)
     fields[.contentLength] = String(problem.json.count)
     fields[.connection] = "close"
     let headers = HTTPHeaders(fields.map { ($0.name.rawName, $0.value) })

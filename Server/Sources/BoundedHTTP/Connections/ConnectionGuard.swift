@@ -1,18 +1,18 @@
 internal import Foundation
 internal import HTTPTypes
-internal import NIOCore
-internal import NIOHTTPTypes
+package import NIOCore
+package import NIOHTTPTypes
 
 /// The keeper of one connection's bounds.
 ///
 /// A connection ends when there are too many, when its first request does not come in time, when the client does not take what is sent to
 /// it, and behind an answer to a request whose body was not read to its end: what follows could not be told from the rest of that body.
 /// The time between two requests is Hummingbird's to bound.
-final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
-  typealias InboundIn = HTTPRequestPart
-  typealias InboundOut = HTTPRequestPart
-  typealias OutboundIn = HTTPResponsePart
-  typealias OutboundOut = HTTPResponsePart
+package final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
+  package typealias InboundIn = HTTPRequestPart
+  package typealias InboundOut = HTTPRequestPart
+  package typealias OutboundIn = HTTPResponsePart
+  package typealias OutboundOut = HTTPResponsePart
 
   private let limits: ConnectionLimits
   /// The share of whoever the present answer is for.
@@ -26,15 +26,15 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// The bytes that wait for the client, and those that it has taken since the timer began.
   private var (pending, taken) = (0, 0)
   /// The bytes that a client must take in the time for answers: a slow line is given that time again, a byte a second is not.
-  static let piece = 64 << 10
+  package static let piece = 64 << 10
   private var headTimer: Scheduled<Void>?
   private var answerTimer: Scheduled<Void>?
 
-  init(_ limits: ConnectionLimits) { (self.limits, share) = (limits, limits.budget.share(of: nil)) }
+  package init(_ limits: ConnectionLimits) { (self.limits, share) = (limits, limits.budget.share(of: nil)) }
 
-  func handlerAdded(context: ChannelHandlerContext) { if context.channel.isActive { begin(context) } }
+  package func handlerAdded(context: ChannelHandlerContext) { if context.channel.isActive { begin(context) } }
 
-  func channelActive(context: ChannelHandlerContext) {
+  package func channelActive(context: ChannelHandlerContext) {
     begin(context)
     context.fireChannelActive()
   }
@@ -49,12 +49,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     _ = context.channel.setOption(option, value: SocketOptionValue(Self.piece))
   }
 
-  func channelInactive(context: ChannelHandlerContext) {
+  package func channelInactive(context: ChannelHandlerContext) {
     end()
     context.fireChannelInactive()
   }
 
-  func handlerRemoved(context: ChannelHandlerContext) { end() }
+  package func handlerRemoved(context: ChannelHandlerContext) { end() }
 
   private func end() {
     if isCounted { limits.count.leave() }
@@ -63,7 +63,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     answerTimer?.cancel()
   }
 
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+  package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     if isLingering { return }
     switch unwrapInboundIn(data) {
     case .head: headTimer?.cancel()
@@ -73,13 +73,13 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     context.fireChannelRead(data)
   }
 
-  func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+  package func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
     guard let share = event as? ByteShare else { return context.triggerUserOutboundEvent(event, promise: promise) }
     self.share = share
     promise?.succeed()
   }
 
-  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+  package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
     case .head(var head):
       // What is no request has an answer, too, and no end.

@@ -1,17 +1,17 @@
 internal import Synchronization
 
 /// The number of open connections, and the most that there may be.
-final class ConnectionCount: Sendable {
+package final class ConnectionCount: Sendable {
   private let open = Mutex(0)
   private let most: Int
 
-  init(most: Int) { self.most = most }
+  package init(most: Int) { self.most = most }
 
   /// The number of open connections.
-  var count: Int { open.withLock { $0 } }
+  package var count: Int { open.withLock { $0 } }
 
   /// Counts a connection, and returns whether there was room for it.
-  func enter() -> Bool {
+  package func enter() -> Bool {
     open.withLock { open in
       guard open < most else { return false }
       open += 1
@@ -20,5 +20,5 @@ final class ConnectionCount: Sendable {
   }
 
   /// Forgets a connection that had room.
-  func leave() { open.withLock { $0 -= 1 } }
+  package func leave() { open.withLock { $0 -= 1 } }
 }

@@ -1,8 +1,8 @@
-internal import Larder
+package import Larder
 internal import Synchronization
 
 /// The time that the body of a request has: a slow line is given it again for each piece that has come, a byte a second is not.
-final class BodyTime: Sendable {
+package final class BodyTime: Sendable {
   private struct State: Sendable {
     /// The bytes that have come since the time began.
     var taken = 0
@@ -10,19 +10,19 @@ final class BodyTime: Sendable {
   }
 
   /// The bytes that must come in the time, unless fewer are left.
-  static let piece = ConnectionGuard.piece
+  package static let piece = ConnectionGuard.piece
 
   private let seconds: Int
   private let clock: any WallClock
   private let state: Mutex<State>
 
-  init(seconds: Int, clock: any WallClock) {
+  package init(seconds: Int, clock: any WallClock) {
     (self.seconds, self.clock) = (seconds, clock)
     state = Mutex(State(end: clock.uptime + .seconds(seconds)))
   }
 
   /// Notes that bytes have come.
-  func note(_ count: Int) {
+  package func note(_ count: Int) {
     let end = clock.uptime + .seconds(seconds)
     state.withLock { state in
       state.taken += count
@@ -33,7 +33,7 @@ final class BodyTime: Sendable {
   /// Returns when the time is over.
   ///
   /// - Throws: `CancellationError`.
-  func pass() async throws {
+  package func pass() async throws {
     while case let left = state.withLock({ $0.end }) - clock.uptime, left > .zero { try await clock.sleep(for: left) }
   }
 }

@@ -1,37 +1,39 @@
-internal import Foundation
+package import Foundation
 internal import HTTPTypes
-internal import Hummingbird
-internal import Larder
-internal import LarderSync
+package import Hummingbird
+package import Larder
+package import LarderSync
 internal import NIOCore
 
 /// The body of a request, within the limits.
-enum RequestContents {
+package enum RequestContents {
   /// A way from the bytes of a body to what they say; in a type of its own, since closures are compared by nobody.
-  struct Form<Contents: Sendable>: Sendable {
+  package struct Form<Contents: Sendable>: Sendable {
     let contents: @Sendable (Data) throws(SyncProblem) -> Contents
+
+    package init(_ contents: @escaping @Sendable (Data) throws(SyncProblem) -> Contents) { self.contents = contents }
   }
 
   /// Reads the body, which is unpacked where it is in gzip, and hands what it says to its user, while its bytes count as held.
   ///
   /// - Throws: `.tooLarge`, `.refused` with 408 for a body that comes too slowly, 415 for a form that is not known, `.unavailable` where as
   ///   much is held for this identity, or for all, as may be; what the form and the user throw.
-  static func read<Contents: Sendable, Value>(
-    _ request: Request, _ options: ServerOptions, _ share: ByteShare, _ large: LargeWork, clock: any WallClock = SystemClock(),
+  package static func read<Contents: Sendable, Value>(
+    _ request: Request, _ limits: ServerBounds.Limits, _ share: ByteShare, _ large: LargeWork, clock: any WallClock = SystemClock(),
     as form: Form<Contents>, _ use: (Contents) async throws(SyncProblem) -> Value
   ) async throws(SyncProblem) -> Value {
-    if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > options.bodyBytes { throw .tooLarge }
+    if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limits.bodyBytes { throw .tooLarge }
     let isPacked: Bool
     switch request.headers[.contentEncoding]?.lowercased() {
     case nil, "identity": isPacked = false
     case "gzip", "x-gzip": isPacked = true
     default: throw .refused(status: 415, detail: "Expected a body in gzip, or without encoding.")
     }
-    let sent = try await collect(request.body, limit: options.bodyBytes, seconds: options.bodySeconds, share, clock)
+    let sent = try await collect(request.body, limit: limits.bodyBytes, seconds: limits.bodySeconds, share, clock)
     defer { share.add(-sent.count) }
     // What a packed body says of its size may be wrong.
     guard isPacked || sent.count > LargeWork.mostInPlace else { return try await use(try form.contents(sent)) }
-    let limit = options.bodyBytes
+    let limit = limits.bodyBytes
     let result = await large.run(share.identity) {
       Self.contents(of: sent, isPacked: isPacked, limit: limit, share, form)
     }

@@ -1,10 +1,10 @@
 /// The codings that a client takes, as `Accept-Encoding` tells them (RFC 9110, 12.5.3).
-struct AcceptedEncodings: Sendable {
+package struct AcceptedEncodings: Sendable {
   /// Whether an answer in gzip is welcome: it is named, or everything is, and it is not ranked below an answer as it is.
-  let takesGzip: Bool
+  package let takesGzip: Bool
 
   /// Reads the field; without one, a client that says nothing gets answers as they are.
-  init(_ field: String?) {
+  package init(_ field: String?) {
     var weights: [String: Double] = [:]
     for part in (field ?? "").split(separator: ",") {
       let words = part.split(separator: ";").map { $0.filter { !$0.isWhitespace }.lowercased() }

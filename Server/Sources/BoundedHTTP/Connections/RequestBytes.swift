@@ -1,27 +1,27 @@
 internal import HTTPTypes
-internal import NIOCore
+package import NIOCore
 
 /// The bytes that are just being read, for whoever must say what is wrong with a request that the parser does not take.
-final class RequestBytes: ChannelInboundHandler, RemovableChannelHandler {
-  typealias InboundIn = ByteBuffer
-  typealias InboundOut = ByteBuffer
+package final class RequestBytes: ChannelInboundHandler, RemovableChannelHandler {
+  package typealias InboundIn = ByteBuffer
+  package typealias InboundOut = ByteBuffer
 
   /// The bytes, while they are parsed, and only while nothing of them was: a connection that waits keeps none.
   private var bytes: ByteBuffer?
   /// The longest line that is looked at.
   private static let longest = 16 << 10
 
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+  package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     bytes = unwrapInboundIn(data)
     context.fireChannelRead(data)
     bytes = nil
   }
 
   /// Notes that the parser has found something in the bytes, which begin with no request of its own any more.
-  func noteParsed() { bytes = nil }
+  package func noteParsed() { bytes = nil }
 
   /// Returns the path of a request that the bytes begin with; `nil` where they do not begin with a whole line of one.
-  func path() -> String? {
+  package func path() -> String? {
     guard let view = bytes?.readableBytesView.prefix(Self.longest), let end = view.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
     let line = view[..<end].last == UInt8(ascii: "\r") ? view[..<end].dropLast() : view[..<end]
     let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }

@@ -1,15 +1,15 @@
-internal import NIOCore
+package import NIOCore
 
 /// The bounds that every connection keeps, and what all of them share.
-struct ConnectionLimits: Sendable {
+package struct ConnectionLimits: Sendable {
   /// The connections that are open.
-  let count: ConnectionCount
+  package let count: ConnectionCount
   /// The bytes that wait for their clients to take them.
-  let budget: ByteBudget
+  package let budget: ByteBudget
   /// The time to the end of the first request's head, a TLS handshake included.
-  var head: TimeAmount
+  package var head: TimeAmount
   /// The time in which a client must take what is sent to it.
-  var answer: TimeAmount
+  package var answer: TimeAmount
   /// The time for which what still comes is read, and dropped, after a request was refused before its end.
-  var linger: TimeAmount = .seconds(2)
+  package var linger: TimeAmount = .seconds(2)
 }

@@ -1,0 +1,24 @@
+internal import BoundedHTTP
+internal import LarderSync
+
+extension RequestQuery {
+  /// The most changes of a page, but for those of its last commit.
+  static let mostChanges = 5_000
+  /// The number of changes of a page that names none.
+  static let usualLimit = 1_000
+
+  /// Returns the question for changes that the parameters are.
+  ///
+  /// - Parameter longestWait: The seconds that a question waits at most, whatever it asks for.
+  ///
+  /// - Throws: `.malformed`.
+  func changesRequest(longestWait: Int) throws(SyncProblem) -> SyncChangesRequest {
+    let collections = try texts("collections")
+    for name in collections { try WireLimits.check(name, named: "collections") }
+    return SyncChangesRequest(
+      device: try text("device") ?? "", history: try text("history"), since: try number("since") ?? 0,
+      limit: min(max(try number("limit") ?? Self.usualLimit, 1), Self.mostChanges),
+      collections: collections, wait: min(try number("wait") ?? 0, longestWait),
+      from: try number("from"))
+  }
+}
