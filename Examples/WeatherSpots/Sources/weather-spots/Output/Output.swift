@@ -48,13 +48,7 @@ func writeBytes(_ data: Data) throws {
 }
 
 /// Writes a value to standard output as one line of JSON.
-func writeJSON(_ value: some Encodable) throws {
-  let encoder = JSONEncoder()
-  encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-  encoder.keyEncodingStrategy = .convertToSnakeCase
-  let text = String(decoding: try encoder.encode(value), as: UTF8.self)
-  try writeBytes(Data("\(text.escapedForJSON)\n".utf8))
-}
+func writeJSON(_ value: some Encodable) throws { try writeBytes(try ReportJSON.data(value)) }
 
 /// Writes a line about this run to standard error.
 func note(_ message: String) {

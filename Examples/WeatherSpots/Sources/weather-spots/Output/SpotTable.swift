@@ -2,41 +2,6 @@ import Foundation
 import Larder
 import WeatherSpotsKit
 
-/// One spot of a list, with what the question has found out about it.
-struct SpotRow: Encodable {
-  let spot: Spot
-  let kilometers: Double?
-  let extract: TextExtract?
-
-  /// Whether it was searched for.
-  private let isFound: Bool
-
-  /// Makes a row of a list, with a distance where there was a point.
-  init(_ spot: Spot, kilometers: Double? = nil) {
-    self.spot = spot
-    self.kilometers = kilometers
-    (extract, isFound) = (nil, false)
-  }
-
-  /// Makes a row of what was searched for.
-  init(_ spot: Spot, extract: TextExtract?) {
-    self.spot = spot
-    self.extract = extract
-    (kilometers, isFound) = (nil, true)
-  }
-
-  private enum CodingKeys: CodingKey { case distanceKm, extract, highlights }
-
-  func encode(to encoder: any Encoder) throws {
-    try spot.encode(to: encoder)
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    // A command's keys are always the same, whatever was asked.
-    guard isFound else { return try container.encode(kilometers.map { ($0 * 1000).rounded() / 1000 }, forKey: .distanceKm) }
-    try container.encode(extract?.text, forKey: .extract)
-    try container.encode(extract?.highlights.map { [$0.lowerBound, $0.upperBound] }, forKey: .highlights)
-  }
-}
-
 /// Spots as lines of columns, for people.
 struct SpotTable: CustomStringConvertible {
   let rows: [SpotRow]

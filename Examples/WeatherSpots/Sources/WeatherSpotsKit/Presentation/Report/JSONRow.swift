@@ -11,10 +11,17 @@ public struct JSONRow: Encodable, Sendable, ExpressibleByDictionaryLiteral {
     init?(intValue: Int) { nil }
   }
 
-  private let properties: [(name: String, value: (any Encodable & Sendable)?)]
+  private var properties: [(name: String, value: (any Encodable & Sendable)?)]
 
   /// Makes an object of its properties.
   public init(dictionaryLiteral elements: (String, (any Encodable & Sendable)?)...) { properties = elements.map { ($0.0, $0.1) } }
+
+  /// Returns the object with one more property.
+  package func adding(_ name: String, _ value: (any Encodable & Sendable)?) -> JSONRow {
+    var row = self
+    row.properties.append((name, value))
+    return row
+  }
 
   /// Writes every property.
   public func encode(to encoder: any Encoder) throws {

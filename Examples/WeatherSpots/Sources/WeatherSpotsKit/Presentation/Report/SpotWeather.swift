@@ -32,6 +32,18 @@ public struct SpotWeather: Sendable {
   /// The hours with the sea beside them.
   public var hours: [WeatherHour] { hourly.value?.merged(with: marine.value) ?? [] }
 
+  /// Whether nothing that is shown is old or could not be had.
+  package var isFresh: Bool {
+    func isFresh<Value>(_ reading: WeatherReading<Value>) -> Bool {
+      switch reading {
+      case .available(let cached): !cached.isOld
+      case .noCoverage, .unsupported: true
+      case .unavailable: false
+      }
+    }
+    return current.map(isFresh) ?? true && isFresh(hourly) && isFresh(daily) && isFresh(marine)
+  }
+
   /// Whether the forecast is only the last known one: old, or newer data were asked for and not got.
   public var isStale: Bool { hourly.cached?.isOld ?? false }
 }
