@@ -1,8 +1,9 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo test smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs server
+.PHONY: help demo page test smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs server
 
 help:
 	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
+	@echo 'make page     shows the page of weather-spots, with real spots and their weather, at the address that it prints'
 	@echo 'make test     builds everything and runs all tests of all packages'
 	@echo 'make server   builds the server and runs its tests alone'
 	@echo 'make smoke    calls every public entry of the library and the example once, built as releases are'
@@ -25,6 +26,10 @@ demo:
 	@Scripts/set-up.sh server
 	@Examples/WeatherSpots/demo.sh
 
+page:
+	@Scripts/set-up.sh example
+	@Examples/WeatherSpots/page.sh
+
 test:
 	@Scripts/set-up.sh
 	@Scripts/test.sh
@@ -33,7 +38,7 @@ server:
 	@Scripts/server.sh $(ARGUMENTS)
 
 smoke:
-	@Scripts/set-up.sh
+	@Scripts/set-up.sh example
 	@Scripts/smoke.sh
 
 torture:
@@ -70,7 +75,7 @@ fault-sites:
 	@Scripts/Torture/fault-sites.sh
 
 manual:
-	@Scripts/set-up.sh
+	@Scripts/set-up.sh example
 	@Scripts/manual.sh
 
 api:

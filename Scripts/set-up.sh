@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that Swift and sqlite3.h are there, and libpq-fe.h and zlib.h with the argument `server`; installs the headers where that is
-# allowed. Says nothing when there is nothing to do.
+# Makes sure that Swift and sqlite3.h are there, with the argument `example` also zlib.h, and with `server` libpq-fe.h besides; installs the
+# headers where that is allowed. Says nothing when there is nothing to do.
 set -euo pipefail
 
 missing() { # WHAT COMMAND: one line that says what to type
@@ -50,8 +50,8 @@ if ! has sqlite3 sqlite3.h; then
   provide sqlite3.h LarderSQLite libsqlite3-dev sqlite sqlite-devel \
     "xcode-select --install (macOS), or your system's command for SQLite's development files"
 fi
-if [ "${1:-}" = server ] && ! has zlib zlib.h; then
-  provide zlib.h larder-server zlib1g-dev zlib zlib-devel "your system's command for the development files of zlib"
+if [ -n "${1:-}" ] && ! has zlib zlib.h; then
+  provide zlib.h "what answers over HTTP" zlib1g-dev zlib zlib-devel "your system's command for the development files of zlib"
 fi
 if [ "${1:-}" = server ] && ! has libpq libpq-fe.h; then
   provide libpq-fe.h larder-server libpq-dev libpq libpq-devel "your system's command for the development files of PostgreSQL's libpq"

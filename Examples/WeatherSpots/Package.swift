@@ -20,9 +20,15 @@ let package = Package(
   ],
   dependencies: [
     .package(name: "larder", path: "../..", traits: ["SwiftCrypto"]),
+    .package(name: "larder-server", path: "../../Server"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
@@ -50,12 +56,27 @@ let package = Package(
       dependencies: ["RecordedWeather", .product(name: "FlyingFox", package: "FlyingFox")],
       swiftSettings: settings
     ),
+    .target(
+      name: "WeatherSpotsWeb",
+      dependencies: [
+        "WeatherSpotsKit", .product(name: "Larder", package: "larder"), .product(name: "LarderBlobs", package: "larder"),
+        .product(name: "LarderSync", package: "larder"), .product(name: "BoundedHTTP", package: "larder-server"),
+        .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"), .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "HTTPTypes", package: "swift-http-types"), .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      exclude: ["make-land.py"],
+      resources: [.embedInCode("Page"), .embedInCode("openapi.json")],
+      swiftSettings: settings
+    ),
     .executableTarget(
       name: "weather-spots",
       dependencies: [
-        "WeatherSpotsKit", .product(name: "Larder", package: "larder"), .product(name: "LarderBlobs", package: "larder"),
+        "WeatherSpotsKit", "WeatherSpotsWeb", .product(name: "Larder", package: "larder"), .product(name: "LarderBlobs", package: "larder"),
         .product(name: "LarderSync", package: "larder"), .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
       swiftSettings: settings
     ),
@@ -88,6 +109,16 @@ let package = Package(
         .product(name: "Subprocess", package: "swift-subprocess"),
       ],
       resources: [.copy("Fixtures")],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "WeatherSpotsWebTests",
+      dependencies: [
+        "WeatherSpotsKit", "WeatherSpotsWeb", "StandInServer", .product(name: "Larder", package: "larder"),
+        .product(name: "LarderTesting", package: "larder"),
+        .product(name: "BoundedHTTP", package: "larder-server"), .product(name: "FlyingSocks", package: "FlyingFox"),
+        .product(name: "Logging", package: "swift-log"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
       swiftSettings: settings
     ),
   ],

@@ -189,3 +189,6 @@ for device in phone laptop; do
   echo "$device\$ weather-spots sync conflicts"
   "$bin/weather-spots" sync conflicts --store "$work/$device.sqlite"
 done
+
+heading "The page"
+echo "weather-spots has a page, too: type 'make page' and open the address that it prints, or 'weather-spots serve' with a store of yours."

@@ -41,7 +41,7 @@ struct WeatherSpots: AsyncParsableCommand {
     subcommands: [
       Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Edit.self, Tag.self, Visit.self, Remove.self, Watch.self,
       Export.self, Forecast.self, Geocode.self, AstronomyCommand.self, Icon.self, Photo.self, Photos.self, Alerts.self, Sync.self,
-      Widget.self, Cache.self, Verify.self,
+      Serve.self, Widget.self, Cache.self, Verify.self,
       Migrate.self, Config.self, Man.self,
     ]
   )

@@ -86,7 +86,7 @@ struct GlobalOptions: ParsableArguments {
   }
 
   /// The place of the store's file: what the option says, or else the setting.
-  private var place: URL {
+  var place: URL {
     get throws { try (store ?? Settings.load()[.store]?.value).map { URL(filePath: $0) } ?? Self.standardStore }
   }
 

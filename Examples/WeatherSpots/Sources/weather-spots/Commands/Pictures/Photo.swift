@@ -75,8 +75,8 @@ extension LoadedImage.Origin {
 
 extension GlobalOptions {
   /// Returns the directory of the images: beside the store.
-  private func imageDirectory() throws -> URL {
-    let file = try file(creating: false)
+  func imageDirectory() throws -> URL {
+    let file = try place
     return file.deletingLastPathComponent().appending(path: file.lastPathComponent + "-images", directoryHint: .isDirectory)
   }
 

@@ -1,0 +1,65 @@
+import BoundedHTTP
+import Crypto
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Larder
+import WeatherSpotsKit
+
+extension WebResponder {
+  /// Returns the forecast of a spot: with what is stored at once, unless it is waited for.
+  func forecast(of id: String, _ query: RequestQuery, _ request: Request) async throws -> Response {
+    guard let (spot, revision) = try stored(id) else { throw Self.noSpot }
+    let days = try query.number("days") ?? 7
+    guard (1...16).contains(days) else { throw WebProblem(.badRequest, "Expected 1 to 16 for days.") }
+    let waits = try query.text("wait").map { text throws(WebProblem) in
+      guard ["true", "false"].contains(text) else { throw WebProblem(.badRequest, "Expected true or false for wait.") }
+      return text == "true"
+    }
+    let policy = waits ?? false ? options.waitingPolicy : options.policy
+    let freshness = try await weather.freshness(of: spot, days: days)
+    guard freshness.seconds > 0, policy == .cacheFirst || policy == .staleWhileRevalidate else {
+      let body = try await self.body(of: spot, revision, days, policy)
+      return kept(body, tag: body.fields[.eTag], request)
+    }
+    // While all is fresh nothing is asked for, and the report of a moment ago differs from the present one in nothing but its ages, which
+    // the field Age makes good: a week of hours costs some ten milliseconds to write.
+    let version = "\(freshness.version) \(revision)"
+    let body = try await answers.body(of: "\(days) \(id)", version: version, lifetime: Self.lifetime) {
+      try await self.body(of: spot, revision, days, policy)
+    }
+    var response = kept(body, tag: body.fields[.eTag], request)
+    response.headers[.age] = String(Int(body.age / .seconds(1)))
+    return response
+  }
+
+  /// The age up to which a report is given again.
+  private static let lifetime = Duration.seconds(10)
+
+  private func body(of spot: Spot, _ revision: Revision, _ days: Int, _ policy: FetchPolicy) async throws -> AnswerCache.Body {
+    let found = try await weather.forecast(for: spot, days: days, policy: policy)
+    guard let report = ForecastReport(found, showsHours: true, showsAstronomy: true) else {
+      let nothing = WeatherProblem("the weather service has no forecast for this place", "no forecast", isTransient: false)
+      let problem = found.hourly.problem ?? nothing
+      return AnswerCache.Body(try ReportJSON.data(NoForecastReport(found, provider: weather.provider.name, problem)))
+    }
+    // What is shown, and not what has been stored since.
+    let seconds = found.isFresh ? try await weather.freshness(of: spot, days: days).seconds : 0
+    let control = seconds > 0 ? "private, max-age=\(seconds)" : "no-cache"
+    return AnswerCache.Body(try ReportJSON.data(report), [.cacheControl: control, .eTag: Self.tag(of: found, revision, days)])
+  }
+
+  /// Returns a tag of what is shown; a weak one, since ages grow while the data are the same.
+  private static func tag(of weather: SpotWeather, _ revision: Revision, _ days: Int) -> String {
+    func part<Value>(_ reading: WeatherReading<Value>?) -> String {
+      guard let reading else { return "-" }
+      let state = reading.cached.map { "\($0.fetchedAt.timeIntervalSince1970) \($0.state) \($0.origin)" }
+      return "\(state ?? "none") \(reading.problem?.description ?? "")"
+    }
+    let parts = [
+      "\(revision)", "\(weather.day)", "\(days)", part(weather.current), part(weather.hourly), part(weather.daily),
+      part(weather.marine), part(weather.alerts),
+    ]
+    return "W/\"\(Data(SHA256.hash(data: Data(parts.joined(separator: "\n").utf8)).prefix(12)).base64URL)\""
+  }
+}

@@ -1,0 +1,145 @@
+import BoundedHTTP
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Larder
+import LarderSync
+import WeatherSpotsKit
+
+extension WebResponder {
+  /// The most spots of a page.
+  static let mostSpots = 1_000
+
+  /// Returns a page of spots in an order.
+  func spots(_ query: RequestQuery, _ request: Request) async throws -> Response {
+    guard let order = SpotOrder(rawValue: try query.text("sort") ?? "name") else {
+      throw WebProblem(.badRequest, "Expected name, country, kind or rating for sort.")
+    }
+    let question = Query.spots(try filter(query), by: order)
+    let page = try query.text("page")
+    let cursor = try page.map { token throws(WebProblem) in
+      guard let cursor = PageCursor(token: token) else { throw WebProblem(.notFound, "Expected the page of a link, found another one.") }
+      return cursor
+    }
+    let limit = try limit(query, Self.mostSpots)
+    // The question without what nobody asks for, so that there is one of each.
+    let asked = try ["country", "kind", "min_rating", "tag", "sort", "limit"].compactMap { name in
+      let values = try query.texts(name)
+      return values.isEmpty ? nil : "\(name)=\(values.map(\.escaped).joined(separator: ","))"
+    }
+    // Read before the page: whoever asks for changes since then misses none.
+    let revision = storage.spots.snapshot.revision
+    let body = try await answers.body(of: (asked + [page ?? ""]).joined(separator: "&"), version: "\(revision)") {
+      let found: Page<Spot>
+      do { found = try await storage.spots.page(question, after: cursor, limit: limit) } catch RepositoryError.Code.unsupported
+        where cursor != nil
+      {
+        throw WebProblem(.notFound, "Expected a page of this order, found one of another.")
+      } catch { throw error }
+      var fields: HTTPFields = [.cacheControl: "no-cache", .larderRevision: "\(revision)", .larderStore: storeName]
+      if let next = found.next {
+        fields[.link] = "</api/spots?\((asked + ["page=\(try next.token)"]).joined(separator: "&"))>; rel=\"next\""
+      }
+      let texts = try present(found.items).map { try rows.text(of: $0.spot, at: $0.revision) }
+      return AnswerCache.Body(Data("[\(texts.joined(separator: ","))]\n".utf8), fields)
+    }
+    return kept(body, tag: "W/\"\(storeName)-\(revision)\"", request)
+  }
+
+  /// The name of the store, by which a client knows it from another one at the same address.
+  var storeName: String { String("\(storage.store.openReport.storeID)".prefix(8)) }
+
+  /// Returns spots as they are now, with their revisions, both of one moment; those that are gone are left out.
+  ///
+  /// A revision beside older values would let a writer overwrite what it has not seen.
+  private func present(_ found: [Spot]) throws -> [(spot: Spot, revision: Revision)] {
+    let snapshot = storage.spots.snapshot
+    return try found.compactMap { spot in
+      guard let now = try snapshot.find(by: spot.id), let revision = snapshot.revision(of: spot.id) else { return nil }
+      return (now, revision)
+    }
+  }
+
+  /// Returns the spots around a point, the nearest first.
+  func near(_ query: RequestQuery, _ request: Request) async throws -> Response {
+    guard let latitude = try degrees("lat", query), let longitude = try degrees("lon", query),
+      let point = Coordinate(latitude: latitude, longitude: longitude)
+    else { throw WebProblem(.badRequest, "Expected lat and lon in degrees, such as lat=48.4&lon=-4.5.") }
+    let within = try degrees("within", query)
+    guard within.map({ $0 >= 0 }) ?? true else { throw WebProblem(.badRequest, "Expected kilometres from 0 for within.") }
+    let question = Query.spots(near: point, within: within.map(Distance.kilometers), try filter(query)).limit(try limit(query, 10))
+    let matches = try await storage.spots.matches(question)
+    let distances = Dictionary(matches.map { ($0.item.id, $0.distance.map { $0.meters / 1000 }) }) { first, _ in first }
+    let rows = try present(matches.map(\.item)).map { SpotRow($0.spot, kilometers: distances[$0.spot.id] ?? nil, revision: $0.revision) }
+    return try json(rows, request)
+  }
+
+  /// Returns the spots in which words are, the best match first.
+  func search(_ query: RequestQuery, _ request: Request) async throws -> Response {
+    guard let words = try query.text("q") else { throw WebProblem(.badRequest, "Expected words for q.") }
+    let question = Query.spots(matching: words, try filter(query)).limit(try limit(query, 20))
+    let matches = try await storage.spots.matches(question)
+    let extracts = Dictionary(matches.map { ($0.item.id, $0.extract) }) { first, _ in first }
+    let rows = try present(matches.map(\.item)).map { SpotRow($0.spot, extract: extracts[$0.spot.id] ?? nil, revision: $0.revision) }
+    return try json(rows, request)
+  }
+
+  /// Returns one spot.
+  func spot(_ id: String, _ request: Request) async throws -> Response {
+    guard let row = try row(id) else { throw Self.noSpot }
+    return try json(row.row, tag: "\"\(row.revision)\"", fields: [.cacheControl: "no-cache"], request)
+  }
+
+  static let noSpot = WebProblem(.notFound, "There is no such spot.")
+
+  /// Returns a spot and its revision, both of one moment; `nil` where there is none.
+  func stored(_ id: String) throws -> (spot: Spot, revision: Revision)? {
+    let snapshot = storage.spots.snapshot
+    do throws(RepositoryError) {
+      guard let spot = try snapshot.find(by: id), let revision = snapshot.revision(of: id) else { return nil }
+      return (spot, revision)
+    } catch {
+      // What cannot be a key is the id of no spot.
+      if error.code == .invalidKey || error.code == .tooLarge { return nil }
+      throw error
+    }
+  }
+
+  /// Returns the same as a client gets it.
+  func row(_ id: String) throws -> (row: SpotRow, revision: Revision)? {
+    try stored(id).map { (SpotRow($0.spot, revision: $0.revision), $0.revision) }
+  }
+
+  private func filter(_ query: RequestQuery) throws -> SpotFilter {
+    let rating = try query.number("min_rating")
+    guard rating.map({ (0...5).contains($0) }) ?? true else { throw WebProblem(.badRequest, "Expected 0 to 5 for min_rating.") }
+    let tags = try query.texts("tag").map { text in
+      // What is no tag is the tag of no spot.
+      do throws(SpotProblem) { return try Spot.normalizedTag(text) } catch { return text }
+    }
+    return SpotFilter(country: try query.text("country"), kind: try query.text("kind"), minimumRating: rating, tags: tags)
+  }
+
+  private func limit(_ query: RequestQuery, _ usual: Int) throws -> Int {
+    min(max(try query.number("limit") ?? usual, 1), Self.mostSpots)
+  }
+
+  private func degrees(_ name: String, _ query: RequestQuery) throws -> Double? {
+    guard let text = try query.text(name) else { return nil }
+    guard let number = Double(text), number.isFinite else { throw WebProblem(.badRequest, "Expected a number for \(name).") }
+    return number
+  }
+}
+
+extension HTTPField.Name {
+  fileprivate static let larderRevision = HTTPField.Name("Larder-Revision") ?? .eTag
+  fileprivate static let larderStore = HTTPField.Name("Larder-Store") ?? .eTag
+  fileprivate static let link = HTTPField.Name("Link") ?? .location
+}
+
+extension String {
+  /// The text as a part of a path or of a query.
+  var escaped: String {
+    addingPercentEncoding(withAllowedCharacters: .alphanumerics.intersection(.init(charactersIn: "\u{0}"..."\u{7F}"))) ?? ""
+  }
+}

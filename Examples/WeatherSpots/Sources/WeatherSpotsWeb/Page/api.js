@@ -1,0 +1,21 @@
+// Requests to the server.
+
+export const path = (what, id) => `/api/${what}/${encodeURIComponent(id)}`;
+
+// Returns {data, headers}. Errors have the `status`, 0 without an answer; that is an "offline" event, too.
+export async function request(address, { body, ...more } = {}) {
+  let response;
+  let data;
+  try {
+    response = await fetch(address, {
+      cache: 'no-cache', signal: AbortSignal.timeout(20000), body: body && JSON.stringify(body), ...more,
+    });
+    data = response.status === 204 ? null : await response.json();
+  } catch {
+    dispatchEvent(new Event('offline'));
+    throw Object.assign(new Error('The server is unreachable.'), { status: 0 });
+  }
+  const { ok, status, headers } = response;
+  if (!ok) throw Object.assign(new Error(data.detail ?? data.title), { status });
+  return { data, headers };
+}

@@ -1,0 +1,91 @@
+// Starts the page, joins its parts, holds the live connection (while the page is seen).
+
+import { byId, say, setText } from './dom.js';
+import * as edits from './edits.js';
+import { makeMap } from './map/map.js';
+import * as spot from './spot.js';
+import * as spots from './spots.js';
+
+const showMap = makeMap(byId('map'), (id) => { location.hash = spots.hrefOf(id); });
+const { dataset } = byId('connection');
+let source;
+let timer;
+let wait = 500;
+
+function refresh() {
+  showMap(spots.show(spot.id), spot.id);
+  spot.update();
+}
+
+async function load() {
+  await spots.load().catch(({ message }) => say(`No spots: ${message}`));
+  refresh();
+}
+
+function route() {
+  const before = spot.id;
+  const [, name = ''] = location.hash.split('#/spot/');
+  const id = new URLSearchParams(`id=${name}`).get('id') || null;
+  spot.open(id);
+  refresh();
+  connect();
+  if (before && !id) spots.focus(before);
+}
+
+function become(state, words) {
+  dataset.state = state;
+  setText('connection', words);
+  spot.tick();
+}
+
+function connect() {
+  clearTimeout(timer);
+  source?.close();
+  if (document.hidden) return become('', 'Connecting…');
+  const wanted = new URLSearchParams({ since: spots.revision, store: spots.store, forecast: spot.id ?? '' });
+  source = new EventSource(`/api/events?${wanted}`);
+  source.onopen = live;
+  source.onerror = lose;
+  source.addEventListener('spots', ({ data }) => news(JSON.parse(data)));
+  source.addEventListener('forecast', () => spot.load());
+  source.addEventListener('reset', load);
+}
+
+function live() {
+  wait = 500;
+  if (dataset.state === 'live') return;
+  become('live', 'Live');
+  if (!spots.revision) load();
+  edits.send();
+  spot.load();
+}
+
+function lose() {
+  source?.close();
+  become('lost', 'Server unreachable');
+  timer = setTimeout(connect, wait);
+  wait = Math.min(wait * 2, 10000);
+}
+
+function news({ changes, revision }) {
+  const [first] = spots.apply(changes, revision).filter(({ id }) => !edits.get(id));
+  if (first) say(`${first.spot?.name ?? first.id} ${first.spot ? 'changed' : 'deleted'}.`);
+  refresh();
+}
+
+async function start() {
+  window.onoffline = () => dataset.state === 'lost' || lose();
+  window.onhashchange = route;
+  document.onvisibilitychange = connect;
+  spots.start(refresh);
+  await edits.start(refresh, (id, row) => spots.apply([{ id, spot: row }])).catch(() => say('No edits can be kept.'));
+  await load();
+  route();
+  setInterval(spot.tick, 5000);
+  const { serviceWorker: worker } = navigator;
+  if (!worker) return; // without TLS
+  worker.oncontrollerchange = () => spot.load();
+  worker.register('/sw.js').catch(() => null);
+}
+
+start();

@@ -1,0 +1,207 @@
+// The map: spots and clusters as buttons over land. A unit is a degree, downwards, or 4/3 degrees of longitude.
+import { button, el, svg } from '../dom.js';
+
+const CLOSEST = 2000; // pixels a unit
+const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const apart = ([x, y], other) => Math.hypot(x - other[0], y - other[1]);
+const TURN = 270; // the width of the world
+const wrapped = (x) => ((x + TURN / 2) % TURN + TURN) % TURN - TURN / 2;
+const between = (low, value, high) => Math.max(low, Math.min(value, high));
+
+// Returns middle and extent, across the antimeridian where that is shorter.
+function bounds(places) {
+  const east = places.map(({ x }) => x).sort((a, b) => a - b);
+  const gaps = east.map((x, at) => x - (at ? east[at - 1] : east.at(-1) - TURN));
+  const gap = Math.max(...gaps);
+  const width = TURN - gap;
+  const down = places.map(({ y }) => y).sort((a, b) => a - b);
+  const height = down.at(-1) - down[0];
+  return { x: east[gaps.indexOf(gap)] + width / 2, y: down[0] + height / 2, width, height };
+}
+
+// Returns groups from west to east, each around its first place; the selected one is alone.
+function gathered(places, selected, onScreen, { width, height }) {
+  const apart = Math.max(40, Math.sqrt(width * height / 300));
+  const groups = [];
+  for (const place of places) {
+    const [x, y] = onScreen(place);
+    if (Math.abs(x) > width / 2 + 12 || Math.abs(y) > height / 2 + 12) continue;
+    const own = place.id === selected;
+    const group = !own && groups.find((other) =>
+      Math.abs(other.x - x) < apart && Math.abs(other.y - y) < apart && !other.own);
+    if (group) group.members.push(place);
+    else groups.push({ x, y, own, members: [place] });
+  }
+  return groups.sort((a, b) => a.x - b.x);
+}
+
+// Shows the names that touch no mark and no other name.
+function placeNames(groups, width) {
+  const taken = groups.map(({ x, y }) => [x - 12, x + 12, y]);
+  for (const { button, x, y, members: [{ name }, more] } of groups) {
+    const end = x + 22 + Math.min(150, name.length * 7);
+    const free = !more && end < width / 2 && !taken.some((other) =>
+      other[0] < end && other[1] > x + 12 && Math.abs(other[2] - y) < 18);
+    if (free) taken.push([x + 12, end, y]);
+    button.classList.toggle('map-named', free);
+  }
+}
+
+// Fills the element; onSelect gets the id of a pressed spot. Returns what shows spots.
+export function makeMap(element, onSelect) {
+  const world = svg('g', { id: 'map-world' });
+  const globe = svg('g', world, [-TURN, TURN].map((x) => svg('use', { href: '#map-world', x })));
+  const layer = el('div', svg('svg', { 'aria-hidden': true }, globe));
+  const view = el('div', { class: 'map-view', tabindex: 0, role: 'application',
+    'aria-label': 'Map: arrows move it, plus and minus zoom, Tab leads to spots',
+    onkeydown, onwheel, onpointerdown, onpointermove }, layer);
+  const list = el('dialog', { class: 'map-list', 'aria-label': 'Spots at this place', onclick: () => list.close() });
+  const held = new Map(); // pointers that are down
+  let look = { x: 0, y: 0 }; // the middle; k: pixels a unit
+  let size;
+  let places = [];
+  let selected;
+  let marks = new Map();
+  let current; // the mark that Tab leads to
+  let frame = 0;
+  let dragged;
+
+  const onScreen = ({ x, y }) => [wrapped(x - look.x) * look.k, (y - look.y) * look.k];
+
+  function set(x, y, wanted) {
+    if (!size) return;
+    const k = between(Math.min(size.width / TURN, size.height / 180), wanted, CLOSEST);
+    const room = Math.max(0, 90 - size.height / 2 / k);
+    look = { x: wrapped(x), y: between(-room, y, room), k };
+    frame ||= requestAnimationFrame(draw);
+  }
+
+  const pan = (right, down) => set(look.x + right / look.k, look.y + down / look.k, look.k);
+
+  // Zooms; a point of the view stays where it is.
+  function zoom(factor, [x, y] = [0, 0]) {
+    const { k } = look;
+    set(look.x, look.y, k * factor);
+    pan(x * (look.k / k - 1), y * (look.k / k - 1));
+  }
+
+  function enclose(some, closest) {
+    const { x, y, width, height } = bounds(some);
+    set(x, y, Math.min((size.width - 90) / width, (size.height - 90) / height, closest));
+  }
+
+  const fit = () => (places.length ? enclose(places, 60) : set(0, 0, 0));
+
+  function reveal() {
+    const place = places.find(({ id }) => id === selected);
+    if (!size || !place) return;
+    const [x, y] = onScreen(place).map(Math.abs);
+    if (x > size.width / 2 - 20 || y > size.height / 2 - 20) set(place.x, place.y, look.k);
+  }
+
+  function press({ members }) {
+    if (members.length === 1) return onSelect(members[0].id);
+    const { width, height } = bounds(members);
+    if (Math.max(width, height) * CLOSEST > 200) return enclose(members, look.k * 4);
+    list.replaceChildren(...members.map(({ id, name }) => button(name, () => onSelect(id), { dir: 'auto' })));
+    list.showModal();
+  }
+
+  const mark = (id) => layer.appendChild(button(el('bdi'), ({ detail }) => dragged && detail || press(marks.get(id)), {
+    class: 'map-mark',
+    onfocus: () => { pan(0, 0); current = id; },
+  }));
+
+  function draw() {
+    frame = 0;
+    globe.style.transform = `scale(${look.k}) translate(${-look.x}px, ${-look.y}px)`;
+    const before = marks;
+    const groups = gathered(places, selected, onScreen, size);
+    marks = new Map(groups.map((group) => [group.members[0].id, group]));
+    for (const [id, gone] of before) {
+      if (marks.has(id)) continue;
+      if (gone.button === document.activeElement) view.focus({ preventScroll: true });
+      gone.button.remove();
+    }
+    if (!marks.has(current)) [current] = marks.has(selected) ? [selected] : marks.keys();
+    for (const [id, group] of marks) {
+      const { x, y, own, members: { length, 0: { name } } } = group;
+      const target = before.get(id)?.button ?? mark(id);
+      group.button = target;
+      target.firstChild.textContent = length > 1 ? length : name;
+      target.ariaLabel = length > 1 ? `${length} spots near ${name}` : name;
+      target.ariaCurrent = own || null;
+      target.tabIndex = id === current ? 0 : -1;
+      target.classList.toggle('map-cluster', length > 1);
+      target.style.transform = `translate(${x}px, ${y}px)`;
+    }
+    placeNames(groups, size.width);
+  }
+
+  // Returns where an event is, from the view's middle.
+  function point({ clientX, clientY }) {
+    const { left, top } = layer.getBoundingClientRect();
+    return [clientX - left, clientY - top];
+  }
+
+  function onkeydown(event) {
+    const { key, target } = event;
+    const step = KEYS[key];
+    if (event.ctrlKey || event.metaKey || event.altKey || !step && !'+=-'.includes(key)) return;
+    event.preventDefault();
+    if (!step) return zoom(key === '-' ? 0.6 : 1.6);
+    const ids = [...marks.keys()];
+    const beside = target !== view && marks.get(ids[ids.indexOf(current) + step[0] + step[1]]);
+    if (beside) beside.button.focus({ preventScroll: true });
+    else pan(step[0] * 90, step[1] * 90);
+  }
+
+  function onwheel(event) {
+    if (!event.ctrlKey && !view.matches(':focus-within')) return;
+    event.preventDefault();
+    zoom(Math.exp(event.deltaY * -0.004), point(event));
+  }
+
+  function onpointerdown(event) {
+    if (!held.size) dragged = false;
+    if (!event.button) held.set(event.pointerId, point(event));
+  }
+
+  function onpointermove(event) {
+    const [old, now] = [held.get(event.pointerId), point(event)];
+    if (!old || !dragged && apart(old, now) < 4) return;
+    view.setPointerCapture(event.pointerId);
+    dragged = true;
+    held.set(event.pointerId, now);
+    const other = [...held.values()].find((value) => value !== now);
+    if (other) zoom((apart(now, other) + 20) / (apart(old, other) + 20), other);
+    else pan(old[0] - now[0], old[1] - now[1]);
+  }
+
+  window.onpointerup = window.onpointercancel = (event) => held.delete(event.pointerId);
+
+  element.append(view, el('div', { class: 'map-tools' },
+    button('+', () => zoom(2), { 'aria-label': 'Zoom in' }),
+    button('−', () => zoom(0.5), { 'aria-label': 'Zoom out' }), button('All spots', fit)), list);
+
+  new ResizeObserver(([{ contentRect }]) => {
+    if (!contentRect.height) return;
+    size = contentRect;
+    if (look.k) pan(0, 0);
+    else fit();
+    reveal();
+  }).observe(view);
+
+  fetch('/map/land.json').then((answer) => answer.json()).then(({ scale, rings }) => world.append(svg('path', {
+    class: 'map-land', transform: `scale(${0.75 / scale} ${-1 / scale})`,
+    d: rings.map((steps) => `M0 0m${steps.join(' ')}z`).join(''),
+  }))).catch(() => {});
+
+  return (spots, selectedId) => {
+    places = spots.map(({ id, name, longitude, latitude }) => ({ id, name, x: longitude * 0.75, y: -latitude }));
+    pan(0, 0);
+    if (selectedId === selected) return;
+    selected = selectedId;
+    reveal();
+  };
+}

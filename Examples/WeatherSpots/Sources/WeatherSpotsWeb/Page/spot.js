@@ -1,0 +1,153 @@
+// A spot's page: its weather, sky and photos, and what the person noted.
+
+import { path, request } from './api.js';
+import { charts, moments } from './charts/charts.js';
+import { table } from './charts/figure.js';
+import { byId, el, say, setText } from './dom.js';
+import * as editor from './editor.js';
+import * as edits from './edits.js';
+import * as spots from './spots.js';
+import { age, clock, dayName, quantity, today, waves, wind } from './words.js';
+
+const PARTS = { now: 'Now', noon: 'Noon', sky: 'Sun and moon', notes: 'Your notes', days: '7 days', charts: 'Hours',
+  photos: 'Photos', sources: 'Sources' };
+export let id = null;
+let row;
+let report;
+let kept;
+let shown;
+
+const quiet = (text) => el('p', { class: 'quiet' }, text);
+
+function fill(name, ...children) {
+  byId(name).hidden = !children.length;
+  byId(name).lastChild.replaceChildren(...children);
+}
+
+const facts = (values) => el('dl', Object.entries(values).map(([term, value]) =>
+  el('div', el('dt', term), el('dd', { dir: 'auto' }, value))));
+
+// Opens a spot's page, or none.
+export function open(next) {
+  id = next;
+  row = report = shown = null;
+  const page = byId('spot');
+  page.hidden = id === null;
+  document.body.dataset.view = page.hidden ? 'list' : 'spot';
+  document.title = 'Weather spots';
+  editor.close();
+  if (page.hidden) return;
+  const name = el('h2', { tabindex: -1 }, el('bdi', { id: 'name' }));
+  page.replaceChildren(
+    el('a', { href: '#/' }, '← All spots'), name, el('p', { id: 'place', class: 'quiet' }),
+    el('p', { id: 'origin' }, 'Loading…'), el('p', { id: 'problem' }), el('div', { id: 'pending' }),
+    ...Object.entries(PARTS).map(([part, title]) =>
+      el('section', { id: part, hidden: true }, el('h3', title), el('div'))),
+  );
+  byId('notes').lastChild.before(editor.buttons(() => row));
+  update();
+  page.firstChild.scrollIntoView();
+  name.focus({ preventScroll: true });
+  load();
+  showPhotos(id);
+}
+
+// Gets the forecast of the spot on the screen: what is stored at once, and newer data where that is old.
+export async function load(wait = '') {
+  if (!id) return;
+  const wanted = id;
+  const { data, headers, message } = await request(`${path('forecast', id)}?days=7${wait}`).catch((problem) => problem);
+  if (wanted !== id) return;
+  if (data) {
+    const isNew = data.fetched_at !== report?.fetched_at;
+    if (report && isNew) say('New weather.');
+    kept = headers.has('Served-From');
+    report = data;
+    showReport(isNew);
+    if (data.stale && !data.problem && !wait) load('&wait=true');
+  } else if (!report) setText('origin', `No weather: ${message}`);
+}
+
+const showPhotos = (wanted) => request(path('photos', wanted)).then(({ data }) => wanted === id
+  && fill('photos', ...data.map(({ image, name }) => el('figure', image && el('img', { src: image, alt: name }),
+    el('figcaption', name))))).catch(() => null);
+
+// Shows the row anew; an open form stays as it is.
+export function update() {
+  if (id === null) return;
+  const edit = edits.get(id);
+  const gone = !spots.stored(id);
+  row = spots.get(id) ?? row;
+  const state = JSON.stringify([row, edit, gone]);
+  if (state === shown) return;
+  shown = state;
+  setText('name', row?.name ?? 'No such spot');
+  document.title = `${byId('name').textContent} – Weather spots`;
+  if (row) showRow(row);
+  editor.showPending(row, edit, gone);
+}
+
+function showRow({ country, kind, latitude, longitude, timezone, rating, visits, tags, notes }) {
+  const point = `${latitude.toFixed(3)}, ${longitude.toFixed(3)}`;
+  setText('place', [country, kind, point, timezone].filter(Boolean).join(' · '));
+  fill('notes', facts({
+    Rating: rating ? `★ ${rating} of 5` : 'none', Visits: visits,
+    Tags: tags.join(', ') || 'none', Notes: notes || 'none',
+  }));
+}
+
+// Says such as "2 h old, from disk, server unreachable".
+export function tick() {
+  if (!report) return;
+  const { fetched_at: fetched, origin, stale } = report;
+  const from = kept ? 'kept by this browser' : `from ${origin === 'network' ? 'the network' : origin}`;
+  setText('origin', [fetched ? `${age(fetched)}, ${from}` : 'no weather yet', stale && 'the last known',
+    byId('connection').dataset.state === 'lost' && 'server unreachable'].filter(Boolean).join(', '));
+}
+
+function weather(name, hour, when) {
+  const { sea } = report;
+  const degrees = el('p', { class: 'big' }, quantity(hour.temperature_c, '°C'), ' ', el('span', hour.weather));
+  fill(name, quiet(when), degrees, facts({
+    'Feels like': quantity(hour.apparent_c, '°C'),
+    Wind: wind(hour),
+    Rain: `${quantity(hour.precipitation_mm, 'mm', 1)}, ${quantity(hour.precipitation_percent, '%')}`,
+    Waves: sea?.state === 'available' ? waves(hour.wave_m == null ? sea : hour) : sea?.state,
+    Water: quantity(hour.surface_c ?? sea?.surface_c, '°C', 1),
+  }));
+}
+
+function showReport(isNew) {
+  const now = new Date();
+  const { hours, days, astronomy, problem, recorded, attribution } = report;
+  const zone = report.timezone ?? row?.timezone;
+  const date = today(zone, now);
+  const told = [problem, recorded && 'Recorded weather, not today’s.'];
+  setText('problem', told.filter(Boolean).join(' '));
+  tick();
+  const hour = [report.now?.hour, ...hours ?? []].find((some) => Math.abs(now - new Date(some?.instant)) < 3600000);
+  if (hour) weather('now', hour, `${clock(hour.instant, zone)} there`);
+  const noon = hours?.find(({ day, time }) => day === date && time === '12:00');
+  if (noon) weather('noon', noon, dayName(noon.day));
+  const sky = astronomy?.find((day) => day.date === date);
+  if (sky) showSky(sky, zone);
+  if (days) {
+    fill('days', table('7 days', ['Day', 'Weather', 'Low', 'High', 'Wind', 'Rain', 'Waves'], days.map((day) => [
+      day.day === date ? 'Today' : dayName(day.day), day.weather ?? '–',
+      quantity(day.temperature_min_c, '°C'), quantity(day.temperature_max_c, '°C'),
+      quantity(day.wind_max_kmh, 'km/h'), quantity(day.precipitation_mm, 'mm', 1), quantity(day.wave_max_m, 'm', 1)])));
+  }
+  if (hours && isNew) fill('charts', ...charts(report, now));
+  fill('sources', ...[...attribution ?? [], `Spot: ${row?.source}`].map(quiet));
+}
+
+function showSky(day, zone) {
+  const told = (name) => moments(day, name).map((time) => clock(time, zone)).join(', ') || '–';
+  const always = { always_up: 'up all day', always_down: 'down all day' }[day.sun_state];
+  fill('sky', facts({
+    Sunrise: always ?? told('sunrise'), Sunset: always ?? told('sunset'),
+    Moonrise: told('moonrise'), Moonset: told('moonset'),
+    Moon: `${day.moon_elongation_longitude_deg < 180 ? 'waxing' : 'waning'}, `
+      + `${quantity(day.moon_illuminated_fraction * 100, '%')} lit`,
+  }));
+}

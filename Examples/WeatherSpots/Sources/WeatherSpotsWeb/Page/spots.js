@@ -1,0 +1,149 @@
+// The spots with the pending edits laid over them, and their list.
+
+import { request } from './api.js';
+import { byId, el, say, setText } from './dom.js';
+import * as edits from './edits.js';
+import { quantity } from './words.js';
+
+const LIST = '/api/spots?limit=1000';
+const links = new Map();
+let rows = new Map();
+export let revision = 0;
+export let store = '';
+let timer;
+let position;
+
+export const stored = (id) => rows.get(id);
+
+export async function load() {
+  const loaded = [];
+  let state;
+  for (let next = LIST; next;) {
+    const { data, headers } = await request(next);
+    loaded.push(...data);
+    state ??= Number(headers.get('Larder-Revision'));
+    store = headers.get('Larder-Store');
+    next = /<([^>]+)>; rel="next"/.exec(headers.get('Link'))?.[1];
+  }
+  rows = new Map(loaded.map((row) => [row.id, row]));
+  revision = state;
+  keep();
+}
+
+// Applies changes, which may come twice. Returns the new ones.
+export function apply(changes, state = revision) {
+  revision = Math.max(revision, state);
+  keep();
+  return changes.filter(({ id, spot }) => {
+    if (!spot) return rows.delete(id);
+    return !(rows.get(id)?.revision >= spot.revision) && rows.set(id, spot);
+  });
+}
+
+// Keeps the list for a start without the server.
+function keep() {
+  clearTimeout(timer);
+  timer = setTimeout(async () => {
+    const headers = { 'Larder-Revision': revision, 'Larder-Store': store };
+    const answer = new Response(JSON.stringify([...rows.values()]), { headers });
+    await globalThis.caches?.open('page').then((cache) => cache.put(LIST, answer)).catch(() => null);
+  }, 300);
+}
+
+// Returns a row with its pending edit, whose state is `mark`.
+export function get(id) {
+  const row = rows.get(id);
+  const edit = edits.get(id);
+  return edit ? { ...(row ? edits.merge(edit.base, edit.mine, row).merged : edit.mine), mark: edits.mark(edit) } : row;
+}
+
+const all = () => [...new Set([...rows.keys(), ...edits.ids()])].map(get);
+
+const plain = (words) => words.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+
+const turned = (degrees) => degrees * Math.PI / 180;
+const half = (from, to) => Math.sin(turned(to - from) / 2) ** 2;
+const kilometres = (a, b) => 12742 * Math.asin(Math.sqrt(half(a.latitude, b.latitude)
+  + Math.cos(turned(a.latitude)) * Math.cos(turned(b.latitude)) * half(a.longitude, b.longitude)));
+
+function find({ query, country, kind, rating, tags, sort }) {
+  const words = plain(query).split(/\s+/);
+  const field = sort.toLowerCase();
+  const order = (a, b) => {
+    if (position) return a.distance_km - b.distance_km;
+    return field === 'rating' ? b.rating - a.rating : a[field].localeCompare(b[field]);
+  };
+  return all().filter((row) => {
+    const text = plain([row.name, row.country, row.kind, row.notes, row.tags].join(' '));
+    return [row.country, ''].includes(country) && [row.kind, ''].includes(kind) && [...row.tags, ''].includes(tags)
+      && row.rating >= rating && words.every((word) => text.includes(word));
+  }).map((row) => ({ ...row, distance_km: position && kilometres(position, row) }))
+    .sort((a, b) => order(a, b) || a.name.localeCompare(b.name));
+}
+
+export const hrefOf = (id) => `#/spot/${encodeURIComponent(id)}`;
+
+export function start(changed) {
+  const filters = byId('filters');
+  const near = byId('near');
+  const use = (next, words = '') => {
+    position = next;
+    near.ariaPressed = Boolean(next);
+    say(words);
+    changed();
+  };
+  filters.onsubmit = (event) => event.preventDefault();
+  filters.oninput = filters.onchange = changed;
+  near.onclick = () => (position ? use(null)
+    : navigator.geolocation.getCurrentPosition(({ coords }) => use(coords),
+      () => use(null, 'Your position is not known.')));
+}
+
+function offer(field) {
+  const select = byId(field);
+  const { value } = select;
+  const values = [...new Set([value, ...all().flatMap((row) => row[field])])].filter(Boolean).sort();
+  if (values.join() === select.dataset.values) return;
+  select.dataset.values = values.join();
+  select.replaceChildren(select.options[0], ...values.map((choice) => el('option', choice)));
+  select.value = value;
+}
+
+function item(row, selected) {
+  const { id, name, mark } = row;
+  const facts = [row.country, row.kind, ...row.tags.map((tag) => `#${tag}`), row.rating && `★ ${row.rating} of 5`,
+    position && quantity(row.distance_km, 'km')].filter(Boolean).join(' · ');
+  if (!links.has(id)) links.set(id, el('li', el('a', { href: hrefOf(id) })).firstChild);
+  const link = links.get(id);
+  const state = mark + facts;
+  if (link.dataset.state !== state) {
+    link.replaceChildren(el('bdi', name), el('span', { class: 'quiet' }, facts),
+      mark ? el('span', { class: 'mark' }, mark) : '');
+    link.dataset.state = state;
+  }
+  link.ariaCurrent = id === selected ? 'page' : null;
+  return link.parentNode;
+}
+
+// Moves the focus to a spot's row, or to the search.
+export function focus(id) {
+  const link = links.get(id);
+  (link?.isConnected ? link : byId('query')).focus();
+}
+
+// Shows the wanted spots, leaving alone what has not changed. Returns their rows.
+export function show(selected) {
+  ['country', 'kind', 'tags'].forEach(offer);
+  const wanted = Object.fromEntries([...byId('filters').elements].map(({ id, value }) => [id, value]));
+  const found = find(wanted);
+  const list = byId('list');
+  const items = new Set(found.map((row) => item(row, selected)));
+  for (const element of [...list.children]) if (!items.has(element)) element.remove();
+  let place = list.firstChild;
+  for (const element of items) {
+    if (element === place) place = place.nextSibling;
+    else list.insertBefore(element, place);
+  }
+  setText('count', `${found.length} of ${all().length} spots`);
+  return found;
+}

@@ -1,0 +1,65 @@
+import BoundedHTTP
+import Foundation
+import HTTPTypes
+
+/// The things that can be asked for.
+enum WebRoute: Hashable, Sendable {
+  case page(String)
+  case spots, near, search, events, health, metrics, description
+  case spot(id: String)
+  case forecast(id: String)
+  case photos(id: String)
+
+  /// Finds the route of a path, which is still percent-encoded, so that an id with `/` in it is one part; `nil` for none.
+  init?(path: String) {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+    switch Array(parts) {
+    case ["health"]: self = .health
+    case ["metrics"]: self = .metrics
+    case ["openapi.json"]: self = .description
+    case ["api", "spots"]: self = .spots
+    case ["api", "spots", "near"]: self = .near
+    case ["api", "search"]: self = .search
+    case ["api", "events"]: self = .events
+    case let parts where parts.count == 3 && parts[0] == "api":
+      guard let id = parts[2].removingPercentEncoding, !id.isEmpty else { return nil }
+      switch parts[1] {
+      case "spots": self = .spot(id: id)
+      case "forecast": self = .forecast(id: id)
+      case "photos": self = .photos(id: id)
+      default: return nil
+      }
+    default:
+      guard PageFile.all[path] != nil else { return nil }
+      self = .page(path)
+    }
+  }
+
+  /// The path without what differs from request to request.
+  var known: KnownPath {
+    switch self {
+    case .page(let path): KnownPath(path, [.get])
+    case .spots: KnownPath("/api/spots", [.get])
+    case .near: KnownPath("/api/spots/near", [.get])
+    case .search: KnownPath("/api/search", [.get])
+    case .events: KnownPath("/api/events", [.get])
+    case .health: KnownPath("/health", [.get])
+    case .metrics: KnownPath("/metrics", [.get])
+    case .description: KnownPath("/openapi.json", [.get])
+    case .spot: KnownPath("/api/spots/{id}", [.get, .put, .delete])
+    case .forecast: KnownPath("/api/forecast/{id}", [.get])
+    case .photos: KnownPath("/api/photos/{id}", [.get])
+    }
+  }
+
+  /// Whether it is a file of the page.
+  var isPage: Bool { if case .page = self { true } else { false } }
+
+  /// Whether a request needs the token, where there is one.
+  var needsToken: Bool { self != .health && self != .description }
+}
+
+/// The paths of the page's server.
+struct WebPaths: KnownPaths {
+  func find(_ path: String) -> KnownPath? { WebRoute(path: path)?.known }
+}

@@ -1,0 +1,55 @@
+import Foundation
+import Testing
+
+@testable import WeatherSpotsWeb
+
+/// The page as it is compiled in: small, whole, and of nothing from elsewhere.
+@Suite struct PageFilesTests {
+  private static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../Sources/WeatherSpotsWeb/Page")
+
+  private static func text(_ file: PageFile) -> String { String(decoding: file.data, as: UTF8.self) }
+
+  @Test func everyFileOfTheFolderIsServed() throws {
+    let files = try FileManager.default.subpathsOfDirectory(atPath: Self.folder.path).filter { $0.contains(".") }
+    #expect(Set(files.map { $0 == "index.html" ? "/" : "/\($0)" }) == Set(PageFile.all.keys))
+    for (path, file) in PageFile.all {
+      let name = path == "/" ? "index.html" : String(path.dropFirst())
+      #expect(try Data(contentsOf: Self.folder.appending(path: name)) == file.data, "\(name) was not compiled anew")
+    }
+  }
+
+  @Test func thePageIsSmall() {
+    let page = PageFile.all.filter { $0.key != "/map/land.json" }.reduce(0) { $0 + $1.value.data.count }
+    #expect(page <= 60_000)
+    #expect(PageFile.all["/map/land.json"].map { $0.data.count < 60_000 } == true)
+  }
+
+  @Test func nothingIsFromElsewhere() throws {
+    for (path, file) in PageFile.all where path != "/map/land.json" {
+      let text = Self.text(file)
+      for match in text.matches(of: /(https?:)?\/\/[a-z0-9.-]+\.[a-z]{2,}[^\s"'`)]*/) {
+        // A name of a form, and an address to read at, are no requests.
+        let isName = match.output.0.hasPrefix("http://www.w3.org/")
+        let isLink = path == "/" && text[..<match.range.lowerBound].hasSuffix("<a href=\"")
+        #expect(isName || isLink, "\(path): \(match.output.0)")
+      }
+      #expect(!text.contains("innerHTML") && !text.contains("eval(") && !text.contains("document.write"), "\(path)")
+    }
+  }
+
+  @Test func everythingThatIsNamedIsThere() throws {
+    for (path, file) in PageFile.all where path.hasSuffix(".js") || path == "/" {
+      for match in Self.text(file).matches(of: /(?:from|import|href=|src=)\s*\(?["'](\.?\/[A-Za-z0-9_.\/-]+)["']/) {
+        let url = try #require(URL(string: String(match.output.1), relativeTo: URL(string: "http://page\(path)")))
+        #expect(PageFile.all[url.path] != nil, "\(path) names \(match.output.1)")
+      }
+    }
+  }
+
+  @Test func nothingIsInline() throws {
+    let page = Self.text(try #require(PageFile.all["/"]))
+    #expect(page.firstMatch(of: /<script(?![^>]*src=)/) == nil)
+    #expect(page.firstMatch(of: /<style|\sstyle=|\son[a-z]+=/) == nil)
+    #expect(page.contains("<html lang=\"en\""))
+  }
+}
