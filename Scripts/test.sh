@@ -81,8 +81,9 @@ build_and_test() { # PACKAGE [FLAGS...]
 }
 
 Scripts/set-up.sh server
-# Said here and not in a log: without PostgreSQL tests are skipped.
+# Said here and not in a log: without PostgreSQL, and without Chromium, tests are skipped.
 Server/set-up-postgresql.sh
+Examples/WeatherSpots/set-up-chromium.sh
 
 # In a folder of its own, beside the other steps: the optimiser works on one module at a time, which leaves room on a second processor. What
 # it takes of that is counted at the step during which it ends. A group of its own lets it be ended as a whole.

@@ -90,6 +90,8 @@ let package = Package(
       dependencies: ["WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder")],
       swiftSettings: settings
     ),
+    // Drives a browser for the tests of the page.
+    .target(name: "WebDriver", swiftSettings: settings),
     .testTarget(
       name: "WeatherSpotsKitTests",
       dependencies: [
@@ -119,6 +121,11 @@ let package = Package(
         .product(name: "BoundedHTTP", package: "larder-server"), .product(name: "FlyingSocks", package: "FlyingFox"),
         .product(name: "Logging", package: "swift-log"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
+      swiftSettings: settings
+    ),
+    .testTarget(
+      name: "WebDriverTests",
+      dependencies: ["WebDriver", .product(name: "FlyingFox", package: "FlyingFox"), .product(name: "FlyingSocks", package: "FlyingFox")],
       swiftSettings: settings
     ),
   ],
