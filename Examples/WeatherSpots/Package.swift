@@ -128,6 +128,13 @@ let package = Package(
       dependencies: ["WebDriver", .product(name: "FlyingFox", package: "FlyingFox"), .product(name: "FlyingSocks", package: "FlyingFox")],
       swiftSettings: settings
     ),
+    .testTarget(
+      name: "WeatherSpotsPageTests",
+      dependencies: [
+        "WebDriver", "WeatherSpotsKit", "StandInServer", "weather-spots", .product(name: "Larder", package: "larder"),
+      ],
+      swiftSettings: settings
+    ),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,85 @@
+import Foundation
+import Testing
+
+@testable import WebDriver
+
+/// The page for everybody: by keyboard, on a telephone, in the dark, read aloud.
+@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(5))) struct PageAccessTests {
+  @Test(arguments: [Browser.ColorScheme.light, .dark])
+  func nothingLacksANameOrContrast(_ scheme: Browser.ColorScheme) async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.prefer(scheme)
+      for finding in try await AccessibilityCheck(browser).findings() { Issue.record("list: \(finding)") }
+      try await browser.openSpot("Brest")
+      try await browser.element("#edit").click()
+      for finding in try await AccessibilityCheck(browser).findings() { Issue.record("spot: \(finding)") }
+    }
+  }
+
+  @Test func theKeyboardAloneReachesEverything() async throws {
+    try await ServedPage.running { page, browser in
+      func tab(to css: String, most: Int = 150) async throws {
+        for _ in 0..<most {
+          if try await browser.script("return document.activeElement.matches(arguments[0])", .string(css)).boolean == true { return }
+          try await browser.press(.tab)
+        }
+        throw WebDriverFailure(code: .awaited, message: "the focus at \(css)")
+      }
+      try await tab(to: "#query")
+      try await browser.type("brest")
+      try await browser.wait(for: "one row") { try await browser.elements("#list li").count == 1 }
+      try await tab(to: "#list a")
+      try await browser.press(.enter)
+      try await browser.waitForWeather()
+      // The focus is at the spot's name, so that what follows is read.
+      #expect(try await browser.activeElement().text() == "Brest")
+      try await tab(to: "#edit")
+      try await browser.press(.enter)
+      try await tab(to: "#field-notes")
+      try await browser.type("by keys")
+      try await tab(to: "#save")
+      try await browser.press(.enter)
+      try await browser.waitForFact("Notes", "by keys")
+      try await tab(to: ".chart-stage")
+      try await browser.press(.right, .right)
+      try await browser.wait(for: "an hour that is told") { try await browser.text(".chart-live").contains("°C") }
+    }
+  }
+
+  @Test func theMapIsReachedByKeysAndOpensASpot() async throws {
+    try await ServedPage.running { page, browser in
+      #expect(try await browser.elements(".map-mark[tabindex='0']").count == 1)
+      _ = try await browser.script("document.querySelector('.map-mark[tabindex=\"0\"]').focus()")
+      // A cluster comes nearer until it is a spot.
+      for _ in 0..<12 {
+        if try await browser.url().contains("#/spot/") { break }
+        if let spot = try await browser.elements("dialog.map-list[open] button").first { try await spot.click() }
+        try await browser.press(.enter)
+      }
+      try await browser.waitForWeather()
+    }
+  }
+
+  @Test func nothingScrollsSidewaysOnATelephone() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.emulateScreen(width: 360, height: 740, scale: 2, isMobile: true)
+      try await browser.reload()
+      try await page.waitForSpots(browser)
+      #expect(try await !browser.scrollsSideways())
+      try await page.keepPicture("telephone-list", browser)
+      try await browser.openSpot("Brest")
+      #expect(try await !browser.scrollsSideways())
+      try await page.keepPicture("telephone-spot", browser)
+      try await browser.element("#edit").click()
+      #expect(try await !browser.scrollsSideways())
+    }
+  }
+
+  @Test func aWideScreenIsUsed() async throws {
+    try await ServedPage.running(BrowserOptions(width: 2560, height: 1300)) { page, browser in
+      try await browser.openSpot("Brest")
+      #expect(try await !browser.scrollsSideways())
+      try await page.keepPicture("wide", browser)
+    }
+  }
+}

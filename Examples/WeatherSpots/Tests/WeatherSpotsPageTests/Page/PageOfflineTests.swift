@@ -1,0 +1,96 @@
+import Foundation
+import Testing
+
+@testable import WebDriver
+
+/// The page without its server, and when that is back.
+@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(5))) struct PageOfflineTests {
+  @Test func withoutTheServerThePageOpensAndEditsAreSentOnceLater() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.openSpot("Brest")
+      try await browser.waitUntilKept()
+      // Once more, by the worker, which keeps the forecast.
+      try await browser.reload()
+      try await browser.waitForWeather()
+      page.kill()
+      try await browser.waitForText("#connection", "unreachable")
+      try await browser.element("#visit").click()
+      try await browser.waitForFact("Visits", "1")
+      try await browser.waitForText("#pending", "ending")
+      try await browser.reload()
+      try await page.waitForSpots(browser)
+      try await browser.waitForWeather()
+      try await browser.waitForText("#origin", "kept by this browser")
+      try await browser.waitForText("#origin", "server unreachable")
+      try await browser.waitForFact("Visits", "1")
+      try await browser.element("#edit").click()
+      try await browser.fill("notes", "written on the pier")
+      try await browser.element("#save").click()
+      try await browser.waitForFact("Notes", "written on the pier")
+      try await page.keepPicture("offline", browser)
+      // Meanwhile another program visits the spot: both visits count.
+      try page.command("visit", "Brest", "--count", "2")
+      try await page.start()
+      try await browser.wait(within: .seconds(30), for: "the edit in the store") {
+        try page.command("show", "Brest", "--json").contains("written on the pier")
+      }
+      try await browser.waitForFact("Visits", "3")
+      #expect(try page.command("show", "Brest", "--json").contains(#""visits":3"#))
+      try await browser.wait(for: "nothing that waits") { try await !browser.element("#pending").isDisplayed() }
+      try await browser.waitForText("#connection", "Live")
+    }
+  }
+
+  @Test func whatBothSidesHaveChangedMeanwhileIsAskedAbout() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.openSpot("Brest")
+      try await browser.waitUntilKept()
+      page.kill()
+      try await browser.waitForText("#connection", "unreachable")
+      try await browser.element("#edit").click()
+      try await browser.fill("notes", "mine")
+      try await browser.element("#save").click()
+      try await browser.waitForFact("Notes", "mine")
+      try page.command("edit", "Brest", "--notes", "theirs", "--rating", "5")
+      try await page.start()
+      try await browser.waitForText("#pending", "decision", within: .seconds(30))
+      if try await browser.elements("#conflict").isEmpty { try await browser.element(role: "button", named: "Decide…").click() }
+      try await browser.waitForElement("#conflict")
+      #expect(try page.command("show", "Brest", "--json").contains("theirs"))
+      try await browser.element(role: "button", named: "Take theirs").click()
+      try await browser.waitForFact("Notes", "theirs")
+      try await browser.wait(for: "nothing that waits") { try await !browser.element("#pending").isDisplayed() }
+      #expect(try page.command("show", "Brest", "--json").contains(#""rating":5"#))
+    }
+  }
+
+  @Test func twoTabsSendAnEditOnce() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.openSpot("Brest")
+      try await browser.waitUntilKept()
+      let first = try await browser.window()
+      let second = try await browser.newWindow()
+      try await browser.switchTo(second)
+      try await browser.open(page.base + "/#/spot/Brest%20%4048.39029%2C-4.48628")
+      try await browser.waitForWeather()
+      page.kill()
+      try await browser.waitForText("#connection", "unreachable")
+      try await browser.element("#visit").click()
+      try await browser.waitForFact("Visits", "1")
+      try await browser.switchTo(first)
+      try await browser.waitForFact("Visits", "1")
+      try await browser.element("#visit").click()
+      try await browser.waitForFact("Visits", "2")
+      try await page.start()
+      try await browser.wait(within: .seconds(30), for: "both visits in the store") {
+        try page.command("show", "Brest", "--json").contains(#""visits":2"#)
+      }
+      for window in [first, second] {
+        try await browser.switchTo(window)
+        try await browser.wait(for: "nothing that waits") { try await !browser.element("#pending").isDisplayed() }
+        try await browser.waitForFact("Visits", "2")
+      }
+      #expect(try page.command("show", "Brest", "--json").contains(#""visits":2"#))
+    }
+  }
+}
