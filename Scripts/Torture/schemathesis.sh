@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Asks the server for what its /openapi.json promises, and for what it does not, with schemathesis: no answer of the 500s but 503, none that is not
-# described, none of another form. Once with a token for everything, once without. Usage: schemathesis.sh [--short] [--seed N].
+# described, none of another form. Once with a token for everything, once without. Usage: schemathesis.sh [--page] [--short] [--seed N].
+# With --page it is `weather-spots serve` that is asked, with recorded weather.
 #
 # schemathesis is installed in an environment of its own (.build-schemathesis); 77 means that it cannot be had here. --short takes a few
 # examples of each operation, with what is there already: it installs nothing and builds nothing. LARDER_SERVER names a server that is built.
@@ -10,12 +11,14 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 short=no
+page=no
 seed=$((RANDOM * 32768 + RANDOM + 1))
 while [ $# != 0 ]; do
   case $1 in
     --short) short=yes ;;
+    --page) page=yes ;;
     --seed) seed=${2:?schemathesis.sh: expected a number behind --seed} && shift ;;
-    *) echo "schemathesis.sh: expected --short or --seed N, found $1" >&2 && exit 2 ;;
+    *) echo "schemathesis.sh: expected --page, --short or --seed N, found $1" >&2 && exit 2 ;;
   esac
   shift
 done
@@ -39,9 +42,10 @@ fi
 
 source Scripts/flags.sh
 server=${LARDER_SERVER:-}
+if [ "$page" = yes ]; then program=weather-spots package=Examples/WeatherSpots; else program=larder-server package=Server; fi
 if [ -z "$server" ]; then
-  if [ "$short" = no ]; then swift build --package-path Server "${flags[@]}" --product larder-server; fi
-  server=$(swift build --package-path Server "${flags[@]}" --show-bin-path)/larder-server
+  if [ "$short" = no ]; then swift build --package-path "$package" "${flags[@]}" --product "$program"; fi
+  server=$(swift build --package-path "$package" "${flags[@]}" --show-bin-path)/$program
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/larder-schemathesis.XXXXXX")
 running=""
@@ -51,25 +55,43 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Every scope is allowed, and nothing waits or is counted: what is asked for here is the form of answers.
-token=$("$server" token add --tokens "$work/tokens" fuzz '*:rw')
 mkfifo "$work/port"
-"$server" serve --store "${LARDER_STORE:-sqlite:$work/store}" --tokens "$work/tokens" --port 0 --log error --max-wait 0 \
-  --max-scopes 1000000 --max-streams 1 --rate 1000000 --burst 1000000 >"$work/port" 2>"$work/log" &
-running=$!
-read -r line <"$work/port"
-url=${line##* }
+if [ "$page" = yes ]; then
+  # An address that others could use, so that there is a token.
+  events=/api/events
+  "$server" import Examples/WeatherSpots/spots.csv --store "$work/spots.sqlite" >/dev/null
+  "$server" serve --json --store "$work/spots.sqlite" --provider recorded --host 0.0.0.0 --port 0 --max-streams 1 >"$work/port" 2>"$work/log" &
+  running=$!
+  read -r line <"$work/port"
+  token=${line##*token=}
+  token=${token%\"\}}
+  url=${line%%/\?token=*}
+  url=http://127.0.0.1:${url##*:}
+else
+  # Every scope is allowed, and nothing waits or is counted: what is asked for here is the form of answers.
+  events=/v1/scopes/stream/events
+  token=$("$server" token add --tokens "$work/tokens" fuzz '*:rw')
+  "$server" serve --store "${LARDER_STORE:-sqlite:$work/store}" --tokens "$work/tokens" --port 0 --log error --max-wait 0 \
+    --max-scopes 1000000 --max-streams 1 --rate 1000000 --burst 1000000 >"$work/port" 2>"$work/log" &
+  running=$!
+  read -r line <"$work/port"
+  url=${line##* }
+fi
 
 # A stream has no end that could be waited for: this one takes the only place, so that what asks for others is checked as all is, and told
 # to come again. What comes in a stream is read by the server's own tests.
 exec 3<>"/dev/tcp/127.0.0.1/${url##*:}"
-printf 'GET /v1/scopes/stream/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n\r\n' "$token" >&3
+printf 'GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n' "$events" "$token" >&3
 read -r line <&3
 if [[ $line != *' 200 '* ]]; then
   echo "schemathesis.sh: expected a stream, found $line" >&2
   exit 1
 fi
 printf '[checks]\nnot_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", "503"]\n' >"$work/schemathesis.toml"
+if [ "$page" = yes ]; then
+  # What is written must fit to what is there, its id and its revision, which no schema can say.
+  printf 'positive_data_acceptance.expected-statuses = ["2xx", "3xx", "401", "404", "412", "422", "428", "503"]\n' >>"$work/schemathesis.toml"
+fi
 
 options=(--url "$url" --suppress-health-check all --warnings off --request-timeout 20 --no-color --continue-on-failure --seed "$seed")
 if [ "$short" = yes ]; then options+=(--max-examples 5 --phases fuzzing); else options+=(--max-examples 200); fi
