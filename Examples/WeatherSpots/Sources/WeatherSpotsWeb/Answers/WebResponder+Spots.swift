@@ -24,7 +24,7 @@ extension WebResponder {
     let limit = try limit(query, Self.mostSpots)
     // The question without what nobody asks for, so that there is one of each.
     let asked = try ["country", "kind", "min_rating", "tag", "sort", "limit"].compactMap { name in
-      let values = try query.texts(name)
+      let values = name == "tag" ? try query.texts(name) : try query.text(name).map { [$0] } ?? []
       return values.isEmpty ? nil : "\(name)=\(values.map(\.escaped).joined(separator: ","))"
     }
     // Read before the page: whoever asks for changes since then misses none.

@@ -20,6 +20,10 @@ import WeatherSpotsKit
       let coast = try await web.get("/api/spots?kind=Coast&sort=rating").json.arrayValue
       #expect(coast?.compactMap { $0["name"]?.stringValue } == ["Jogashima", "Brest"])
       #expect(try await web.get("/api/spots?min_rating=4&country=fr").json.arrayValue?.count == 1)
+      // A question is what it says, also where another one was answered before.
+      #expect(try await web.get("/api/spots?country=fr").json.arrayValue?.count == 2)
+      #expect(try await web.get("/api/spots?country=,fr").json.arrayValue?.count == 0)
+      #expect(try await web.get("/api/spots?country=fr&tag=pier").json.arrayValue?.count == 0)
     }
   }
 
