@@ -17,8 +17,8 @@ struct ClientTests {
     func reason(_ environment: [String: String]) -> String? {
       if case .failure(let missing) = BrowserAvailability.find(environment, besides: []) { missing.reason } else { nil }
     }
-    #expect(reason(["PATH": "/nonexistent"]) == "tests in a browser: chromedriver is not installed (apt-get install chromium-driver)")
-    let driver = ["WEBDRIVER_CHROMEDRIVER": "/bin/sh", "WEBDRIVER_CHROMIUM": "/nonexistent"]
+    #expect(reason(["PATH": "/dev/null"]) == "tests in a browser: chromedriver is not installed (apt-get install chromium-driver)")
+    let driver = ["WEBDRIVER_CHROMEDRIVER": "/bin/sh", "WEBDRIVER_CHROMIUM": "/dev/null/chromium"]
     #expect(reason(driver) == "tests in a browser: chromium is not installed (apt-get install chromium)")
     #expect(reason(driver.merging(["WEBDRIVER_CHROMIUM": "/bin/sh"]) { $1 }) == nil)
   }
