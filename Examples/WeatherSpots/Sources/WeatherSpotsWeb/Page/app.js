@@ -1,4 +1,4 @@
-// Starts the page, joins its parts, holds the live connection (while the page is seen).
+// Joins the parts, and holds the live connection.
 
 import { byId, say, setText } from './dom.js';
 import * as edits from './edits.js';
@@ -68,8 +68,8 @@ function lose() {
 }
 
 function news({ changes, revision }) {
-  const [first] = spots.apply(changes, revision).filter(({ id }) => !edits.get(id));
-  if (first) say(`${first.spot?.name ?? first.id} ${first.spot ? 'changed' : 'deleted'}.`);
+  const found = spots.apply(changes, revision).find(({ id }) => id === spot.id && !edits.get(id));
+  if (found) say(`This spot was ${found.spot ? 'changed' : 'deleted'}.`);
   refresh();
 }
 
@@ -82,6 +82,7 @@ async function start() {
   await load();
   route();
   setInterval(spot.tick, 5000);
+  setInterval(spot.load, 600000);
   const { serviceWorker: worker } = navigator;
   if (!worker) return; // without TLS
   worker.oncontrollerchange = () => spot.load();

@@ -25,7 +25,7 @@ export const buttons = (row) => actions(
 
 function put(row, wanted, removing) {
   saved = row.id;
-  edits.put(row, wanted, removing).catch(({ message }) => say(`Not saved: ${message}`));
+  return edits.put(row, wanted, removing).then(() => true, ({ message }) => say(`Not saved: ${message}`));
 }
 
 function control(field, value) {
@@ -46,8 +46,8 @@ function edit(row) {
   if (!form) {
     const onsubmit = (event) => {
       event.preventDefault();
-      put(row, Object.fromEntries(edits.FIELDS.map((field) => [field, read(field, row[field])])));
-      leave();
+      const wanted = Object.fromEntries(edits.FIELDS.map((field) => [field, read(field, row[field])]));
+      put(row, wanted).then((isKept) => isKept && leave());
     };
     form = el('form', { id: 'editor', 'aria-label': 'Edit the spot', onsubmit },
       edits.FIELDS.map((field) => control(field, row[field])),
@@ -74,16 +74,15 @@ export function showPending(row, kept, gone) {
   }
   deleting = removing && id;
   if (!kept) return;
-  const words = named(edits.mark(kept)) + (refused ? `: ${refused}` : asks ? '.' : ': sent when the server is back.');
+  const words = named(edits.mark(kept)) + (refused ? `: ${refused}` : asks ? '.' : ': not sent yet.');
   place.append(el('p', words),
-    actions(asks && button('Decide…', () => ask(kept)), button('Drop my edit', () => edits.drop(id))));
+    actions(asks && button('Decide…', () => ask(kept)), button('Drop my edit', () => edits.drop(id).then(leave))));
   if (saved !== id || !(asks || refused)) return;
   saved = null;
   if (asks) ask(kept);
   else say(words);
 }
 
-// Shows a dialog, which any of its buttons closes.
 function dialog(id, title, text, ...buttons) {
   const box = el('dialog', { id, 'aria-label': title, onclose: () => box.remove() },
     el('h2', title), text, actions(buttons.map(([words, act]) => button(words, () => {

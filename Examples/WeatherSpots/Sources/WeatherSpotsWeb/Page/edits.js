@@ -1,5 +1,5 @@
-// Edits that the server does not have yet, in IndexedDB: base (the row at first), mine (the row wanted), remove, asks
-// ({theirs}: a person has to decide), refused (why), sent (an attempt whose answer is not known), version.
+// The edits that the server does not have yet, in IndexedDB: from the row `base` to `mine`; `remove`; `asks` a person
+// about {theirs}; `refused` why; `sent`, an attempt without an answer.
 
 import { path, request } from './api.js';
 
@@ -81,7 +81,7 @@ export const drop = (id) => update(id, () => null);
 
 // Takes a person's decision: `mine` replaces `theirs` (null: deleted).
 export async function decide({ id, base }, mine, theirs) {
-  await amend(id, { base: theirs ?? { ...base, revision: null }, mine, sent: null, asks: null, version: uuid() });
+  await amend(id, { base: theirs ?? { ...base, revision: null }, mine, sent: undefined, asks: null, version: uuid() });
   send();
 }
 
@@ -100,7 +100,7 @@ const read = (id) => request(path('spots', id), { cache: 'no-store' }).then(({ d
   return null;
 });
 
-// Writes a row, or removes it, if the server still has that revision (null: none); once for a key.
+// Writes or removes a row at its revision (null: a new one), once for a key.
 const write = ({ row, revision, remove, key }) => request(path('spots', row.id), {
   method: remove ? 'DELETE' : 'PUT',
   body: remove ? null : row,
@@ -120,8 +120,11 @@ async function deliver(id) {
     const { merged, conflicts } = merging ? merge(base, mine, theirs) : { merged: mine, conflicts: [] };
     if (remove && !theirs) return settle(id, { version, mine }, null);
     if (conflicts.length || (!merging && revision !== base.revision)) return amend(id, { asks: { theirs } });
-    attempt = { row: merged, revision, remove, key: uuid(), mine, version };
-    await amend(id, { sent: attempt });
+    // Of two tabs the first on disk decides; a dropped edit is not sent.
+    const own = { row: merged, revision, remove, key: uuid(), mine, version };
+    await update(id, (now) => now && { ...now, sent: now.sent ?? own });
+    attempt = get(id)?.sent;
+    if (!attempt) return null;
   }
   try {
     return await settle(id, attempt, (await write(attempt)).data);
@@ -129,7 +132,7 @@ async function deliver(id) {
     const { status, message } = problem;
     if (!(status >= 400 && status < 500)) throw problem;
     const again = [404, 412].includes(status) || get(id)?.version !== attempt.version;
-    await amend(id, { sent: null, refused: !again && message });
+    await amend(id, { sent: undefined, refused: !again && message });
     return again && deliver(id);
   }
 }
@@ -137,6 +140,7 @@ async function deliver(id) {
 // Forgets what the server took; an edit made meanwhile goes on from there.
 async function settle(id, { version, mine }, row) {
   stored(id, row);
-  await update(id, (now) => (now && row && now.version !== version
-    ? { ...now, base: row, mine: merge(mine, now.mine, row).merged, sent: null } : null));
+  await update(id, (now) => (now && now.version !== version
+    ? { ...now, ...row && { base: row, mine: merge(mine, now.mine, row).merged }, sent: undefined } : null));
+  if (get(id)) send();
 }

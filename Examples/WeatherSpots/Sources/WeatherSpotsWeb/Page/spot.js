@@ -27,7 +27,6 @@ function fill(name, ...children) {
 const facts = (values) => el('dl', Object.entries(values).map(([term, value]) =>
   el('div', el('dt', term), el('dd', { dir: 'auto' }, value))));
 
-// Opens a spot's page, or none.
 export function open(next) {
   id = next;
   row = report = shown = null;
@@ -58,7 +57,7 @@ export async function load(wait = '') {
   const wanted = id;
   const { data, headers, message } = await request(`${path('forecast', id)}?days=7${wait}`).catch((problem) => problem);
   if (wanted !== id) return;
-  if (data) {
+  if (data && !(data.fetched_at < report?.fetched_at)) {
     const isNew = data.fetched_at !== report?.fetched_at;
     if (report && isNew) say('New weather.');
     kept = headers.has('Served-From');
@@ -72,7 +71,6 @@ const showPhotos = (wanted) => request(path('photos', wanted)).then(({ data }) =
   && fill('photos', ...data.map(({ image, name }) => el('figure', image && el('img', { src: image, alt: name }),
     el('figcaption', name))))).catch(() => null);
 
-// Shows the row anew; an open form stays as it is.
 export function update() {
   if (id === null) return;
   const edit = edits.get(id);
@@ -96,7 +94,6 @@ function showRow({ country, kind, latitude, longitude, timezone, rating, visits,
   }));
 }
 
-// Says such as "2 h old, from disk, server unreachable".
 export function tick() {
   if (!report) return;
   const { fetched_at: fetched, origin, stale } = report;
@@ -127,11 +124,12 @@ function showReport(isNew) {
   tick();
   const hour = [report.now?.hour, ...hours ?? []].find((some) => Math.abs(now - new Date(some?.instant)) < 3600000);
   if (hour) weather('now', hour, `${clock(hour.instant, zone)} there`);
+  else fill('now');
   const noon = hours?.find(({ day, time }) => day === date && time === '12:00');
   if (noon) weather('noon', noon, dayName(noon.day));
   const sky = astronomy?.find((day) => day.date === date);
   if (sky) showSky(sky, zone);
-  if (days) {
+  if (days && isNew) {
     fill('days', table('7 days', ['Day', 'Weather', 'Low', 'High', 'Wind', 'Rain', 'Waves'], days.map((day) => [
       day.day === date ? 'Today' : dayName(day.day), day.weather ?? '–',
       quantity(day.temperature_min_c, '°C'), quantity(day.temperature_max_c, '°C'),

@@ -42,8 +42,8 @@ export function apply(changes, state = revision) {
 
 // Keeps the list for a start without the server.
 function keep() {
-  clearTimeout(timer);
-  timer = setTimeout(async () => {
+  timer ??= setTimeout(async () => {
+    timer = null;
     const headers = { 'Larder-Revision': revision, 'Larder-Store': store };
     const answer = new Response(JSON.stringify([...rows.values()]), { headers });
     await globalThis.caches?.open('page').then((cache) => cache.put(LIST, answer)).catch(() => null);
@@ -125,13 +125,12 @@ function item(row, selected) {
   return link.parentNode;
 }
 
-// Moves the focus to a spot's row, or to the search.
 export function focus(id) {
   const link = links.get(id);
   (link?.isConnected ? link : byId('query')).focus();
 }
 
-// Shows the wanted spots, leaving alone what has not changed. Returns their rows.
+// Shows the wanted spots, and returns their rows.
 export function show(selected) {
   ['country', 'kind', 'tags'].forEach(offer);
   const wanted = Object.fromEntries([...byId('filters').elements].map(({ id, value }) => [id, value]));

@@ -1,6 +1,6 @@
 // Keeps the page and the last forecasts: the network first, then, or after 3 s, the cache.
 
-const PAGE = ['', 'style.css', 'icon.svg', 'map/land.json', ...('api app charts/charts charts/figure dom editor '
+const PAGE = ['.', 'style.css', 'icon.svg', 'map/land.json', ...('api app charts/charts charts/figure dom editor '
   + 'edits map/map spot spots words').split(' ').map((name) => `${name}.js`)];
 const WANTED = /^\/(?!api\/(?!forecast\/|photos\/|spots$))/;
 
@@ -23,7 +23,8 @@ async function answer(event, path) {
     return response;
   });
   const slow = new Promise((resolve) => { setTimeout(resolve, 3000); }).then(kept);
-  return await Promise.race([fresh, slow]).catch(kept) ?? fresh;
+  const away = fresh.then((response) => (/50[24]/.test(response.status) ? kept() : response));
+  return await Promise.race([away, slow]).catch(kept) ?? fresh;
 }
 
 async function keep(request, response, path) {

@@ -31,7 +31,6 @@ function format(instant, timeZone, options, language = 'en-GB') {
   }
 }
 
-
 export const clock = (instant, zone) => format(instant, zone, { hour: '2-digit', minute: '2-digit' });
 export const today = (zone, now) => format(now, zone, {}, 'sv');
 export const dayName = (day) => format(day, 'UTC', { weekday: 'short', day: 'numeric', month: 'short' });

@@ -79,6 +79,13 @@ import Testing
     try await ServedPage.running(BrowserOptions(width: 2560, height: 1300)) { page, browser in
       try await browser.openSpot("Brest")
       #expect(try await !browser.scrollsSideways())
+      // The list, the map and the spot stand beside each other, and each has its part of the width.
+      let edges = try await browser.script(
+        "return ['#side', '#map', '#spot'].map((css) => { const r = document.querySelector(css).getBoundingClientRect(); return [r.left, r.right]; }).flat()"
+      )
+      let found = edges.array.compactMap(\.number)
+      #expect(found.count == 6 && found == found.sorted())
+      #expect(try #require(found.last) > 2_400)
       try await page.keepPicture("wide", browser)
     }
   }

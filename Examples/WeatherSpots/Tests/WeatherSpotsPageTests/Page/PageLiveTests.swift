@@ -99,11 +99,21 @@ import Testing
 
   @Test func nearMeAsksOnAClickOnly() async throws {
     try await ServedPage.running { page, browser in
+      let asked = "return window.asked ?? 0"
+      _ = try await browser.script(
+        """
+        const real = navigator.geolocation.getCurrentPosition.bind(navigator.geolocation);
+        navigator.geolocation.getCurrentPosition = (...rest) => { window.asked = (window.asked ?? 0) + 1; real(...rest); };
+        """)
       try await browser.grant(["geolocation"], to: page.base)
       try await browser.setLocation(latitude: 48.4, longitude: -4.5)
       #expect(try await browser.text("#list li:first-child bdi") == "Annecy")
+      #expect(try await browser.script(asked) == 0)
+      let state = "return navigator.permissions.query({ name: 'geolocation' }).then((found) => found.state)"
+      #expect(try await browser.script(state) == "granted")
       try await browser.element("#near").click()
       try await browser.wait(for: "the nearest first") { try await browser.text("#list li:first-child bdi") == "Brest" }
+      #expect(try await browser.script(asked) == 1)
       #expect(try await browser.text("#list li:first-child").contains("km"))
     }
   }

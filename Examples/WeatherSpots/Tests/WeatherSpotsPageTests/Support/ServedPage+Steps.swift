@@ -50,7 +50,7 @@ extension Browser {
   /// Waits until the page would be shown without the server.
   func waitUntilKept() async throws {
     let script = """
-      return Boolean(navigator.serviceWorker.controller) && (await (await caches.open('page')).keys()).length > 10;
+      return Boolean(navigator.serviceWorker.controller && await caches.match('/') && await caches.match('/api/spots?limit=1000'));
       """
     try await wait(within: .seconds(30), for: "a page that is kept") {
       try await self.script("return (async () => { \(script) })()").boolean ?? false
@@ -59,6 +59,6 @@ extension Browser {
 
   /// Returns whether the page is wider than the window.
   func scrollsSideways() async throws -> Bool {
-    try await script("return document.documentElement.scrollWidth > innerWidth").boolean ?? true
+    try await script("return document.documentElement.scrollWidth > document.documentElement.clientWidth").boolean ?? true
   }
 }

@@ -74,6 +74,37 @@ final class ServedPage {
     return text
   }
 
+  /// Holds the page's writes until they are let go.
+  func delayWrites(_ browser: Browser) async throws {
+    _ = try await browser.script(
+      """
+      const real = window.realFetch ??= window.fetch;
+      window.held = new Promise((resolve) => { window.letGo = resolve; });
+      window.fetch = async (address, options) => {
+        if (['PUT', 'DELETE'].includes(options?.method)) await window.held;
+        return real(address, options);
+      };
+      """)
+  }
+
+  /// Lets the page's writes reach the server, and loses the answers.
+  func loseAnswers(_ browser: Browser) async throws {
+    _ = try await browser.script(
+      """
+      const real = window.realFetch ??= window.fetch;
+      window.fetch = async (address, options) => {
+        const answer = await real(address, options);
+        if (options?.method === 'PUT') throw new TypeError('lost');
+        return answer;
+      };
+      """)
+  }
+
+  /// Lets writes and their answers pass.
+  func letWritesGo(_ browser: Browser) async throws {
+    _ = try await browser.script("window.fetch = window.realFetch; window.letGo?.();")
+  }
+
   func waitForSpots(_ browser: Browser) async throws {
     try await browser.wait(for: "100 spots") { try await browser.elements("#list li").count == 100 }
   }
@@ -83,8 +114,10 @@ final class ServedPage {
     for line in try await browser.console() where line.level == "SEVERE" || line.level == "WARNING" {
       let away = ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"]
       let isAway = line.source == "network" && away.contains { line.text.contains("net::\($0)") }
-      let isAnswer = line.source == "network" && line.text.contains("the server responded with a status of")
-      if isAway || isAnswer && line.text.contains("412") { continue }
+      // A lost race, and a spot that is gone, are answers.
+      let answers = ["412", "404"].map { "the server responded with a status of \($0)" }
+      let isAnswer = line.source == "network" && line.text.contains("/api/spots/") && answers.contains { line.text.contains($0) }
+      if isAway || isAnswer { continue }
       Issue.record("\(line)")
     }
   }

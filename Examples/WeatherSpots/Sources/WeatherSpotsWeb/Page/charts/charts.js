@@ -1,4 +1,4 @@
-// The charts: temperature, rain, wind and waves of the hours, and the light of the days.
+// The charts of the hours, and the light of the days.
 import { dayLabel, figure, hourLabel, line, write } from './figure.js';
 import { clock, compass, quantity } from '../words.js';
 

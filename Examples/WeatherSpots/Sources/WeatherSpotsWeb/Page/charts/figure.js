@@ -1,4 +1,4 @@
-// A figure: legend, a picture drawn for each width, a cursor over its hours, a table.
+// A figure: legend, picture, cursor, table.
 import { el, svg } from '../dom.js';
 import { dayName } from '../words.js';
 

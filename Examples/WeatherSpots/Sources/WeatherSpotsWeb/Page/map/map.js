@@ -138,7 +138,6 @@ export function makeMap(element, onSelect) {
     placeNames(groups, size.width);
   }
 
-  // Returns where an event is, from the view's middle.
   function point({ clientX, clientY }) {
     const { left, top } = layer.getBoundingClientRect();
     return [clientX - left, clientY - top];
