@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Takes the full counts of everything that is random, optimised as releases are (make torture): over an hour on two cores.
 #
-# Usage: torture.sh [STEP...], by default tests, sync, postgres, model, schemathesis, power-cuts, system-calls, soak and fuzz. What the steps
+# Usage: torture.sh [STEP...], by default tests, sync, postgres, model, schemathesis, page, power-cuts, system-calls, soak and fuzz. What the steps
 # counted is printed in the end, and kept in .build-torture/figures.txt with the commit, the machine and the seeds; their output is in
 # .build-torture/STEP.log.
 # The steps mutants, thread and address, which take as long again each, are made where they are named.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-all=(tests sync postgres model schemathesis power-cuts system-calls soak fuzz)
+all=(tests sync postgres model schemathesis page power-cuts system-calls soak fuzz)
 steps=("$@")
 if [ ${#steps[@]} = 0 ]; then steps=("${all[@]}"); fi
 work=$PWD/.build-torture
@@ -26,6 +26,7 @@ command_of() { # STEP
     postgres) echo "Scripts/Torture/postgres.sh" ;;
     model) echo "Scripts/Torture/model.sh" ;;
     schemathesis) echo "Scripts/Torture/schemathesis.sh" ;;
+    page) echo "Scripts/Torture/schemathesis.sh --page" ;;
     power-cuts) echo "Scripts/Torture/power-cuts.sh" ;;
     system-calls) echo "Scripts/Torture/system-calls.sh" ;;
     soak) echo "Scripts/Torture/soak.sh" ;;
