@@ -91,6 +91,7 @@ printf '[checks]\nnot_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", "
 if [ "$page" = yes ]; then
   # What is written must fit to what is there, its id and its revision, which no schema can say.
   printf 'positive_data_acceptance.expected-statuses = ["2xx", "3xx", "401", "404", "412", "422", "428", "503"]\n' >>"$work/schemathesis.toml"
+  printf 'negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "412", "413", "415", "422", "428", "503"]\n' >>"$work/schemathesis.toml"
 fi
 
 options=(--url "$url" --suppress-health-check all --warnings off --request-timeout 20 --no-color --continue-on-failure --seed "$seed")
