@@ -3,7 +3,7 @@ package import NIOCore
 
 /// The things that a request comes with, beside what it says.
 public struct ConnectionContext: RequestContext {
-  /// What Hummingbird has for every request.
+  /// The parts that Hummingbird has for every request.
   public var coreContext: CoreRequestContextStorage
   /// The connection that it came by.
   package let channel: any Channel

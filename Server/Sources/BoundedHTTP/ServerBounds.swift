@@ -59,4 +59,11 @@ public struct ServerBounds: Sendable {
       body
     }
   }
+
+  /// Runs what takes milliseconds of a processor, such as packing a large answer, on a thread that is not one of Swift's tasks'.
+  ///
+  /// - Throws: What the work throws.
+  public func work<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await large.run(nil) { Result { try work() } }.get()
+  }
 }

@@ -2,7 +2,7 @@ import Foundation
 package import Larder
 import WeatherSpotsKit
 
-/// What a server of the page is told.
+/// The settings of the page's server.
 package struct WebOptions: Sendable {
   /// The address to listen at.
   package var host = "127.0.0.1"

@@ -39,13 +39,9 @@ struct WebResponder: HTTPResponder {
   }
 
   private func answer(_ request: Request, _ route: WebRoute?) async throws -> Response {
-    let path = request.head.path ?? "/"
     try gate.check(request, isPage: route?.isPage ?? false)
-    if route == .page("/"),
-      let admission = gate.admission(request, query: path.firstIndex(of: "?").map { String(path[path.index(after: $0)...]) })
-    {
-      return admission
-    }
+    let query = try RequestQuery(of: request)
+    if route == .page("/"), request.method == .get, let admission = gate.admission(try query.text("token")) { return admission }
     if route?.needsToken ?? true { try gate.checkToken(request) }
     guard let route else { throw WebProblem(.notFound, "There is nothing at this path.") }
     // What answers HEAD has the fields of the answer to GET; a stream has no end that could be left out.
@@ -53,7 +49,6 @@ struct WebResponder: HTTPResponder {
     guard isRead || request.method != .head && route.known.methods.contains(request.method) else {
       throw WebProblem(.methodNotAllowed, "Expected the method \(route.known.methods.map(\.rawValue).joined(separator: " or ")).")
     }
-    let query = try RequestQuery(of: request)
     switch route {
     case .page(let path):
       guard let file = PageFile.all[path] else { throw WebProblem(.notFound, "There is nothing at this path.") }
@@ -77,12 +72,8 @@ struct WebResponder: HTTPResponder {
   }
 
   /// Returns an answer that may be kept, or that the client has this form already.
-  ///
-  /// - Parameter tag: The entity tag, quotation marks included.
-  func kept(_ body: AnswerCache.Body, tag: String? = nil, _ request: Request) -> Response {
-    var fields = body.fields
-    if let tag { fields[.eTag] = tag }
-    return Self.notModified(fields, request) ?? Answer.success(body.data, fields: fields, packed: body.packed, to: request)
+  func kept(_ body: AnswerCache.Body, _ request: Request) -> Response {
+    Self.notModified(body.fields, request) ?? Answer.success(body.data, fields: body.fields, packed: body.packed, to: request)
   }
 
   /// Returns a value as JSON, in the form of the command's `--json`.
@@ -116,7 +107,7 @@ struct WebResponder: HTTPResponder {
     return text.description
   }
 
-  /// What every answer has: the page takes nothing from elsewhere, and nothing elsewhere takes the page.
+  /// The fields of every answer: the page takes nothing from elsewhere, and nothing elsewhere takes the page.
   private static let protection: HTTPFields = [
     .contentSecurityPolicy: """
     default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \

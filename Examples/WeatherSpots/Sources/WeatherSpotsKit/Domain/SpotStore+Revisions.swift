@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 package import Larder
 
-/// What is expected of a spot before it is written.
+/// The state in which a spot must be before it is written.
 package enum SpotExpectation: Sendable, Equatable {
   /// Nothing.
   case anything
@@ -39,18 +39,19 @@ extension SpotStore {
   ///
   /// - Parameter key: A key of the writer's own for this write. The same write with the key again changes nothing.
   /// - Returns: The revision that the write has given the spot, and whether there was none before.
-  /// - Throws: `.revisionMismatch` where it is not as expected; `SpotProblem` for a value that cannot be; the errors of storage.
+  /// - Throws: `.revisionMismatch` where it is not as expected; `.alreadyExists` for a key of another write; `SpotProblem` for a value that
+  ///   cannot be; the errors of storage.
   package func put(
     _ spot: Spot, expecting expectation: SpotExpectation, key: String? = nil
   ) async throws -> (revision: Revision, isNew: Bool) {
     let (spots, receipts) = (spots, key == nil ? nil : try await receipts())
-    let digest = Data(SHA256.hash(data: try ReportJSON.data(spot)).prefix(12)).base64URL
+    let digest = key == nil ? "" : Data(SHA256.hash(data: try ReportJSON.data(spot)).prefix(12)).base64URL
     return try await store.transaction { transaction in
       if let key, let receipts, let done = try transaction.find(by: key, in: receipts) {
         guard done.spot == spot.id, done.digest == digest else {
           throw RepositoryError(.alreadyExists, "expected a key of this write's own, found one of another write")
         }
-        return (Revision(UInt64(done.number)), false)
+        return (Revision(UInt64(clamping: done.number)), false)
       }
       let old = try transaction.find(by: spot.id, in: spots)
       // A limit that the stored one has passed already, by a merge of several devices, stops nobody.

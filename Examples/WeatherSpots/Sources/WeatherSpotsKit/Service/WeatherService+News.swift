@@ -2,7 +2,7 @@ import Foundation
 package import Larder
 
 extension WeatherService {
-  /// What tells of newer data of a spot, and of data that have become old.
+  /// The sequences that tell of newer data of a spot, and of data that have become old.
   package struct News: Sendable {
     /// The conditions of the moment.
     package let current: CachedUpdates<CurrentWeather>
@@ -19,7 +19,7 @@ extension WeatherService {
       current: caches.current.updates(for: place), hourly: caches.hourly.updates(for: week), marine: caches.marine.updates(for: week))
   }
 
-  /// What is stored of a spot's days from today on.
+  /// The age of what is stored of a spot's days from today on.
   package struct Freshness: Sendable {
     /// The seconds for which nothing newer would be asked for; 0 where something is old or missing.
     package let seconds: Int
@@ -48,9 +48,12 @@ extension WeatherService {
     return Freshness(seconds: seconds.min() ?? 0, version: ([today.description] + fetched).joined(separator: " "))
   }
 
-  /// Returns the seconds that are left of the day at a spot.
-  package func secondsLeft(at spot: Spot) -> Double {
-    max(1, today(at: spot).interval(in: spot.zone).end.timeIntervalSince(clock.now))
+  /// Waits until the present day of a spot is over.
+  ///
+  /// - Throws: `CancellationError`.
+  package func waitForNextDay(at spot: Spot) async throws {
+    let left = today(at: spot).interval(in: spot.zone).end.timeIntervalSince(clock.now)
+    try await clock.sleep(for: .seconds(max(1, left)))
   }
 
   private func today(at spot: Spot) -> LocalDay { LocalDay(containing: clock.now, in: spot.zone) }

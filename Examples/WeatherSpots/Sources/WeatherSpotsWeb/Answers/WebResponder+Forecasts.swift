@@ -19,8 +19,7 @@ extension WebResponder {
     let policy = waits ?? false ? options.waitingPolicy : options.policy
     let freshness = try await weather.freshness(of: spot, days: days)
     guard freshness.seconds > 0, policy == .cacheFirst || policy == .staleWhileRevalidate else {
-      let body = try await self.body(of: spot, revision, days, policy)
-      return kept(body, tag: body.fields[.eTag], request)
+      return kept(try await self.body(of: spot, revision, days, policy), request)
     }
     // While all is fresh nothing is asked for, and the report of a moment ago differs from the present one in nothing but its ages, which
     // the field Age makes good: a week of hours costs some ten milliseconds to write.
@@ -28,7 +27,7 @@ extension WebResponder {
     let body = try await answers.body(of: "\(days) \(id)", version: version, lifetime: Self.lifetime) {
       try await self.body(of: spot, revision, days, policy)
     }
-    var response = kept(body, tag: body.fields[.eTag], request)
+    var response = kept(body, request)
     response.headers[.age] = String(Int(body.age / .seconds(1)))
     return response
   }
@@ -38,15 +37,19 @@ extension WebResponder {
 
   private func body(of spot: Spot, _ revision: Revision, _ days: Int, _ policy: FetchPolicy) async throws -> AnswerCache.Body {
     let found = try await weather.forecast(for: spot, days: days, policy: policy)
-    guard let report = ForecastReport(found, showsHours: true, showsAstronomy: true) else {
-      let nothing = WeatherProblem("the weather service has no forecast for this place", "no forecast", isTransient: false)
-      let problem = found.hourly.problem ?? nothing
-      return AnswerCache.Body(try ReportJSON.data(NoForecastReport(found, provider: weather.provider.name, problem)))
-    }
     // What is shown, and not what has been stored since.
     let seconds = found.isFresh ? try await weather.freshness(of: spot, days: days).seconds : 0
-    let control = seconds > 0 ? "private, max-age=\(seconds)" : "no-cache"
-    return AnswerCache.Body(try ReportJSON.data(report), [.cacheControl: control, .eTag: Self.tag(of: found, revision, days)])
+    let fields: HTTPFields = [
+      .cacheControl: seconds > 0 ? "private, max-age=\(seconds)" : "no-cache", .eTag: Self.tag(of: found, revision, days),
+    ]
+    let name = weather.provider.name
+    return try await bounds.work { () throws in
+      if let report = ForecastReport(found, showsHours: true, showsAstronomy: true) {
+        return AnswerCache.Body(try ReportJSON.data(report), fields)
+      }
+      let nothing = WeatherProblem("the weather service has no forecast for this place", "no forecast", isTransient: false)
+      return AnswerCache.Body(try ReportJSON.data(NoForecastReport(found, provider: name, found.hourly.problem ?? nothing)))
+    }
   }
 
   /// Returns a tag of what is shown; a weak one, since ages grow while the data are the same.

@@ -36,14 +36,18 @@ extension WebResponder {
       {
         throw WebProblem(.notFound, "Expected a page of this order, found one of another.")
       } catch { throw error }
-      var fields: HTTPFields = [.cacheControl: "no-cache", .larderRevision: "\(revision)", .larderStore: storeName]
+      var fields: HTTPFields = [
+        .cacheControl: "no-cache", .eTag: "W/\"\(storeName)-\(revision)\"", .larderRevision: "\(revision)", .larderStore: storeName,
+      ]
       if let next = found.next {
         fields[.link] = "</api/spots?\((asked + ["page=\(try next.token)"]).joined(separator: "&"))>; rel=\"next\""
       }
-      let texts = try present(found.items).map { try rows.text(of: $0.spot, at: $0.revision) }
-      return AnswerCache.Body(Data("[\(texts.joined(separator: ","))]\n".utf8), fields)
+      return try await bounds.work { [fields] () throws in
+        let texts = try present(found.items).map { try rows.text(of: $0.spot, at: $0.revision) }
+        return AnswerCache.Body(Data("[\(texts.joined(separator: ","))]\n".utf8), fields)
+      }
     }
-    return kept(body, tag: "W/\"\(storeName)-\(revision)\"", request)
+    return kept(body, request)
   }
 
   /// The name of the store, by which a client knows it from another one at the same address.

@@ -30,7 +30,7 @@ struct ForecastEvents: AsyncSequence, Sendable {
   private static func tell(
     _ weather: WeatherService, _ spot: Spot, _ continuation: AsyncThrowingStream<ByteBuffer, any Error>.Continuation
   ) async -> Bool {
-    let (news, left) = (weather.news(of: spot), weather.secondsLeft(at: spot))
+    let news = weather.news(of: spot)
     return await withTaskGroup(of: Bool.self) { group in
       group.addTask {
         let fetched = merge(news.current.map(\.fetchedAt), news.hourly.map(\.fetchedAt), news.marine.map(\.fetchedAt))
@@ -41,7 +41,7 @@ struct ForecastEvents: AsyncSequence, Sendable {
       }
       group.addTask {
         // Ended early, it is cancelled, which is no failure.
-        do { try await Task.sleep(for: .seconds(left)) } catch { return false }
+        do { try await weather.waitForNextDay(at: spot) } catch { return false }
         return true
       }
       defer { group.cancelAll() }

@@ -12,7 +12,7 @@ let stored;
 let records = new Map();
 let timer;
 
-const uuid = () => crypto.getRandomValues(new Uint32Array(4)).join('-'); // also without TLS
+const uuid = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
 const without = (list, other) => list.filter((item) => !other.includes(item));
 
 export const differing = (one, other) => FIELDS.filter((field) => String(one[field]) !== String(other[field]));
@@ -71,6 +71,7 @@ const amend = (id, change) => update(id, (now) => now && { ...now, ...change });
 
 export async function put({ mark: ignored, ...start }, wanted, remove = false) {
   const { id } = start;
+  navigator.storage?.persist();
   await update(id, ({ base, mine, sent } = { base: start, mine: start }) => ({
     id, base, mine: merge(start, { ...start, ...wanted }, mine).merged, remove, sent, version: uuid(),
   }));

@@ -76,11 +76,9 @@ struct RequestGate: Sendable {
     }
   }
 
-  /// Returns the answer to an address with the token in it: the token becomes a cookie, and leaves the address; `nil` for another request.
-  func admission(_ request: Request, query: String?) -> Response? {
-    guard let token, request.method == .get, let given = query?.split(separator: "=", maxSplits: 1), given.count == 2, given[0] == "token",
-      Self.isEqual(String(given[1]), token)
-    else { return nil }
+  /// Returns the answer to an address with the token in it: the token becomes a cookie, and leaves the address; `nil` for another word.
+  func admission(_ word: String?) -> Response? {
+    guard let token, let word, Self.isEqual(word, token) else { return nil }
     return Response(
       status: .seeOther,
       headers: [

@@ -11,7 +11,7 @@ import WeatherSpotsKit
 struct WebProblem: Error {
   /// The status of HTTP.
   let status: HTTPResponse.Status
-  /// What was expected, what was found, what to do; nothing that the client has written.
+  /// A sentence with what was expected, what was found and what to do, and with nothing that the client has written.
   let detail: String
   /// The value at fault.
   var field: String?

@@ -53,7 +53,7 @@ struct AccessibilityCheck: Sendable {
       .map(element => ({ element, selector: selector(element) }));
     """#
 
-  /// What the scripts share.
+  /// The functions that the scripts share.
   static let helpers = #"""
     const shown = element => element.checkVisibility({ visibilityProperty: true });
 

@@ -1,7 +1,7 @@
 extension Browser {
   /// Asks until there is an answer, and returns that.
   ///
-  /// What a page says while it changes, such as that an element is gone, counts as no answer.
+  /// A failure of a page that changes, such as that an element is gone, counts as no answer.
   ///
   /// - Throws: ``WebDriverFailure`` with the page's text and console when the time is over.
   func wait<Value>(

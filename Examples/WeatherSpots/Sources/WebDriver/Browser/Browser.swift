@@ -9,7 +9,7 @@ final class Browser: Sendable {
   let connection: WebDriverConnection
   /// The path of the session, which all commands begin with.
   let session: String
-  /// What the browser has logged so far: chromedriver gives each entry once.
+  /// The lines that the browser has logged so far: chromedriver gives each entry once.
   let logs = Mutex<BrowserLogs>(BrowserLogs())
 
   /// The file of all requests, which the browser has written when it has ended.

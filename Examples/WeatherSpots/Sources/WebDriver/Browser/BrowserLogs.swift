@@ -7,7 +7,7 @@ struct BrowserLogs: Sendable {
   struct Line: Sendable, CustomStringConvertible {
     /// One of `SEVERE`, `WARNING`, `INFO`, `DEBUG`.
     var level: String
-    /// What it is about, for example `console-api`, `network`, `javascript`, `security`.
+    /// The subject, for example `console-api`, `network`, `javascript`, `security`.
     var source: String
     var text: String
 
@@ -57,7 +57,7 @@ extension Browser {
 
   /// Ends the browser, and returns the hosts, with their ports, that pages, windows and workers of every kind have asked.
   ///
-  /// What Chromium asks of its own accord is not among them, nor what ``open(_:)`` has asked and nothing in the page.
+  /// Requests that Chromium makes of its own accord are not among them, nor what ``open(_:)`` has asked and nothing in the page.
   func quitAndHosts() async throws -> Set<String> {
     try await quit()
     let written = try await Repetition.within(.seconds(10)) {

@@ -5,7 +5,7 @@ struct BrowserAvailability: Sendable {
   let driver: String
   let browser: String
 
-  /// What is installed; `nil` where something is missing, which is printed once.
+  /// The installed programs; `nil` where one is missing, which is printed once.
   static let installed: BrowserAvailability? = {
     switch find(ProcessInfo.processInfo.environment) {
     case .success(let found): return found
@@ -15,7 +15,7 @@ struct BrowserAvailability: Sendable {
     }
   }()
 
-  /// Why there is no browser, in a sentence.
+  /// The reason why there is no browser, in a sentence.
   struct Missing: Error {
     let reason: String
   }
