@@ -25,6 +25,14 @@ struct DriverProcessTests {
     try await Repetition.within(.seconds(20)) { try isGone(group, directory) ? true : nil } ?? false
   }
 
+  /// Returns a program in the place of chromedriver.
+  private func standIn(_ script: String) throws -> URL {
+    let program = FileManager.default.temporaryDirectory.appending(path: "driver-\(UUID().uuidString)")
+    let text = Data("#!/bin/sh\n\(script)\n".utf8)
+    try #require(FileManager.default.createFile(atPath: program.path, contents: text, attributes: [.posixPermissions: 0o700]))
+    return program
+  }
+
   @Test func anEndedDriverLeavesNoProcessAndNoFile() async throws {
     let driver = try await DriverProcess.start()
     _ = try await Browser.start(driver)
@@ -72,10 +80,26 @@ struct DriverProcessTests {
     #expect(try await waitUntilGone(group, String(match.2)))
   }
 
+  @Test func aDriverWhosePortIsTakenIsStartedAgain() async throws {
+    let program = try standIn(
+      """
+      echo $HOME >>"$0.homes"
+      [ $(wc -l <"$0.homes") -gt 2 ] || { echo "IPv4 port not available. Exiting..."; exit 1; }
+      echo "ChromeDriver was started successfully on port 9."
+      exec sleep 600
+      """)
+    let driver = try await DriverProcess.start(BrowserAvailability(driver: program.path, browser: "/bin/false"))
+    #expect(driver.port == 9)
+    try await driver.end()
+    let homes = program.appendingPathExtension("homes")
+    let directories = try String(contentsOf: homes, encoding: .utf8).split(separator: "\n").map(String.init)
+    for file in [program, homes] { try FileManager.default.removeItem(at: file) }
+    #expect(Set(directories).count == 3)
+    #expect(!directories.contains { FileManager.default.fileExists(atPath: $0) })
+  }
+
   @Test func aDriverThatDoesNotStartIsReported() async throws {
-    let program = FileManager.default.temporaryDirectory.appending(path: "driver-\(UUID().uuidString)")
-    let script = Data("#!/bin/sh\necho I am in $HOME with $1\n".utf8)
-    try #require(FileManager.default.createFile(atPath: program.path, contents: script, attributes: [.posixPermissions: 0o700]))
+    let program = try standIn("echo I am in $HOME with $1")
     let failure = await #expect(throws: WebDriverFailure.self) {
       try await DriverProcess.start(BrowserAvailability(driver: program.path, browser: "/bin/false"))
     }

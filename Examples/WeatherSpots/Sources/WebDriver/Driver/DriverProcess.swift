@@ -33,6 +33,16 @@ final class DriverProcess: Sendable {
 
   /// Starts chromedriver, and returns when it takes requests.
   static func start(_ programs: BrowserAvailability) async throws -> DriverProcess {
+    // It takes a free port of IPv6, and ends when that one is taken in IPv4, as happens while other tests have many connections.
+    for _ in 1...20 {
+      do { return try await startOnce(programs) } catch let failure as WebDriverFailure
+        where failure.message.contains("port not available")
+      { continue }
+    }
+    return try await startOnce(programs)
+  }
+
+  private static func startOnce(_ programs: BrowserAvailability) async throws -> DriverProcess {
     // A short name: sockets are in there, and the path of one has about 100 bytes at most.
     let name = "webdriver-\(String(UInt64.random(in: .min ... .max), radix: 36))"
     let directory = FileManager.default.temporaryDirectory.appending(path: name).path

@@ -46,11 +46,15 @@ final class ServedPage {
 
   /// Starts the server, at the port that it had before if it had one.
   func start() async throws {
-    let arguments = ["serve", "--store", store, "--provider", "recorded", "--port", "\(port)"]
-    let server = try ServerProcess(Self.program, arguments)
-    let line = try await server.firstLine()
-    port = try #require(line.firstMatch(of: /http:\/\/127\.0\.0\.1:(\d+)\//).flatMap { Int($0.1) }, "\(line)")
-    self.server = server
+    // While the server was away, a connection of another test may have been given its port, and will give it back.
+    let line = try await Repetition.within(.seconds(port == 0 ? 0 : 60)) { () -> String? in
+      let server = try ServerProcess(Self.program, ["serve", "--store", store, "--provider", "recorded", "--port", "\(port)"])
+      let line = try await server.firstLine()
+      self.server = server
+      if line.isEmpty { kill() }
+      return line.isEmpty ? nil : line
+    }
+    port = try #require(line?.firstMatch(of: /http:\/\/127\.0\.0\.1:(\d+)\//).flatMap { Int($0.1) }, "\(line ?? "no line")")
   }
 
   /// Kills the server, as by `kill -9`.
