@@ -17,7 +17,7 @@ struct SQLiteSimulationTests {
     _ workload: CrashWorkload, seed: UInt64, images: Int, with defect: MirroredDirectory.Defect? = nil
   ) throws -> CrashExplorer.Exploration {
     let invariants = SQLiteCrashInvariants(workload: workload)
-    var sample = SeededGenerator(seed)
+    var sample = workload.generator(seed: seed)
     return try CrashExplorer(seed: seed, imagesPerPoint: images).explore { files, promise in
       guard let files = files as? SimulatedFileSystem else { return }
       let mirror = try MirroredDirectory(files, defect: defect)
@@ -49,7 +49,7 @@ struct SQLiteSimulationTests {
       let first = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))
       let second = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))
       var result = CrashExplorer.Exploration()
-      var sample = SeededGenerator(seed)
+      var sample = workload.generator(seed: seed)
       _ = try first.explore { files, promise in
         guard let files = files as? SimulatedFileSystem else { return }
         let mirror = try MirroredDirectory(files)
