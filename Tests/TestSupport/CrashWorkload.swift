@@ -1,6 +1,6 @@
 internal import Foundation
 package import Larder
-package import LarderTesting
+internal import LarderTesting
 
 /// A program that writes to a store, and what the store must hold after each of its commits.
 ///
@@ -64,12 +64,6 @@ package struct CrashWorkload: Sendable, CustomStringConvertible {
   package mutating func work() { steps.append(.work) }
   package mutating func continueCheckpoint() { steps.append(.continueCheckpoint) }
   package mutating func reopen() { steps.append(.reopen) }
-
-  /// Returns a generator that no other workload has from this seed: with one sequence for all, a sample would leave out the same places of
-  /// each, and perhaps every place that a short workload has.
-  package func generator(seed: UInt64) -> SeededGenerator {
-    SeededGenerator(name.utf8.reduce(seed) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
-  }
 
   // MARK: Running
 

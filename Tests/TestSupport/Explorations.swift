@@ -21,6 +21,8 @@ package enum Explorations {
     var result = try await together(workloads, body)
     var next = seed
     while result.images < images {
+      // The limit of time of a test ends only what looks for it.
+      try Task.checkCancellation()
       result += try await together((0..<4).map { .random(seed: next &+ $0) }, body)
       next &+= 4
     }

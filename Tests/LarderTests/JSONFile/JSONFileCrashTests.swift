@@ -58,7 +58,7 @@ struct JSONFileCrashTests {
       let images = Torture.count(1, full: 5)
       let (first, second) = (CrashExplorer(seed: seed, imagesPerPoint: images), CrashExplorer(seed: seed, imagesPerPoint: images))
       var result = CrashExplorer.Exploration()
-      var sample = workload.generator(seed: seed)
+      var sample = SeededGenerator(seed)
       _ = try first.explore { files, promise in
         try workload.run(on: files, tuning: Self.tuning, promise)
       } check: { image, promises in
