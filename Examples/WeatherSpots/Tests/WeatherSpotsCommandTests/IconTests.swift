@@ -68,7 +68,8 @@ import Testing
       // An icon is no photo of the spot.
       #expect(try await weatherSpots(["photos", "--store", store]) == Run(output: "No photos.\n"))
     }
-    let silent = try [SilentPort(of: api), SilentPort(of: #require(URL(string: template.replacing("{icon}", with: "x"))))]
+    let ports = [api, try #require(URL(string: template.replacing("{icon}", with: "x")))].compactMap(\.port)
+    let silent = try ports.map { try SilentPort($0) }
     defer { withExtendedLifetime(silent) {} }
     #expect(
       try await icon(template, api, at: "2026-11-21T09:30:00Z")

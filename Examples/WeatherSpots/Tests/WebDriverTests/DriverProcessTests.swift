@@ -86,24 +86,24 @@ struct DriverProcessTests {
       echo $HOME >>"$0.homes"
       [ $(wc -l <"$0.homes") -gt 2 ] || { echo "IPv4 port not available. Exiting..."; exit 1; }
       echo "ChromeDriver was started successfully on port 9."
-      exec sleep 600
+      exec tail -f /dev/null
       """)
+    let homes = program.appendingPathExtension("homes")
+    defer { for file in [program, homes] { unlink(file.path) } }
     let driver = try await DriverProcess.start(BrowserAvailability(driver: program.path, browser: "/bin/false"))
     #expect(driver.port == 9)
     try await driver.end()
-    let homes = program.appendingPathExtension("homes")
     let directories = try String(contentsOf: homes, encoding: .utf8).split(separator: "\n").map(String.init)
-    for file in [program, homes] { try FileManager.default.removeItem(at: file) }
     #expect(Set(directories).count == 3)
     #expect(!directories.contains { FileManager.default.fileExists(atPath: $0) })
   }
 
   @Test func aDriverThatDoesNotStartIsReported() async throws {
     let program = try standIn("echo I am in $HOME with $1")
+    defer { unlink(program.path) }
     let failure = await #expect(throws: WebDriverFailure.self) {
       try await DriverProcess.start(BrowserAvailability(driver: program.path, browser: "/bin/false"))
     }
-    try FileManager.default.removeItem(at: program)
     #expect(failure?.code == .start)
     let match = try #require(failure?.message.firstMatch(of: /I am in (\S+) with --port=0/))
     #expect(!FileManager.default.fileExists(atPath: String(match.1)))

@@ -43,7 +43,7 @@ final class Attendance: Sendable {
     let first = Work.start(turns, "ann")
     await first.hasBegun()
     let more = (0..<20).map { _ in Work.start(turns, "ann") { begun.enter() } }
-    while turns.waitingCount < more.count { await Task.yield() }
+    while turns.waitingCount < more.count, !Task.isCancelled { await Task.yield() }
     // There is a turn left that none of those gets.
     let other = Work.start(turns, "bob")
     await other.hasBegun()
@@ -62,7 +62,7 @@ final class Attendance: Sendable {
     var waiting: [Work] = []
     for name in ["ann", "ann", "ann", "bob", "cleo", "bob"] {
       waiting.append(Work.start(turns, name) { order.withLock { $0.append(name) } })
-      while turns.waitingCount < waiting.count { await Task.yield() }
+      while turns.waitingCount < waiting.count, !Task.isCancelled { await Task.yield() }
     }
     for work in [first] + waiting { work.end() }
     for work in waiting { await work.hasBegun() }

@@ -51,7 +51,7 @@ extension PostgresCluster {
 
   /// Makes and starts a second node that follows this one; this one's commits wait for it from then on where that is asked for.
   func standby(isSynchronous: Bool = true) async throws -> PostgresCluster {
-    let second = try PostgresCluster(directory: try Self.makeDirectory(), port: try Self.freePort(), password: password)
+    let second = try PostgresCluster(directory: try Self.makeDirectory(), port: try LoopbackPort.free(), password: password)
     try await run(
       "pg_basebackup",
       [

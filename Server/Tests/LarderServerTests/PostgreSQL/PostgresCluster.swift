@@ -32,7 +32,7 @@ final class PostgresCluster: Sendable {
   ///
   /// Its databases order text by the rules of a language, as many do: what needs the order of bytes must say so.
   static func make(settings: [String] = []) async throws -> PostgresCluster {
-    let cluster = try PostgresCluster(directory: try makeDirectory(), port: try freePort(), password: UUID().uuidString)
+    let cluster = try PostgresCluster(directory: try makeDirectory(), port: try LoopbackPort.free(), password: UUID().uuidString)
     let secret = cluster.directory + "/password"
     try cluster.write(cluster.password + "\n", to: secret)
     try await cluster.run(
@@ -116,23 +116,5 @@ final class PostgresCluster: Sendable {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     if let user = PostgresPrograms.user, chown(path, user.uid, user.gid) != 0 { throw POSIXError(.EPERM) }
     return path
-  }
-
-  /// Returns a port that nobody listens at, from below those that systems hand out: a node that starts again must find it free.
-  static func freePort() throws -> Int {
-    for _ in 0..<100 {
-      let port = Int.random(in: 20_000..<32_000)
-      let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-      defer { close(socket) }
-      var address = sockaddr_in()
-      address.sin_family = sa_family_t(AF_INET)
-      address.sin_port = UInt16(port).bigEndian
-      address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-      let isFree = withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
-      }
-      if isFree { return port }
-    }
-    throw POSIXError(.EADDRINUSE)
   }
 }

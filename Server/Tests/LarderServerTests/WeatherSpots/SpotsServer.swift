@@ -27,7 +27,7 @@ final class SpotsServer: Sendable {
     in directory: TemporaryDirectory, _ arguments: [String] = [], _ test: (SpotsServer) async throws -> Void
   ) async throws {
     let store = "sqlite:\(directory.file("server.sqlite"))"
-    let server = SpotsServer(store, arguments, try await ServerProcess.start(store, arguments))
+    let server = SpotsServer(store, arguments, try await ServerProcess.start(store, arguments, port: LoopbackPort.free()))
     let result: Result<Void, any Error>
     do {
       try await test(server)

@@ -33,13 +33,13 @@ final class DriverProcess: Sendable {
 
   /// Starts chromedriver, and returns when it takes requests.
   static func start(_ programs: BrowserAvailability) async throws -> DriverProcess {
-    // It takes a free port of IPv6, and ends when that one is taken in IPv4, as happens while other tests have many connections.
-    for _ in 1...20 {
+    var tries = 1
+    while true {
       do { return try await startOnce(programs) } catch let failure as WebDriverFailure
-        where failure.message.contains("port not available")
-      { continue }
+        // It takes a free port of one family of addresses, and ends when the other one has a server there: perhaps that of another test.
+        where tries < 10 && failure.message.contains("port not available")
+      { tries += 1 }
     }
-    return try await startOnce(programs)
   }
 
   private static func startOnce(_ programs: BrowserAvailability) async throws -> DriverProcess {

@@ -80,7 +80,7 @@ import Testing
         group.addTask { do { return try await images.image(from: url).origin } catch { return nil } }
       }
       group.addTask {
-        while images.waiterCount < 5_000 { await Task.yield() }
+        while images.waiterCount < 5_000, !Task.isCancelled { await Task.yield() }
         network.release()
         return .disk
       }

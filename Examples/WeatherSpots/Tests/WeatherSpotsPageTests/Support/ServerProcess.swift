@@ -2,8 +2,14 @@ import Foundation
 
 /// A process that serves until it is killed, and that ends with the process of the test, however that ends.
 final class ServerProcess {
-  // The shell waits for the end of a pipe that only this process holds.
-  private static let script = #""$@" & echo $!; cat >/dev/null; kill -KILL $! 2>/dev/null"#
+  // The shell waits for the end of a pipe that only this process holds, and ends after the program; the output ends with the program.
+  private static let script = """
+    sh -c 'echo $$; exec "$@"' server "$@" &
+    exec >/dev/null
+    cat
+    kill -KILL $! 2>/dev/null
+    wait $! 2>/dev/null
+    """
 
   private let process = Process()
   private let (input, output) = (Pipe(), Pipe())
