@@ -19,8 +19,8 @@ struct SpotBody: Decodable {
 
   /// Reads the spot of an id.
   ///
-  /// - Throws: `WebProblem` with 400 for what is no JSON of an object, 422 for one with a value missing or of another kind, or of
-  /// another id;   `SpotProblem` for a value that cannot be.
+  /// - Throws: `WebProblem` with 400 for what is no JSON of an object, 422 for one with a value missing or of another kind, or of another
+  ///   id; `SpotProblem` for a value that cannot be.
   static func spot(_ id: String, in data: Data) throws -> Spot {
     let body: SpotBody
     do { body = try JSONDecoder().decode(SpotBody.self, from: data) } catch DecodingError.keyNotFound(let key, _) {
