@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that every Swift block in the guides and the README is, line for line, a part of a compiled snippet (Docs/Sources and Docs/Tests).
-# A block may be indented less than the snippet has it. Also checks that each test that the README names as a proof is there. Usage: check-snippets.sh [ROOT], or check-snippets.sh --self-test.
+# A block may be indented less than the snippet has it. Also checks that each test that Docs/Promises.md names is there. Usage: check-snippets.sh [ROOT], or check-snippets.sh --self-test.
 set -euo pipefail
 
 # Prints a complaint for each block that stands in no snippet. Arguments: snippets, then pages.
@@ -48,12 +48,17 @@ check() {
   echo "check-snippets.sh: all $(printf '%s' "$output" | sed -n 's/^blocks //p') Swift blocks stand in compiled snippets"
 }
 
-# Checks that the tests in the last column of the README's table of promises exist.
+# Checks that the tests in the last column of the table of promises exist, and that it names some.
 check_proofs() {
-  local name missing=0
-  for name in $(sed -n '/^| Promise /,/^$/p' README.md | awk -F'|' '{ print $3 }' | grep -oE '`[A-Za-z0-9]+`' | tr -d '`'); do
+  local name names missing=0
+  names=$(sed -n '/^| Promise /,/^$/p' Docs/Promises.md 2>/dev/null | awk -F'|' '{ print $3 }' | grep -oE '`[A-Za-z0-9]+`' | tr -d '`' || true)
+  if [ -z "$names" ]; then
+    echo "Docs/Promises.md: expected a table of promises and their tests, found none" >&2
+    return 1
+  fi
+  for name in $names; do
     if ! grep -rqE "func $name\\(" --include='*.swift' Tests; then
-      echo "README.md: there is no test $name" >&2
+      echo "Docs/Promises.md: there is no test $name" >&2
       missing=1
     fi
   done
@@ -82,9 +87,11 @@ self_test() {
   expect 1 'import A\nimport B'
   mkdir "$tree/Tests"
   echo '@Test func aThingHolds() {}' >"$tree/Tests/A.swift"
-  proof() { printf '# R\n\n| Promise | Test |\n|---|---|\n| A thing. | `%s` |\n\n' "$1" >"$tree/README.md"; }
+  proof() { printf '# R\n\n| Promise | Test |\n|---|---|\n| A thing. | `%s` |\n\n' "$1" >"$tree/Docs/Promises.md"; touch "$tree/README.md"; }
   proof aThingHolds; expect 0 'import A'
   proof aThing; expect 1 'import A'
+  echo '# No promises' >"$tree/Docs/Promises.md"; expect 1 'import A'
+  rm "$tree/Docs/Promises.md"; expect 1 'import A'
   rm -rf "$tree"
   if [ "$failures" != 0 ]; then return 1; fi
 }
