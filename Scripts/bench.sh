@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the benchmarks in release and runs them: all of them, which renews Docs/Benchmarks.md, its pictures and figures, or what is asked for.
+# Builds the benchmarks in release and runs them: all of them, which renews Docs/Benchmarks.md and Docs/Benchmarks (pictures, goals.md, figures.json), or the parts that are named.
 # Usage: bench.sh [ARGUMENTS of larder-bench, such as: list, run save find --quick, compare OLD NEW]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -14,9 +14,10 @@ package struct Page: Sendable {
 
   private func scenarios(of group: String) -> [ScenarioReport] { report.scenarios.filter { $0.group == group } }
 
-  /// The pictures by their file names: bars for each group, and lines for each scenario over several sizes.
+  /// The pictures by their file names: points for the main peer, bars for each group, and lines for each scenario over several sizes.
   package var pictures: [String: String] {
     var result: [String: String] = [:]
+    if let peer = mainPeer { result[Self.peerPicture] = PeerChart(peer: peer, peerRows.filter { $0.peer.engine == peer }).svg }
     for group in groups {
       let bars = scenarios(of: group).filter { !$0.isGrowth }
       if !bars.isEmpty { result[Self.fileName(group)] = BarChart(title: group, bars).svg }
@@ -26,19 +27,19 @@ package struct Page: Sendable {
   }
 
   package var markdown: String {
-    ([introduction, goals, ahead] + groups.map(section) + [reproducing]).filter { !$0.isEmpty }.joined(separator: "\n\n") + "\n"
+    let sections = [introduction, besidePeers, ahead, goals] + groups.map(section) + [reproducing]
+    return sections.filter { !$0.isEmpty }.joined(separator: "\n\n") + "\n"
   }
 
   private var introduction: String {
     """
     # Benchmarks
 
-    Larder beside GRDB, plain SQLite, a file that an actor rewrites, a dictionary, and what the machine can do at all: on the same records, with
-    the same durability, in one process, taking turns. Made by `make bench`; do not edit.
+    Larder beside GRDB, plain SQLite, a file that an actor rewrites, a dictionary, and the limits of the machine. All of them do the same work on the
+    same records with the same durability, in one process, taking turns. `make bench` makes this page; do not edit it.
 
-    - **Absolute times are this machine's** and nobody else's; ratios carry over. A ratio is the median of the ratios of single rounds, with its
-      quartiles.
-    - Machine: \(report.machine.text). \(report.isQuick ? "A quick run for a try-out: few records and rounds, so take no figure from it." : "")
+    - **Ratios carry over to another machine, absolute times do not.** A ratio is the median of the ratios of single rounds.
+    - Machine: \(report.machine.text).\(report.isQuick ? " A quick run for a try-out: few records and rounds, so take no figure from it." : "")
     - Records: \(Figures.count(report.records)) places of [GeoNames](https://www.geonames.org) \
     ([CC BY 4.0](https://creativecommons.org/licenses/by/4.0/); ratings, marks and notes are made up), of 11 fields with a UUID for an id, \
     \(report.recordBytes) bytes of JSON each.
@@ -52,29 +53,66 @@ package struct Page: Sendable {
     return "\(Figures.digits(statistics.median)) in the middle, \(Figures.digits(greatest)) at most"
   }
 
-  private var goals: String {
-    var table = TextTable(["work", "contender", "found", "goal", ""])
-    var reached = 0
-    let verdicts = report.scenarios.flatMap { scenario in scenario.verdicts.map { (scenario.title, $0) } }
-    guard !verdicts.isEmpty else { return "" }
-    for (title, verdict) in verdicts {
-      if verdict.isReached { reached += 1 }
-      table.add([title, verdict.series, verdict.found, verdict.asked, verdict.isReached ? "reached" : "**missed**"])
+  private static let peerPicture = "beside-peers.svg"
+
+  /// The rows of all peers, those of the main one first.
+  private var peerRows: [PeerRow] {
+    let rows = report.scenarios.flatMap(\.peerRows)
+    return rows.filter { $0.peer.engine == mainPeer } + rows.filter { $0.peer.engine != mainPeer }
+  }
+
+  /// The peer that does the most works.
+  private var mainPeer: String? {
+    let names = report.scenarios.flatMap(\.peerRows).map(\.peer.engine)
+    return Set(names).max { one, other in
+      let counts = (names.count { $0 == one }, names.count { $0 == other })
+      return counts.0 == counts.1 ? one > other : counts.0 < counts.1
     }
-    let why = reached < verdicts.count ? " [Profiles](Profiles.md) shows where the time of the others goes." : ""
-    return "## Goals\n\n\(reached) of \(verdicts.count) are reached.\(why)\n\n\(table.markdown)"
+  }
+
+  private var besidePeers: String {
+    guard let mainPeer else { return "" }
+    var table = TextTable(["work", "peer", "Larder JSON", "Larder SQLite", "Larder in memory"])
+    for row in peerRows {
+      let stores = ["Larder JSON", "Larder SQLite"]
+      let columns = stores.map { store in row.forms.filter { $0.series.engine == store } }
+      let memory = row.forms.filter { !stores.contains($0.series.engine) }
+      let peer = "\(row.peer.engine): \(Figures.text(row.peer.median, row.peer.unit))"
+      table.add([row.work, peer] + (columns + [memory]).map { $0.map(Self.cell).joined(separator: ", ") })
+    }
+    return """
+      ## Larder beside its peers
+
+      ![Larder beside \(mainPeer)](\(folder)/\(Self.peerPicture))
+
+      The number in brackets is how many times less Larder takes than the peer: time, bytes or memory. **Bold** is where the peer takes less. Where several
+      forms of one store do the work, the slowest is shown.
+
+      \(table.markdown)
+      """
+  }
+
+  private static func cell(_ form: PeerRow.Form) -> String {
+    let text = "\(Figures.text(form.series.median, form.series.unit)) (\(Figures.digits(form.ratio)) ×)"
+    return form.ratio < 1 ? "**\(text)**" : text
   }
 
   private var ahead: String {
-    let lines = report.scenarios.filter { !$0.peersAhead.isEmpty }.map { scenario in
+    let lines = report.scenarios.compactMap { scenario -> String? in
       let pairs = scenario.peersAhead.map { peer, larder in
         "\(peer.name) (\(Figures.text(peer.median, peer.unit))) before \(larder.name) (\(Figures.text(larder.median, larder.unit)))"
       }
+      if pairs.isEmpty { return scenario.reason.map { "- **\(scenario.title)**: no peer was measured. \($0)" } }
       return
         "- **\(scenario.title)**: \(pairs.joined(separator: "; ")). \(scenario.reason ?? "Nothing in the design asks for it: to be mended.")"
     }
     let text = lines.isEmpty ? "Nowhere in this run." : lines.joined(separator: "\n")
     return "## Where a peer is ahead\n\n\(text)"
+  }
+
+  private var goals: String {
+    guard report.scenarios.contains(where: { !$0.verdicts.isEmpty }) else { return "" }
+    return "Larder's goals have [a page of their own](\(folder)/goals.md). [Profiles](Profiles.md) accounts for the missed ones."
   }
 
   private func section(_ group: String) -> String {
@@ -86,8 +124,7 @@ package struct Page: Sendable {
       if scenario.isGrowth { parts.append("![\(scenario.title)](\(folder)/\(Self.fileName(scenario.name)))") }
       parts.append(scenario.table.markdown)
       let rounds = scenario.series.map(\.rounds.count).max() ?? 0
-      parts.append("`\(scenario.name)`, \(rounds) rounds. " + scenario.notes.joined(separator: " "))
-      if !scenario.verdicts.isEmpty { parts.append(scenario.verdicts.map { "- " + $0.text }.joined(separator: "\n")) }
+      parts.append((["`\(scenario.name)`, \(rounds) rounds."] + scenario.notes).joined(separator: " "))
     }
     return parts.joined(separator: "\n\n")
   }

@@ -76,19 +76,6 @@ package struct ScenarioReport: Codable, Sendable {
 
   package var verdicts: [Verdict] { goals.compactMap { $0.verdict(on: series) } }
 
-  /// The peers that do better than a form of Larder at the same work, each with the one that it is furthest ahead of.
-  ///
-  /// The work is named behind the comma of a contender's name; a peer that does what no form of Larder is named for is compared with all of
-  /// them.
-  package var peersAhead: [(peer: Series, larder: Series)] {
-    let larder = series.filter { $0.kind == .larder && $0.size == nil }
-    return series.filter { $0.kind == .peer && $0.size == nil }.compactMap { peer in
-      let same = larder.filter { $0.work == peer.work }
-      let slowest = (same.isEmpty ? larder : same).max { $0.median < $1.median }
-      return slowest.flatMap { $0.median > peer.median ? (peer, $0) : nil }
-    }
-  }
-
   /// Returns the ratios to the base, of the same size where there are sizes.
   package func ratio(of one: Series) -> Statistics? {
     guard let base, one.name != base, let other = series.first(where: { $0.name == base && $0.size == one.size }) else { return nil }

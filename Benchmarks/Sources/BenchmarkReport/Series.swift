@@ -24,6 +24,9 @@ package struct Series: Codable, Equatable, Sendable {
     name.firstIndex(of: ",").map { name[name.index(after: $0)...].trimmingPrefix(" ") }.map(String.init)
   }
 
+  /// The part of the name before the first comma: the store.
+  package var engine: String { String(name.prefix { $0 != "," }) }
+
   package var median: Double { Statistics(rounds)?.median ?? .nan }
 
   /// The operations a second, where the series measures time.

@@ -85,12 +85,65 @@ import Testing
     #expect(report(page + [Series("GRDB, first", .peer, [2])]).scenarios[0].peersAhead.count == 1)
   }
 
+  @Test func aPeerIsComparedWithTheSlowestFormOfEachStoreAtTheSameWork() throws {
+    let series = [
+      Series("Larder JSON, main", .larder, [4]), Series("Larder JSON, task", .larder, [2]), Series("Larder SQLite, task", .larder, [20]),
+      Series("GRDB, task", .peer, [10]), Series("GRDB, blocking", .peer, [8]), Series("limit", .limit, [1]),
+    ]
+    let rows = report(series).scenarios[0].peerRows
+    #expect(rows.map(\.work) == ["Save, task", "Save, blocking"])
+    #expect(rows.map { $0.forms.map(\.series.name) }[0] == ["Larder JSON, task", "Larder SQLite, task"])
+    #expect(rows[0].forms.map(\.ratio) == [5, 0.5])
+    #expect(rows[1].forms.map(\.series.name) == ["Larder JSON, main", "Larder SQLite, task"])
+    let page = Page(report(series)).markdown
+    #expect(page.contains("| Save, task | GRDB: 10.0 µs | 2.00 µs (5.00 ×) | **20.0 µs (0.50 ×)** |  |"))
+    let svg = try #require(Page(report(series)).pictures["beside-peers.svg"])
+    #expect(svg.components(separatedBy: "<title>Larder").count - 1 == 1 + 4)
+  }
+
+  @Test func aPageBeginsWithPeersAndNamesNoGoal() throws {
+    var all = report([Series("store", .larder, [13]), Series("GRDB", .peer, [10]), Series("limit", .limit, [10])])
+    all.scenarios[0].goals = [Goal("store", .atMostTimes(1.15, of: "limit")), Goal("store", .atMost(13))]
+    let page = Page(all).markdown
+    let headings = ["## Larder beside its peers", "## Where a peer is ahead", "## Saving"]
+    let places = try headings.map { try #require(page.range(of: $0)?.lowerBound) }
+    #expect(places == places.sorted())
+    #expect(!page.contains("missed**") && !page.contains("goal:"))
+    #expect(page.contains("(Benchmarks/goals.md)"))
+    let goals = GoalPage(all).markdown
+    #expect(goals.contains("1 of 2 goals are reached."))
+    #expect(goals.contains("| Save | store | 1.30 times limit | 1.30 – 1.30 | at most 1.15 times |"))
+    let sections = try ["## Missed", "## Reached"].map { try #require(goals.range(of: $0)?.lowerBound) }
+    #expect(sections == sections.sorted())
+  }
+
+  @Test func aReasonWithoutAMeasuredPeerIsNamedToo() {
+    var all = report([Series("store", .larder, [1])])
+    all.scenarios[0].reason = "A database has it."
+    #expect(Page(all).markdown.contains("- **Save**: no peer was measured. A database has it."))
+  }
+
+  @Test func theNameOfAWorkFitsBesideAPicture() {
+    let peer = Series("GRDB, longest save beside", .peer, [1])
+    let long = String(repeating: "long ", count: 20)
+    for title in [long, "First, " + long, "Short"] {
+      let row = PeerRow(title: title, peer: peer, forms: [])
+      #expect(row.shortWork.count <= 52)
+      #expect(row.shortWork.hasSuffix(", longest save beside"))
+    }
+    #expect(PeerRow(title: "First, " + long, peer: peer, forms: []).shortWork == "First, longest save beside")
+  }
+
   @Test func picturesEscapeTheirTexts() {
     let scenario = report([Series("a < b & \"c\"", .larder, [1])]).scenarios[0]
     let svg = BarChart(title: "<title>", [scenario]).svg
     #expect(svg.contains("a &lt; b &amp; &quot;c&quot;"))
     #expect(svg.contains("<title>&lt;title&gt;</title>"))
     #expect(!svg.contains("NaN") && !svg.contains("nan"))
+    let row = PeerRow(title: "a < b", peer: Series("x & y", .peer, [0]), forms: [.init(series: scenario.series[0], ratio: 0)])
+    let chart = PeerChart(peer: "x & y", [row]).svg
+    #expect(chart.contains("a &lt; b") && chart.contains("x &amp; y takes less"))
+    #expect(!chart.contains("inf") && !chart.contains("nan"))
   }
 
   @Test func aGrowthChartShowsASizeOfNoneBesideTheOthers() {

@@ -4,11 +4,11 @@ import Foundation
 
 struct MakePage: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "page", abstract: "Writes a page and its pictures from files that `run --json` has written.",
+    commandName: "page", abstract: "Writes a page, its pictures and the page of the goals from files that `run --json` has written.",
     discussion: "Where several files have a scenario, the last one counts.")
 
   @Argument(help: "The files of the runs.") var files: [String]
-  @Option(help: "The page; its pictures go into a folder of the same name beside it.") var output = "Docs/Benchmarks.md"
+  @Option(help: "The page; its pictures and goals.md go into a folder of the same name beside it.") var output = "Docs/Benchmarks.md"
 
   func validate() throws {
     if files.isEmpty { throw ValidationError("Expected a file of a run, found none.") }
@@ -25,8 +25,9 @@ struct MakePage: ParsableCommand {
     let left = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".svg") && made.pictures[$0] == nil }
     for name in left { try FileManager.default.removeItem(at: folder.appendingPathComponent(name)) }
     for (name, picture) in made.pictures { try write(picture, folder.appendingPathComponent(name)) }
+    try write(GoalPage(report).markdown, folder.appendingPathComponent("goals.md"))
     try write(made.markdown, page)
-    print("\(page.path), and \(made.pictures.count) pictures beside it")
+    print("\(page.path), with \(made.pictures.count) pictures and the goals in \(folder.path)")
   }
 
   private func write(_ text: String, _ file: URL) throws {

@@ -12,7 +12,7 @@ let diskScenarios = [
     notes: [
       "The longest save is that of one task that saves durably while the checkpoint runs; 1 % is 1,000 of 100,000 records."
     ],
-    reason: "GRDB folds the pages that changed; a JSON file is one document and is written whole, beside the writers."
+    reason: "GRDB writes the pages that changed. A JSON file is one document and is written whole, beside the writers."
   ) { bench in
     let places = try bench.places()
     let changed = max(1, places.count / 100)

@@ -11,7 +11,7 @@ let memoryScenarios = [
       Goal("Larder JSON", .atMost(400)), Goal("Larder SQLite", .atMost(400)), Goal("Larder JSON, four indexes", .atMost(600)),
     ],
     notes: ["The growth of a process of its own that opens the store and looks for a record; on Linux."],
-    reason: "GRDB needs next to nothing because it keeps nothing in memory, and reads from the disk at every call."
+    reason: "GRDB keeps no records in memory and reads them from the disk at every call."
   ) { bench in
     #if os(Linux)
       let places = try bench.places()

@@ -11,7 +11,7 @@ let migrationScenarios = [
       "Every record is decoded, changed by a step in Swift, encoded and written, in batches that a crash may interrupt; with a copy of the old store first."
     ],
     reason:
-      "GRDB runs one UPDATE in SQL over columns, which calls no Swift and decodes nothing, and makes no copy of the old store; a step that needs "
+      "GRDB runs one UPDATE in SQL, which calls no Swift, decodes nothing and makes no copy of the old store. A step that needs "
       + "Swift costs it a load and a save of each record."
   ) { bench in
     let places = try bench.places()

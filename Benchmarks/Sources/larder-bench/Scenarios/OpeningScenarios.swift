@@ -10,7 +10,7 @@ let openingScenarios = [
     goals: [Goal("Larder JSON", .atMost(50_000)), Goal("Larder SQLite", .atMost(60_000))],
     notes: ["Decoding means JSONDecoder over one array of the same records, which is what a store in one file does at least."],
     reason:
-      "GRDB opens at once because it keeps nothing in memory: it pays at every read instead, where Larder does not go to the disk any more."
+      "GRDB reads no record when it opens, and goes to the disk at every read. Larder reads all records when it opens, and goes to the disk for none of them again."
   ) { bench in
     let places = try bench.places()
     return try await withDirectory { directory in
@@ -57,9 +57,9 @@ let openingScenarios = [
       Goal("Larder JSON, all four", .atMost(400_000)), Goal("Larder SQLite, ordered", .atMost(100_000)),
     ],
     notes: [
-      "A store that was opened just before, in which nothing was read yet; “all four” is an opening that makes all declared indexes at once.",
-      "A database keeps its indexes on disk: it has nothing to make.",
-    ]
+      "A store that was opened just before, in which nothing was read yet; “all four” is an opening that makes all declared indexes at once."
+    ],
+    reason: "A database keeps its indexes on disk and has none to make; Larder makes them in each launch, when they are first needed."
   ) { bench in
     let places = try bench.places()
     return try await withDirectory { directory in

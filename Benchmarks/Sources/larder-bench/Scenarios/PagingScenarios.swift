@@ -13,7 +13,7 @@ let pagingScenarios = [
     ],
     notes: ["By population, which is indexed, and by name, which is not."],
     reason:
-      "Without an index SQLite sorts one column; Larder reads the field of every record. An app that pages by a field declares an index."
+      "Without an index SQLite sorts one column, and Larder reads the field out of every record. Declare an index for a field that you page by."
   ) { bench in
     let places = try bench.places()
     let offset = places.count * 9 / 10
