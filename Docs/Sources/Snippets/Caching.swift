@@ -1,14 +1,14 @@
-internal import Foundation
-internal import Larder
-internal import LarderSQLite
+import Foundation
+import Larder
+import LarderSQLite
 
-struct Forecast: Codable, Sendable {
+nonisolated struct Forecast: Codable, Sendable {
   var degrees: [Double]
 }
 
 // MARK: A source
 
-struct ForecastServer: RemoteSource {
+nonisolated struct ForecastServer: RemoteSource {
   let get: @Sendable (_ path: String, _ etag: String?) async throws -> (status: Int, body: Data, headers: [String: String])
 
   func fetch(_ spot: String, validator: String?) async throws -> Fetched<Forecast> {
@@ -22,7 +22,7 @@ struct ForecastServer: RemoteSource {
   }
 }
 
-struct ServerError: RemoteSourceError {
+nonisolated struct ServerError: RemoteSourceError {
   let status: Int
   let retryAfter: Duration?
   var isTransient: Bool { status == 408 || status == 429 || status >= 500 }
@@ -64,7 +64,7 @@ func showAtOnce(_ cache: CachedRepository<String, Forecast>, spot: String) async
 
 // MARK: Several keys
 
-struct ForecastBatches: BatchRemoteSource {
+nonisolated struct ForecastBatches: BatchRemoteSource {
   let get: @Sendable (_ path: String) async throws -> Data
   var maxKeysPerRequest: Int { 50 }
 
@@ -117,8 +117,8 @@ func limited(_ batches: ForecastBatches, _ host: HostLimits) -> GatheredSource<S
 
 // MARK: Following
 
-func follow(_ cache: CachedRepository<String, Forecast>, show: @MainActor (Cached<Forecast>) -> Void) async {
+func follow(_ cache: CachedRepository<String, Forecast>, show: (Cached<Forecast>) -> Void) async {
   for await forecast in cache.updates(for: "jogashima") {
-    await show(forecast)  // now, when it is refreshed, when it becomes stale, when it expires
+    show(forecast)  // now, when it is refreshed, when it becomes stale, when it expires
   }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-struct Spot: Codable, Identifiable, Hashable, Sendable {
+nonisolated struct Spot: Codable, Identifiable, Hashable, Sendable {
   let id: UUID
   var name: String
   var country: String

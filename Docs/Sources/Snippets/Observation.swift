@@ -1,9 +1,9 @@
-internal import Foundation
-internal import Larder
-internal import Observation
+import Foundation
+import Larder
+import Observation
 
 #if canImport(SwiftUI)
-  internal import SwiftUI
+  import SwiftUI
 #endif
 
 // MARK: Results

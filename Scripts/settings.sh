@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Compiles the Swift code of README and guides in the eight settings that apps have: default isolation nonisolated or MainActor, language
+# mode 5 or 6, approachable concurrency off or on. Warnings are errors. Takes the modules that the build of the package Docs has left, and
+# compiles nothing but the snippets, up to the compiler's last diagnostics: type-checking alone would miss those of data races.
+# Usage: settings.sh [--self-test]; the second form checks alone that a model without `nonisolated` is refused.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+source Scripts/flags.sh
+modules=$scratch/$configuration/Modules
+if [ ! -e "$modules/Snippets.swiftmodule" ]; then
+  echo "settings.sh: $modules has no Snippets.swiftmodule: expected the modules of Docs. Run \"make test\", or build them:" >&2
+  echo "  source Scripts/flags.sh && swift build --package-path Docs --build-tests \"\${flags[@]}\"" >&2
+  exit 1
+fi
+
+# Absolute paths: the compiler looks for a module map from the folder that it runs in.
+compiler=(swiftc -emit-sil -wmo -o /dev/null -warnings-as-errors -I "$modules" -I "$PWD/Sources")
+for map in CSQLite/module.modulemap CLarderChecksum/include/module.modulemap CLarderFiles/include/module.modulemap; do
+  compiler+=(-Xcc "-fmodule-map-file=$PWD/Sources/$map")
+done
+if command -v xcrun >/dev/null; then
+  triple=$(swift -print-target-info | sed -n 's/^ *"triple": "\(.*\)",$/\1/p' | head -n 1)
+  compiler+=(-sdk "$(xcrun --show-sdk-path)" -target "$triple")
+fi
+
+# Compiles a module in one of the eight settings.
+compile() { # SWIFT-VERSION ISOLATION APPROACHABLE MODULE SOURCES...
+  local feature features=""
+  # Xcode 26 turns these on together. The first three are a part of Swift 6, which warns when they are asked for again.
+  if [ "$3" = on ]; then features="InferIsolatedConformances NonisolatedNonsendingByDefault MemberImportVisibility"; fi
+  if [ "$3$1" = on5 ]; then features="$features DisableOutwardActorInference GlobalActorIsolatedTypesUsability InferSendableFromCaptures"; fi
+  local settings=(-swift-version "$1" -default-isolation "$2")
+  for feature in $features; do settings+=(-enable-upcoming-feature "$feature"); done
+  "${compiler[@]}" "${settings[@]}" -module-name "$4" "${@:5}"
+}
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/larder-settings.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# The first screen without its `nonisolated` must be refused where MainActor is the default isolation, and only there.
+self_test() {
+  mkdir "$work/self"
+  sed 's/^nonisolated //' Docs/Sources/FirstScreen/main.swift >"$work/self/main.swift"
+  if ! compile 6 nonisolated on FirstScreen "$work/self/main.swift"; then
+    echo "settings.sh: the self-test does not compile where nonisolated is the default isolation" >&2
+    return 1
+  fi
+  if compile 6 MainActor on FirstScreen "$work/self/main.swift" >"$work/self.log" 2>&1; then
+    echo "settings.sh: a model without nonisolated compiles where MainActor is the default isolation, so these settings were not in force" >&2
+    return 1
+  fi
+  if ! grep -q "main actor-isolated conformance of 'Spot'" "$work/self.log"; then
+    echo "settings.sh: a model without nonisolated fails for another reason than expected:" >&2
+    cat "$work/self.log" >&2
+    return 1
+  fi
+}
+
+# Compiles each module in one setting. The tests of the guides need Testing, which Xcode keeps where only SwiftPM finds it.
+compile_all() { # SWIFT-VERSION ISOLATION APPROACHABLE
+  local status=0
+  compile "$@" FirstScreen Docs/Sources/FirstScreen/*.swift || status=1
+  compile "$@" Snippets Docs/Sources/Snippets/*.swift || status=1
+  if ! command -v xcrun >/dev/null; then compile "$@" SnippetTests Docs/Tests/SnippetTests/*.swift || status=1; fi
+  return "$status"
+}
+
+self_test
+if [ "${1:-}" = --self-test ]; then exit 0; fi
+
+good=0
+for version in 5 6; do
+  for isolation in nonisolated MainActor; do
+    pids=()
+    for approachable in off on; do
+      compile_all "$version" "$isolation" "$approachable" >"$work/$approachable.log" 2>&1 &
+      pids+=($!)
+    done
+    for approachable in off on; do
+      setting="Swift $version, default isolation $isolation, approachable concurrency $approachable"
+      if wait "${pids[0]}"; then
+        echo "  compiles: $setting"
+        good=$((good + 1))
+      else
+        echo "  FAILED: $setting"
+        cat "$work/$approachable.log"
+      fi
+      pids=("${pids[@]:1}")
+    done
+  done
+done
+echo "settings.sh: the snippets compile in $good of 8 settings"
+if [ "$good" != 8 ]; then exit 1; fi
