@@ -23,6 +23,7 @@ internal import Synchronization
 /// - ``init(jsonFile:schema:options:)``
 /// - ``init(filename:schema:options:)``
 /// - ``init(inMemory:)``
+/// - ``init(previewing:schema:)``
 /// - ``init(backend:schema:options:)``
 /// - ``openReport``
 ///
@@ -88,11 +89,16 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   init(core: StoreCore, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
     try schema.validate()
     try schema.checkVersion(of: core.state)
+    self.init(core: core, collection: try core.collection(named: schema.name, of: Item.self), schema: schema, ownsStore: ownsStore)
+  }
+
+  /// Makes the repository of a collection that was found to fit the schema.
+  init(core: StoreCore, collection: Int, schema: RepositorySchema<Item>, ownsStore: Bool) {
     self.core = core
     use = StoreUse(core)
     self.schema = schema
     self.ownsStore = ownsStore
-    collection = try core.collection(named: schema.name, of: Item.self)
+    self.collection = collection
     core.noteSupport(for: schema.version, of: collection)
     coder = RecordCoder(
       schemaVersion: schema.version, limits: core.options.limits.holding(for: schema.name) ?? .largest, coding: core.options.coding,
@@ -108,9 +114,25 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// Declares the indexes, and builds those that must be there before the first call.
   nonisolated func prepare() async throws(RepositoryError) {
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
-    let eager = schema.indexes.indices.filter { schema.indexes[$0].isUnique || core.options.indexing == .eager }
-    await core.buildIndexes(eager, of: collection)
-    for index in eager {
+    await core.buildIndexes(eagerIndexes, of: collection)
+    noteDuplicates()
+  }
+
+  /// Does at once what ``prepare()`` does, for a repository that nobody else has yet.
+  nonisolated func prepareNow() {
+    var indexes = IndexSet(schema.indexes, coder)
+    indexes.build(eagerIndexes, from: core.state.collections[collection].records)
+    core.published.withLock { [collection, indexes] in $0.collections[collection].indexes = indexes }
+    noteDuplicates()
+  }
+
+  /// The indexes that must be there before the first call.
+  private nonisolated var eagerIndexes: [Int] {
+    schema.indexes.indices.filter { schema.indexes[$0].isUnique || core.options.indexing == .eager }
+  }
+
+  private nonisolated func noteDuplicates() {
+    for index in eagerIndexes {
       let found = core.state.collections[collection].indexes.duplicates(index, collection: schema.name)
       duplicates.withLock { $0 += found }
     }

@@ -47,4 +47,20 @@ extension StoreCore {
       executor: executor, backend: backend, options: options, state: state, deletions: loader.deletionLog(since: report.tombstoneHorizon),
       openReport: report)
   }
+
+  /// Makes an open store in memory that holds some records of one collection, in the order of their keys, as its first commit.
+  static func previewing(_ records: [StoredRecord], _ leftOut: [RepositoryError]) -> StoreCore {
+    let options = StoreOptions()
+    let commit = records.isEmpty ? Revision.zero : Revision(1)
+    var loader = StoreLoader(limits: options.limits)
+    for record in records { loader.add(record) }
+    let state = loader.finish(commit: commit)
+    let backend = InMemoryBackend(open: records, at: commit, tombstoneLimit: options.limits.tombstones)
+    var report = OpenReport(storeID: backend.storeID, commit: commit, isNew: true, recordCount: records.count)
+    report.collections = state.contents
+    report.leftOut = leftOut
+    return StoreCore(
+      executor: StoreExecutor(label: "larder.store"), backend: backend, options: options, state: state,
+      deletions: loader.deletionLog(since: .zero), openReport: report)
+  }
 }
