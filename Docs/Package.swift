@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The settings of a new app target in Xcode 26, in the language mode Swift 6. Scripts/settings.sh compiles the same sources in all eight settings.
+// The settings of a new app target in Xcode 26, in the language mode Swift 6. Docs/settings.sh compiles the same sources in all eight settings.
 let settings: [SwiftSetting] = [
   .defaultIsolation(MainActor.self),
   .enableUpcomingFeature("InferIsolatedConformances"),  // these two are what "approachable concurrency" adds to Swift 6

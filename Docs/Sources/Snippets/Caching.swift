@@ -2,8 +2,26 @@ import Foundation
 import Larder
 import LarderSQLite
 
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
 nonisolated struct Forecast: Codable, Sendable {
   var degrees: [Double]
+}
+
+// MARK: A function
+
+func fetchForecast(_ id: String) async throws -> Forecast {
+  guard let url = URL(string: "https://example.org/forecast/\(id)") else { throw URLError(.badURL) }
+  let (data, _) = try await URLSession.shared.data(from: url)
+  return try JSONDecoder().decode(Forecast.self, from: data)
+}
+
+func openWithFunction(_ url: URL) async throws {
+  let cache = try await CachedRepository.open(jsonFile: url, freshness: .hours(1)) { id in try await fetchForecast(id) }
+  let forecast = try await cache.value(for: "jogashima")
+  print(forecast.value.degrees, forecast.age, forecast.state)
 }
 
 // MARK: A source

@@ -81,6 +81,31 @@ func lookingAtTheReport(spots: LocalRepository<Spot>) {
   }
 }
 
+func addingIndexes(url: URL) async throws {
+  let schema = RepositorySchema<Spot>(indexes: [.ordered(\.rating), .ordered(\.country, \.name)])
+  let spots = try await LocalRepository<Spot>(jsonFile: url, schema: schema)
+  let best = try await spots.fetch(Query().where(#Predicate { $0.rating >= 4 }).sorted(by: \.rating, .reverse))
+
+  print(best.count)
+}
+
+func namingTheCollection(url: URL) async throws {
+  let schema = RepositorySchema<Spot>("spots", indexes: [.ordered(\.rating)], renamedFrom: "records")
+  let store = try await Store.open(JSONFileBackend(file: url))
+  let spots = try await store.repository(schema)
+  let visits = try await store.repository(RepositorySchema<Visit>("visits"))
+
+  print(try await spots.count(), try await visits.count())
+}
+
+func showingErrors(spots: LocalRepository<Spot>, spot: Spot, show: @escaping (String) -> Void) async {
+  do throws(RepositoryError) {
+    try await spots.save(spot)
+  } catch {
+    show(error.code == .full ? "There is no space left. Nothing was saved." : error.localizedDescription)
+  }
+}
+
 func closing(spots: LocalRepository<Spot>) async throws {
   try await spots.close()
 }

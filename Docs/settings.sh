@@ -2,14 +2,16 @@
 # Compiles the Swift code of README and guides in the eight settings that apps have: default isolation nonisolated or MainActor, language
 # mode 5 or 6, approachable concurrency off or on. Warnings are errors. Takes the modules that the build of the package Docs has left, and
 # compiles nothing but the snippets, up to the compiler's last diagnostics: type-checking alone would miss those of data races.
-# Usage: settings.sh [--self-test]; the second form checks alone that a model without `nonisolated` is refused.
+# Checks first that the mistakes in Docs/Mistakes are refused with the texts that the guide quotes.
+# Usage: settings.sh [--mistakes], where --mistakes does the second alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 source Scripts/flags.sh
 modules=$scratch/$configuration/Modules
+guide=Docs/Larder.docc/InAnXcodeApp.md
 if [ ! -e "$modules/Snippets.swiftmodule" ]; then
-  echo "settings.sh: $modules has no Snippets.swiftmodule: expected the modules of Docs. Run \"make test\", or build them:" >&2
+  echo "Docs/settings.sh: $modules has no Snippets.swiftmodule: expected the modules of Docs. Run \"make test\", or build them:" >&2
   echo "  source Scripts/flags.sh && swift build --package-path Docs --build-tests \"\${flags[@]}\"" >&2
   exit 1
 fi
@@ -38,23 +40,29 @@ compile() { # SWIFT-VERSION ISOLATION APPROACHABLE MODULE SOURCES...
 work=$(mktemp -d "${TMPDIR:-/tmp}/larder-settings.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# The first screen without its `nonisolated` must be refused where MainActor is the default isolation, and only there.
-self_test() {
-  mkdir "$work/self"
-  sed 's/^nonisolated //' Docs/Sources/FirstScreen/main.swift >"$work/self/main.swift"
-  if ! compile 6 nonisolated on FirstScreen "$work/self/main.swift"; then
-    echo "settings.sh: the self-test does not compile where nonisolated is the default isolation" >&2
-    return 1
-  fi
-  if compile 6 MainActor on FirstScreen "$work/self/main.swift" >"$work/self.log" 2>&1; then
-    echo "settings.sh: a model without nonisolated compiles where MainActor is the default isolation, so these settings were not in force" >&2
-    return 1
-  fi
-  if ! grep -q "main actor-isolated conformance of 'Spot'" "$work/self.log"; then
-    echo "settings.sh: a model without nonisolated fails for another reason than expected:" >&2
-    cat "$work/self.log" >&2
-    return 1
-  fi
+# Compiles each program in Docs/Mistakes in the settings of a new app target. The compiler must refuse it with the text that its first line
+# quotes, and the table of the guide must quote the same text. One of the mistakes is a model without `nonisolated`, which shows that the
+# settings are in force.
+check_mistakes() {
+  local file says failed=0
+  for file in Docs/Mistakes/*.swift; do
+    says=$(sed -n '1s|^// says: ||p' "$file")
+    if [ -z "$says" ]; then
+      echo "$file: expected \"// says: TEXT\" as its first line, the text of the compiler" >&2
+      failed=1
+    elif compile 6 MainActor on App "$file" >"$work/mistake.log" 2>&1; then
+      echo "$file compiles: expected the compiler to say: $says" >&2
+      failed=1
+    elif ! grep -qF "$says" "$work/mistake.log"; then
+      echo "$file: expected the compiler to say: $says; found:" >&2
+      cat "$work/mistake.log" >&2
+      failed=1
+    elif ! grep -qF "$says" "$guide"; then
+      echo "$guide: expected the text of $file in the table of mistakes: $says" >&2
+      failed=1
+    fi
+  done
+  return "$failed"
 }
 
 # Compiles each module in one setting. The tests of the guides need Testing, which Xcode keeps where only SwiftPM finds it.
@@ -66,8 +74,8 @@ compile_all() { # SWIFT-VERSION ISOLATION APPROACHABLE
   return "$status"
 }
 
-self_test
-if [ "${1:-}" = --self-test ]; then exit 0; fi
+check_mistakes
+if [ "${1:-}" = --mistakes ]; then exit 0; fi
 
 good=0
 for version in 5 6; do
@@ -90,5 +98,5 @@ for version in 5 6; do
     done
   done
 done
-echo "settings.sh: the snippets compile in $good of 8 settings"
+echo "Docs/settings.sh: the snippets compile in $good of 8 settings"
 if [ "$good" != 8 ]; then exit 1; fi
