@@ -7,13 +7,13 @@ extension LocalRepository {
   /// }
   /// ```
   ///
-  /// It is readable when this returns. Reads, writes, queries and live results work as in any other repository, and everything is gone with
-  /// the object. Use ``init(jsonFile:schema:options:)`` for values that are kept, and ``init(inMemory:)`` for a repository that refuses a
-  /// wrong schema.
+  /// It is readable when this returns. Reads, writes, queries and live results work as in any other repository, and everything is gone
+  /// with the object. Use ``init(jsonFile:schema:options:)`` for values that are kept, and ``init(inMemory:)`` for a repository that
+  /// refuses a wrong schema.
   ///
-  /// A sample that cannot be stored is left out, and ``OpenReport/leftOut`` says which and why. So it is with all samples where the schema
-  /// itself is refused. Samples that are equal where a unique index allows only one are kept, and listed in ``OpenReport/duplicates``. In both
-  /// cases ``OpenReport/isClean`` is `false`. Of two samples with one id the last one holds.
+  /// A sample that cannot be stored is left out, and ``OpenReport/leftOut`` says which and why. All samples are left out where the schema
+  /// itself is refused. Samples that are equal where a unique index allows only one are kept, and listed in ``OpenReport/duplicates``. In
+  /// both cases ``OpenReport/isClean`` is `false`. Of two samples with one id the last one holds.
   ///
   /// Cost: encodes and decodes every sample, on the calling thread.
   public init(previewing samples: [Item], schema: RepositorySchema<Item> = .init()) {

@@ -78,6 +78,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated let coder: RecordCoder<Item>
   /// The records that unique indexes found equal when they were built.
   private let duplicates = Mutex<[OpenReport.Duplicate]>([])
+  /// The move of the records from an older name, and its commit, if this opening has made it.
+  private let renamed = Mutex<(renaming: OpenReport.Renaming, commit: Revision)?>(nil)
   /// Whether closing the repository closes the store, because it was opened for this repository alone.
   private let ownsStore: Bool
   private let use: StoreUse
@@ -111,8 +113,13 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     migration = core.migration(of: collection, named: schema.name, coder: coder)
   }
 
-  /// Declares the indexes, and builds those that must be there before the first call.
+  /// Moves records of an older name here, declares the indexes, and builds those that must be there before the first call.
   nonisolated func prepare() async throws(RepositoryError) {
+    if let renaming = schema.renaming(in: core.backend.name), let moved = try await core.rename(renaming, to: collection) {
+      let found = OpenReport.Renaming(oldName: renaming.oldName, name: renaming.name, recordCount: moved.recordCount)
+      renamed.withLock { $0 = (found, moved.commit) }
+      migration.lookAgain()
+    }
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
     await core.buildIndexes(eagerIndexes, of: collection)
     noteDuplicates()
@@ -145,15 +152,16 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   ///
   /// - Throws: `.corrupted`, `.newerSchema` (of the file, or of a record), `.notOurStore`, `.dataMissing`,
   ///   `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`, `.inputOutput`, `.full`; `.unsupported` for options that
-  ///   the backend cannot serve, for a schema that cannot be stored, and for one of the default name where the store
-  ///   has records in other collections only: most likely the schema was forgotten.
+  ///   the backend cannot serve, for a schema that cannot be stored, and for a name of which the store has nothing where
+  ///   its records have another one: the schema was forgotten, or a name was given to records without one; see
+  ///   ``RepositorySchema/renamedFrom``.
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
     try schema.validate()
-    let core = try await StoreCore.open(backend, options) { (state) throws(RepositoryError) in
-      try schema.checkVersion(of: state)
-      try schema.checkName(against: state, in: backend.name)
+    let core = try await StoreCore.open(backend, options) { (found) throws(RepositoryError) in
+      try schema.checkVersion(of: found.state)
+      try schema.checkName(against: found)
     }
     do throws(RepositoryError) {
       try self.init(core: core, schema: schema, ownsStore: true)
@@ -176,6 +184,12 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public nonisolated var openReport: OpenReport {
     var report = core.openReport
     report.duplicates = duplicates.withLock { $0 }
+    guard let (renaming, commit) = renamed.withLock({ $0 }) else { return report }
+    report.renamed = renaming
+    report.commit = commit
+    report.collections = report.collections.filter { $0.name != renaming.oldName }
+    report.collections.append(.init(name: renaming.name, recordCount: renaming.recordCount))
+    report.collections.sort { $0.name < $1.name }
     return report
   }
 

@@ -2,8 +2,8 @@ public import Foundation
 
 /// A source that is one function of a key: what a closure given to a cache becomes.
 ///
-/// It keeps no validators, so every fetch brings the whole value. Use a type that conforms to ``RemoteSource`` for ETags, for an expiry that
-/// the provider states, and for keys that have no value.
+/// It keeps no validators, so every fetch brings the whole value. Use a type that conforms to ``RemoteSource`` for ETags, for an expiry
+/// that the provider states, and for keys that have no value.
 public struct FunctionSource<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>: RemoteSource {
   private let function: @Sendable (Key) async throws -> Value
 

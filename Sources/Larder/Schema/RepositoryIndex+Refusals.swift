@@ -1,5 +1,5 @@
-// Overloads that no program can call: the compiler chooses them where no other one fits, and then shows their message. Without them it says of
-// an enumeration with a raw value only that it failed to produce a diagnostic (Swift 6.3.1).
+// Overloads that no program can call: the compiler chooses them where no other one fits, and then shows their message. Without them it
+// says of an enumeration with a raw value only that it failed to produce a diagnostic (Swift 6.3.1).
 extension RepositoryIndex {
   /// Refuses to compile an index of a property whose type cannot be indexed, and names the conformance that it needs.
   @available(

@@ -53,8 +53,8 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   public let migrations: [Migration]
   /// The name that the collection had before, whose records move to ``name``; `nil` for a collection that kept its name.
   ///
-  /// The first opening for writing moves them in one commit, as they are stored. Later openings find it done, and an older version of the app
-  /// can no longer open the file without a schema. Keep the parameter for as long as there are files of the old name.
+  /// The first opening for writing moves them in one commit, as they are stored. Later openings find it done, and an older version of the
+  /// app can no longer open the file without a schema. Keep the parameter for as long as there are files of the old name.
   public let renamedFrom: String?
   /// The trigger that runs beside each change, as LarderSync declares it; `nil` for most collections.
   package var trigger: (any RecordTrigger)?

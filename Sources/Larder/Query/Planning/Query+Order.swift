@@ -38,12 +38,4 @@ extension Query {
   ) -> Self {
     changed { $0.order.append(SortColumn(indexed: keyPath, order)) }
   }
-
-  /// Refuses to compile an order by a property whose type has none, and names the conformances that give it one.
-  @available(
-    *, unavailable,
-    message: "an order needs a property whose type is Comparable or IndexableValue; add one: 'enum Kind: String, Codable, IndexableValue'"
-  )
-  @_disfavoredOverload
-  public func sorted(by keyPath: any PartialKeyPath<Item> & Sendable, _ order: SortOrder = .forward) -> Self { self }
 }
