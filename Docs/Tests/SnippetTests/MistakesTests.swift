@@ -51,14 +51,29 @@ private nonisolated struct ForgetfulSpot: Codable, Identifiable, Sendable {
   @Test func aSecondOpenSaysThatTheFirstHasIt() async throws {
     let spots = try await LocalRepository<Spot>(jsonFile: url)
     let found = await text { _ = try await LocalRepository<Spot>(jsonFile: url) }
-    #expect(found.contains("alreadyOpen: this process holds the lock"))
+    #expect(found.contains("open it once, and hand the repository to whatever needs it"))
     try await spots.close()
   }
 
   @Test func aURLThatIsNoFileIsRefused() async throws {
     let url = try #require(URL(string: "spots.json"))
     let found = await text { _ = try await LocalRepository<Spot>(jsonFile: url) }
-    #expect(found.contains("unsupported: expected the URL of a file"))
+    #expect(found.contains("unsupported: expected a file URL, found another; make it with"))
+  }
+
+  @Test func aNameThatComesLaterIsRefusedUntilItSaysWhatItWas() async throws {
+    let before = try await LocalRepository<Spot>(jsonFile: url)
+    try await before.save(Spot(id: UUID()))
+    try await before.close()
+
+    let found = await text { _ = try await LocalRepository<Spot>(jsonFile: url, schema: RepositorySchema("spots")) }
+    #expect(found.contains("unsupported: expected the collection spots, found 1 records under the default name records and none under spots"))
+    #expect(found.contains(#"to keep them, open it with RepositorySchema("spots", renamedFrom: "records"), or without a name"#))
+
+    let after = try await LocalRepository<Spot>(jsonFile: url, schema: RepositorySchema("spots", renamedFrom: "records"))
+    let count = try await after.count()
+    #expect(count == 1)
+    try await after.close()
   }
 
   @Test func recordsWithoutANewPropertyStayInTheFile() async throws {
