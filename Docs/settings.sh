@@ -2,8 +2,8 @@
 # Compiles the Swift code of README and guides in the eight settings that apps have: default isolation nonisolated or MainActor, language
 # mode 5 or 6, approachable concurrency off or on. Warnings are errors. Takes the modules that the build of the package Docs has left, and
 # compiles nothing but the snippets, up to the compiler's last diagnostics: type-checking alone would miss those of data races.
-# Checks first that the mistakes in Docs/Mistakes are refused with the texts that the guide quotes.
-# Usage: settings.sh [--mistakes], where --mistakes does the second alone.
+# Checks first that the first screen of the README runs, and that the mistakes in Docs/Mistakes are refused with the texts that the guide quotes.
+# Usage: settings.sh [--mistakes], where --mistakes leaves out the eight settings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -74,6 +74,18 @@ compile_all() { # SWIFT-VERSION ISOLATION APPROACHABLE
   return "$status"
 }
 
+# Runs the first screen of the README in an empty data directory, which only Linux lets a variable choose.
+check_first_screen() {
+  local found
+  if [ "$(uname)" != Linux ]; then return 0; fi
+  found=$(XDG_DATA_HOME=$work "$scratch/$configuration/FirstScreen")
+  if [ "$found" != '["Jogashima"]' ]; then
+    echo "Docs/settings.sh: expected the first screen to print [\"Jogashima\"], found: $found" >&2
+    return 1
+  fi
+}
+
+check_first_screen
 check_mistakes
 if [ "${1:-}" = --mistakes ]; then exit 0; fi
 
