@@ -104,6 +104,7 @@ step "the library's tests" build_and_test . --traits SwiftCrypto
 step "the public API against Docs/API" Scripts/api.sh
 step "the documentation, without warnings" Scripts/docs.sh --built
 step "the guides' snippets and their tests" build_and_test Docs
+step "the guides' snippets in the eight settings of apps" Docs/settings.sh
 step "the tool's tests" build_and_test Tool
 step "the inputs that fuzzing keeps" build_and_test Fuzzing
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots

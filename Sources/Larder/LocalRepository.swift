@@ -23,6 +23,7 @@ internal import Synchronization
 /// - ``init(jsonFile:schema:options:)``
 /// - ``init(filename:schema:options:)``
 /// - ``init(inMemory:)``
+/// - ``init(previewing:schema:)``
 /// - ``init(backend:schema:options:)``
 /// - ``openReport``
 ///
@@ -77,6 +78,8 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated let coder: RecordCoder<Item>
   /// The records that unique indexes found equal when they were built.
   private let duplicates = Mutex<[OpenReport.Duplicate]>([])
+  /// The move of the records from an older name, and its commit, if this opening has made it.
+  private let renamed = Mutex<(renaming: OpenReport.Renaming, commit: Revision)?>(nil)
   /// Whether closing the repository closes the store, because it was opened for this repository alone.
   private let ownsStore: Bool
   private let use: StoreUse
@@ -88,11 +91,16 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   init(core: StoreCore, schema: RepositorySchema<Item>, ownsStore: Bool) throws(RepositoryError) {
     try schema.validate()
     try schema.checkVersion(of: core.state)
+    self.init(core: core, collection: try core.collection(named: schema.name, of: Item.self), schema: schema, ownsStore: ownsStore)
+  }
+
+  /// Makes the repository of a collection that was found to fit the schema.
+  init(core: StoreCore, collection: Int, schema: RepositorySchema<Item>, ownsStore: Bool) {
     self.core = core
     use = StoreUse(core)
     self.schema = schema
     self.ownsStore = ownsStore
-    collection = try core.collection(named: schema.name, of: Item.self)
+    self.collection = collection
     core.noteSupport(for: schema.version, of: collection)
     coder = RecordCoder(
       schemaVersion: schema.version, limits: core.options.limits.holding(for: schema.name) ?? .largest, coding: core.options.coding,
@@ -105,12 +113,33 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     migration = core.migration(of: collection, named: schema.name, coder: coder)
   }
 
-  /// Declares the indexes, and builds those that must be there before the first call.
+  /// Moves records of an older name here, declares the indexes, and builds those that must be there before the first call.
   nonisolated func prepare() async throws(RepositoryError) {
+    if let renaming = schema.renaming(in: core.backend.name), let moved = try await core.rename(renaming, to: collection) {
+      let found = OpenReport.Renaming(oldName: renaming.oldName, name: renaming.name, recordCount: moved.recordCount)
+      renamed.withLock { $0 = (found, moved.commit) }
+      migration.lookAgain()
+    }
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
-    let eager = schema.indexes.indices.filter { schema.indexes[$0].isUnique || core.options.indexing == .eager }
-    await core.buildIndexes(eager, of: collection)
-    for index in eager {
+    await core.buildIndexes(eagerIndexes, of: collection)
+    noteDuplicates()
+  }
+
+  /// Does at once what ``prepare()`` does, for a repository that nobody else has yet.
+  nonisolated func prepareNow() {
+    var indexes = IndexSet(schema.indexes, coder)
+    indexes.build(eagerIndexes, from: core.state.collections[collection].records)
+    core.published.withLock { [collection, indexes] in $0.collections[collection].indexes = indexes }
+    noteDuplicates()
+  }
+
+  /// The indexes that must be there before the first call.
+  private nonisolated var eagerIndexes: [Int] {
+    schema.indexes.indices.filter { schema.indexes[$0].isUnique || core.options.indexing == .eager }
+  }
+
+  private nonisolated func noteDuplicates() {
+    for index in eagerIndexes {
       let found = core.state.collections[collection].indexes.duplicates(index, collection: schema.name)
       duplicates.withLock { $0 += found }
     }
@@ -123,15 +152,16 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   ///
   /// - Throws: `.corrupted`, `.newerSchema` (of the file, or of a record), `.notOurStore`, `.dataMissing`,
   ///   `.protectedDataUnavailable`, `.locked`, `.alreadyOpen`, `.inputOutput`, `.full`; `.unsupported` for options that
-  ///   the backend cannot serve, for a schema that cannot be stored, and for one of the default name where the store
-  ///   has records in other collections only: most likely the schema was forgotten.
+  ///   the backend cannot serve, for a schema that cannot be stored, and for a name of which the store has nothing where
+  ///   its records have another one: the schema was forgotten, or a name was given to records without one; see
+  ///   ``RepositorySchema/renamedFrom``.
   public init(
     backend: any StorageBackend, schema: RepositorySchema<Item> = .init(), options: StoreOptions = .init()
   ) async throws(RepositoryError) {
     try schema.validate()
-    let core = try await StoreCore.open(backend, options) { (state) throws(RepositoryError) in
-      try schema.checkVersion(of: state)
-      try schema.checkName(against: state, in: backend.name)
+    let core = try await StoreCore.open(backend, options) { (found) throws(RepositoryError) in
+      try schema.checkVersion(of: found.state)
+      try schema.checkName(against: found)
     }
     do throws(RepositoryError) {
       try self.init(core: core, schema: schema, ownsStore: true)
@@ -154,6 +184,12 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   public nonisolated var openReport: OpenReport {
     var report = core.openReport
     report.duplicates = duplicates.withLock { $0 }
+    guard let (renaming, commit) = renamed.withLock({ $0 }) else { return report }
+    report.renamed = renaming
+    report.commit = commit
+    report.collections = report.collections.filter { $0.name != renaming.oldName }
+    report.collections.append(.init(name: renaming.name, recordCount: renaming.recordCount))
+    report.collections.sort { $0.name < $1.name }
     return report
   }
 

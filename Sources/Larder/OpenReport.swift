@@ -18,6 +18,7 @@ public import Foundation
 /// - ``removedTemporaryFiles``
 /// - ``undecodable``
 /// - ``duplicates``
+/// - ``leftOut``
 ///
 /// ### The store
 ///
@@ -26,6 +27,7 @@ public import Foundation
 /// - ``isNew``
 /// - ``recordCount``
 /// - ``collections``
+/// - ``renamed``
 /// - ``replayedCommits``
 /// - ``tombstoneHorizon``
 /// - ``duration``
@@ -62,20 +64,39 @@ public struct OpenReport: Sendable {
   ///
   /// Only ``LocalRepository/openReport`` has them, since only its schema says what is unique.
   public var duplicates: [Duplicate] = []
+  /// The collection that this opening renamed, as ``RepositorySchema/renamedFrom`` says; `nil` when it renamed none.
+  ///
+  /// Only ``LocalRepository/openReport`` has it. It is no loss, and stays clean.
+  public var renamed: Renaming?
+  /// The reasons why samples were left out of a repository for previews, one for each; empty for every other repository.
+  public var leftOut: [RepositoryError] = []
   /// The time that opening took.
   public var duration: Duration
 
-  /// Whether opening found everything as a clean close leaves it, and no two records that a unique index forbids.
+  /// Whether opening found everything as a clean close leaves it, no two records that a unique index forbids, and no sample that was left
+  /// out.
   ///
   /// Replaying a journal is not a loss and stays clean. Records are decoded when they are first touched, so those that will not
   /// decode are not known yet: ``RepositorySnapshot/undecodable`` lists them.
-  public var isClean: Bool { cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty }
+  public var isClean: Bool {
+    cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty && leftOut.isEmpty
+  }
 
   /// A collection of the store.
   public struct Collection: Hashable, Sendable {
     /// Its name.
     public let name: String
     /// The number of its records.
+    public let recordCount: Int
+  }
+
+  /// A collection that got another name.
+  public struct Renaming: Hashable, Sendable {
+    /// The name that it had.
+    public let oldName: String
+    /// The name that it has now.
+    public let name: String
+    /// The number of records that moved.
     public let recordCount: Int
   }
 

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// A failure of a store, as one value that can be matched, shown and logged.
 ///
 /// Match on ``code``, which can stand in a `catch` directly:
@@ -35,6 +37,7 @@
 /// - ``offset``
 /// - ``keyHash``
 /// - ``underlying``
+/// - ``errorDescription``
 public struct RepositoryError: Error, Sendable {
   /// The kind of the failure.
   public let code: Code
@@ -191,6 +194,11 @@ extension RepositoryError: CustomStringConvertible {
     default: String(describing: type(of: error))
     }
   }
+}
+
+extension RepositoryError: LocalizedError {
+  /// The same text as ``description``, which `localizedDescription` returns.
+  public var errorDescription: String? { description }
 }
 
 /// Lets a code stand in a `catch` clause.

@@ -71,7 +71,9 @@ public final class Store: Sendable {
 
   /// Returns the repository of a collection; repositories of one name share their records.
   ///
-  /// - Throws: `.newerSchema` when a record was written by a newer version; `.unsupported` for a schema that cannot be stored, or that has
+  /// Moves the records of ``RepositorySchema/renamedFrom`` first, if there are any.
+  /// - Throws: `.newerSchema` when a record was written by a newer version; what a save throws, where records move; `.unsupported` for a
+  ///   schema that cannot be stored, for records that cannot move (both names have some, or the old one was synced), or for one that has
   ///   another type or other indexes than the first repository of the name since the store was opened, even if that was dropped or refused.
   public func repository<Item>(_ schema: RepositorySchema<Item>) async throws(RepositoryError) -> LocalRepository<Item> {
     let repository = try LocalRepository(core: core, schema: schema, ownsStore: false)

@@ -1,3 +1,4 @@
+public import Foundation
 internal import Larder
 
 /// The refusal to remove edits that the server has not taken.
@@ -49,4 +50,9 @@ extension SyncEngine {
 extension Int {
   /// - Throws: ``SyncUnsentEdits`` for any number but 0.
   fileprivate func refuse() throws(SyncUnsentEdits) { if self > 0 { throw SyncUnsentEdits(count: self) } }
+}
+
+extension SyncUnsentEdits: LocalizedError {
+  /// The same text as ``description``.
+  public var errorDescription: String? { description }
 }

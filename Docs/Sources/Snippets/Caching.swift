@@ -1,14 +1,32 @@
-internal import Foundation
-internal import Larder
-internal import LarderSQLite
+import Foundation
+import Larder
+import LarderSQLite
 
-struct Forecast: Codable, Sendable {
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+nonisolated struct Forecast: Codable, Sendable {
   var degrees: [Double]
+}
+
+// MARK: A function
+
+func fetchForecast(_ id: String) async throws -> Forecast {
+  guard let url = URL(string: "https://example.org/forecast/\(id)") else { throw URLError(.badURL) }
+  let (data, _) = try await URLSession.shared.data(from: url)
+  return try JSONDecoder().decode(Forecast.self, from: data)
+}
+
+func openWithFunction(_ url: URL) async throws {
+  let cache = try await CachedRepository.open(jsonFile: url, freshness: .hours(1)) { id in try await fetchForecast(id) }
+  let forecast = try await cache.value(for: "jogashima")
+  print(forecast.value.degrees, forecast.age, forecast.state)
 }
 
 // MARK: A source
 
-struct ForecastServer: RemoteSource {
+nonisolated struct ForecastServer: RemoteSource {
   let get: @Sendable (_ path: String, _ etag: String?) async throws -> (status: Int, body: Data, headers: [String: String])
 
   func fetch(_ spot: String, validator: String?) async throws -> Fetched<Forecast> {
@@ -22,7 +40,7 @@ struct ForecastServer: RemoteSource {
   }
 }
 
-struct ServerError: RemoteSourceError {
+nonisolated struct ServerError: RemoteSourceError {
   let status: Int
   let retryAfter: Duration?
   var isTransient: Bool { status == 408 || status == 429 || status >= 500 }
@@ -64,7 +82,7 @@ func showAtOnce(_ cache: CachedRepository<String, Forecast>, spot: String) async
 
 // MARK: Several keys
 
-struct ForecastBatches: BatchRemoteSource {
+nonisolated struct ForecastBatches: BatchRemoteSource {
   let get: @Sendable (_ path: String) async throws -> Data
   var maxKeysPerRequest: Int { 50 }
 
@@ -117,8 +135,8 @@ func limited(_ batches: ForecastBatches, _ host: HostLimits) -> GatheredSource<S
 
 // MARK: Following
 
-func follow(_ cache: CachedRepository<String, Forecast>, show: @MainActor (Cached<Forecast>) -> Void) async {
+func follow(_ cache: CachedRepository<String, Forecast>, show: (Cached<Forecast>) -> Void) async {
   for await forecast in cache.updates(for: "jogashima") {
-    await show(forecast)  // now, when it is refreshed, when it becomes stale, when it expires
+    show(forecast)  // now, when it is refreshed, when it becomes stale, when it expires
   }
 }

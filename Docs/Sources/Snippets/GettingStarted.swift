@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-struct Spot: Codable, Identifiable, Hashable, Sendable {
+nonisolated struct Spot: Codable, Identifiable, Hashable, Sendable {
   let id: UUID
   var name: String
   var country: String
@@ -78,6 +78,31 @@ func lookingAtTheReport(spots: LocalRepository<Spot>) {
   }
   for record in report.undecodable {
     print("\(record.collection) #\(record.key.hash): \(record.error.code)")
+  }
+}
+
+func addingIndexes(url: URL) async throws {
+  let schema = RepositorySchema<Spot>(indexes: [.ordered(\.rating), .ordered(\.country, \.name)])
+  let spots = try await LocalRepository<Spot>(jsonFile: url, schema: schema)
+  let best = try await spots.fetch(Query().where(#Predicate { $0.rating >= 4 }).sorted(by: \.rating, .reverse))
+
+  print(best.count)
+}
+
+func namingTheCollection(url: URL) async throws {
+  let schema = RepositorySchema<Spot>("spots", indexes: [.ordered(\.rating)], renamedFrom: "records")
+  let store = try await Store.open(JSONFileBackend(file: url))
+  let spots = try await store.repository(schema)
+  let visits = try await store.repository(RepositorySchema<Visit>("visits"))
+
+  print(try await spots.count(), try await visits.count())
+}
+
+func showingErrors(spots: LocalRepository<Spot>, spot: Spot, show: @escaping (String) -> Void) async {
+  do throws(RepositoryError) {
+    try await spots.save(spot)
+  } catch {
+    show(error.code == .full ? "There is no space left. Nothing was saved." : error.localizedDescription)
   }
 }
 

@@ -2,12 +2,12 @@ import Foundation
 import Larder
 import LarderSQLite
 
-struct PierV1: Codable, Sendable {
+nonisolated struct PierV1: Codable, Sendable {
   let id: UUID
   var title: String
 }
 
-struct PierV2: Codable, Sendable {
+nonisolated struct PierV2: Codable, Sendable {
   let id: UUID
   var name: String
 
@@ -17,13 +17,13 @@ struct PierV2: Codable, Sendable {
   }
 }
 
-struct Pier: Codable, Identifiable, Sendable {
+nonisolated struct Pier: Codable, Identifiable, Sendable {
   let id: UUID
   var name: String
   var timeZone: String
 }
 
-enum Piers {
+nonisolated enum Piers {
   static let schema = RepositorySchema<Pier>(
     "piers", version: 3,
     migrations: [
@@ -32,7 +32,7 @@ enum Piers {
     ])
 }
 
-struct Harbour: Codable, Identifiable, Sendable {
+nonisolated struct Harbour: Codable, Identifiable, Sendable {
   let id: UUID
   var name: String
   var country: String
@@ -40,7 +40,7 @@ struct Harbour: Codable, Identifiable, Sendable {
   var timeZone: String
 }
 
-enum Harbours {
+nonisolated enum Harbours {
   static let schema = RepositorySchema<Harbour>(
     "harbours", version: 3,
     indexes: [.ordered(\.country, \.name)],

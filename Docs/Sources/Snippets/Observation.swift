@@ -1,9 +1,9 @@
-internal import Foundation
-internal import Larder
-internal import Observation
+import Foundation
+import Larder
+import Observation
 
 #if canImport(SwiftUI)
-  internal import SwiftUI
+  import SwiftUI
 #endif
 
 // MARK: Results
@@ -27,25 +27,23 @@ func follow(_ spots: LocalRepository<Spot>, show: ([Spot]) -> Void) async throws
   return best
 }
 
-#if canImport(SwiftUI)
-  struct BestSpots: View {
-    @State private var best: LiveQuery<Spot>
+struct BestSpots: View {
+  @State private var best: LiveQuery<Spot>
 
-    init(_ spots: LocalRepository<Spot>) {
-      _best = State(initialValue: LiveQuery(spots, Query().sorted(by: \.rating, .reverse).limit(20)))
+  init(_ spots: LocalRepository<Spot>) {
+    _best = State(initialValue: LiveQuery(spots, Query().sorted(by: \.rating, .reverse).limit(20)))
+  }
+
+  var body: some View {
+    List(best.items) { spot in
+      LabeledContent(spot.name, value: spot.rating, format: .number)
     }
-
-    var body: some View {
-      List(best.items) { spot in
-        LabeledContent(spot.name, value: spot.rating, format: .number)
-      }
-      .overlay {
-        if best.isLoading { ProgressView() }
-        if let error = best.error { Text(error.code.description) }
-      }
+    .overlay {
+      if best.isLoading { ProgressView() }
+      if let error = best.error { Text(error.localizedDescription) }
     }
   }
-#endif
+}
 
 // MARK: Changes
 

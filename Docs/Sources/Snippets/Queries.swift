@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-struct Beach: Codable, Identifiable, Sendable {
+nonisolated struct Beach: Codable, Identifiable, Sendable {
   let id: UUID
   var name: String
   var slug: String
@@ -12,7 +12,7 @@ struct Beach: Codable, Identifiable, Sendable {
   var notes: String
 }
 
-enum Beaches {
+nonisolated enum Beaches {
   static let schema = RepositorySchema<Beach>(
     "beaches",
     indexes: [
@@ -61,9 +61,9 @@ func predicatesAlone(beaches: LocalRepository<Beach>) async throws {
   print(good, anyone as Any, gone)
 }
 
-enum Kind: String, Codable, IndexableValue { case pier, beach }
+nonisolated enum Kind: String, Codable, IndexableValue { case pier, beach }
 
-struct Landing: Codable, Identifiable, Sendable {
+nonisolated struct Landing: Codable, Identifiable, Sendable {
   let id: UUID
   var kind: Kind
   var isOpen: Bool

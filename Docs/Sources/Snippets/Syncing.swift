@@ -3,7 +3,7 @@ import Larder
 import LarderSQLite
 import LarderSync
 
-struct Trip: Codable, Identifiable, Hashable, Sendable {
+nonisolated struct Trip: Codable, Identifiable, Hashable, Sendable {
   let id: UUID
   var name: String
   var owner: String

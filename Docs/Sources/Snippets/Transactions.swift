@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-struct Visit: Codable, Identifiable, Sendable {
+nonisolated struct Visit: Codable, Identifiable, Sendable {
   let id: UUID
   let spot: UUID
   let day: String

@@ -1,9 +1,9 @@
-public import Foundation
-public import Larder
-internal import Synchronization
+import Foundation
+import Larder
+import Synchronization
 
 /// Keeps a store in one file that every commit writes anew: slow for many records, and short enough to read in a sitting.
-public final class WholeFileBackend: StorageBackend {
+public nonisolated final class WholeFileBackend: StorageBackend {
   /// The path of the main file.
   public let name: String
   private let fileSystem = POSIXFileSystem()

@@ -1,8 +1,8 @@
-internal import Foundation
-internal import Larder
+import Foundation
+import Larder
 
 /// The contents of a whole-file store, and their one form as bytes: a line with the format, its version and a checksum, then JSON.
-struct Contents: Sendable {
+nonisolated struct Contents: Sendable {
   let storeID: UUID
   var commit: UInt64 = 0
   /// The newest deletion whose tombstone was forgotten.

@@ -3,7 +3,7 @@ import Larder
 import LarderTesting
 import Testing
 
-private struct Spot: Codable, Identifiable, Hashable, Sendable {
+private nonisolated struct Spot: Codable, Identifiable, Hashable, Sendable {
   let id: UUID
   var name: String
 }
@@ -44,7 +44,7 @@ private struct Spot: Codable, Identifiable, Hashable, Sendable {
 }
 
 @MainActor @Suite(.timeLimit(.minutes(1))) struct LiveSpotTests {
-  private struct ScriptedSpots: ObservableRepository {
+  private nonisolated struct ScriptedSpots: ObservableRepository {
     let script = ScriptedSequence<[Spot]>()
     let memory: LocalRepository<Spot>
 
@@ -68,7 +68,7 @@ private struct Spot: Codable, Identifiable, Hashable, Sendable {
   }
 }
 
-private struct UnreadableSpots: Repository {
+private nonisolated struct UnreadableSpots: Repository {
   func find(by id: UUID) async throws(RepositoryError) -> Spot? { throw RepositoryError(.inputOutput) }
   func loadAll() async throws(RepositoryError) -> [Spot] { throw RepositoryError(.inputOutput) }
   func fetch(_ query: Query<Spot>) async throws(RepositoryError) -> [Spot] { throw RepositoryError(.inputOutput) }

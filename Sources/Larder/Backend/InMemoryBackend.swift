@@ -50,6 +50,17 @@ public final class InMemoryBackend: StorageBackend {
   /// Its contents outlive a closed store for as long as the object does, so that a test can reopen it.
   public init() {}
 
+  /// Makes a backend that is open and holds some records.
+  init(open records: [StoredRecord], at commit: Revision, tombstoneLimit: Int) {
+    state.withLock { state in
+      for record in records { state.put(record) }
+      (state.commit, state.isOpen, state.wasOpened, state.tombstoneLimit) = (commit, true, true, tombstoneLimit)
+    }
+  }
+
+  /// The identity of the store.
+  var storeID: UUID { state.withLock { $0.storeID } }
+
   /// The word "memory".
   public var name: String { "memory" }
 

@@ -18,6 +18,26 @@ public enum CacheError: Error, Hashable, Sendable {
   case unanswered
 }
 
+extension CacheError: LocalizedError, CustomStringConvertible {
+  /// The error in words: what happened, and what to do.
+  public var description: String {
+    switch self {
+    case .absent(let reason, let since):
+      "absent: the source answered at \(since.formatted(.iso8601)) that there is no value (\(reason)); that answer still holds"
+    case .notCached: "notCached: expected a usable stored value, found none; ask with a policy that fetches"
+    case .circuitOpen(let date):
+      "circuitOpen: the source has failed repeatedly and is not asked before \(date.formatted(.iso8601)); try again then"
+    case .quotaExceeded(let date): "quotaExceeded: the source's quota is spent until \(date.formatted(.iso8601)); try again then"
+    case .timedOut(let limit): "timedOut: the source did not answer within \(limit)"
+    case .nothingToRevalidate: "nothingToRevalidate: the source answered \"not modified\" to a request without a validator"
+    case .unanswered: "unanswered: the source answered a request for several keys without a result for this one"
+    }
+  }
+
+  /// The same text as ``description``.
+  public var errorDescription: String? { description }
+}
+
 extension CacheError {
   /// Whether the limits of a host have kept a request from being made.
   var isOfLimits: Bool {

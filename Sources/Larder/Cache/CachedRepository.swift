@@ -9,8 +9,7 @@ internal import Synchronization
 /// Values of a remote source, kept on the device with a stated age.
 ///
 /// ```swift
-/// let cache = try await CachedRepository.open(
-///   jsonFile: url, freshness: FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48)), source: ForecastSource())
+/// let cache = try await CachedRepository.open(jsonFile: url, freshness: .hours(1)) { id in try await fetchForecast(id) }
 /// let forecast = try await cache.value(for: spot.id)
 /// print(forecast.value, forecast.age, forecast.state)
 /// ```
@@ -38,8 +37,11 @@ internal import Synchronization
 /// ## Topics
 ///
 /// ### Opening
+/// - ``open(jsonFile:freshness:eviction:retry:clock:options:fetch:)``
 /// - ``open(jsonFile:freshness:eviction:retry:clock:options:source:)``
+/// - ``inMemory(freshness:eviction:retry:clock:fetch:)``
 /// - ``inMemory(freshness:eviction:retry:clock:source:)``
+/// - ``init(storage:freshness:eviction:retry:clock:fetch:)``
 /// - ``init(storage:freshness:eviction:retry:clock:source:)``
 /// - ``init(opened:freshness:eviction:retry:clock:source:)``
 /// - ``open(jsonFile:options:)``
@@ -56,6 +58,7 @@ internal import Synchronization
 /// - ``Cached``
 ///
 /// ### Sources
+/// - ``FunctionSource``
 /// - ``RemoteSource``
 /// - ``BatchRemoteSource``
 /// - ``FetchGroup``

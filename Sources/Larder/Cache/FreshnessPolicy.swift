@@ -1,7 +1,8 @@
 /// The times for which a fetched value is fresh, and for which it may be shown at all.
 ///
 /// ```swift
-/// FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48))                       // a forecast: hourly, and shown offline for two days
+/// FreshnessPolicy.hours(1)                                                         // fresh for an hour, usable for two days
+/// FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48))                       // the same, with both times
 /// FreshnessPolicy(fresh: .seconds(300), usable: .seconds(300))                     // a warning: never shown when it is old
 /// FreshnessPolicy(fresh: .hours(24), usable: .hours(24 * 30), negative: .hours(1)) // "there is none" holds for an hour
 /// ```
@@ -19,6 +20,11 @@
 ///
 /// ### Making a policy
 /// - ``init(fresh:usable:negative:jitter:)``
+/// - ``init(fresh:negative:jitter:)``
+/// - ``seconds(_:)``
+/// - ``minutes(_:)``
+/// - ``hours(_:)``
+/// - ``days(_:)``
 ///
 /// ### Windows of a value
 /// - ``fresh``
@@ -51,11 +57,35 @@ public struct FreshnessPolicy: Hashable, Sendable {
   }
 }
 
+extension FreshnessPolicy {
+  /// Makes a policy from the time for which a value is fresh alone.
+  ///
+  /// A value is usable for 48 hours, or for as long as it is fresh where that is longer.
+  public init(fresh: Duration, negative: Duration = .seconds(60), jitter: Double = 0.1) {
+    self.init(fresh: fresh, usable: .hours(48), negative: negative, jitter: jitter)
+  }
+
+  /// Returns a policy whose values are fresh for this many seconds; see ``init(fresh:negative:jitter:)``.
+  public static func seconds(_ count: some BinaryInteger) -> Self { Self(fresh: .units(of: 1, count: count)) }
+
+  /// Returns a policy whose values are fresh for this many minutes; see ``init(fresh:negative:jitter:)``.
+  public static func minutes(_ count: some BinaryInteger) -> Self { Self(fresh: .units(of: 60, count: count)) }
+
+  /// Returns a policy whose values are fresh for this many hours; see ``init(fresh:negative:jitter:)``.
+  public static func hours(_ count: some BinaryInteger) -> Self { Self(fresh: .hours(count)) }
+
+  /// Returns a policy whose values are fresh for this many days of 24 hours; see ``init(fresh:negative:jitter:)``.
+  public static func days(_ count: some BinaryInteger) -> Self { Self(fresh: .units(of: 86_400, count: count)) }
+}
+
 extension Duration {
   /// Returns a duration of hours, of 3,600 seconds each; of more than a duration can count, the longest.
-  public static func hours(_ hours: some BinaryInteger) -> Duration {
-    let most = Int64.max / 3_600
-    return .seconds(min(max(Int64(clamping: hours), -most), most) * 3_600)
+  public static func hours(_ hours: some BinaryInteger) -> Duration { units(of: 3_600, count: hours) }
+
+  /// Returns a duration of so many units; of more than a duration can count, the longest.
+  fileprivate static func units(of seconds: Int64, count: some BinaryInteger) -> Duration {
+    let most = Int64.max / seconds
+    return .seconds(min(max(Int64(clamping: count), -most), most) * seconds)
   }
 
   /// The longest time that the cache counts with: a hundred years, which can be added to any date and any time without overflow.

@@ -26,7 +26,7 @@ package struct PendingState {
   /// The number of records of the writes that have ended.
   private var endedCount = 0
   /// The store, which copies itself before the first record of a newer schema version is staged.
-  private let core: StoreCore
+  let core: StoreCore
 
   init(_ state: StoreState, of core: StoreCore) {
     self.core = core
@@ -212,6 +212,13 @@ package struct PendingState {
         collection: names[collection], key: key, revision: new?.slot.revision ?? revision, schemaVersion: schemaVersion, value: new?.value))
     changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: old, new: new?.slot))
     return old != nil
+  }
+
+  /// Stages a tombstone of a record that is not there, for readers that resume.
+  mutating func noteDeletion(of key: RecordKey, in collection: Int) {
+    size.add(key: key, value: nil)
+    records.append(StoredRecord(collection: names[collection], key: key, revision: revision, schemaVersion: 1, value: nil))
+    changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: nil, new: nil))
   }
 
   /// Refuses to write an older version into a collection to which another process has brought a newer one: it could not be read back there

@@ -11,6 +11,8 @@ struct StoreLoader {
   private var packer: RecordPacker?
   private static let packSize = 256 << 10
   private var deletions: [DeletionLog.Deletion] = []
+  /// The newest tombstone of each collection that has one, and whether a move to another name has left it.
+  private var newestDeletions: [String: (revision: Revision, isMove: Bool)] = [:]
   /// The records over a limit.
   private(set) var undecodable: [UndecodableRecord] = []
 
@@ -40,6 +42,9 @@ struct StoreLoader {
       select(record.collection)
     }
     guard let value = record.value else {
+      if newestDeletions[record.collection].map({ $0.revision < record.revision }) ?? true {
+        newestDeletions[record.collection] = (record.revision, record.schemaVersion == StoreCore.movedVersion)
+      }
       return deletions.append(.init(collection: current, key: record.key, revision: record.revision))
     }
     if packer == nil { packer = RecordPacker(record.collection, limits: limits, capacity: value.count) }
@@ -62,6 +67,9 @@ struct StoreLoader {
     finishPack()
     return StoreState(commit: commit.number, names: names, collections: packs.map { CollectionState(records: RecordMap($0)) })
   }
+
+  /// The names whose records have moved to another one.
+  var movedNames: Set<String> { Set(newestDeletions.filter(\.value.isMove).keys) }
 
   /// Returns the tombstones, which the backend has kept since a commit.
   func deletionLog(since horizon: Revision) -> DeletionLog {

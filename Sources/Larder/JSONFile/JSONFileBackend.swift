@@ -112,7 +112,7 @@ public final class JSONFileBackend: PackingBackend {
     guard options.access != .shared else {
       throw RepositoryError(.unsupported, "a JSON file has one writer; use SQLite for several", file: name)
     }
-    guard isFileURL else { throw RepositoryError(.unsupported, "expected the URL of a file", file: name) }
+    guard isFileURL else { throw .noFileURL(name) }
     let isFree = phase.withLock { phase in
       switch phase {
       case .new, .closed:

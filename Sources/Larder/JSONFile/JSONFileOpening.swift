@@ -109,3 +109,13 @@ struct JSONFileOpening {
       quarantineFile: paths.quarantine(generation: contents.header.generation, offset: contents.end), isAmbiguous: isAmbiguous)
   }
 }
+
+extension RepositoryError {
+  /// The error for a URL that names no file, as `URL(string:)` makes them.
+  static func noFileURL(_ name: String) -> RepositoryError {
+    RepositoryError(
+      .unsupported,
+      "expected a file URL, found another; make it with `URL.applicationSupportDirectory.appending(path:)` or `URL(filePath:)`",
+      file: name)
+  }
+}

@@ -51,7 +51,8 @@ extension Store {
     let start = ContinuousClock.now
     var options = options
     options.access = .readOnly
-    let slots = try await records(of: schema.name, in: backend, options)
+    var slots = try await records(of: schema.name, in: backend, options)
+    if slots.isEmpty, let old = schema.renamedFrom { slots = try await records(of: old, in: backend, options) }
     if let newest = slots.map(\.schemaVersion).max(), newest > schema.version {
       throw RepositoryError(
         .newerSchema, "the collection \(schema.name) holds records of a newer version; try the newer schema", file: backend.name,

@@ -2,25 +2,59 @@ extension RepositorySchema {
   /// Refuses records that a newer version has written.
   /// - Throws: `.newerSchema`.
   func checkVersion(of state: StoreState) throws(RepositoryError) {
-    guard let index = state.names.firstIndex(of: name) else { return }
-    let newest = state.collections[index].records.newestSchemaVersion
-    // Other devices may have newer versions of the app: what they send is kept, and read once this one is as new.
-    guard newest <= version || trigger != nil else { throw .newerRecords(in: name, found: newest, supported: version) }
+    for name in [name] + (renamedFrom.map { [$0] } ?? []) {
+      guard let index = state.names.firstIndex(of: name) else { continue }
+      let newest = state.collections[index].records.newestSchemaVersion
+      // Other devices may have newer versions of the app: what they send is kept, and read once this one is as new.
+      guard newest <= version || trigger != nil else { throw .newerRecords(in: name, found: newest, supported: version) }
+    }
   }
 
-  /// Refuses the default name for a store that has never had a collection of this name and has records in others: an app that forgets its
-  /// schema must not see an empty store where its data is.
+  /// Refuses a name under which an app would see an empty store where its data is: because it forgets its schema, because it names a
+  /// collection that had the default name, or because a newer version of it has renamed the collection.
+  ///
+  /// For a store with one repository. Those of a ``Store`` may be new beside others.
   /// - Throws: `.unsupported`.
-  func checkName(against state: StoreState, in file: String) throws(RepositoryError) {
-    guard name == Self.defaultName, !state.names.contains(name) else { return }
-    let others = state.contents
-    guard !others.isEmpty else { return }
-    let named = others.prefix(8).map { "\($0.name) (\($0.recordCount))" }.joined(separator: ", ")
-    throw RepositoryError(
-      .unsupported,
-      "expected the collection \(name), found only \(named)\(others.count > 8 ? " and others" : ""); open it with `schema:` and the name of one",
-      file: file)
+  func checkName(against found: LoadedStore) throws(RepositoryError) {
+    if let renaming = renaming(in: found.file), try renaming.needsMove(in: found.state) {
+      if found.isReadOnly { throw renaming.needsWriting(file: found.file) }
+      return
+    }
+    if found.movedNames.contains(name), found.recordCount(of: name) == 0, !found.state.contents.isEmpty {
+      throw RepositoryError(
+        .unsupported,
+        "expected the records of \(name), found that they have moved to another name\(list(found)); update the app, or open it with `schema:` "
+          + "and the new name", file: found.file)
+    }
+    guard found.recordCount(of: name) == nil, !found.state.contents.isEmpty else { return }
+    if name == Self.defaultName {
+      throw RepositoryError(
+        .unsupported, "expected the collection \(name), found only\(list(found)); open it with `schema:` and the name of one",
+        file: found.file)
+    }
+    if let count = found.recordCount(of: Self.defaultName), count > 0 {
+      throw RepositoryError(
+        .unsupported,
+        "expected the collection \(name), found \(count) records under the default name \(Self.defaultName) and none under \(name); to keep "
+          + "them, open it with RepositorySchema(\"\(name)\", renamedFrom: \"\(Self.defaultName)\"), or without a name", file: found.file)
+    }
+    if let renamedFrom {
+      throw RepositoryError(
+        .unsupported,
+        "expected the collection \(name), or \(renamedFrom), which it is renamed from; found only\(list(found)): name one of these",
+        file: found.file)
+    }
   }
+
+  /// Returns the collections that hold records, for errors: at most eight.
+  private func list(_ found: LoadedStore) -> String {
+    let contents = found.state.contents
+    let named = contents.prefix(8).map { "\($0.name) (\($0.recordCount))" }.joined(separator: ", ")
+    return " \(named)\(contents.count > 8 ? " and others" : "")"
+  }
+
+  /// The move that ``renamedFrom`` asks for, if it does.
+  func renaming(in file: String) -> Renaming? { renamedFrom.map { Renaming(oldName: $0, name: name, file: file) } }
 
   /// Refuses a value whose place a `.geo` index cannot hold: it would be saved, and found by no query for places.
   ///

@@ -23,11 +23,12 @@
 /// ## Topics
 ///
 /// ### Declaring
-/// - ``init(_:version:indexes:migrations:)``
+/// - ``init(_:version:indexes:migrations:renamedFrom:)``
 /// - ``name``
 /// - ``version``
 /// - ``indexes``
 /// - ``migrations``
+/// - ``renamedFrom``
 /// - ``RepositoryIndex``
 /// - ``Migration``
 ///
@@ -36,8 +37,8 @@
 public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendable {
   /// The name of the collection in the store: "records" unless given.
   ///
-  /// It is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. It is stored: renaming the Swift type is
-  /// harmless, renaming the collection starts an empty one. `Store.repository` throws `.unsupported` for a name that breaks this rule.
+  /// It is 1 to 64 characters from `A-Z a-z 0-9 _ . -`, not starting with a dot or a hyphen. It is stored. Renaming the Swift type changes
+  /// nothing. To rename the collection, name the old one in ``renamedFrom``. A name that breaks the rule is refused with `.unsupported`.
   public let name: String
   /// The version of the records that this code writes, from 1 to 2147483647.
   ///
@@ -50,6 +51,11 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   ///
   /// Without any, older records are decoded as they are, which is right for changes that `Codable` bridges.
   public let migrations: [Migration]
+  /// The name that the collection had before, whose records move to ``name``; `nil` for a collection that kept its name.
+  ///
+  /// The first opening for writing moves them in one commit, as they are stored. Later openings find it done, and an older version of the
+  /// app can no longer open the file without a schema. Keep the parameter for as long as there are files of the old name.
+  public let renamedFrom: String?
   /// The trigger that runs beside each change, as LarderSync declares it; `nil` for most collections.
   package var trigger: (any RecordTrigger)?
 
@@ -57,22 +63,38 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   ///
   /// Steps with a gap, a repeat or a wrong order are refused when a repository is opened, before any file is touched; ``validate()`` tells
   /// a test.
+  ///
+  /// A store that was opened without a name holds its records under the name "records". To name the collection later, say so:
+  ///
+  /// ```swift
+  /// RepositorySchema<Spot>("spots", indexes: [.ordered(\.name)], renamedFrom: "records")
+  /// ```
   public init(
-    _ name: String = "records", version: Int = 1, indexes: [RepositoryIndex<Item>] = [], migrations: [Migration] = []
+    _ name: String = "records", version: Int = 1, indexes: [RepositoryIndex<Item>] = [], migrations: [Migration] = [],
+    renamedFrom: String? = nil
   ) {
     self.name = name
+    self.renamedFrom = renamedFrom
     self.version = version
     self.indexes = indexes
     self.migrations = migrations
   }
 
-  /// Checks what opening a repository checks: the name, the version, and the steps.
+  /// Checks what opening a repository checks: the names, the version, and the steps.
   ///
   /// - Throws: `.unsupported`; for migrations the message names the step that is missing, doubled or misplaced.
   public func validate() throws(RepositoryError) {
     guard CollectionName.isValid(name) else {
       throw RepositoryError(
         .unsupported, "expected a collection's name of 1 to 64 of A-Z a-z 0-9 _ . - that starts with a letter, digit or _, found another")
+    }
+    if let renamedFrom {
+      guard CollectionName.isValid(renamedFrom), renamedFrom != name, !renamedFrom.hasPrefix("larder.") else {
+        throw RepositoryError(
+          .unsupported,
+          "expected in `renamedFrom` the name that the collection \(name) had before, found \(renamedFrom == name ? "the same" : "no name of one")"
+        )
+      }
     }
     guard version >= 1, version <= Int(Int32.max) else {
       throw RepositoryError(.unsupported, "expected a schema version from 1 to \(Int32.max), found \(version)")

@@ -148,3 +148,8 @@ extension SyncProblem: CustomStringConvertible {
     }
   }
 }
+
+extension SyncProblem: LocalizedError {
+  /// The same text as ``description``.
+  public var errorDescription: String? { description }
+}

@@ -1,6 +1,8 @@
 // Conformance/ states what a StorageBackend must do, one named rule after the other, for backends of this package and of others.
 // Invariant: a rule uses the public seam only, and names what it saw. Called by tests, of any framework.
 
+public import Foundation
+
 /// A rule that every `StorageBackend` must keep, with the check that shows it: together the conformance suite for backend authors.
 ///
 /// With Swift Testing, one function runs the whole suite, each rule as a test case of its own:
@@ -108,4 +110,9 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
 /// A breach of a rule, as the trial saw it.
 struct Violation: Error {
   let seen: String
+}
+
+extension ConformanceFailure: LocalizedError {
+  /// The same text as ``description``.
+  public var errorDescription: String? { description }
 }

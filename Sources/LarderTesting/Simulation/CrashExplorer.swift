@@ -1,3 +1,4 @@
+public import Foundation
 public import Larder
 
 /// An exhaustive crash test: runs a workload into a crash before each of its operations, and checks every state that the crash can leave.
@@ -155,4 +156,9 @@ public struct CrashExplorer: Sendable {
     }
     return (files, acknowledged)
   }
+}
+
+extension CrashExplorer.Failure: LocalizedError {
+  /// The same text as ``description``.
+  public var errorDescription: String? { description }
 }

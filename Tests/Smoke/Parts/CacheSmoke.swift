@@ -29,6 +29,10 @@ enum CacheSmoke {
       try await Cache.inMemory(freshness: freshness, source: source),
       try await Cache.open(jsonFile: file("c.json"), freshness: freshness, source: source),
       try await Cache.open(sqliteFile: file("d.sqlite"), freshness: freshness, eviction: .none, source: source),
+      Cache(storage: try await LocalRepository(inMemory: .init()), freshness: .seconds(5)) { _ in .plum },
+      try await Cache.inMemory(freshness: .minutes(5)) { _ in .plum },
+      try await Cache.open(jsonFile: file("e.json"), freshness: .hours(5)) { _ in .plum },
+      try await Cache.open(sqliteFile: file("e.sqlite"), freshness: .days(5)) { _ in .plum },
     ]
     for cache in caches {
       _ = try await cache.value(for: 1)
@@ -39,6 +43,8 @@ enum CacheSmoke {
     try await use(cache, clock)
     try await cache.close()
     try await heal(file("c.json"), source)
+    let fetched = try await FunctionSource<Int, Jar> { _ in .plum }.fetch(1, validator: nil)
+    guard case .value(.plum, nil, nil) = fetched else { throw SmokeFailure(description: "expected what the function returns") }
     try values()
   }
 
@@ -93,6 +99,8 @@ enum CacheSmoke {
   }
 
   private static func values() throws {
+    try expect(
+      FreshnessPolicy(fresh: .seconds(1)).usable == .hours(48) && CacheError.notCached.errorDescription == CacheError.notCached.description)
     let now = Date(timeIntervalSince1970: 0)
     let cached = Cached(value: 1, fetchedAt: now, age: .zero, state: .expired, origin: .disk, refreshError: nil)
     try expect(cached.value == 1 && Cached<Int>.State(rawValue: cached.state.rawValue) == .expired)

@@ -9,11 +9,33 @@ enum RepositorySmoke {
     try await use(LocalRepository(inMemory: Jar.schema))
     try await use(LocalRepository(inMemory: Jar.schema, options: .init(indexing: .eager)))
     try await use(LocalRepository(backend: InMemoryBackend(), schema: Jar.schema))
+    try await use(LocalRepository(previewing: [], schema: Jar.schema))
+    try await rename(directory.appendingPathComponent("renamed.json"))
     // A path as a name is refused before anything is made.
     try await expect(.unsupported) {
       let named = try await LocalRepository<Jar>(filename: "")
       try await named.close()
     }
+  }
+
+  /// Gives a collection a name, and opens it under a name that nobody has.
+  private static func rename(_ file: URL) async throws {
+    let first = try await LocalRepository<Jar>(jsonFile: file)
+    try await first.save(Jar.plum)
+    try await first.close()
+    do {
+      let named = try await LocalRepository(jsonFile: file, schema: RepositorySchema<Jar>("jars"))
+      try await named.close()
+      throw SmokeFailure(description: "expected the records to be missed")
+    } catch let error as RepositoryError { try expect(error.code == .unsupported && error.errorDescription == error.description) }
+    let schema = RepositorySchema<Jar>("jars", renamedFrom: "records")
+    try expect(schema.renamedFrom == "records")
+    let jars = try await LocalRepository(jsonFile: file, schema: schema)
+    let renamed = jars.openReport.renamed
+    try expect(renamed?.oldName == "records" && renamed?.name == "jars" && renamed?.recordCount == 1 && jars.openReport.leftOut.isEmpty)
+    try await jars.close()
+    let samples = LocalRepository(previewing: [Jar.plum])
+    try expect(samples.snapshot.loadAll() == [.plum])
   }
 
   private static func use(_ jars: LocalRepository<Jar>) async throws {

@@ -97,3 +97,13 @@ struct LockFile: Sendable {
 
 // A method named `open` hides the function of that name.
 private func openLock(_ path: String) -> Int32 { open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600) }
+
+extension RepositoryError {
+  /// The error for a file that this process has open: usually a view that opens its store each time it is made.
+  static func openInThisProcess(_ path: String) -> RepositoryError {
+    RepositoryError(
+      .alreadyOpen,
+      "this process has the file open, maybe by another name: open it once, and hand the repository to whatever needs it; close it before it is "
+        + "opened again", file: path)
+  }
+}

@@ -17,7 +17,7 @@ final class POSIXLock: HeldLock {
       // A round ends without a lock only when a holder removed the file in this very moment. That many in a row is contention.
       for _ in 0..<1_000 {
         let lock = try LockFile.attempt(path) { file throws(RepositoryError) -> POSIXLock? in
-          if held[file.identity] != nil { throw RepositoryError(.alreadyOpen, "this process holds the lock", file: path) }
+          if held[file.identity] != nil { throw .openInThisProcess(path) }
           afterOpening()
           guard try file.take(LOCK_EX) else { throw RepositoryError(.locked, file.note.holder, file: path) }
           guard try file.isInPlace() else { return nil }

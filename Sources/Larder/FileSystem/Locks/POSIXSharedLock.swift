@@ -45,7 +45,7 @@ final class POSIXSharedLock: HeldSharedLock {
   ) throws(RepositoryError) -> POSIXSharedLock? {
     try LockFile.registry.withLock { (held) throws(RepositoryError) -> POSIXSharedLock? in
       try LockFile.attempt(path) { file throws(RepositoryError) -> POSIXSharedLock? in
-        if held[file.identity] == LockFile.exclusive { throw RepositoryError(.alreadyOpen, "this process holds the lock", file: path) }
+        if held[file.identity] == LockFile.exclusive { throw .openInThisProcess(path) }
         guard file.hasOneName else {
           throw RepositoryError(.unsupported, "the lock file has several names (hard links), expected one: remove the others", file: path)
         }

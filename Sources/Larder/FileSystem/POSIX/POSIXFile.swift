@@ -123,7 +123,7 @@ final class POSIXFile: OpenFile {
   func lock() throws(RepositoryError) {
     try LockFile.registry.withLock { (held) throws(RepositoryError) in
       let identity = FileIdentity(try currentStatus())
-      if held[identity] != nil { throw RepositoryError(.alreadyOpen, "this process has the file open, maybe by another name", file: path) }
+      if held[identity] != nil { throw .openInThisProcess(path) }
       try withState("flock") { (state, descriptor) throws(RepositoryError) in
         guard try LockFile.take(LOCK_EX, descriptor, path) else {
           throw RepositoryError(.locked, "another process has the file open, maybe by another name", file: path)

@@ -1,4 +1,4 @@
-internal import Foundation
+public import Foundation
 
 /// A system call that failed, by name and `errno`.
 public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -15,6 +15,11 @@ public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertibl
 
   /// The call and the system's words for the error.
   public var description: String { "\(call): \(String(cString: strerror(errorNumber)))" }
+}
+
+extension SystemCallError: LocalizedError {
+  /// The same text as ``description``.
+  public var errorDescription: String? { description }
 }
 
 extension RepositoryError {

@@ -87,6 +87,11 @@ final class ChangeHub: Sendable {
   /// So a reader of a published state that then asks here gets every deletion that led to it. On the executor only.
   func note(_ deletions: [DeletionLog.Deletion]) { deletionLog.withLock { $0.append(deletions) } }
 
+  /// Returns the keys of the deletions in a collection that are known.
+  func knownDeletions(in collection: Int) -> [RecordKey] {
+    deletionLog.withLock { Array($0.deletions(in: collection, after: $0.horizon, upTo: Revision(.max)).keys) }
+  }
+
   /// Gives up what is known of deletions up to a commit.
   func forgetDeletions(upTo commit: Revision) { deletionLog.withLock { $0.forget(upTo: commit) } }
 
