@@ -18,8 +18,12 @@ let package = Package(
     .executable(name: "weather-spots", targets: ["weather-spots"]),
     .executable(name: "weather-spots-server", targets: ["weather-spots-server"]),
   ],
+  traits: [
+    // A trait, because only what a trait guards is neither resolved nor fetched without it.
+    .trait(name: "WeatherKit", description: "Requests to WeatherKit are signed, by swift-crypto where the system has no CryptoKit")
+  ],
   dependencies: [
-    .package(name: "larder", path: "../..", traits: ["SwiftCrypto"]),
+    .package(name: "larder", path: "../.."),
     .package(name: "larder-server", path: "../../Server"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
@@ -38,7 +42,8 @@ let package = Package(
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
         .product(name: "LarderBlobs", package: "larder"), .product(name: "LarderSync", package: "larder"),
-        .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"), "Astronomy", "RecordedWeather",
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux], traits: ["WeatherKit"])),
+        .product(name: "Logging", package: "swift-log"), "Astronomy", "RecordedWeather",
       ],
       resources: [.embedInCode("Resources/wmo-codes.csv"), .embedInCode("Resources/spots.csv")],
       swiftSettings: settings
@@ -97,7 +102,7 @@ let package = Package(
       dependencies: [
         "Astronomy", "WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder"),
         .product(name: "LarderBlobs", package: "larder"), .product(name: "LarderTesting", package: "larder"),
-        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux], traits: ["WeatherKit"])),
       ],
       resources: [.copy("Fixtures")],
       swiftSettings: settings

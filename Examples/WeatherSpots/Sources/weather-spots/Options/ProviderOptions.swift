@@ -135,6 +135,7 @@ struct ProviderOptions: ParsableArguments {
   }
 
   private func weatherKitKey() throws -> WeatherKitKey {
+    try WeatherKitKey.checkSigning()
     let settings = try Settings.load()
     func value(_ key: Settings.Key) throws -> String {
       guard let setting = settings[key] else {
