@@ -13,7 +13,7 @@ public struct AlertRevision: RawRepresentable, Hashable, Codable, Sendable {
       hash.add(date.map { String(Int64(($0.timeIntervalSince1970 * 1000).rounded())) })
     }
     hash.add(alert.details?.absoluteString)
-    rawValue = hash.hexadecimal
+    rawValue = String(hash.hexadecimal.prefix(32))
   }
 
   /// Reads the digits.
@@ -25,7 +25,7 @@ public struct AlertRevision: RawRepresentable, Hashable, Codable, Sendable {
 /// It is the key of the queue, so that there is one notice of each, and goes with the notice, so that a receiver that gets it twice can
 /// know.
 public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
-  /// 32 hexadecimal digits, or 64 in a queue of an earlier version.
+  /// 64 hexadecimal digits.
   public let rawValue: String
 
   /// Makes the key of a notice.
@@ -37,4 +37,20 @@ public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
 
   /// Reads the digits.
   public init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// A digest of fields that cannot run into each other.
+struct FieldHash {
+  private var hash = PortableSHA256()
+
+  mutating func add(_ text: String?) {
+    // The length first, and a mark for what is missing.
+    hash.update(data: Data((text.map { String($0.utf8.count) } ?? "-").utf8 + [0x3A]))
+    if let text { hash.update(data: Data(text.utf8)) }
+  }
+
+  var hexadecimal: String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: hash.finalize().flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
 }
