@@ -80,10 +80,17 @@ build_and_test() { # PACKAGE [FLAGS...]
     swift test --package-path "$1" --skip-build "${flags[@]}" "${@:2}" ${options[@]+"${options[@]}"} ${events[@]+"${events[@]}"}
 }
 
+# Swift-crypto signs, which the example builds with a trait only.
+signed_requests() {
+  build Examples/WeatherSpots --build-tests --traits WeatherKit &&
+    swift test --package-path Examples/WeatherSpots --skip-build "${flags[@]}" --traits WeatherKit --filter 'WeatherKit|Signing|Alerts|Verbose' \
+      ${options[@]+"${options[@]}"}
+}
+
 Scripts/set-up.sh server
 # Said here and not in a log: without PostgreSQL, and without Chromium, tests are skipped.
 Server/set-up-postgresql.sh
-Examples/WeatherSpots/set-up-chromium.sh
+Examples/WeatherSpotsPage/set-up-chromium.sh
 
 # In a folder of its own, beside the other steps: the optimiser works on one module at a time, which leaves room on a second processor. What
 # it takes of that is counted at the step during which it ends. A group of its own lets it be ended as a whole.
@@ -108,6 +115,8 @@ step "the guides' snippets in the eight settings of apps" Docs/settings.sh
 step "the tool's tests" build_and_test Tool
 step "the inputs that fuzzing keeps" build_and_test Fuzzing
 step "the tests of Examples/WeatherSpots" build_and_test Examples/WeatherSpots
+step "the tests of Examples/WeatherSpotsPage" build_and_test Examples/WeatherSpotsPage
+step "the requests that are signed for WeatherKit" signed_requests
 if [ "$configuration" = release ]; then step "every public entry of the example, as released" Scripts/smoke.sh example; fi
 step "the server's tests" build_and_test Server
 step "the benchmarks and their tests" build_and_test Benchmarks

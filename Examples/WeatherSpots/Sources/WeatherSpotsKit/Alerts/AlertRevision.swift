@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 
 /// A revision of a warning: a digest of all its fields, so that a changed text is a new revision and an unchanged one is not.
@@ -42,7 +41,7 @@ public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
 
 /// A digest of fields that cannot run into each other.
 struct FieldHash {
-  private var hash = SHA256()
+  private var hash = PortableSHA256()
 
   mutating func add(_ text: String?) {
     // The length first, and a mark for what is missing.

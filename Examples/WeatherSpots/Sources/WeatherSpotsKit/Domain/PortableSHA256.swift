@@ -1,0 +1,1 @@
+../../../../../Sources/LarderBlobs/PortableSHA256.swift
