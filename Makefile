@@ -1,8 +1,9 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo page test test-all times smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs server
+.PHONY: help demo demo-sync page test test-all times smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs server
 
 help:
-	@echo 'make demo     stores, reopens and forecasts real spots, with every step shown'
+	@echo 'make demo     stores, finds, kills, reopens and forecasts real spots, with every step shown; two minutes'
+	@echo 'make demo-sync  lets two devices and a larder-server sync, with every step shown; builds the server'
 	@echo 'make page     shows the page of weather-spots, with real spots and their weather, at the address that it prints'
 	@echo 'make test     builds and tests all that needs no server: the library, the guides, the tool and the example'
 	@echo 'make test-all takes the server, the page, benchmarks, fuzzing inputs, the API, the documentation and release builds besides'
@@ -25,12 +26,16 @@ help:
 	@echo 'make docs     makes the documentation in .build-docs/site'
 
 demo:
-	@Scripts/set-up.sh server
+	@Scripts/set-up.sh
 	@Examples/WeatherSpots/demo.sh
 
+demo-sync:
+	@Scripts/set-up.sh server
+	@Examples/WeatherSpots/demo-sync.sh
+
 page:
-	@Scripts/set-up.sh example
-	@Examples/WeatherSpots/page.sh
+	@Scripts/set-up.sh page
+	@Examples/WeatherSpotsPage/page.sh
 
 test:
 	@Scripts/set-up.sh
@@ -48,7 +53,7 @@ server:
 	@Scripts/server.sh $(ARGUMENTS)
 
 smoke:
-	@Scripts/set-up.sh example
+	@Scripts/set-up.sh
 	@Scripts/smoke.sh
 
 torture:
@@ -85,7 +90,7 @@ fault-sites:
 	@Scripts/Torture/fault-sites.sh
 
 manual:
-	@Scripts/set-up.sh example
+	@Scripts/set-up.sh
 	@Scripts/manual.sh
 
 api:

@@ -8,7 +8,7 @@ page=Docs/Architecture.md
 most_files=20
 
 rooms() {
-  find Sources Examples/WeatherSpots/Sources/WeatherSpotsKit Examples/WeatherSpots/Sources/WeatherSpotsWeb Tool/Sources/LarderToolKit \
+  find Sources Examples/WeatherSpots/Sources/WeatherSpotsKit Examples/WeatherSpotsPage/Sources/WeatherSpotsWeb Tool/Sources/LarderToolKit \
     Server/Sources/BoundedHTTP Server/Sources/LarderServer -name '.build*' -prune -o -type d -print 2>/dev/null \
     | grep -vxE 'Sources|Sources/CSQLite' | LC_ALL=C sort
 }

@@ -9,7 +9,7 @@ interrogative_percent=${LARDER_INTERROGATIVES:-2}
 wide_comments=${LARDER_WIDE_COMMENTS:-0}
 unfinished_pages=${LARDER_UNFINISHED:-0}
 
-packages="Sources/Larder Sources/LarderSQLite Sources/LarderBlobs Sources/LarderTesting Examples/WeatherSpots/Sources Benchmarks/Sources Tool/Sources Fuzzing/Sources Server/Sources"
+packages="Sources/Larder Sources/LarderSQLite Sources/LarderBlobs Sources/LarderTesting Examples/WeatherSpots/Sources Examples/WeatherSpotsPage/Sources Benchmarks/Sources Tool/Sources Fuzzing/Sources Server/Sources"
 
 swift_files() { find "$@" -name '.build*' -prune -o -name '*.swift' -print | LC_ALL=C sort; }
 

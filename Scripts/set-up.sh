@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that Swift and sqlite3.h are there, with the argument `example` also zlib.h, and with `server` libpq-fe.h besides; installs the
+# Makes sure that Swift and sqlite3.h are there, with the argument `page` also zlib.h, and with `server` libpq-fe.h besides; installs the
 # headers where that is allowed. Says nothing when there is nothing to do.
 set -euo pipefail
 

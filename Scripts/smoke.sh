@@ -83,6 +83,8 @@ smoke_library() {
 
 smoke_example() {
   local flags=(--package-path Examples/WeatherSpots --scratch-path "$PWD/.build-test-smoke" -c release -Xswiftc -warnings-as-errors -Xcc -O0)
+  # The smoke test signs a request to WeatherKit.
+  flags+=(--traits WeatherKit)
   swift build "${flags[@]}" --product weather-spots-smoke
   "$(swift build "${flags[@]}" --show-bin-path)/weather-spots-smoke"
 }

@@ -96,18 +96,18 @@ if grep -q event-stream-output-path <<<"$hidden"; then has_events=yes; fi
 build() { # PACKAGE [FLAGS...]
   swift build --package-path "$1" "${flags[@]}" --build-tests "${@:2}"
 }
-run_tests() { # PACKAGE [FLAGS...]
-  local events=() name program
+run_tests() { # FILTER PACKAGE [FLAGS...]
+  local name program arguments=(--filter "$1" ${options[@]+"${options[@]}"})
   if [ "$has_events" = yes ]; then
-    events=(--event-stream-output-path "$logs/$(file_name "$1").events" --event-stream-version 0)
+    arguments+=(--event-stream-output-path "$logs/$(file_name "$1-$2").events" --event-stream-version 0)
   fi
-  name=$(sed -nE 's/^  name: "([^"]*)",$/\1/p' "$1/Package.swift" | head -n 1)
+  name=$(sed -nE 's/^  name: "([^"]*)",$/\1/p' "$2/Package.swift" | head -n 1)
   program=$scratch/$configuration/${name}PackageTests.xctest
   if [ -f "$program" ]; then
     # Without SwiftPM, which holds the build folder until the tests have ended.
-    cd "$1" && "$program" --testing-library swift-testing ${options[@]+"${options[@]}"} ${events[@]+"${events[@]}"}
+    cd "$2" && "$program" --testing-library swift-testing "${arguments[@]}"
   else
-    swift test --package-path "$1" --skip-build "${flags[@]}" "${@:2}" ${options[@]+"${options[@]}"} ${events[@]+"${events[@]}"}
+    swift test --package-path "$2" --skip-build "${flags[@]}" "${@:3}" "${arguments[@]}"
   fi
 }
 
@@ -118,7 +118,7 @@ run_queue() {
   local line fields
   while IFS= read -r line; do
     IFS=$'\t' read -r -a fields <<<"$line"
-    step "${fields[@]}" || true
+    if [ "${fields[0]}" = . ]; then "${fields[@]:1}"; else step "${fields[@]}" || true; fi
   done <"$queue"
 }
 set -m
@@ -130,28 +130,30 @@ trap 'kill -- -"$second" 2>/dev/null || true' EXIT
 # Where SwiftPM runs the tests, they must have the build folder for themselves.
 is_apart=no
 if [ "$(uname -s)" = Linux ]; then is_apart=yes; fi
-behind() { # NAME COMMAND...: runs a step behind those that are queued
+# Runs a step behind those that are queued, or with . as its name a command that is no step.
+behind() { # NAME COMMAND...
   if [ "$is_apart" = yes ]; then
     local IFS=$'\t'
     printf '%s\n' "$*" >&3
-  else
+  elif [ "$1" != . ]; then
     step "$@" || true
   fi
 }
 
 build_and_test() { # NAME PACKAGE [FLAGS...]
-  if step "$1: built" build "${@:2}"; then behind "$1" run_tests "${@:2}"; fi
+  if step "$1: built" build "${@:2}"; then behind "$1" run_tests . "${@:2}"; fi
 }
 
 if [ "$part" = all ]; then
   Scripts/set-up.sh server
   # Said here and not in a log: without PostgreSQL, and without Chromium, tests are skipped.
   Server/set-up-postgresql.sh
-  Examples/WeatherSpots/set-up-chromium.sh
+  Examples/WeatherSpotsPage/set-up-chromium.sh
 fi
 
 build_and_test "the library's tests" .
 build_and_test "the guides' snippets and their tests" Docs
+if [ -x Docs/settings.sh ]; then behind "the guides' snippets in the eight settings of apps" Docs/settings.sh; fi
 build_and_test "the tool's tests" Tool
 build_and_test "the tests of Examples/WeatherSpots" Examples/WeatherSpots
 
@@ -160,9 +162,17 @@ if [ "$part" = all ]; then
   behind "the documentation, without warnings" Scripts/docs.sh --built
   # In a folder of its own; the optimiser works on one module at a time, which leaves a processor to what is built meanwhile.
   behind "every public entry of the library, as released" Scripts/smoke.sh library
+  if [ "$configuration" = release ]; then behind "every public entry of the example, as released" Scripts/smoke.sh example; fi
   build_and_test "the inputs that fuzzing keeps" Fuzzing
   build_and_test "the server's tests" Server
-  if [ "$configuration" = release ]; then behind "every public entry of the example, as released" Scripts/smoke.sh example; fi
+  behind . touch "$logs/server-is-tested"
+  build_and_test "the tests of Examples/WeatherSpotsPage" Examples/WeatherSpotsPage
+  # The server's tests run the example's command, which is linked once more here.
+  while [ "$is_apart" = yes ] && [ ! -e "$logs/server-is-tested" ]; do sleep 1; done
+  signed="the requests that are signed for WeatherKit"
+  if step "$signed: built" build Examples/WeatherSpots --traits WeatherKit; then
+    behind "$signed" run_tests 'WeatherKit|Signing|Alerts|Verbose' Examples/WeatherSpots --traits WeatherKit
+  fi
   # Behind all others: with the trait SwiftCrypto, Larder is another module.
   build_and_test "the benchmarks and their tests" Benchmarks
 fi

@@ -8,27 +8,27 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-// A package of its own, so that it sees of Larder exactly what any app sees.
+// A package of its own, so that it sees of Larder exactly what any app sees. What `make demo` builds is here, and nothing that needs
+// SwiftNIO: see Docs/Design/0020-the-page-is-a-package.md.
 let package = Package(
   name: "weather-spots",
   platforms: [.macOS(.v15)],
   products: [
     .library(name: "WeatherSpotsKit", targets: ["WeatherSpotsKit"]),
+    .library(name: "WeatherSpotsCommands", targets: ["WeatherSpotsCommands"]),
     .library(name: "StandInServer", targets: ["StandInServer"]),
     .executable(name: "weather-spots", targets: ["weather-spots"]),
     .executable(name: "weather-spots-server", targets: ["weather-spots-server"]),
   ],
+  traits: [
+    // A trait, because only what a trait guards is neither resolved nor fetched without it.
+    .trait(name: "WeatherKit", description: "Requests to WeatherKit are signed, by swift-crypto where the system has no CryptoKit")
+  ],
   dependencies: [
-    .package(name: "larder", path: "../..", traits: ["SwiftCrypto"]),
-    .package(name: "larder-server", path: "../../Server"),
+    .package(name: "larder", path: "../.."),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
-    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
-    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
@@ -38,7 +38,8 @@ let package = Package(
       dependencies: [
         .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
         .product(name: "LarderBlobs", package: "larder"), .product(name: "LarderSync", package: "larder"),
-        .product(name: "Crypto", package: "swift-crypto"), .product(name: "Logging", package: "swift-log"), "Astronomy", "RecordedWeather",
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux], traits: ["WeatherKit"])),
+        .product(name: "Logging", package: "swift-log"), "Astronomy", "RecordedWeather",
       ],
       resources: [.embedInCode("Resources/wmo-codes.csv"), .embedInCode("Resources/spots.csv")],
       swiftSettings: settings
@@ -56,30 +57,17 @@ let package = Package(
       dependencies: ["RecordedWeather", .product(name: "FlyingFox", package: "FlyingFox")],
       swiftSettings: settings
     ),
+    // A library, so that weather-spots-page has all commands, too.
     .target(
-      name: "WeatherSpotsWeb",
+      name: "WeatherSpotsCommands",
       dependencies: [
         "WeatherSpotsKit", .product(name: "Larder", package: "larder"), .product(name: "LarderBlobs", package: "larder"),
-        .product(name: "LarderSync", package: "larder"), .product(name: "BoundedHTTP", package: "larder-server"),
-        .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"), .product(name: "Crypto", package: "swift-crypto"),
-        .product(name: "HTTPTypes", package: "swift-http-types"), .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "Logging", package: "swift-log"), .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-      ],
-      exclude: ["make-land.py"],
-      resources: [.embedInCode("Page"), .embedInCode("openapi.json")],
-      swiftSettings: settings
-    ),
-    .executableTarget(
-      name: "weather-spots",
-      dependencies: [
-        "WeatherSpotsKit", "WeatherSpotsWeb", .product(name: "Larder", package: "larder"), .product(name: "LarderBlobs", package: "larder"),
         .product(name: "LarderSync", package: "larder"), .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings
     ),
+    .executableTarget(name: "weather-spots", dependencies: ["WeatherSpotsCommands"], swiftSettings: settings),
     .executableTarget(
       name: "weather-spots-server",
       dependencies: ["StandInServer", .product(name: "ArgumentParser", package: "swift-argument-parser")],
@@ -90,14 +78,12 @@ let package = Package(
       dependencies: ["WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder")],
       swiftSettings: settings
     ),
-    // Drives a browser for the tests of the page.
-    .target(name: "WebDriver", swiftSettings: settings),
     .testTarget(
       name: "WeatherSpotsKitTests",
       dependencies: [
         "Astronomy", "WeatherSpotsKit", "StandInServer", .product(name: "Larder", package: "larder"),
         .product(name: "LarderBlobs", package: "larder"), .product(name: "LarderTesting", package: "larder"),
-        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(platforms: [.linux], traits: ["WeatherKit"])),
       ],
       resources: [.copy("Fixtures")],
       swiftSettings: settings
@@ -111,28 +97,6 @@ let package = Package(
         .product(name: "Subprocess", package: "swift-subprocess"),
       ],
       resources: [.copy("Fixtures")],
-      swiftSettings: settings
-    ),
-    .testTarget(
-      name: "WeatherSpotsWebTests",
-      dependencies: [
-        "WeatherSpotsKit", "WeatherSpotsWeb", "StandInServer", .product(name: "Larder", package: "larder"),
-        .product(name: "LarderTesting", package: "larder"),
-        .product(name: "BoundedHTTP", package: "larder-server"), .product(name: "FlyingSocks", package: "FlyingFox"),
-        .product(name: "Logging", package: "swift-log"), .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-      ],
-      swiftSettings: settings
-    ),
-    .testTarget(
-      name: "WebDriverTests",
-      dependencies: ["WebDriver", .product(name: "FlyingFox", package: "FlyingFox"), .product(name: "FlyingSocks", package: "FlyingFox")],
-      swiftSettings: settings
-    ),
-    .testTarget(
-      name: "WeatherSpotsPageTests",
-      dependencies: [
-        "WebDriver", "WeatherSpotsKit", "StandInServer", "weather-spots", .product(name: "Larder", package: "larder"),
-      ],
       swiftSettings: settings
     ),
   ],

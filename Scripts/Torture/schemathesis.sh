@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Asks the server for what its /openapi.json promises, and for what it does not, with schemathesis: no answer of the 500s but 503, none that is not
 # described, none of another form. Once with a token for everything, once without. Usage: schemathesis.sh [--page] [--short] [--seed N].
-# With --page it is `weather-spots serve` that is asked, with recorded weather.
+# With --page it is `weather-spots-page serve` that is asked, with recorded weather.
 #
 # schemathesis is installed in an environment of its own (.build-schemathesis); 77 means that it cannot be had here. --short takes a few
 # examples of each operation, with what is there already: it installs nothing and builds nothing. LARDER_SERVER names a server that is built.
@@ -42,7 +42,7 @@ fi
 
 source Scripts/flags.sh
 server=${LARDER_SERVER:-}
-if [ "$page" = yes ]; then program=weather-spots package=Examples/WeatherSpots; else program=larder-server package=Server; fi
+if [ "$page" = yes ]; then program=weather-spots-page package=Examples/WeatherSpotsPage; else program=larder-server package=Server; fi
 if [ -z "$server" ]; then
   if [ "$short" = no ]; then swift build --package-path "$package" "${flags[@]}" --product "$program"; fi
   server=$(swift build --package-path "$package" "${flags[@]}" --show-bin-path)/$program

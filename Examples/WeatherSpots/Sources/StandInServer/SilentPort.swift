@@ -7,15 +7,16 @@ import Foundation
 /// A port of 127.0.0.1 that refuses connections for as long as this is held: one that is only free may be given to another server.
 ///
 /// On Linux a server may listen at it meanwhile, when it asks for the port by its number.
-package final class SilentPort: Sendable {
-  package let port: Int
+public final class SilentPort: Sendable {
+  /// The number of the port.
+  public let port: Int
   private let descriptor: Int32
 
   /// Takes a port.
   ///
   /// - Parameter number: The number of the port; 0 for one that is free.
   /// - Throws: `POSIXError` where another has taken the port already.
-  package init(_ number: Int = 0) throws {
+  public init(_ number: Int = 0) throws {
     #if canImport(Glibc)
       descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     #else

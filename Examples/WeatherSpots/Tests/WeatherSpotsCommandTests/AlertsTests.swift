@@ -67,7 +67,7 @@ import Testing
         == Run(output: "Brest (gbsg3 FR): no warnings, last known 2 days ago, not current\n\(notices)"))
   }
 
-  @Test func onlyOneProcessWatchesAStore() async throws {
+  @Test(.needsSigning) func onlyOneProcessWatchesAStore() async throws {
     let lock = workspace.path("spots.sqlite-alerts.lock")
     let (asked, ask) = AsyncStream.makeStream(of: Void.self)
     let gate = Gate()
@@ -102,7 +102,7 @@ import Testing
     )
   }
 
-  @Test func aProviderThatIsOutIsAFailureWithItsReason() async throws {
+  @Test(.needsSigning) func aProviderThatIsOutIsAFailureWithItsReason() async throws {
     let kit = try WeatherKit(workspace) { _ in nil }
     let url = try await kit.server.start()
     let run = try await weatherSpots(kit.arguments(url, store), environment: kit.texts)
@@ -125,7 +125,7 @@ import Testing
   }
 
   /// kill -9 while the n-th question is under way, for each n, then once more to the end.
-  @Test func aFileHasEachNoticeOnceAfterKillsDuringQuestions() async throws {
+  @Test(.needsSigning) func aFileHasEachNoticeOnceAfterKillsDuringQuestions() async throws {
     let file = workspace.path("notices.jsonl")
     let (asked, ask) = AsyncStream.makeStream(of: Int.self)
     let gate = Gate()

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 
 /// A revision of a warning: a digest of all its fields, so that a changed text is a new revision and an unchanged one is not.
@@ -14,7 +13,7 @@ public struct AlertRevision: RawRepresentable, Hashable, Codable, Sendable {
       hash.add(date.map { String(Int64(($0.timeIntervalSince1970 * 1000).rounded())) })
     }
     hash.add(alert.details?.absoluteString)
-    rawValue = String(hash.hexadecimal.prefix(32))
+    rawValue = hash.hexadecimal
   }
 
   /// Reads the digits.
@@ -26,7 +25,7 @@ public struct AlertRevision: RawRepresentable, Hashable, Codable, Sendable {
 /// It is the key of the queue, so that there is one notice of each, and goes with the notice, so that a receiver that gets it twice can
 /// know.
 public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
-  /// 64 hexadecimal digits.
+  /// 32 hexadecimal digits, or 64 in a queue of an earlier version.
   public let rawValue: String
 
   /// Makes the key of a notice.
@@ -38,20 +37,4 @@ public struct NoticeKey: RawRepresentable, Hashable, Codable, Sendable {
 
   /// Reads the digits.
   public init(rawValue: String) { self.rawValue = rawValue }
-}
-
-/// A digest of fields that cannot run into each other.
-struct FieldHash {
-  private var hash = SHA256()
-
-  mutating func add(_ text: String?) {
-    // The length first, and a mark for what is missing.
-    hash.update(data: Data((text.map { String($0.utf8.count) } ?? "-").utf8 + [0x3A]))
-    if let text { hash.update(data: Data(text.utf8)) }
-  }
-
-  var hexadecimal: String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: hash.finalize().flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
 }

@@ -1,8 +1,8 @@
-package import Foundation
+public import Foundation
 
 extension Data {
   /// The bytes in base 64 with the alphabet for URLs (RFC 4648, section 5), without padding.
-  package var base64URL: String {
+  public var base64URL: String {
     base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 

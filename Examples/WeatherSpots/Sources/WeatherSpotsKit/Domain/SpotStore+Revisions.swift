@@ -1,9 +1,8 @@
-import Crypto
 import Foundation
-package import Larder
+public import Larder
 
 /// The state in which a spot must be before it is written.
-package enum SpotExpectation: Sendable, Equatable {
+public enum SpotExpectation: Sendable, Equatable {
   /// Nothing.
   case anything
   /// That there is none.
@@ -15,11 +14,11 @@ package enum SpotExpectation: Sendable, Equatable {
 }
 
 /// The note that a write was done, by a key that its writer has made up: who gets no answer writes again, and it is done once.
-package struct WriteReceipt: Codable, Identifiable, Sendable {
+public struct WriteReceipt: Codable, Identifiable, Sendable {
   /// The key.
-  package let id: String
+  public let id: String
   /// The spot that was written.
-  package let spot: String
+  public let spot: String
   /// A hash of what was written.
   let digest: String
   /// The revision that the spot got; as an integer, for the index by which the oldest go.
@@ -31,7 +30,7 @@ package struct WriteReceipt: Codable, Identifiable, Sendable {
 
 extension SpotStore {
   /// Returns the receipts of writes with a key.
-  package func receipts() async throws(RepositoryError) -> LocalRepository<WriteReceipt> {
+  public func receipts() async throws(RepositoryError) -> LocalRepository<WriteReceipt> {
     try await store.repository(RepositorySchema("write-receipts", indexes: [.ordered(\.number)]))
   }
 
@@ -41,11 +40,13 @@ extension SpotStore {
   /// - Returns: The revision that the write has given the spot, and whether there was none before.
   /// - Throws: `.revisionMismatch` where it is not as expected; `.alreadyExists` for a key of another write; `SpotProblem` for a value that
   ///   cannot be; the errors of storage.
-  package func put(
+  public func put(
     _ spot: Spot, expecting expectation: SpotExpectation, key: String? = nil
   ) async throws -> (revision: Revision, isNew: Bool) {
     let (spots, receipts) = (spots, key == nil ? nil : try await receipts())
-    let digest = key == nil ? "" : Data(SHA256.hash(data: try ReportJSON.data(spot)).prefix(12)).base64URL
+    var hash = FieldHash()
+    if key != nil { hash.add(try ReportJSON.text(spot)) }
+    let digest = hash.hexadecimal
     return try await store.transaction { transaction in
       if let key, let receipts, let done = try transaction.find(by: key, in: receipts) {
         guard done.spot == spot.id, done.digest == digest else {
@@ -92,7 +93,7 @@ extension SpotStore {
   ///
   /// - Returns: Whether there was such a spot.
   /// - Throws: `.revisionMismatch` where it is not as expected; the errors of storage.
-  package func remove(_ id: String, expecting expectation: SpotExpectation) async throws -> Bool {
+  public func remove(_ id: String, expecting expectation: SpotExpectation) async throws -> Bool {
     let (spots, albums) = (spots, try await albums())
     return try await store.transaction { transaction in
       guard try transaction.find(by: id, in: spots) != nil else { return false }

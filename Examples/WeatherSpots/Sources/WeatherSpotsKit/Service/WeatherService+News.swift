@@ -1,36 +1,36 @@
 import Foundation
-package import Larder
+public import Larder
 
 extension WeatherService {
   /// The sequences that tell of newer data of a spot, and of data that have become old.
-  package struct News: Sendable {
+  public struct News: Sendable {
     /// The conditions of the moment.
-    package let current: CachedUpdates<CurrentWeather>
+    public let current: CachedUpdates<CurrentWeather>
     /// The hours of a week from today on.
-    package let hourly: CachedUpdates<HourlyForecast>
+    public let hourly: CachedUpdates<HourlyForecast>
     /// The sea of a week from today on.
-    package let marine: CachedUpdates<MarineForecast>
+    public let marine: CachedUpdates<MarineForecast>
   }
 
   /// Returns what tells of newer data of a spot, as long as its present day lasts.
-  package func news(of spot: Spot) -> News {
+  public func news(of spot: Spot) -> News {
     let (place, week) = (place(spot), ForecastPeriod(place(spot), from: today(at: spot), days: ForecastPeriod.spans.week))
     return News(
       current: caches.current.updates(for: place), hourly: caches.hourly.updates(for: week), marine: caches.marine.updates(for: week))
   }
 
   /// The age of what is stored of a spot's days from today on.
-  package struct Freshness: Sendable {
+  public struct Freshness: Sendable {
     /// The seconds for which nothing newer would be asked for; 0 where something is old or missing.
-    package let seconds: Int
+    public let seconds: Int
     /// A text that is another one as soon as something else is stored, or another day begins.
-    package let version: String
+    public let version: String
   }
 
   /// Looks at what is stored of a spot's days from today on.
   ///
   /// Cost: a few microseconds.
-  package func freshness(of spot: Spot, days: Int) async throws(RepositoryError) -> Freshness {
+  public func freshness(of spot: Spot, days: Int) async throws(RepositoryError) -> Freshness {
     let (place, today) = (place(spot), today(at: spot))
     let period = ForecastPeriod(place, from: today, days: days)
     var entries = [
@@ -51,7 +51,7 @@ extension WeatherService {
   /// Waits until the present day of a spot is over.
   ///
   /// - Throws: `CancellationError`.
-  package func waitForNextDay(at spot: Spot) async throws {
+  public func waitForNextDay(at spot: Spot) async throws {
     let left = today(at: spot).interval(in: spot.zone).end.timeIntervalSince(clock.now)
     try await clock.sleep(for: .seconds(max(1, left)))
   }

@@ -81,7 +81,15 @@ import Testing
     #expect(json["recorded"] as? Bool == true && json["provider"] as? String == "recorded")
   }
 
-  @Test func weatherKitSaysWhatItNeedsAndNeverShowsTheKey() async throws {
+  @Test(.enabled("this build signs") { !Signing.isBuilt }) func weatherKitSaysHowToBuildWithIt() async throws {
+    let way = "swift build --package-path Examples/WeatherSpots --product weather-spots --traits WeatherKit"
+    let errors = "weather-spots: this build cannot sign requests to WeatherKit; build it with `\(way)`\n"
+    #expect(
+      try await run(["forecast", "48.39,-4.49", "--zone", "Europe/Paris", "--provider", "weatherkit"])
+        == Run(output: "", errors: errors, code: 64))
+  }
+
+  @Test(.needsSigning) func weatherKitSaysWhatItNeedsAndNeverShowsTheKey() async throws {
     let point = ["forecast", "48.39,-4.49", "--zone", "Europe/Paris", "--provider", "weatherkit"]
     let missing = try await run(point)
     #expect(missing.code == 64 && missing.errors.contains("WEATHERKIT_KEY_FILE"))

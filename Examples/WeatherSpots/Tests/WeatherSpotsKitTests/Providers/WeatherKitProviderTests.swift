@@ -10,7 +10,7 @@ import Testing
 /// WeatherKit's REST API against a real server on loopback.
 ///
 /// The bodies were written by hand, of the documented shape.
-@Suite(.timeLimit(.minutes(1))) struct WeatherKitProviderTests {
+@Suite(.needsSigning, .timeLimit(.minutes(1))) struct WeatherKitProviderTests {
   private let vector: WeatherKitTokenTests.Vector
   private let place: ForecastPlace
   private let day: LocalDay
@@ -37,7 +37,7 @@ import Testing
     let (body, pem) = (body, vector.pkcs8_pem)
     let server = try LoopbackServer { request in
       let token = request.headers["authorization"]?.replacing("Bearer ", with: "") ?? ""
-      return .init(try WeatherKitTokenTests.verifies(token, pem) ? 200 : 401, body)
+      return .init(try Signing.verifies(token, pem) ? 200 : 401, body)
     }
     let answer = try await provider(server.start()).fetch(request([.current, .hourly, .daily, .alerts]))
     #expect(server.requests.count == 1)

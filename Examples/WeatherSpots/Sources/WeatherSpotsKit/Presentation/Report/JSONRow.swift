@@ -17,7 +17,7 @@ public struct JSONRow: Encodable, Sendable, ExpressibleByDictionaryLiteral {
   public init(dictionaryLiteral elements: (String, (any Encodable & Sendable)?)...) { properties = elements.map { ($0.0, $0.1) } }
 
   /// Returns the object with one more property.
-  package func adding(_ name: String, _ value: (any Encodable & Sendable)?) -> JSONRow {
+  public func adding(_ name: String, _ value: (any Encodable & Sendable)?) -> JSONRow {
     var row = self
     row.properties.append((name, value))
     return row

@@ -1,9 +1,9 @@
-package import Foundation
+public import Foundation
 
 /// The form in which reports are written for machines.
-package enum ReportJSON {
+public enum ReportJSON {
   /// Returns a value as one line of JSON: keys in snake case and in order, nothing in it that a terminal obeys.
-  package static func text(_ value: some Encodable) throws -> String {
+  public static func text(_ value: some Encodable) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.keyEncodingStrategy = .convertToSnakeCase
@@ -11,5 +11,5 @@ package enum ReportJSON {
   }
 
   /// Returns the same as bytes, with the end of a line.
-  package static func data(_ value: some Encodable) throws -> Data { Data((try text(value) + "\n").utf8) }
+  public static func data(_ value: some Encodable) throws -> Data { Data((try text(value) + "\n").utf8) }
 }

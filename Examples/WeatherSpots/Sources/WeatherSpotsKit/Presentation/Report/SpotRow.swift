@@ -1,13 +1,13 @@
-package import Larder
+public import Larder
 
 /// One spot of a list, with what the question has found out about it.
-package struct SpotRow: Encodable, Sendable {
+public struct SpotRow: Encodable, Sendable {
   /// The spot.
-  package let spot: Spot
+  public let spot: Spot
   /// The distance to the asked point; `nil` where there was none.
-  package let kilometers: Double?
+  public let kilometers: Double?
   /// The words that were found; `nil` where none were searched for.
-  package let extract: TextExtract?
+  public let extract: TextExtract?
 
   /// Whether it was searched for.
   private let isFound: Bool
@@ -15,13 +15,13 @@ package struct SpotRow: Encodable, Sendable {
   private let revision: Revision?
 
   /// Makes a row of a list, with a distance where there was a point.
-  package init(_ spot: Spot, kilometers: Double? = nil, revision: Revision? = nil) {
+  public init(_ spot: Spot, kilometers: Double? = nil, revision: Revision? = nil) {
     (self.spot, self.kilometers, self.revision) = (spot, kilometers, revision)
     (extract, isFound) = (nil, false)
   }
 
   /// Makes a row of what was searched for.
-  package init(_ spot: Spot, extract: TextExtract?, revision: Revision? = nil) {
+  public init(_ spot: Spot, extract: TextExtract?, revision: Revision? = nil) {
     (self.spot, self.extract, self.revision) = (spot, extract, revision)
     (kilometers, isFound) = (nil, true)
   }
@@ -29,7 +29,7 @@ package struct SpotRow: Encodable, Sendable {
   private enum CodingKeys: CodingKey { case distanceKm, extract, highlights, revision }
 
   /// Writes the spot with what was found out; always the same keys, whatever was asked.
-  package func encode(to encoder: any Encoder) throws {
+  public func encode(to encoder: any Encoder) throws {
     try spot.encode(to: encoder)
     var container = encoder.container(keyedBy: CodingKeys.self)
     if let revision { try container.encode(revision, forKey: .revision) }

@@ -33,7 +33,7 @@ public struct SpotWeather: Sendable {
   public var hours: [WeatherHour] { hourly.value?.merged(with: marine.value) ?? [] }
 
   /// Whether nothing that is shown is old or could not be had.
-  package var isFresh: Bool {
+  public var isFresh: Bool {
     func isFresh<Value>(_ reading: WeatherReading<Value>) -> Bool {
       switch reading {
       case .available(let cached): !cached.isOld

@@ -1,7 +1,6 @@
 // WeatherKit/ speaks Apple's REST API: a token signed here, the data sets as they are documented, and its failures as ProviderError.
 // Invariant: the private key stays in memory and in its file; no error, description or log has any part of it.
 
-import Crypto
 public import Foundation
 
 /// The private key of an Apple developer team, which signs requests to WeatherKit.
@@ -12,7 +11,7 @@ public struct WeatherKitKey: Sendable {
   let teamID: String
   /// The service's name in reverse-DNS form.
   let serviceID: String
-  private let key: P256.Signing.PrivateKey
+  private let key: SigningKey
 
   /// Reads a key from the file that Apple gives out once, `AuthKey_….p8`.
   ///
@@ -38,10 +37,7 @@ public struct WeatherKitKey: Sendable {
     for id in [keyID, teamID, serviceID] where id.isEmpty || !id.utf8.allSatisfy(Self.isAllowed) {
       throw .misconfigured("a WeatherKit id has letters, digits, points and hyphens only")
     }
-    // The error of the parser is not passed on: nothing of the text may be shown.
-    do { key = try P256.Signing.PrivateKey(pemRepresentation: pem) } catch {
-      throw .misconfigured("the WeatherKit key file holds no private key of the curve P-256 in PEM form")
-    }
+    key = try SigningKey(pem: pem)
     self.keyID = keyID
     self.teamID = teamID
     self.serviceID = serviceID
@@ -56,15 +52,9 @@ public struct WeatherKitKey: Sendable {
   }
 
   /// The fingerprint of the key, a hash of its public half.
-  var fingerprint: String {
-    SHA256.hash(data: key.publicKey.rawRepresentation).prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-  }
+  var fingerprint: String { key.fingerprint }
 
-  func signature(of text: String) throws(ProviderError) -> Data {
-    do { return try key.signature(for: Data(text.utf8)).rawRepresentation } catch {
-      throw .misconfigured("the WeatherKit key cannot sign")
-    }
-  }
+  func signature(of text: String) throws(ProviderError) -> Data { try key.signature(of: text) }
 }
 
 extension WeatherKitKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+public import Foundation
 import Larder
 import LarderBlobs
 import WeatherSpotsKit
@@ -75,7 +75,7 @@ extension LoadedImage.Origin {
 
 extension GlobalOptions {
   /// Returns the directory of the images: beside the store.
-  func imageDirectory() throws -> URL {
+  public func imageDirectory() throws -> URL {
     let file = try place
     return file.deletingLastPathComponent().appending(path: file.lastPathComponent + "-images", directoryHint: .isDirectory)
   }

@@ -37,7 +37,7 @@ enum Output {
 }
 
 /// Writes text to standard output.
-func writeText(_ text: String) throws { try writeBytes(Data(Output.text(text).utf8)) }
+public func writeText(_ text: String) throws { try writeBytes(Data(Output.text(text).utf8)) }
 
 /// Writes lines of a table to standard output, each cut to the width of what shows them, where that has one.
 func writeTable(_ text: String) throws { try writeBytes(Data(Output.fitted(text).utf8)) }
@@ -48,10 +48,10 @@ func writeBytes(_ data: Data) throws {
 }
 
 /// Writes a value to standard output as one line of JSON.
-func writeJSON(_ value: some Encodable) throws { try writeBytes(try ReportJSON.data(value)) }
+public func writeJSON(_ value: some Encodable) throws { try writeBytes(try ReportJSON.data(value)) }
 
 /// Writes a line about this run to standard error.
-func note(_ message: String) {
+public func note(_ message: String) {
   writeToStandardError("weather-spots: \(Output.text(message))\n")
 }
 

@@ -1,34 +1,54 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
 import Larder
 import LarderSync
 import WeatherSpotsKit
 
 /// The documented ends of the program; the numbers are those of sysexits.h where one fits.
-enum Outcome: Int32 {
+public enum Outcome: Int32, Sendable {
+  /// A failure not listed here.
   case other = 1
+  /// No such spot, or no store yet.
   case notFound = 2
+  /// The name fits several spots.
   case ambiguous = 3
+  /// The forecast shown is only the last known one.
   case stale = 4
+  /// The disk is full.
   case diskFull = 28
+  /// The command was not understood.
   case usage = 64
+  /// The input has bad rows.
   case badRows = 65
+  /// The input cannot be read.
   case noInput = 66
+  /// There is no forecast, icon or photo, or no sync.
   case noForecast = 69
+  /// The output cannot be written.
   case noOutput = 73
+  /// The store cannot be read or written.
   case storeInputOutput = 74
+  /// Another process uses the store.
   case storeLocked = 75
+  /// The store is damaged, foreign, newer or incomplete.
   case storeRefused = 76
+  /// The store may not be opened, or a server does not take the token.
   case noPermission = 77
+  /// The configuration is not understood.
   case configuration = 78
 }
 
 /// A failure in words for a person, and the exit code for a script.
-struct Failure: Error {
+public struct Failure: Error {
   let outcome: Outcome
   let message: String
 
-  init(_ outcome: Outcome, _ message: String) {
+  /// Makes a failure.
+  ///
+  /// - Parameters:
+  ///   - outcome: The exit code.
+  ///   - message: One sentence without its point, for a person.
+  public init(_ outcome: Outcome, _ message: String) {
     self.outcome = outcome
     self.message = message
   }
@@ -106,14 +126,14 @@ extension POSIXError {
 }
 
 /// A command whose failure is written to standard error on one line and becomes the exit code.
-protocol ReportingCommand: AsyncParsableCommand {
+public protocol ReportingCommand: AsyncParsableCommand {
   /// Does the command's work.
   func execute() async throws
 }
 
 extension ReportingCommand {
   /// Checks the settings, and does the command's work.
-  func run() async throws {
+  public func run() async throws {
     do {
       _ = try Settings.load()
       try await execute()

@@ -55,7 +55,7 @@ final class ServedPage {
 
   /// Starts the server, at the port that is its own.
   func start() async throws {
-    let server = try ServerProcess(Self.program, ["serve", "--store", store, "--provider", "recorded", "--port", "\(port)"])
+    let server = try ServerProcess(PageProgram.file, ["serve", "--store", store, "--provider", "recorded", "--port", "\(port)"])
     self.server = server
     let line = try await server.firstLine()
     try #require(line.contains("http://127.0.0.1:\(port)/"), "\(line)")
@@ -71,7 +71,7 @@ final class ServedPage {
   @discardableResult
   func command(_ arguments: String...) throws -> String {
     let (process, output) = (Process(), Pipe())
-    process.executableURL = Self.program
+    process.executableURL = PageProgram.file
     process.arguments = arguments + ["--store", store]
     process.environment = ProcessInfo.processInfo.environment.merging(["XDG_CONFIG_HOME": "/nonexistent"]) { $1 }
     process.standardOutput = output
@@ -138,15 +138,8 @@ final class ServedPage {
     try picture.write(to: URL(filePath: folder).appending(path: "\(name).png"))  // a picture that is looked at once
   }
 
-  private static var program: URL {
-    #if os(macOS)
-      let folder = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL.deletingLastPathComponent()
-      return (folder ?? Bundle.main.bundleURL).appending(path: "weather-spots")
-    #else
-      return Bundle.main.bundleURL.appending(path: "weather-spots")
-    #endif
-  }
-
-  private static let shippedSpots = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../spots.csv")
-    .standardizedFileURL.path
+  private static let shippedSpots = URL(filePath: #filePath).deletingLastPathComponent().appending(
+    path: "../../../../WeatherSpots/spots.csv"
+  )
+  .standardizedFileURL.path
 }

@@ -1,25 +1,27 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
-import Larder
-import WeatherSpotsKit
+public import Larder
+public import WeatherSpotsKit
 
 /// The options that say whom to ask for the weather, and how.
-struct ProviderOptions: ParsableArguments {
+public struct ProviderOptions: ParsableArguments, Sendable {
   @Option(
     help: ArgumentHelp(
       "The provider: open-meteo, weatherkit, or recorded, which is old weather with new dates and needs no network.", valueName: "name"))
   var provider = Settings.provider
 
+  /// The source of the answer.
   @Option(
     help: ArgumentHelp(
       """
       The source of the answer: cache-first, stale-while-revalidate (stored data at once, then a refresh), network-first, \
       network-only or cache-only.
       """, valueName: "name"))
-  var policy = Policy.cacheFirst
+  public var policy = Policy.cacheFirst
 
+  /// Whether a request is sent even if a fresh forecast is stored.
   @Flag(help: "The same as --policy network-first: send a request even if a fresh forecast is stored.")
-  var refresh = false
+  public var refresh = false
 
   @Option(help: ArgumentHelp("Another server with the same interface as the provider's.", valueName: "url"))
   var api: String?
@@ -29,21 +31,31 @@ struct ProviderOptions: ParsableArguments {
 
   @OptionGroup var time: TimeOption
 
-  enum ProviderName: String, ExpressibleByArgument, CaseIterable {
+  enum ProviderName: String, ExpressibleByArgument, CaseIterable, Sendable {
     case openMeteo = "open-meteo"
     case weatherKit = "weatherkit"
     case recorded
   }
 
-  enum Policy: String, ExpressibleByArgument, CaseIterable {
+  /// The sources of an answer, and their order.
+  public enum Policy: String, ExpressibleByArgument, CaseIterable, Sendable {
+    /// What is stored and fresh, else a request.
     case cacheFirst = "cache-first"
+    /// What is stored, and then a request.
     case staleWhileRevalidate = "stale-while-revalidate"
+    /// A request, else what is stored.
     case networkFirst = "network-first"
+    /// A request.
     case networkOnly = "network-only"
+    /// What is stored.
     case cacheOnly = "cache-only"
   }
 
-  func validate() throws {
+  /// Makes the options without values, as the parser asks for it.
+  public init() {}
+
+  /// Checks the values that exclude each other.
+  public func validate() throws {
     guard (0.1...600).contains(timeout) else { throw ValidationError("--timeout takes 0.1 to 600 seconds.") }
     guard !refresh || policy == .cacheFirst else { throw ValidationError("Give either --refresh or --policy.") }
     _ = try base()
@@ -79,7 +91,7 @@ struct ProviderOptions: ParsableArguments {
   }
 
   /// Asks for weather, waits for what goes on in the background, and keeps what was counted, however it ends.
-  func withWeather<Result>(
+  public func withWeather<Result>(
     _ storage: SpotStore, retry: RetryPolicy = .never, gathers: Bool = false, _ body: (WeatherService) async throws -> Result
   ) async throws -> Result {
     let weather = try await weather(storage, retry: retry, gathers: gathers)
@@ -135,6 +147,7 @@ struct ProviderOptions: ParsableArguments {
   }
 
   private func weatherKitKey() throws -> WeatherKitKey {
+    try WeatherKitKey.checkSigning()
     let settings = try Settings.load()
     func value(_ key: Settings.Key) throws -> String {
       guard let setting = settings[key] else {

@@ -4,6 +4,7 @@ import Larder
 import Logging
 import ServiceLifecycle
 import UnixSignals
+import WeatherSpotsCommands
 import WeatherSpotsKit
 import WeatherSpotsWeb
 
@@ -19,7 +20,7 @@ struct Serve: ReportingCommand {
       The store is a SQLite one, so that other commands can use it at the same time; a JSON store works, and is kept by the server alone.
 
       /api answers what the other commands write with --json, /openapi.json describes it, and /metrics has numbers for Prometheus. \
-      Example: weather-spots serve --port 8080
+      Example: weather-spots-page serve --port 8080
       """)
 
   @Option(help: ArgumentHelp("The address to listen at.", valueName: "address"))

@@ -33,7 +33,7 @@ func tagArgument(_ text: String) throws -> String {
 }
 
 /// The option of the current time.
-struct TimeOption: ParsableArguments {
+struct TimeOption: ParsableArguments, Sendable {
   @Option(help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)
   var now: Date?
 

@@ -2,18 +2,22 @@ import ArgumentParser
 import Foundation
 import WeatherSpotsKit
 
-/// The names of commands, as they are typed.
-enum CommandName {
+/// The names of a program's commands, as they are typed.
+struct CommandNames {
+  private let program: any ParsableCommand.Type
+
+  init(_ program: any ParsableCommand.Type) { self.program = program }
+
   /// Returns a message about an unknown command, with those of similar names; `nil` when it is known, or none was given.
   ///
   /// For arguments that the parser has refused, or taken for a request for help.
-  static func mistake(in arguments: [String]) -> String? {
+  func mistake(in arguments: [String]) -> String? {
     // These are the parser's own, and what follows them is for it.
     let own = ["--generate-completion-script", "---completion", "--experimental-"]
     if let first = arguments.first, own.contains(where: first.hasPrefix) { return nil }
     var words = words(in: arguments)
     if words.first == "help" { words.removeFirst() }
-    var (command, path): (any ParsableCommand.Type, String) = (WeatherSpots.self, "")
+    var (command, path): (any ParsableCommand.Type, String) = (program, "")
     for word in words {
       let known = command.configuration.subcommands
       // Below the commands are arguments, which have no names.
@@ -32,7 +36,7 @@ enum CommandName {
   }
 
   /// Returns the arguments that are neither options nor their values: the names of the command, and what it is about.
-  private static func words(in arguments: [String]) -> [String] {
+  private func words(in arguments: [String]) -> [String] {
     lazy var options = optionsWithValues
     var words: [String] = []
     var rest = arguments[...]
@@ -50,7 +54,7 @@ enum CommandName {
   /// Returns the arguments with a blank before those that begin with a hyphen and are values.
   ///
   /// They are numbers and points of any command, and the tags that `tag` removes; options have two hyphens, but for -h.
-  static func withValuesMarked(_ arguments: [String]) -> [String] {
+  func withValuesMarked(_ arguments: [String]) -> [String] {
     let isTag = arguments.contains("tag") && words(in: arguments).first == "tag"
     return arguments.map { argument in
       let isNumber = argument.prefixMatch(of: /-\.?[0-9]/) != nil
@@ -60,9 +64,9 @@ enum CommandName {
   }
 
   /// The options of all commands that take a value, as they are typed.
-  private static var optionsWithValues: Set<String> {
+  private var optionsWithValues: Set<String> {
     let help: ManualPage.Dump
-    do { help = try JSONDecoder().decode(ManualPage.Dump.self, from: Data(WeatherSpots._dumpHelp().utf8)) } catch { return ["--store"] }
+    do { help = try JSONDecoder().decode(ManualPage.Dump.self, from: Data(program._dumpHelp().utf8)) } catch { return ["--store"] }
     func options(_ command: ManualPage.Command) -> [String] {
       let own = (command.arguments ?? []).filter { $0.kind == "option" }.compactMap(\.preferredName)
       return own.map { ($0.kind == "long" ? "--" : "-") + $0.name } + (command.subcommands ?? []).flatMap(options)

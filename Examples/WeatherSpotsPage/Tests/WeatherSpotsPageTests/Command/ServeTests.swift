@@ -2,11 +2,6 @@ import Foundation
 import Subprocess
 import Testing
 
-#if canImport(System)
-  import System
-#else
-  import SystemPackage
-#endif
 #if canImport(FoundationNetworking)
   import FoundationNetworking
 #endif
@@ -17,8 +12,6 @@ import Testing
 
   init() throws { workspace = try Workspace() }
 
-  private let program = Executable.path(FilePath(buildDirectory.appending(path: "weather-spots").path))
-
   /// Returns what a server answers at its address.
   private func status(of url: URL) async throws -> Int? {
     let (_, response) = try await URLSession(configuration: .ephemeral).data(from: url)
@@ -28,7 +21,8 @@ import Testing
   @Test(arguments: [Signal.interrupt, .terminate]) func itServesUntilASignal(_ signal: Signal) async throws {
     let store = workspace.path("spots.sqlite")
     let result = try await Subprocess.run(
-      program, arguments: ["serve", "--port", "0", "--provider", "recorded", "--store", store], input: .none, output: .sequence,
+      PageProgram.executable, arguments: ["serve", "--port", "0", "--provider", "recorded", "--store", store], input: .none,
+      output: .sequence,
       error: .discarded
     ) { execution in
       var lines = execution.standardOutput.strings().makeAsyncIterator()
@@ -38,10 +32,12 @@ import Testing
       #expect(try await status(of: url) == 200)
       #expect(try await status(of: url.appending(path: "api/spots")) == 200)
       // Another command uses the store meanwhile.
-      #expect(try await weatherSpots(["add", "New", "1", "2", "--zone", "GMT", "--store", store]).code == 0)
+      #expect(try await PageProgram.run(["add", "New", "1", "2", "--zone", "GMT", "--store", store]).code == 0)
       let port = try #require(url.port)
-      let second = try await weatherSpots(["serve", "--port", "\(port)", "--store", store])
-      #expect(second == Run(output: "", errors: "weather-spots: the port \(port) is in use; choose another one with --port\n", code: 1))
+      let second = try await PageProgram.run(["serve", "--port", "\(port)", "--store", store])
+      #expect(
+        second
+          == PageProgram.Run(output: "", errors: "weather-spots: the port \(port) is in use; choose another one with --port\n", code: 1))
       try execution.send(signal: signal)
       #expect(try await lines.next() == nil)
     }
@@ -54,7 +50,7 @@ import Testing
     let options = ["--host", "0.0.0.0", "--port", "0", "--json", "--provider", "recorded", "--store", workspace.path("a.sqlite")]
     for _ in 0..<2 {
       _ = try await Subprocess.run(
-        program, arguments: Arguments(["serve"] + options), input: .none, output: .sequence, error: .discarded
+        PageProgram.executable, arguments: Arguments(["serve"] + options), input: .none, output: .sequence, error: .discarded
       ) { execution in
         var lines = execution.standardOutput.strings().makeAsyncIterator()
         let line = try #require(try await lines.next())
@@ -73,8 +69,15 @@ import Testing
       ["--refresh"], ["--policy", "network-only"], ["--port", "70000"], ["--port", "x"], ["--max-streams", "0"], ["--host", ""],
     ]
     for arguments in mistakes {
-      #expect(try await weatherSpots(["serve"] + arguments + ["--store", workspace.path("a.sqlite")]).code == 64)
+      #expect(try await PageProgram.run(["serve"] + arguments + ["--store", workspace.path("a.sqlite")]).code == 64)
     }
-    #expect(try await weatherSpots(["serve", "--port", "0", "--store", workspace.path("none/a.txt")]).code == 64)
+    #expect(try await PageProgram.run(["serve", "--port", "0", "--store", workspace.path("none/a.txt")]).code == 64)
+  }
+
+  @Test func theHelpOfTheProgramHasServeAndAllOtherCommands() async throws {
+    let help = try await PageProgram.run(["--help"])
+    #expect(help.code == 0)
+    for command in ["serve", "import", "forecast", "sync"] { #expect(help.output.contains("\n  \(command) ")) }
+    #expect(try await PageProgram.run(["serve", "--help"]).output.contains("--max-streams"))
   }
 }

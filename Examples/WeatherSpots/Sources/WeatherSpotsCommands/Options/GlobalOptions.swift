@@ -1,23 +1,28 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
-import Larder
-import WeatherSpotsKit
+public import Larder
+public import WeatherSpotsKit
 
 /// The options that every command takes.
-struct GlobalOptions: ParsableArguments {
+public struct GlobalOptions: ParsableArguments, Sendable {
   @Option(
     help: ArgumentHelp(
       "The store file; its name ends in .sqlite or .json. (default: weather-spots/spots.sqlite in $XDG_DATA_HOME or ~/.local/share)",
       valueName: "file"))
   var store: String?
 
+  /// Whether JSON is written.
   @Flag(help: "Write JSON for machines instead of text for people.")
-  var json = false
+  public var json = false
 
   @Flag(help: "Log requests and their results to standard error, without names, places or keys.")
   var verbose = false
 
-  func validate() throws {
+  /// Makes the options without values, as the parser asks for it.
+  public init() {}
+
+  /// Checks the name of the store, and sets the log up.
+  public func validate() throws {
     Log.start(verbose: verbose)
     if let store, !["json", "sqlite"].contains(URL(filePath: store).pathExtension) {
       throw ValidationError("The name of a store ends in .sqlite or .json: \(store)")
@@ -32,7 +37,7 @@ struct GlobalOptions: ParsableArguments {
   ///   - clock: The clock that dates changes.
   ///   - following: The time between two looks for what other processes have written; `nil` for the usual one.
   ///   - body: What is done.
-  func withStore<Result>(
+  public func withStore<Result>(
     creating: Bool = false, migration: StoreOptions.Migration = .init(mode: .manual), clock: any WallClock = SystemClock(),
     following interval: Duration? = nil, _ body: (SpotStore) async throws -> Result
   ) async throws -> Result {

@@ -1,12 +1,13 @@
 // The command: one file per subcommand in Commands/, each a few lines over WeatherSpotsKit. Options/ has the options that they share,
-// Output/ writes text, JSON and failures.
+// Output/ writes text, JSON and failures. It is a library for the sake of weather-spots-page, which adds `serve`.
 
-import ArgumentParser
+public import ArgumentParser
 import Foundation
 
-@main
-struct WeatherSpots: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
+/// The command weather-spots with all its subcommands.
+public struct WeatherSpots: AsyncParsableCommand, Sendable {
+  /// The help, the version and the subcommands.
+  public static let configuration = CommandConfiguration(
     commandName: "weather-spots",
     abstract: "Keeps your places, and their weather, on this machine.",
     discussion: """
@@ -41,32 +42,52 @@ struct WeatherSpots: AsyncParsableCommand {
     subcommands: [
       Import.self, Add.self, List.self, Near.self, Search.self, Show.self, Edit.self, Tag.self, Visit.self, Remove.self, Watch.self,
       Export.self, Forecast.self, Geocode.self, AstronomyCommand.self, Icon.self, Photo.self, Photos.self, Alerts.self, Sync.self,
-      Serve.self, Widget.self, Cache.self, Verify.self,
+      ServeNotice.self, Widget.self, Cache.self, Verify.self,
       Migrate.self, Config.self, Man.self,
     ]
   )
 
   @OptionGroup var globals: GlobalOptions
 
-  /// Lets a negative number, a point that begins with one, or a tag that goes stand as a value: the parser would take -33.9 for an option.
-  static func main() async {
+  /// Makes the command without arguments, as the parser asks for it.
+  public init() {}
+
+  /// Returns the configuration of a program that has all commands of weather-spots, and serves the page.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the program.
+  ///   - serve: The command `serve`.
+  public static func configuration(named name: String, serving serve: any ParsableCommand.Type) -> CommandConfiguration {
+    var configuration = configuration
+    configuration.commandName = name
+    configuration.subcommands = configuration.subcommands.map { $0 == ServeNotice.self ? serve : $0 }
+    return configuration
+  }
+
+  /// Runs a command with the arguments of this process, and ends it.
+  ///
+  /// A negative number, a point that begins with one, and a tag that goes may stand as values: the parser would take -33.9 for an option.
+  /// - Parameter program: The command with all subcommands: this one, or one with the configuration of
+  ///   ``configuration(named:serving:)``.
+  public static func run<Program: AsyncParsableCommand>(as program: Program.Type) async {
     let arguments = Array(CommandLine.arguments.dropFirst())
+    let names = CommandNames(program)
     do {
-      var command = try await asyncParseAsRoot(CommandName.withValuesMarked(arguments))
+      var command = try await program.asyncParseAsRoot(names.withValuesMarked(arguments))
       // The parser's help takes any name, and shows the help of all.
-      if type(of: command)._commandName == "help" { refuseMistake(in: arguments) }
+      if type(of: command)._commandName == "help" { refuseMistake(in: arguments, names) }
       do {
         if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
-      } catch { exit(withError: error) }
+      } catch { program.exit(withError: error) }
     } catch {
-      refuseMistake(in: arguments)
-      exit(withError: error)
+      refuseMistake(in: arguments, names)
+      program.exit(withError: error)
     }
   }
 
   /// Ends the program if there is no command of the name that was given.
-  private static func refuseMistake(in arguments: [String]) {
-    guard let mistake = CommandName.mistake(in: arguments) else { return }
+  private static func refuseMistake(in arguments: [String], _ names: CommandNames) {
+    guard let mistake = names.mistake(in: arguments) else { return }
     writeToStandardError("Error: \(Output.text(mistake))\n")
     _exit(Outcome.usage.rawValue)
   }
