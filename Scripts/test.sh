@@ -55,7 +55,7 @@ step() { # NAME COMMAND...
   log=$logs/$(file_name "$name").log
   times=$logs/$(file_name "$name").times
   echo "== $name"
-  (timed "$times" "$@") >"$log" 2>&1 </dev/null || status=$?
+  (timed "$times" "$@") >"$log" 2>&1 </dev/null 3>&- || status=$?
   if [ "$status" != 0 ]; then
     state=FAILED
   elif grep -E '^warning:|: warning:' "$log" | grep -vF "$foreign_warning" >/dev/null; then
@@ -197,7 +197,7 @@ if [ "$failed" = 0 ]; then
 else
   echo "$name: FAILED, after $took s"
 fi
-awk -F '|' '{ printf "  %-7s %4d s, processor %4d s  %s%s\n", $1, $2, $3, $5, $4 > 0 ? ", " $4 " tests" : "" }' "$steps"
+awk -F '|' '{ printf "  %-7s %4d s, processor %4d s  %s%s\n", $1, $2, $3, $5, ($4 > 0 ? ", " $4 " tests" : "") }' "$steps"
 if [ "$failed" != 0 ]; then
   cat "$failures"
   exit 1

@@ -33,6 +33,6 @@ LC_ALL=C awk -F '|' -v unit="$unit" -v wall="$wall" -v took="$(cat "$logs/second
     printf "L = %.1f s of processor time (%d s on the clock): a clean debug build of the target Larder\n\n", unit, wall
     print "    clock  processor"
   }
-  { sum += $3; printf "%7.2f L  %7.2f L  %s%s\n", $2 / unit, $3 / unit, $5, $1 == "ok" ? "" : " (" $1 ")" }
+  { sum += $3; printf "%7.2f L  %7.2f L  %s%s\n", $2 / unit, $3 / unit, $5, ($1 == "ok" ? "" : " (" $1 ")") }
   END { printf "%7.2f L  %7.2f L  all of it; two steps go on at a time\n", took / unit, sum / unit }
 ' "$logs/steps.txt"
