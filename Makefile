@@ -1,11 +1,13 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo demo-sync page test smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs server
+.PHONY: help demo demo-sync page test test-all times smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs server
 
 help:
 	@echo 'make demo     stores, finds, kills, reopens and forecasts real spots, with every step shown; two minutes'
 	@echo 'make demo-sync  lets two devices and a larder-server sync, with every step shown; builds the server'
 	@echo 'make page     shows the page of weather-spots, with real spots and their weather, at the address that it prints'
-	@echo 'make test     builds everything and runs all tests of all packages'
+	@echo 'make test     builds and tests all that needs no server: the library, the guides, the tool and the example'
+	@echo 'make test-all takes the server, the page, benchmarks, fuzzing inputs, the API, the documentation and release builds besides'
+	@echo 'make times    prints L, the processor time of a clean build of Larder, and the time of each step of the last tests in L'
 	@echo 'make server   builds the server and runs its tests alone'
 	@echo 'make smoke    calls every public entry of the library and the example once, built as releases are'
 	@echo 'make torture  takes the full counts of all random tests, optimised, and more; over an hour; ARGUMENTS="tests fuzz" runs a part'
@@ -38,6 +40,14 @@ page:
 test:
 	@Scripts/set-up.sh
 	@Scripts/test.sh
+
+test-all:
+	@Scripts/set-up.sh server
+	@Scripts/test.sh all
+
+times:
+	@Scripts/set-up.sh
+	@Scripts/Times/times.sh $(ARGUMENTS)
 
 server:
 	@Scripts/server.sh $(ARGUMENTS)

@@ -5,7 +5,7 @@ let package = Package(
   name: "larder-benchmarks",
   platforms: [.macOS(.v15)],
   dependencies: [
-    // The trait changes nothing here: with it, `make test` does not compile Larder once more for this package.
+    // With the trait, so that blobs are hashed by swift-crypto in one of the packages that are tested.
     .package(name: "larder", path: "..", traits: ["SwiftCrypto"]),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
@@ -41,7 +41,8 @@ let package = Package(
         "BenchmarkRecords", .product(name: "Larder", package: "larder"), .product(name: "LarderSQLite", package: "larder"),
       ]
     ),
-    .testTarget(name: "BenchmarkReportTests", dependencies: ["BenchmarkReport"]),
+    .testTarget(
+      name: "BenchmarkReportTests", dependencies: ["BenchmarkReport", .product(name: "LarderBlobs", package: "larder")]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -13,7 +13,7 @@ let settings: [SwiftSetting] = [
 let package = Package(
   name: "larder-docs",
   platforms: [.macOS(.v15)],
-  dependencies: [.package(name: "larder", path: "..", traits: ["SwiftCrypto"])],
+  dependencies: [.package(name: "larder", path: "..")],
   targets: [
     .target(
       name: "Snippets",

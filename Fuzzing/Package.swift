@@ -13,8 +13,7 @@ let package = Package(
   name: "larder-fuzzing",
   platforms: [.macOS(.v15)],
   dependencies: [
-    // The trait changes nothing here: with it, `make test` does not compile Larder once more for this package.
-    .package(name: "larder", path: "..", traits: ["SwiftCrypto"]),
+    .package(name: "larder", path: ".."),
     .package(name: "weather-spots", path: "../Examples/WeatherSpots"),
   ],
   targets: [

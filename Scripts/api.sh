@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares the public API of the products with its baseline in Docs/API, one declaration a line; --renew writes the baseline (make api).
-# Needs a build with the trait SwiftCrypto in .build-test, which `make test` makes, and makes one where there is none. Usage: api.sh [--renew], or api.sh --self-test.
+# Needs a build in .build-test, which `make test` makes, and makes one where there is none. Usage: api.sh [--renew], or api.sh --self-test.
 # The baseline is that of Linux: on another system nothing is compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -91,7 +91,7 @@ JSON
 if [ "${1:-}" = --self-test ]; then self_test; exit; fi
 if [ "$(uname -s)" != Linux ]; then echo "api.sh: the baseline is that of Linux; nothing is compared here"; exit 0; fi
 build=.build-test/${CONFIGURATION:-debug}
-if [ ! -d "$build/Modules" ]; then swift build --scratch-path .build-test -c "${CONFIGURATION:-debug}" --traits SwiftCrypto; fi
+if [ ! -d "$build/Modules" ]; then swift build --scratch-path .build-test -c "${CONFIGURATION:-debug}"; fi
 Scripts/symbols.sh "$build" .build-test/symbols
 failed=0
 for product in Larder LarderBlobs LarderSQLite LarderSync LarderTesting; do

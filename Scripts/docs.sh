@@ -18,7 +18,6 @@ work=.build-docs
 rm -rf "$work/archives" "$work/site"
 mkdir -p "$work/archives"
 source Scripts/flags.sh
-flags+=(--traits SwiftCrypto)
 if [ "${1:-}" != --built ]; then swift build "${flags[@]}"; fi
 Scripts/symbols.sh "$scratch/$configuration" "$work/symbols"
 

@@ -9,7 +9,7 @@ for check in sources snippets words rooms scripts mutants; do
   "Scripts/check-$check.sh"
 done
 Scripts/api.sh --self-test
-Scripts/slowest.sh --self-test
+Scripts/Times/slowest.sh --self-test
 Scripts/instructions.sh --self-test
 Scripts/smoke.sh --self-test
 Scripts/smoke.sh --known

@@ -18,8 +18,7 @@ let package = Package(
     .executable(name: "larder", targets: ["LarderCommand"])
   ],
   dependencies: [
-    // The trait changes nothing here: with it, `make test` does not compile Larder once more for this package.
-    .package(name: "larder", path: "..", traits: ["SwiftCrypto"]),
+    .package(name: "larder", path: ".."),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],

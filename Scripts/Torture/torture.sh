@@ -21,7 +21,7 @@ mkdir -p "$work"
 
 command_of() { # STEP
   case $1 in
-    tests) echo "env LARDER_TORTURE=1 CONFIGURATION=release Scripts/test.sh" ;;
+    tests) echo "env LARDER_TORTURE=1 CONFIGURATION=release Scripts/test.sh all" ;;
     sync) echo "Scripts/Torture/sync.sh" ;;
     postgres) echo "Scripts/Torture/postgres.sh" ;;
     model) echo "Scripts/Torture/model.sh" ;;

@@ -12,9 +12,9 @@ import Testing
   func aWorldDoesWhatItsModelDoes(_ backing: Backing) async throws {
     let seeds =
       switch backing {
-      case .memory: Torture.count(32, full: 1_700)
-      case .json: Torture.count(20, full: 1_700)
-      case .sqlite, .shared: Torture.count(6, full: 350)
+      case .memory: Torture.count(12, full: 1_700)
+      case .json: Torture.count(7, full: 1_700)
+      case .sqlite, .shared: Torture.count(2, full: 350)
       }
     let clock = ContinuousClock.now
     var count = 0

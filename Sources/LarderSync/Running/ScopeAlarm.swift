@@ -110,6 +110,8 @@ final class ScopeAlarm: Sendable {
   /// - Parameter exchange: Exchanges; returns whether the engine is still there.
   func run(_ clock: any WallClock, _ exchange: @Sendable () async throws -> Bool) async {
     var backoff = Backoff()
+    // A run that was cancelled has taken its reason along: beside a failure, nothing else would begin the next exchange.
+    raise()
     while !Task.isCancelled {
       await wait()
       do {

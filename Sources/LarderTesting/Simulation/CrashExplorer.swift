@@ -17,7 +17,7 @@ public import Larder
 /// }
 /// ```
 ///
-/// Cost: the workload runs once for each of its operations, and the check once for each different state.
+/// Cost: the workload runs once for each 16 of its operations, up to the last of them, and the check once for each different state.
 public struct CrashExplorer: Sendable {
   /// The seed of every sample: equal seeds visit equal images.
   public var seed: UInt64
@@ -97,31 +97,44 @@ public struct CrashExplorer: Sendable {
     check: (CrashImage, [Ack]) throws -> Void
   ) throws -> Exploration {
     var result = Exploration()
-    var operation = 0
+    var first = 1
     var isDown = true
     while isDown {
-      operation += 1
-      let (files, acknowledged) = try run(until: operation, from: start, through: wrap, workload: workload)
-      isDown = files.isDown
-      result.points += 1
-      for kind in kinds {
-        var seen: Set<Int> = []
-        for (index, image) in crashImages(of: files, kind, operation).enumerated() {
-          guard seen.insert(image.fileSystem.fingerprint).inserted else {
-            result.duplicates += 1
-            continue
-          }
-          result.images += 1
-          do {
-            try check(image, acknowledged)
-          } catch {
-            let point = Point(operation: operation, kind: kind, image: index, seed: seed)
-            throw Failure(point: point, summary: image.summary, underlying: error)
-          }
+      let stretch = try run(first, from: start, through: wrap, workload: workload)
+      isDown = stretch.isDown
+      for (index, stop) in stretch.stops.enumerated() {
+        let acknowledged = stretch.acknowledged.prefix { $0.stops <= index }.map(\.value)
+        try checkImages(of: stop, before: first + index, acknowledged, &result, check)
+      }
+      if let failure = stretch.failure { throw failure }
+      first += stretch.stops.count
+    }
+    return result
+  }
+
+  /// Checks all that a crash before one operation can leave.
+  private func checkImages<Ack>(
+    of stop: SimulatedFileSystem.Stop, before operation: Int, _ acknowledged: [Ack], _ result: inout Exploration,
+    _ check: (CrashImage, [Ack]) throws -> Void
+  ) throws {
+    result.points += 1
+    for kind in kinds {
+      var seen: Set<Int> = []
+      let images = stop.crashImages(kind, limit: imagesPerPoint, seed: imageSeed(operation))
+      for (index, image) in images.enumerated() {
+        guard seen.insert(image.fileSystem.fingerprint).inserted else {
+          result.duplicates += 1
+          continue
+        }
+        result.images += 1
+        do {
+          try check(image, acknowledged)
+        } catch {
+          let point = Point(operation: operation, kind: kind, image: index, seed: seed)
+          throw Failure(point: point, summary: image.summary, underlying: error)
         }
       }
     }
-    return result
   }
 
   /// Makes the image of one crash again, and what had been acknowledged by then.
@@ -134,11 +147,49 @@ public struct CrashExplorer: Sendable {
     workload: (any FileSystem, (Ack) -> Void) throws -> Void
   ) throws -> (image: CrashImage, acknowledged: [Ack]) {
     let (files, acknowledged) = try run(until: point.operation, from: start, through: wrap, workload: workload)
-    return (crashImages(of: files, point.kind, point.operation)[point.image], acknowledged)
+    let images = files.crashImages(point.kind, limit: imagesPerPoint, seed: imageSeed(point.operation))
+    return (images[point.image], acknowledged)
   }
 
-  private func crashImages(of files: SimulatedFileSystem, _ kind: CrashKind, _ operation: Int) -> CrashImages {
-    files.crashImages(kind, limit: imagesPerPoint, seed: seed &+ UInt64(operation) &* 0x9E37_79B9_7F4A_7C15)
+  private func imageSeed(_ operation: Int) -> UInt64 { seed &+ UInt64(operation) &* 0x9E37_79B9_7F4A_7C15 }
+
+  /// Some crash points behind each other: a run of the workload shows them all.
+  private struct Stretch<Ack> {
+    /// The disk before each operation; behind the last operation of the workload, as it is in the end.
+    var stops: [SimulatedFileSystem.Stop]
+    /// The acknowledgements, and the number of stops before each of them.
+    var acknowledged: [(value: Ack, stops: Int)]
+    /// Whether the workload has further operations.
+    var isDown: Bool
+    /// The error of the workload on a machine that is up.
+    var failure: (any Error)?
+  }
+
+  /// The number of crash points of a run.
+  ///
+  /// More would take more memory: each holds the files that the workload changes behind it.
+  private static let stretchLength = 16
+
+  /// Runs the workload until some operations behind the first, and keeps the disk before each of them.
+  private func run<Ack>(
+    _ first: Int, from start: () throws -> SimulatedFileSystem, through wrap: (SimulatedFileSystem) -> any FileSystem,
+    workload: (any FileSystem, (Ack) -> Void) throws -> Void
+  ) throws -> Stretch<Ack> {
+    let files = try start()
+    let base = files.operationCount + first
+    files.stop(beforeOperations: base..<base + Self.stretchLength)
+    files.crash(beforeOperation: base + Self.stretchLength)
+    var stretch = Stretch<Ack>(stops: [], acknowledged: [], isDown: false, failure: nil)
+    do {
+      try workload(wrap(files)) { stretch.acknowledged.append(($0, files.stopCount)) }
+    } catch {
+      // On a machine that is down every error is a consequence; on one that is up it is a defect of the workload.
+      if !files.isDown { stretch.failure = error }
+    }
+    stretch.isDown = files.isDown
+    stretch.stops = files.stops
+    if !files.isDown, stretch.failure == nil { stretch.stops.append(files.end) }
+    return stretch
   }
 
   private func run<Ack>(

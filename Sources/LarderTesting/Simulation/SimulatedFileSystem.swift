@@ -73,6 +73,20 @@ public final class SimulatedFileSystem: FileSystem {
     /// Whether the machine is down, and the write during which it went down.
     var isDown = false
     var writeInFlight: (file: Int, offset: Int, bytes: [UInt8])?
+    /// The numbers of the operations before which the disk is copied, and the copies.
+    var stops: Range<Int> = 0..<0
+    var copies: [Stop] = []
+  }
+
+  /// The disk before an operation, and the write that the operation is.
+  struct Stop: Sendable {
+    var disk: SimulatedDisk
+    var writeInFlight: (file: Int, offset: Int, bytes: [UInt8])?
+
+    /// Returns all that a crash at this moment can leave.
+    func crashImages(_ kind: CrashKind, limit: Int, seed: UInt64) -> CrashImages {
+      CrashImages(kind, disk: disk, inFlight: writeInFlight, limit: limit, seed: seed)
+    }
   }
 
   let state: Mutex<State>
@@ -99,6 +113,18 @@ public final class SimulatedFileSystem: FileSystem {
   ///
   /// That operation and everything after it throws `.inputOutput`. ``crashImages(_:limit:seed:)`` makes what is left.
   public func crash(beforeOperation number: Int?) { state.withLock { $0.crashPoint = number } }
+
+  /// Copies the disk before each operation of these numbers, for ``CrashExplorer``: one run of a program then shows several crashes.
+  func stop(beforeOperations numbers: Range<Int>) { state.withLock { $0.stops = numbers } }
+
+  /// The disk as it is, with no operation under way.
+  var end: Stop { state.withLock { Stop(disk: $0.disk, writeInFlight: nil) } }
+
+  /// The copies so far.
+  var stops: [Stop] { state.withLock { $0.copies } }
+
+  /// The number of the copies so far.
+  var stopCount: Int { state.withLock { $0.copies.count } }
 
   /// Plans faults, in place of those planned before.
   public func fail(_ plans: FaultPlan...) { state.withLock { $0.faults = plans } }
@@ -213,6 +239,9 @@ public final class SimulatedFileSystem: FileSystem {
     _ state: inout State, _ path: String, inFlight: (file: Int, offset: Int, bytes: UnsafeRawBufferPointer)?
   ) throws(RepositoryError) -> FaultPlan? {
     if state.isDown { throw down(path) }
+    if state.stops.contains(state.operationCount + 1) {
+      state.copies.append(Stop(disk: state.disk, writeInFlight: inFlight.map { ($0.file, $0.offset, [UInt8]($0.bytes)) }))
+    }
     if state.operationCount + 1 == state.crashPoint {
       state.isDown = true
       state.writeInFlight = inFlight.map { ($0.file, $0.offset, [UInt8]($0.bytes)) }

@@ -10,7 +10,7 @@ struct FixtureDamageTests {
     let (tally, problems) = try await DispatchQueue.global().run {
       Result {
         let damage = try FixtureDamage(name)
-        try damage.run(sampled: Torture.isOn ? nil : 120, seed: seed)
+        try damage.run(sampled: Torture.isOn ? nil : 40, seed: seed)
         return (damage.tally, damage.problems)
       }
     }.get()

@@ -33,11 +33,11 @@ struct SQLiteSimulationTests {
     let seed = try #require(Seeds.list(1, for: "SQLite: noCrashLosesAnAcknowledgedWrite").first)
     let workloads = Self.workloads + (0..<1).map { .random(seed: seed &+ $0) }
     let clock = ContinuousClock.now
-    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(2_000, full: 200_000)) {
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(700, full: 200_000)) {
       try Self.explore($0, seed: seed, images: Torture.count(2, full: 200))
     }
     print("figures: crash images of SQLite: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(2_000, full: 200_000))
+    #expect(result.images >= Torture.count(700, full: 200_000))
   }
 
   /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.

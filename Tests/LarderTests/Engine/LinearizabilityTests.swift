@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 @Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct LinearizabilityTests {
-  @Test(arguments: [(TestBackend.memory, 200, 7_000), (.json, 80, 2_500), (.sqlite, 25, 1_000)])
+  @Test(arguments: [(TestBackend.memory, 70, 7_000), (.json, 27, 2_500), (.sqlite, 9, 1_000)])
   func everyHistoryOfARepositoryIsLinearizable(_ backend: TestBackend, _ usual: Int, _ full: Int) async throws {
     let count = Torture.count(usual, full: full)
     let clock = ContinuousClock.now

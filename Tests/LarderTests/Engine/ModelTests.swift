@@ -11,8 +11,7 @@ import Testing
   @Test(arguments: TestBackend.allCases)
   func aRepositoryDoesWhatADictionaryDoes(_ backend: TestBackend) async throws {
     var count = 0
-    for seed in Seeds.list(backend == .memory ? Torture.count(300, full: 5_000) : Torture.count(20, full: 200), for: "model on \(backend)")
-    {
+    for seed in Seeds.list(backend == .memory ? Torture.count(100, full: 5_000) : Torture.count(7, full: 200), for: "model on \(backend)") {
       do {
         try await run(seed, on: backend)
         count += 100

@@ -24,13 +24,14 @@ struct FaultRotationTests {
     }
   }
 
-  @Test func aSiteOfManyCallsMeetsEachFaultAndThenThoseForEver() throws {
+  @Test func aSiteOfManyCallsMeetsEachFaultAndThenAThirdOfThoseForEver() throws {
     let usual = try Self.faults(FaultRotation(seed: 3), calls: 40).joined()
     #expect(usual.count == 8 && Set(usual) == Set(Fault.all(of: .open)))
     let permanent = try Self.faults(FaultRotation(seed: 3, isPermanent: true), calls: 12).joined()
-    #expect(permanent.count == 12 && permanent.count(where: \.isPermanent) == 4)
+    #expect(permanent.count == 11 && permanent.count(where: \.isPermanent) == 3)
     let repeated = try Self.faults(FaultRotation(seed: 3, isRepeating: true), calls: 40)
-    #expect(repeated.allSatisfy { $0.count == 1 } && Set(repeated.joined()) == Set(Fault.all(of: .open)))
+    #expect(repeated.joined().count == 13 && Set(repeated.joined()) == Set(Fault.all(of: .open)))
+    #expect(repeated.allSatisfy { $0.count <= 1 })
   }
 
   @Test func aSiteThatOthersCoverMeetsAsManyAsItHasCalls() throws {

@@ -7,11 +7,11 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct GeoIndexTests {
   @Test func anIndexOfManyPlacesFindsWhatAScanFinds() throws {
     for seed in Seeds.list(1, for: "geo index") {
-      var world = GeoWorld(Torture.count(10_000, full: 100_000), seed: seed)
+      var world = GeoWorld(Torture.count(4_000, full: 100_000), seed: seed)
       var index = world.index
       try compare(index, &world, rounds: 12, seed)
       let (old, oldWorld) = (index, world)
-      for _ in 0..<Torture.count(8_000, full: 20_000) { edit(&index, &world) }
+      for _ in 0..<Torture.count(3_000, full: 20_000) { edit(&index, &world) }
       try compare(index, &world, rounds: 12, seed)
       // The copy from before is as it was.
       var unchanged = oldWorld

@@ -50,7 +50,7 @@ import Testing
           continue
         }
         let characters = Array(extract.text)
-        #expect(extract.highlights.map { String(characters[$0]).decomposedStringWithCanonicalMapping.filter(\.isASCII) }.count == 1)
+        #expect(extract.highlights.count == 1)
         #expect(extract.highlights.allSatisfy { ["pier", "piér"].contains(String(characters[$0])) }, "\(extract)")
       }
     }
@@ -62,7 +62,7 @@ import Testing
     ]
     for seed in Seeds.list(3, for: "extracts") {
       var random = SeededGenerator(seed)
-      for _ in 0..<2_000 {
+      for _ in 0..<Torture.count(700, full: 2_000) {
         let text = (0..<random.int(0..<200)).map { _ in pieces[random.int(0..<pieces.count)] }.joined()
         guard let extract = TextExtract(of: TextQuery("calm pier"), from: [text]) else { continue }
         let (length, highlights) = (extract.text.count, extract.highlights)

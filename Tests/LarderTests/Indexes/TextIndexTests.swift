@@ -6,7 +6,7 @@ import Testing
 /// The text index against counting all words of all records.
 @Suite(.timeLimit(.minutes(1))) struct TextIndexTests {
   @Test func aSearchRanksAsCountingDoesWhileRecordsComeAndGo() throws {
-    for seed in Seeds.list(Torture.count(5, full: 12), for: "text index") {
+    for seed in Seeds.list(Torture.count(2, full: 12), for: "text index") {
       var world = TextWorld(seed: seed)
       for number in 0..<world.random.int(0..<400) {
         world.documents["k\(number)"] = .init(key: "k\(number)", texts: world.texts())

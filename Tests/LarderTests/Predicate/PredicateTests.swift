@@ -135,7 +135,7 @@ struct PredicateTests {
     add("add", #Predicate<Sample> { $0.count + 1 > 3 })
     add("subtract", #Predicate<Sample> { 1 - $0.count > 3 })
     add("multiply", #Predicate<Sample> { $0.count * 2 > 3 })
-    add("real arithmetic", #Predicate<Sample> { $0.height * 2 + 1 - $0.height > 3 })
+    add("real arithmetic", #Predicate<Sample> { $0.height * 2.0 + 1.0 - $0.height > 3.0 })
     add("real division", #Predicate<Sample> { $0.height / 0 > 3 })
     add("divide", #Predicate<Sample> { $0.count / 2 == 1 })
     add("remainder", #Predicate<Sample> { $0.count % 2 == -1 })

@@ -155,7 +155,7 @@ import Testing
     await expect(.corrupted, "a value") { _ = try await Store.open(store.backend(directory.file("letters"))) }
 
     var random = SeededGenerator(Seeds.list(1, for: "noReportOfDamageHoldsTheWord")[0])
-    for round in 0..<Torture.count(60, full: 2_000) {
+    for round in 0..<Torture.count(20, full: 2_000) {
       var damaged = files
       let name = files.keys.sorted()[round % files.count]
       let offset = try #require(files[name]).indices.randomElement(using: &random) ?? 0

@@ -1,8 +1,8 @@
 /// The faults of a run that has no time for all of them at every call: chosen so that each site of the sources meets each of them.
 package struct FaultRotation {
-  /// Whether further calls of a site that has met every fault once are failed for ever.
+  /// Whether further calls of a site that has met every fault once are failed for ever, by a third of the faults that the seed decides.
   private let isPermanent: Bool
-  /// Whether calls of a site that has met all are failed again: the program is in another state then.
+  /// Whether a third of the calls of a site is failed, also where it has met all: the program is in another state then.
   private let isRepeating: Bool
   /// Which fault is the first.
   private let shift: Int
@@ -34,13 +34,16 @@ package struct FaultRotation {
       guard let calls = visits[site], let first = calls.first else { continue }
       let isComplete = isComplete(programs[first.program][first.call])
       let once = Fault.all(of: site.call)
+      let permanent = Fault.all(of: site.call, isPermanent: true)
       let list =
-        once.indices.map { once[($0 + shift + number) % once.count] } + (isPermanent ? Fault.all(of: site.call, isPermanent: true) : [])
-      let most = isRepeating ? calls.count : min(calls.count, isComplete ? list.count : once.count)
+        once.indices.map { once[($0 + shift + number) % once.count] }
+        + (isPermanent ? permanent.indices.filter { ($0 + shift + number) % 3 == 0 }.map { permanent[$0] } : [])
+      let needed = min(calls.count, isComplete ? list.count : once.count)
+      let most = isRepeating ? max(needed, calls.count / 3) : needed
       let count = isComplete ? max(most, once.count) : most
       for index in 0..<count {
         // Few faults are spread over many calls.
-        let visit = calls[count < calls.count ? index * calls.count / count : index % calls.count]
+        let visit = calls[((count < calls.count ? index * calls.count / count : index) + shift) % calls.count]
         chosen[visit.program][visit.call].append(list[index % list.count])
       }
     }
