@@ -7,8 +7,8 @@ func readmeIndexes() async throws -> LocalRepository<Spot> {
   return spots
 }
 
-func readmeCache(url: URL, spot: String) async throws -> Cached<Forecast> {
+func readmeCache(url: URL, id: String) async throws -> Cached<Forecast> {
   let cache = try await CachedRepository.open(jsonFile: url, freshness: .hours(1)) { id in try await fetchForecast(id) }
-  let forecast = try await cache.value(for: spot)
+  let forecast = try await cache.value(for: id)
   return forecast
 }
