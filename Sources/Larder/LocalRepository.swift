@@ -115,7 +115,9 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
 
   /// Moves records of an older name here, declares the indexes, and builds those that must be there before the first call.
   nonisolated func prepare() async throws(RepositoryError) {
-    if let renaming = schema.renaming(in: core.backend.name), let moved = try await core.rename(renaming, to: collection) {
+    if let renaming = schema.renaming(in: core.backend.name),
+      let moved = try await core.rename(renaming, to: collection, version: schema.version, fits: { [coder] in Self.reads($0, coder) })
+    {
       let found = OpenReport.Renaming(oldName: renaming.oldName, name: renaming.name, recordCount: moved.recordCount)
       renamed.withLock { $0 = (found, moved.commit) }
       migration.lookAgain()
@@ -123,6 +125,15 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
     await core.buildIndexes(eagerIndexes, of: collection)
     noteDuplicates()
+  }
+
+  private static func reads(_ slot: RecordSlot, _ coder: RecordCoder<Item>) -> Bool {
+    do throws(RepositoryError) {
+      let _: Item = try slot.value(coder)
+      return true
+    } catch {
+      return false
+    }
   }
 
   /// Does at once what ``prepare()`` does, for a repository that nobody else has yet.
@@ -190,6 +201,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     report.collections = report.collections.filter { $0.name != renaming.oldName }
     report.collections.append(.init(name: renaming.name, recordCount: renaming.recordCount))
     report.collections.sort { $0.name < $1.name }
+    report.undecodable = report.undecodable.map { $0.collection == renaming.oldName ? $0.moved(to: renaming.name, at: commit) : $0 }
     return report
   }
 

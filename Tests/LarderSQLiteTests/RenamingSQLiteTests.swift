@@ -18,27 +18,28 @@ private struct Spot: Codable, Identifiable, Hashable, Sendable {
 
   init() throws { directory = try Self.makeDirectory() }
 
-  @Test func ofSeveralOpeningsOneMovesTheRecordsAndTheOthersSeeThemMoved() async throws {
-    let first = try await LocalRepository<Spot>(sqliteFile: url)
-    try await first.save(contentsOf: Self.spots)
-    try await first.close()
+  /// An older app that has the store open would see its records go, and write others under the old name.
+  @Test func aStoreThatSeveralProcessesWriteIsMovedByOneThatHasItAlone() async throws {
     let options = StoreOptions(access: .shared, checkpoint: .manual, pollInterval: nil, lockTimeout: .seconds(30))
-    var stores: [Store] = []
-    // All of them have read the records under the old name before one of them moves them.
-    for _ in 0..<4 { stores.append(try await Store.open(SQLiteBackend(file: url), options: options)) }
-    let repositories = try await withThrowingTaskGroup(of: LocalRepository<Spot>.self) { group in
-      for store in stores { group.addTask { try await store.repository(Self.schema) } }
-      return try await group.reduce(into: []) { $0.append($1) }
+    let first = try await LocalRepository<Spot>(sqliteFile: url, options: options)
+    try await first.save(contentsOf: Self.spots)
+    let inStore = try await Store.open(SQLiteBackend(file: url), options: options)
+    for open in [
+      { _ = try await LocalRepository(sqliteFile: url, schema: Self.schema, options: options) },
+      { _ = try await inStore.repository(Self.schema) },
+    ] as [() async throws -> Void] {
+      let error = await #expect(throws: RepositoryError.self) { try await open() }
+      #expect(error?.code == .unsupported && error?.message.contains("open it once with `access: .exclusive`") == true)
     }
-    #expect(repositories.count { $0.openReport.renamed != nil } == 1)
-    for repository in repositories { #expect(Set(try await repository.loadAll()) == Set(Self.spots)) }
-    try await repositories[0].save(Spot(id: 99, name: "new"))
-    try await repositories[1].refresh()
-    #expect(try await repositories[1].find(by: 99)?.name == "new")
-    for store in stores { try await store.close() }
-    let database = try await LocalRepository(sqliteFile: url, schema: Self.schema)
-    #expect(try await database.count() == 11 && database.openReport.renamed == nil)
-    try await database.close()
+    #expect(try await first.count() == 10)
+    try await inStore.close()
+    try await first.close()
+    let alone = try await LocalRepository(sqliteFile: url, schema: Self.schema)
+    #expect(alone.openReport.renamed?.recordCount == 10)
+    try await alone.close()
+    let shared = try await LocalRepository(sqliteFile: url, schema: Self.schema, options: options)
+    #expect(Set(try await shared.loadAll()) == Set(Self.spots))
+    try await shared.close()
   }
 
   @Test func aCrashLeavesTheOldNameOrTheNewOne() async throws {

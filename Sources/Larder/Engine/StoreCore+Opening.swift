@@ -33,7 +33,7 @@ extension StoreCore {
     var report = try loader.load(backend, options)
     let state = loader.finish(commit: report.commit)
     do throws(RepositoryError) {
-      try judge(LoadedStore(state: state, movedNames: loader.movedNames, file: backend.name, isReadOnly: options.access == .readOnly))
+      try judge(LoadedStore(state: state, movedNames: loader.movedNames, file: backend.name, access: options.access))
       if options.access != .readOnly { report = try backend.recover(report) }
     } catch {
       backend.abandon()
@@ -71,7 +71,7 @@ struct LoadedStore: Sendable {
   /// The names whose records have moved to another one.
   let movedNames: Set<String>
   let file: String
-  let isReadOnly: Bool
+  let access: StoreOptions.Access
 
   /// Returns the number of records of a collection; `nil` for one of which the store has nothing, not even a tombstone.
   func recordCount(of name: String) -> Int? { state.names.firstIndex(of: name).map { state.collections[$0].records.count } }

@@ -14,6 +14,12 @@ extension StoreCore {
       defer { types[name] = types[name] ?? ObjectIdentifier(type) }
       return types[name].map { $0 == ObjectIdentifier(type) } ?? true
     }
+    guard itemTypes.withLock({ $0[name] != ObjectIdentifier(Renaming.self) }) else {
+      throw RepositoryError(
+        .unsupported,
+        "expected a collection under its present name, found \(name), whose records have moved to another; open it under that one",
+        file: backend.name)
+    }
     guard isSameType else {
       throw RepositoryError(
         .unsupported, "expected the type that the collection \(name) was opened as, found \(type): use the same type, or reopen the store")

@@ -10,29 +10,50 @@ extension StoreCore {
 
   /// Moves the records of a collection to another name, unless that has been done.
   ///
-  /// - Parameter collection: The position of the collection that the records move to.
+  /// - Parameters:
+  ///   - collection: The position of the collection that the records move to.
+  ///   - version: The version of the schema that asks for it. Where it is newer than the records, the store is copied before they move.
+  ///   - fits: Returns whether a record can be read as the type of the schema.
   /// - Returns: The number of records that moved, and the commit that moved them; `nil` when there were none.
   /// - Throws: as ``Renaming/needsMove(in:)``; otherwise as ``submit(_:_:)``.
-  func rename(_ renaming: Renaming, to collection: Int) async throws(RepositoryError) -> (recordCount: Int, commit: Revision)? {
+  func rename(
+    _ renaming: Renaming, to collection: Int, version: Int, fits: (RecordSlot) -> Bool
+  ) async throws(RepositoryError) -> (recordCount: Int, commit: Revision)? {
     guard try renaming.needsMove(in: state) else { return nil }
-    let access = options.access
-    guard access != .readOnly else { throw renaming.needsWriting(file: backend.name) }
-    guard !itemTypes.withLock({ $0[renaming.oldName] != nil }) else {
+    if let refusal = renaming.refusal(of: options.access) { throw refusal }
+    try renaming.checkType(in: state, fits)
+    try reserve(renaming)
+    do throws(RepositoryError) {
+      let bytes = try await bytesOfRefusedRecords(of: renaming.oldName)
+      // By itself: it must not fail because of writes beside it.
+      return try await write(size: .alone) { [renaming, self] pending throws(RepositoryError) in
+        guard try renaming.needsMove(in: pending.collections, pending.names), let old = pending.collection(named: renaming.oldName) else {
+          return nil
+        }
+        let records = pending.collections[old].records
+        // Behind the move, the older app cannot open the store. It can open the copy.
+        if records.newestSchemaVersion < version { try copyStore(before: version, of: old, movingTo: collection) }
+        try pending.move(from: old, to: collection, bytes)
+        return (records.count, pending.revision)
+      }
+    } catch {
+      itemTypes.withLock { $0[renaming.oldName] = nil }
+      throw error.code == .full || error.code == .tooLarge ? renaming.needsRoom(error) : error
+    }
+  }
+
+  /// Keeps the old name from being opened in this store while its records move, and afterwards.
+  /// - Throws: `.unsupported` when it has been opened.
+  private func reserve(_ renaming: Renaming) throws(RepositoryError) {
+    let isFree = itemTypes.withLock { types in
+      defer { types[renaming.oldName] = types[renaming.oldName] ?? ObjectIdentifier(Renaming.self) }
+      return types[renaming.oldName] == nil
+    }
+    guard isFree else {
       throw RepositoryError(
         .unsupported,
-        "expected to move the collection \(renaming.oldName) to \(renaming.name), found a repository of \(renaming.oldName) open in this store; "
-          + "open \(renaming.name) alone", file: backend.name)
-    }
-    let bytes = try await bytesOfRefusedRecords(of: renaming.oldName)
-    // By itself: it must not fail because of writes beside it.
-    return try await write(size: .alone) { [renaming] pending throws(RepositoryError) in
-      // Another process may have moved them since.
-      guard try renaming.needsMove(in: pending.collections, pending.names), let old = pending.collection(named: renaming.oldName) else {
-        return nil
-      }
-      let count = pending.collections[old].records.count
-      try pending.move(from: old, to: collection, bytes)
-      return (count, pending.revision)
+        "expected to move the records of \"\(renaming.oldName)\" to \"\(renaming.name)\", found that \"\(renaming.oldName)\" was opened "
+          + "since the store was; close the store, and open \"\(renaming.name)\" first", file: backend.name)
     }
   }
 
@@ -74,10 +95,7 @@ struct Renaming: Sendable {
     guard let old = records(oldName), old.count > 0 else { return false }
     let count = records(name)?.count ?? 0
     guard count == 0 else {
-      throw RepositoryError(
-        .unsupported,
-        "expected records under one of the names \(oldName) and \(name), found \(old.count) under \(oldName) and \(count) under \(name); "
-          + "open each under its own name without `renamedFrom:`, and save the records of one in the other", file: file)
+      throw bothNames(count: count, oldCount: old.count)
     }
     for (position, other) in names.enumerated() where other.hasPrefix(Self.syncPrefix) {
       var isSynced = false
@@ -95,13 +113,63 @@ struct Renaming: Sendable {
     return true
   }
 
-  /// The error for a store that was opened for reading before its records were moved.
-  func needsWriting(file: String) -> RepositoryError {
+  /// The error for records under both names, of which nobody can know which are meant.
+  func bothNames(count: Int, oldCount: Int) -> RepositoryError {
     RepositoryError(
       .unsupported,
-      "expected the records of \(name), found them under the old name \(oldName) in a store opened read-only; open it once for writing, "
-        + "which moves them", file: file)
+      "expected records under one of the names \(oldName) and \(name), found \(oldCount) under \(oldName) and \(count) under \(name); open each "
+        + "under its own name without `renamedFrom:`, save the records of one in the other, and delete them in the first", file: file)
   }
+
+  /// Returns the error for a store that only reads, or that several processes write; `nil` for one of a single writer.
+  ///
+  /// An older app that has a shared store open would see its records go, and write others under the old name.
+  func refusal(of access: StoreOptions.Access) -> RepositoryError? {
+    switch access {
+    case .exclusive: nil
+    case .readOnly:
+      RepositoryError(
+        .unsupported,
+        "expected the records of \(name), found them under the old name \(oldName) in a store opened read-only; open it once for writing, "
+          + "which moves them", file: file)
+    case .shared:
+      RepositoryError(
+        .unsupported,
+        "expected the records of \(name), found them under the old name \(oldName) in a store that several processes may write; open it once "
+          + "with `access: .exclusive` while no other process has it open, which moves them", file: file)
+    }
+  }
+
+  /// The error for a disk or a batch without room for the move.
+  func needsRoom(_ error: RepositoryError) -> RepositoryError {
+    RepositoryError(
+      error.code,
+      "expected room to move the records of \(oldName) to \(name), found none: \(error.message); nothing was moved: make room, or open them "
+        + "under the name \(oldName)", file: error.file ?? file, underlying: error)
+  }
+
+  /// Refuses to move records none of which is of the type that is asked for: then they belong to another collection.
+  ///
+  /// A few tell: one that does not decode is no reason, and moves as the others do.
+  /// - Throws: `.unsupported`.
+  func checkType(in state: StoreState, _ fits: (RecordSlot) -> Bool) throws(RepositoryError) {
+    guard let position = state.names.firstIndex(of: oldName) else { return }
+    var (tried, isFitting) = (0, false)
+    state.collections[position].records.visit { slot in
+      // Another slot, since decoding gives up the bytes that are moved.
+      guard let data = slot.encoded?.data else { return true }
+      tried += 1
+      isFitting = fits(RecordSlot(key: slot.key, revision: slot.revision, schemaVersion: slot.schemaVersion, value: data))
+      return !isFitting && tried < Self.sampleSize
+    }
+    guard tried > 0, !isFitting else { return }
+    throw RepositoryError(
+      .unsupported,
+      "expected records of the type of \(name) under the old name \(oldName), found \(tried) that do not decode as it; if they are of another "
+        + "type, open both collections with one Store, each under its own name", file: file)
+  }
+
+  private static let sampleSize = 8
 
   /// The beginning of the names of collections in which sync keeps what it knows; their keys begin with the name of a synced collection.
   private static let syncPrefix = "larder.sync."
@@ -125,7 +193,7 @@ extension PendingState {
       guard let moved, let value else {
         throw RepositoryError(
           .unsupported,
-          "expected the stored bytes of every record of \(names[old]), found one that is in use; close its other repositories",
+          "expected the stored bytes of every record of \(names[old]), found one whose value was replaced meanwhile; open the store again",
           keyHash: slot.key.hash)
       }
       try trackMove(of: slot.key, to: new, StoredValue(schemaVersion: slot.schemaVersion, json: value))

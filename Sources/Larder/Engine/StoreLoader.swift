@@ -11,8 +11,8 @@ struct StoreLoader {
   private var packer: RecordPacker?
   private static let packSize = 256 << 10
   private var deletions: [DeletionLog.Deletion] = []
-  /// The newest tombstone of each collection that has one, and whether a move to another name has left it.
-  private var newestDeletions: [String: (revision: Revision, isMove: Bool)] = [:]
+  /// The names whose records have moved to another one: those with a tombstone that a move has left.
+  private(set) var movedNames: Set<String> = []
   /// The records over a limit.
   private(set) var undecodable: [UndecodableRecord] = []
 
@@ -42,9 +42,7 @@ struct StoreLoader {
       select(record.collection)
     }
     guard let value = record.value else {
-      if newestDeletions[record.collection].map({ $0.revision < record.revision }) ?? true {
-        newestDeletions[record.collection] = (record.revision, record.schemaVersion == StoreCore.movedVersion)
-      }
+      if record.schemaVersion == StoreCore.movedVersion { movedNames.insert(record.collection) }
       return deletions.append(.init(collection: current, key: record.key, revision: record.revision))
     }
     if packer == nil { packer = RecordPacker(record.collection, limits: limits, capacity: value.count) }
@@ -67,9 +65,6 @@ struct StoreLoader {
     finishPack()
     return StoreState(commit: commit.number, names: names, collections: packs.map { CollectionState(records: RecordMap($0)) })
   }
-
-  /// The names whose records have moved to another one.
-  var movedNames: Set<String> { Set(newestDeletions.filter(\.value.isMove).keys) }
 
   /// Returns the tombstones, which the backend has kept since a commit.
   func deletionLog(since horizon: Revision) -> DeletionLog {

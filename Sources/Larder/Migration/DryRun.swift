@@ -52,7 +52,11 @@ extension Store {
     var options = options
     options.access = .readOnly
     var slots = try await records(of: schema.name, in: backend, options)
-    if slots.isEmpty, let old = schema.renamedFrom { slots = try await records(of: old, in: backend, options) }
+    if let renaming = schema.renaming(in: backend.name) {
+      let others = try await records(of: renaming.oldName, in: backend, options)
+      guard slots.isEmpty || others.isEmpty else { throw renaming.bothNames(count: slots.count, oldCount: others.count) }
+      slots += others
+    }
     if let newest = slots.map(\.schemaVersion).max(), newest > schema.version {
       throw RepositoryError(
         .newerSchema, "the collection \(schema.name) holds records of a newer version; try the newer schema", file: backend.name,

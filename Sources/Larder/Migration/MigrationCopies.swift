@@ -28,20 +28,22 @@ extension StoreCore {
   ///
   /// On the executor only, while a batch is staged: nothing of it is written yet, and in a shared store no other process can write
   /// either. So a copy holds what the older program has left, and that program can open it.
+  /// - Parameter target: The collection that the records move to in the same commit, which the copy is then named after.
   /// - Throws: what prevented the copy; the write that needed it must fail.
-  func copyStore(before version: Int, of collection: Int) throws(RepositoryError) {
+  func copyStore(before version: Int, of collection: Int, movingTo target: Int? = nil) throws(RepositoryError) {
     let state = self.state
+    let name = state.names[target ?? collection]
     guard options.migration.backup == .beforeFirstRewrite, backend.name.hasPrefix("/"), state.collections[collection].records.count > 0
     else { return }
-    let key = MigrationKey(collection: collection, version: version)
+    let key = MigrationKey(collection: target ?? collection, version: version)
     let known = copies.withLock { $0 }
     if known.isUnsupported { return }
     // A write that failed after the copy was made is tried again: what has changed since was changed by this process.
     if known.files[key] != nil, options.access == .exclusive { return }
-    var copy = findCopy(before: version, of: collection, in: state, known)
-    if copy == nil { copy = try makeCopy(before: version, of: state.names[collection]) }
+    var copy = findCopy(before: version, of: collection, named: name, in: state, known)
+    if copy == nil { copy = try makeCopy(before: version, of: name) }
     guard let made = copy else { return }
-    let file = replaceSuperseded(by: made, before: version, of: collection, in: state)
+    let file = replaceSuperseded(by: made, before: version, of: collection, named: name, in: state)
     copies.withLock { $0.files[key] = file }
     migrations.withLock { $0[key] }?.note(copy: file)
   }
@@ -73,13 +75,15 @@ extension StoreCore {
   }
 
   /// A copy that holds what the store holds.
-  private func findCopy(before version: Int, of collection: Int, in state: StoreState, _ known: MigrationCopies) -> String? {
+  private func findCopy(
+    before version: Int, of collection: Int, named name: String, in state: StoreState, _ known: MigrationCopies
+  ) -> String? {
     // Another collection of this store has just been migrated. Its copy is the only one that the older program can read all of, so it
     // serves if nothing is missing here.
     for file in Set(known.files.values).sorted() where isCopy(file, of: state, collection, lookingAt: [collection]) == true { return file }
     let all = Set(state.collections.indices)
     for number in 1...MigrationCopies.nameLimit {
-      let file = MigrationCopies.file(backend.name, state.names[collection], version, number)
+      let file = MigrationCopies.file(backend.name, name, version, number)
       guard let isCopy = isCopy(file, of: state, collection, lookingAt: all) else { break }
       if isCopy { return file }
     }
@@ -134,9 +138,11 @@ extension StoreCore {
   /// A run that was killed after its copy and before its first record leaves one that holds less than the store once
   /// another program has written.
   /// - Returns: The path that the copy has then.
-  private func replaceSuperseded(by file: String, before version: Int, of collection: Int, in state: StoreState) -> String {
+  private func replaceSuperseded(
+    by file: String, before version: Int, of collection: Int, named name: String, in state: StoreState
+  ) -> String {
     for number in 1..<MigrationCopies.nameLimit {
-      let other = MigrationCopies.file(backend.name, state.names[collection], version, number)
+      let other = MigrationCopies.file(backend.name, name, version, number)
       if other == file { break }
       guard isSuperseded(other, of: state, collection, before: version) else { continue }
       do throws(RepositoryError) {

@@ -17,13 +17,13 @@ extension RepositorySchema {
   /// - Throws: `.unsupported`.
   func checkName(against found: LoadedStore) throws(RepositoryError) {
     if let renaming = renaming(in: found.file), try renaming.needsMove(in: found.state) {
-      if found.isReadOnly { throw renaming.needsWriting(file: found.file) }
+      if let refusal = renaming.refusal(of: found.access) { throw refusal }
       return
     }
     if found.movedNames.contains(name), found.recordCount(of: name) == 0, !found.state.contents.isEmpty {
       throw RepositoryError(
         .unsupported,
-        "expected the records of \(name), found that they have moved to another name\(list(found)); update the app, or open it with `schema:` "
+        "expected records under the name \(name), found that they have moved to another name\(list(found)); update the app, or open it with `schema:` "
           + "and the new name", file: found.file)
     }
     guard found.recordCount(of: name) == nil, !found.state.contents.isEmpty else { return }
@@ -36,7 +36,8 @@ extension RepositorySchema {
       throw RepositoryError(
         .unsupported,
         "expected the collection \(name), found \(count) records under the default name \(Self.defaultName) and none under \(name); to keep "
-          + "them, open it with RepositorySchema(\"\(name)\", renamedFrom: \"\(Self.defaultName)\"), or without a name", file: found.file)
+          + "them, open it with RepositorySchema(\"\(name)\", renamedFrom: \"\(Self.defaultName)\"), or without a name; if they are of another "
+          + "type, open both collections with one Store", file: found.file)
     }
     if let renamedFrom {
       throw RepositoryError(

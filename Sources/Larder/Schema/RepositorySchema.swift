@@ -53,8 +53,16 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
   public let migrations: [Migration]
   /// The name that the collection had before, whose records move to ``name``; `nil` for a collection that kept its name.
   ///
-  /// The first opening for writing moves them in one commit, as they are stored. Later openings find it done, and an older version of the
-  /// app can no longer open the file without a schema. Keep the parameter for as long as there are files of the old name.
+  /// The first opening with ``StoreOptions/Access/exclusive`` moves them in one commit, as they are stored. Later openings find it done. An
+  /// older version of the app can no longer open the file: the old name is refused. Where ``version`` is newer than the records, the store
+  /// is copied before, as for every migration, and the older version can open the copy. Keep the parameter for as long as there are files
+  /// of the old name.
+  ///
+  /// Refused with `.unsupported`, and nothing is moved: records under both names, records of another type, a collection that was synced
+  /// under the old name, and a store that is opened `.readOnly` or `.shared`. On a full disk opening throws `.full`.
+  ///
+  /// Limit: where more records moved than ``StoreOptions/Limits-swift.struct/tombstones`` allows, an older version that opens the file
+  /// under an old name other than "records" finds an empty collection.
   public let renamedFrom: String?
   /// The trigger that runs beside each change, as LarderSync declares it; `nil` for most collections.
   package var trigger: (any RecordTrigger)?

@@ -206,7 +206,7 @@ import Testing
     let old = try await store.repository(RepositorySchema<Spot>())
     try await old.save(contentsOf: Self.spots)
     let error = await error { _ = try await store.repository(Self.renamed) }
-    #expect(error?.code == .unsupported && error?.message.contains("a repository of records open") == true)
+    #expect(error?.code == .unsupported && error?.message.contains("was opened since the store was") == true)
     #expect(try await old.count() == 20)
   }
 
@@ -249,6 +249,45 @@ import Testing
     #expect(try await repository.loadAll() == MigrationShelf.expected(first: 10, second: 0))
     try await repository.close()
     #expect(try shelf.records().values.filter { $0.value != nil }.allSatisfy { $0.schemaVersion == 3 && $0.collection == "places" })
+    // The older app cannot open the store any more; the copy is for it.
+    let old = await error { _ = try await LocalRepository<PlaceV1>(backend: shelf.place.makeBackend()) }
+    #expect(old?.code == .unsupported)
+    guard let file = repository.migrationProgress.backupFile else {
+      #expect(kind == .memory)
+      return
+    }
+    #expect(file.hasSuffix("-before-places-v3"))
+    let url = URL(fileURLWithPath: file)
+    let copy = try await kind == .json ? LocalRepository<PlaceV1>(jsonFile: url) : LocalRepository<PlaceV1>(sqliteFile: url)
+    #expect(try await copy.loadAll().map(\.title).sorted() == (0..<10).map { "place \($0)" })
+    try await copy.close()
+  }
+
+  /// A name for the default name's records that is meant for another type must not take them.
+  @Test(arguments: TestBackend.allCases) func recordsOfAnotherTypeAreNotMoved(_ kind: TestBackend) async throws {
+    let place = try kind.factory.makePlace()
+    defer { place.remove() }
+    try await fill(place)
+    let before = try contents(place)
+    let schema = RepositorySchema<Measurement>("numbers", renamedFrom: "records")
+    let error = await error { _ = try await LocalRepository(backend: place.makeBackend(), schema: schema) }
+    #expect(error?.code == .unsupported && error?.message.contains("found 8 that do not decode") == true, "\(String(describing: error))")
+    #expect(try contents(place).commit == before.commit)
+    let repository = try await LocalRepository(backend: try place.makeBackend(), schema: Self.renamed)
+    #expect(try await repository.count() == 20)
+    try await repository.close()
+  }
+
+  /// One store, both names: the old one is gone with the move.
+  @Test func theOldNameIsNotOpenedBehindTheMove() async throws {
+    let backend = InMemoryBackend()
+    let first = try await LocalRepository<Spot>(backend: backend)
+    try await first.save(contentsOf: Self.spots)
+    try await first.close()
+    let store = try await Store.open(backend)
+    _ = try await store.repository(Self.renamed)
+    let error = await error { _ = try await store.repository(RepositorySchema<Spot>()) }
+    #expect(error?.code == .unsupported && error?.message.contains("have moved to another") == true, "\(String(describing: error))")
   }
 
   @Test func recordsOfANewerVersionAreRefusedBeforeTheyAreMoved() async throws {
@@ -275,6 +314,16 @@ import Testing
     try await repository.close()
   }
 
+  @Test func aTrialOfASchemaSeesRecordsUnderTheOldNameAndRefusesBoth() async throws {
+    let backend = InMemoryBackend()
+    let store = try await Store.open(backend)
+    try await store.repository(RepositorySchema<Spot>()).save(contentsOf: Self.spots[0..<3])
+    try await store.repository(RepositorySchema<Spot>("spots")).save(contentsOf: Self.spots[3..<5])
+    try await store.close()
+    let error = await error { _ = try await Store.dryRun(backend, schema: Self.renamed) }
+    #expect(error?.code == .unsupported && error?.message.contains("found 3 under records and 2 under spots") == true)
+  }
+
   @Test(arguments: [RepositoryError.Code.full, .inputOutput]) func aMoveThatTheDiskRefusesChangesNothing(_ code: RepositoryError.Code)
     async throws
   {
@@ -286,6 +335,7 @@ import Testing
     disk.fail(.commit, with: RepositoryError(code))
     let error = await error { _ = try await LocalRepository(backend: disk, schema: Self.renamed) }
     #expect(error?.code == code)
+    if code == .full { #expect(error?.message.contains("make room, or open them under the name records") == true) }
     #expect(try contents(place).commit == before.commit)
     let repository = try await LocalRepository(backend: try place.makeBackend(), schema: Self.renamed)
     #expect(try await repository.count() == 20)
