@@ -8,5 +8,5 @@ nonisolated struct Landing: Codable, Identifiable, Sendable {
 }
 
 func show(_ landings: LocalRepository<Landing>) async throws {
-  print(try await landings.fetch(Query().where(#Predicate { $0.nme == "pier" })))
+  print(try await landings.fetch(Query<Landing>().where(#Predicate { $0.nme == "pier" })))
 }

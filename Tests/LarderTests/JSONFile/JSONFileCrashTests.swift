@@ -40,10 +40,10 @@ struct JSONFileCrashTests {
   @Test func noCrashBesideACheckpointLosesAnAcknowledgedWrite() async throws {
     let seed = try #require(Seeds.list(1, for: "noCrashBesideACheckpointLosesAnAcknowledgedWrite").first)
     let result = try await Explorations.run([.background, .backgroundGivenUp]) {
-      try Self.explore($0, seed: seed, images: Torture.count(6, full: 200))
+      try Self.explore($0, seed: seed, images: Torture.count(12, full: 200))
     }
     print("figures: crash images of JSON beside a checkpoint: \(result.images) at \(result.points) points")
-    #expect(result.images >= Torture.count(450, full: 2_000))
+    #expect(result.images >= Torture.count(900, full: 2_000))
   }
 
   /// Every operation of recovery is a crash point too, and what is left must recover to at least what the interrupted recovery had found.

@@ -166,7 +166,7 @@ import Testing
     #expect(code { try backend.close() } == .dataMissing)
   }
 
-  @Test func aClosedStoreHoldsNoDescriptor() throws {
+  @Test func aClosedStoreHoldsNoDescriptor() async throws {
     for _ in 0..<3 {
       let (backend, _) = try open()
       try save(backend.verify().commit.number + 1, on: backend)
@@ -177,7 +177,8 @@ import Testing
     _ = try refused.open(.init()) { _ in }
     refused.abandon()
     #if os(Linux)
-      #expect(try directory.openDescriptors() == 0)
+      // A checkpoint closes the old main file on another thread, which a busy machine may run only now.
+      try await until { (try? directory.openDescriptors()) == 0 }
     #endif
     #expect(try directory.names == ["spots.json"])
   }
