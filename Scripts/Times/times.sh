@@ -21,11 +21,13 @@ scratch=.build-times
 rm -rf "$scratch"
 swift package --scratch-path "$scratch" resolve >/dev/null 2>&1
 since=$SECONDS
-unit=$(
+# A shell of its own, whose `times` are those of the build; behind a pipe they would be those of the pipe.
+(
   swift build --scratch-path "$scratch" --target Larder >/dev/null 2>&1
-  times | tr ',ms' '.  ' | awk '{ sum += 60 * $1 + $2 + 60 * $3 + $4 } END { print sum }'
+  times >"$scratch/times"
 )
 wall=$((SECONDS - since))
+unit=$(tr ',ms' '.  ' <"$scratch/times" | awk '{ sum += 60 * $1 + $2 + 60 * $3 + $4 } END { print sum }')
 rm -rf "$scratch"
 
 LC_ALL=C awk -F '|' -v unit="$unit" -v wall="$wall" -v took="$(cat "$logs/seconds.txt")" '
