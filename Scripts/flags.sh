@@ -13,9 +13,6 @@ else
   # A module is divided among the processors, and not into parts of 25 files each: whoever compiles a part reads the whole module.
   flags+=(-Xswiftc -driver-batch-size-limit -Xswiftc 1000)
 fi
-# The index store takes an eighth of the time of compiling. SwiftPM needs it on Linux to find the tests of XCTest; Tests/XCTMain.swift says
-# that there are none.
-flags+=(--disable-index-store)
 # SwiftPM would otherwise take the plan of the package before for that of the next one, since they share the folder.
 flags+=(--disable-build-manifest-caching)
 # What is built as releases are, without -enable-testing, which changes what the optimiser may drop.

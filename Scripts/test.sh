@@ -60,6 +60,8 @@ step() { # NAME COMMAND...
     state=FAILED
   elif grep -E '^warning:|: warning:' "$log" | grep -vF "$foreign_warning" >/dev/null; then
     state="FAILED (warnings)"
+  elif [ "$1" = run_tests ] && ! grep -qE 'Test run with [1-9][0-9]* tests? in [0-9]+ suites? passed' "$log"; then
+    state="FAILED (no tests)"
   fi
   tests=$(sed -nE 's/.*Test run with ([0-9]+) tests? in ([0-9]+) suites? passed.*/\1/p' "$log" | tail -n 1)
   processor=$(tr ',ms' '.  ' <"$times" | awk '{ sum += 60 * $1 + $2 + 60 * $3 + $4 } END { print int(sum + 0.5) }')
@@ -153,7 +155,7 @@ fi
 
 build_and_test "the library's tests" .
 build_and_test "the guides' snippets and their tests" Docs
-if [ -x Docs/settings.sh ]; then behind "the guides' snippets in the eight settings of apps" Docs/settings.sh; fi
+behind "the guides' snippets in the eight settings of apps" Docs/settings.sh
 build_and_test "the tool's tests" Tool
 build_and_test "the tests of Examples/WeatherSpots" Examples/WeatherSpots
 
@@ -168,7 +170,7 @@ if [ "$part" = all ]; then
   behind . touch "$logs/server-is-tested"
   build_and_test "the tests of Examples/WeatherSpotsPage" Examples/WeatherSpotsPage
   # The server's tests run the example's command, which is linked once more here.
-  while [ "$is_apart" = yes ] && [ ! -e "$logs/server-is-tested" ]; do sleep 1; done
+  while [ "$is_apart" = yes ] && [ ! -e "$logs/server-is-tested" ] && kill -0 "$second" 2>/dev/null; do sleep 1; done
   signed="the requests that are signed for WeatherKit"
   if step "$signed: built" build Examples/WeatherSpots --traits WeatherKit; then
     behind "$signed" run_tests 'WeatherKit|Signing|Alerts|Verbose' Examples/WeatherSpots --traits WeatherKit
@@ -177,13 +179,13 @@ if [ "$part" = all ]; then
   build_and_test "the benchmarks and their tests" Benchmarks
 fi
 exec 3>&-
-wait "$second"
+wait "$second" || printf 'FAILED|0|0|0|the steps beside the builds\n' >>"$steps"
 trap - EXIT
 
 if [ "$has_events" = yes ]; then
   echo
   echo "the slowest tests:"
-  Scripts/Times/slowest.sh "$width" $(find "$logs" -name '*.events' | sort) || true
+  Scripts/Times/slowest.sh "$width" "$logs"/*.events || true
 fi
 echo
 name="make test"
