@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Stands where `serve` is in `weather-spots-page`, for whoever types it from habit.
+/// The command `serve` of `weather-spots`, which only says that `weather-spots-page` has it.
 struct ServeNotice: ReportingCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve",
@@ -10,7 +10,7 @@ struct ServeNotice: ReportingCommand {
       all commands of this program, too.
       """)
 
-  // Whatever options the page takes: none of them is to be a mistake here.
+  // Takes the options of the page, so that none of them is reported as a mistake in place of the notice.
   @Argument(parsing: .allUnrecognized, help: "Options of the page; they are ignored.")
   var options: [String] = []
 
