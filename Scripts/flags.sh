@@ -12,6 +12,8 @@ if [ "$configuration" = release ]; then
 else
   # A module is divided among the processors, and not into parts of 25 files each: whoever compiles a part reads the whole module.
   flags+=(-Xswiftc -driver-batch-size-limit -Xswiftc 1000)
+  # SwiftPM finds the tests by the index, which needs no entry for each declaration of Foundation.
+  flags+=(-Xswiftc -index-ignore-system-modules -Xswiftc -index-ignore-clang-modules)
 fi
 # SwiftPM would otherwise take the plan of the package before for that of the next one, since they share the folder.
 flags+=(--disable-build-manifest-caching)
