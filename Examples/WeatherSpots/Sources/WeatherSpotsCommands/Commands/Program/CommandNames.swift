@@ -15,10 +15,8 @@ struct CommandNames {
     // These are the parser's own, and what follows them is for it.
     let own = ["--generate-completion-script", "---completion", "--experimental-"]
     if let first = arguments.first, own.contains(where: first.hasPrefix) { return nil }
-    var words = words(in: arguments)
-    if words.first == "help" { words.removeFirst() }
     var (command, path): (any ParsableCommand.Type, String) = (program, "")
-    for word in words {
+    for (index, word) in words(in: arguments).enumerated() where index > 0 || word != "help" {
       let known = command.configuration.subcommands
       // Below the commands are arguments, which have no names.
       guard !known.isEmpty else { return nil }
@@ -36,26 +34,27 @@ struct CommandNames {
   }
 
   /// Returns the arguments that are neither options nor their values: the names of the command, and what it is about.
-  private func words(in arguments: [String]) -> [String] {
-    lazy var options = optionsWithValues
-    var words: [String] = []
-    var rest = arguments[...]
-    while let word = rest.popFirst() {
-      if word == "--" { break }
-      if !word.hasPrefix("-") {
-        words.append(word)
-      } else if word != "--help", options.contains(word) {
-        rest = rest.dropFirst()
+  ///
+  /// They are found as they are asked for: which options have values takes longer than most commands.
+  private func words(in arguments: [String]) -> some Sequence<String> {
+    sequence(state: (rest: arguments[...], options: Set<String>?.none)) { state in
+      while let word = state.rest.popFirst(), word != "--" {
+        if !word.hasPrefix("-") { return word }
+        guard word != "--help" else { continue }
+        let options = state.options ?? optionsWithValues
+        state.options = options
+        if options.contains(word) { state.rest = state.rest.dropFirst() }
       }
+      state.rest = []
+      return nil
     }
-    return words
   }
 
   /// Returns the arguments with a blank before those that begin with a hyphen and are values.
   ///
   /// They are numbers and points of any command, and the tags that `tag` removes; options have two hyphens, but for -h.
   func withValuesMarked(_ arguments: [String]) -> [String] {
-    let isTag = arguments.contains("tag") && words(in: arguments).first == "tag"
+    let isTag = arguments.contains("tag") && words(in: arguments).first { _ in true } == "tag"
     return arguments.map { argument in
       let isNumber = argument.prefixMatch(of: /-\.?[0-9]/) != nil
       let isRemoval = isTag && argument != "-h" && argument.prefixMatch(of: /-[^-]/) != nil
