@@ -10,6 +10,8 @@ internal import Synchronization
 package final class FaultyFileSystem: FileSystem {
   struct State: Sendable {
     var counts: [String: Int] = [:]
+    /// The steady names of paths: a file has many calls.
+    var names: [String: String] = [:]
     var calls: [FaultPoint] = []
     var plan: (point: FaultPoint, fault: Fault)?
     /// Whether the planned call was reached, and its state of the disk goes on.
@@ -137,7 +139,9 @@ package final class FaultyFileSystem: FileSystem {
   }
 
   private func fault(at call: SeamCall, _ path: String, _ role: String, _ state: inout State) -> (Fault, CallTrace.Kind)? {
-    let key = "\(call) \(Self.steadyName(of: path))\(role)"
+    let name = state.names[path] ?? Self.steadyName(of: path)
+    state.names[path] = name
+    let key = "\(call.rawValue) \(name)\(role)"
     let number = state.counts[key, default: 0] + 1
     state.counts[key] = number
     let point = FaultPoint(call: call, key: key, number: number, site: state.notesSites && !state.isMended ? Callers.site() : nil)
