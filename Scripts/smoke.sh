@@ -78,7 +78,7 @@ smoke_library() {
   program=$(swift build "${release_flags[@]}" --show-bin-path)/Smoke
   "$program"
   # Here, since a history costs a fifth of what it does in a debug build.
-  "$program" histories 0 1000
+  "$program" histories 0 500
 }
 
 smoke_example() {

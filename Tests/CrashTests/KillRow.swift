@@ -17,17 +17,17 @@ enum KillRow: String, CaseIterable, Sendable {
   /// The rows of one writer that goes on where the last one was killed.
   static let ofOneWriter: [KillRow] = [.exclusive, .checkpoint, .importing]
 
-  /// The number of kills of each backend: 42 in all and the shared ones; with `LARDER_TORTURE` 10,000 and the shared ones, a tenth in debug.
+  /// The number of kills of each backend: 25 in all and the shared ones; with `LARDER_TORTURE` 10,000 and the shared ones, a tenth in debug.
   ///
   /// `LARDER_KILLS` sets another number for each row.
   var kills: Int {
     if let number = ProcessInfo.processInfo.environment["LARDER_KILLS"].flatMap(Int.init) { return number }
     switch self {
-    case .exclusive: return Torture.count(14, full: 4_000 / Self.slowness)
-    case .checkpoint: return Torture.count(10, full: 3_000 / Self.slowness)
-    case .importing: return Torture.count(10, full: 2_000 / Self.slowness)
-    case .shared: return Torture.count(10, full: 2_000 / Self.slowness)
-    case .migration: return Torture.count(8, full: 1_000 / Self.slowness)
+    case .exclusive: return Torture.count(8, full: 4_000 / Self.slowness)
+    case .checkpoint: return Torture.count(6, full: 3_000 / Self.slowness)
+    case .importing: return Torture.count(6, full: 2_000 / Self.slowness)
+    case .shared: return Torture.count(6, full: 2_000 / Self.slowness)
+    case .migration: return Torture.count(5, full: 1_000 / Self.slowness)
     }
   }
 

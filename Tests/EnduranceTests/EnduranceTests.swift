@@ -7,7 +7,7 @@ import Testing
   @Test(.timeLimit(.minutes(120))) func nothingGrowsHoweverOftenItIsUsed() async throws {
     let directory = try TemporaryDirectory(inMemory: true)
     // The full counts belong to torture, and so do costs: over so few uses, other processes decide them.
-    let output = try await run(Torture.isOn ? ["--share", "100", "--cost", "3"] : ["--share", "0.3", "--cost", "1000"], in: directory)
+    let output = try await run(Torture.isOn ? ["--share", "100", "--cost", "3"] : ["--share", "0.1", "--cost", "1000"], in: directory)
     #expect(output.status == 0, "\(output.text)")
     // A run without a scenario would have found nothing either.
     #expect(output.text.split(separator: "\n").count > 70)

@@ -142,7 +142,7 @@ struct BlobCrashTests {
   }
 
   private static func explore(
-    _ steps: [BlobStep], seed: UInt64, comparesHashes: Bool = true, images: Int = Torture.count(2, full: 12),
+    _ steps: [BlobStep], seed: UInt64, comparesHashes: Bool = true, images: Int = Torture.count(1, full: 12),
     through wrap: (SimulatedFileSystem) -> any FileSystem = { $0 }
   ) throws -> CrashExplorer.Exploration {
     try CrashExplorer(seed: seed, imagesPerPoint: images).explore(through: wrap) { files, promise in
@@ -162,7 +162,7 @@ struct BlobCrashTests {
       }
     }
     print("figures: crash images of blob stores: \(result.images) at \(result.points) points")
-    #expect(result.images >= Torture.count(800, full: 1_500))
+    #expect(result.images >= Torture.count(400, full: 1_500))
   }
 
   // MARK: Teeth

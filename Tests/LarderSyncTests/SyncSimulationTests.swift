@@ -4,7 +4,7 @@ import Testing
 
 /// The first histories of `SyncSimulation`, in the order of their seeds.
 ///
-/// A history costs five times as much here as in an optimised build, in which `make test-all` runs 1,000 (Scripts/smoke.sh) and `make torture`
+/// A history costs five times as much here as in an optimised build, in which `make test-all` runs 500 (Scripts/smoke.sh) and `make torture`
 /// 100,000 (Scripts/Torture/sync.sh).
 @Suite struct SyncSimulationTests {
   private static let environment = ProcessInfo.processInfo.environment

@@ -12,8 +12,8 @@ import Testing
   func aWorldDoesWhatItsModelDoes(_ backing: Backing) async throws {
     let seeds =
       switch backing {
-      case .memory: Torture.count(12, full: 1_700)
-      case .json: Torture.count(7, full: 1_700)
+      case .memory: Torture.count(8, full: 1_700)
+      case .json: Torture.count(5, full: 1_700)
       case .sqlite, .shared: Torture.count(2, full: 350)
       }
     let clock = ContinuousClock.now
@@ -33,7 +33,7 @@ import Testing
   @Test(arguments: Backing.allCases)
   func aWorldInWhichMuchHappensDoesWhatItsModelDoes(_ backing: Backing) async throws {
     var count = 0
-    for seed in Seeds.list(Torture.count(3, full: 150), for: "eventful worlds on \(backing)") {
+    for seed in Seeds.list(Torture.count(2, full: 150), for: "eventful worlds on \(backing)") {
       do {
         count += try await World(backing, seed: seed, isEventful: true).run(Self.steps / 5)
       } catch {

@@ -53,19 +53,19 @@ struct JSONFileCrashTests {
       .creation, .firstSave, .deletes, .checkpoints, .largeRecords, .buffered, .background, .random(seed: seed),
     ]
     let clock = ContinuousClock.now
-    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(5_000, full: 200_000)) { workload in
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(2_500, full: 200_000)) { workload in
       let invariants = CrashInvariants(workload: workload, tuning: Self.tuning)
       let images = Torture.count(1, full: 5)
       let (first, second) = (CrashExplorer(seed: seed, imagesPerPoint: images), CrashExplorer(seed: seed, imagesPerPoint: images))
       var result = CrashExplorer.Exploration()
       var sample = SeededGenerator(seed)
-      var checked = sample.int(0..<3)
+      var checked = sample.int(0..<6)
       _ = try first.explore { files, promise in
         try workload.run(on: files, tuning: Self.tuning, promise)
       } check: { image, promises in
-        // Every third of the first crashes, from one that the seed decides.
+        // Every sixth of the first crashes, from one that the seed decides.
         checked += 1
-        guard Torture.isOn || checked % 3 == 0 else { return }
+        guard Torture.isOn || checked % 6 == 0 else { return }
         result += try second.explore(from: { image.fileSystem.copy() }) { (files, promise: (CrashWorkload.Promise) -> Void) in
           let report = try JSONFileBackend(file: CrashWorkload.file, fileSystem: files, tuning: Self.tuning).openAndRecover(
             workload.options
@@ -80,7 +80,7 @@ struct JSONFileCrashTests {
       return result
     }
     print("figures: images of crashes in JSON's recovery: \(result.images) at \(result.points) points in \(clock.duration(to: .now))")
-    #expect(result.images >= Torture.count(5_000, full: 200_000))
+    #expect(result.images >= Torture.count(2_500, full: 200_000))
   }
 
   // MARK: Teeth: each of these defects must be found
