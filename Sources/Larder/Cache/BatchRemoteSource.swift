@@ -1,7 +1,7 @@
 /// A source that fetches several keys in one request.
 ///
 /// ```swift
-/// struct Forecasts: BatchRemoteSource {
+/// nonisolated struct Forecasts: BatchRemoteSource {
 ///   let get: @Sendable ([String]) async throws -> [String: Forecast]
 ///   var maxKeysPerRequest: Int { 50 }
 ///

@@ -3,7 +3,7 @@ public import Foundation
 /// A source of values for a cache: a server, a device, a computation.
 ///
 /// ```swift
-/// struct ForecastServer: RemoteSource {
+/// nonisolated struct ForecastServer: RemoteSource {
 ///   let get: @Sendable (_ path: String, _ etag: String?) async throws -> (status: Int, body: Data, etag: String?)
 ///
 ///   func fetch(_ spot: String, validator: String?) async throws -> Fetched<Forecast> {

@@ -5,7 +5,7 @@ public import Foundation
 /// A type with a raw value of one of these conforms by saying so, and is then ordered by its raw value:
 ///
 /// ```swift
-/// enum Kind: String, Codable, IndexableValue { case pier, beach, summit }
+/// nonisolated enum Kind: String, Codable, IndexableValue { case pier, beach, summit }
 /// ```
 ///
 /// Two values that are equal must have equal index values, and if the type is `Comparable`, its order must be that of its index values.

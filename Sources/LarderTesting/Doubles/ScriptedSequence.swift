@@ -3,7 +3,7 @@ public import Larder
 /// Elements that a test hands out one by one: the live results or the changes of a repository of its own.
 ///
 /// ```swift
-/// struct ScriptedSpots: ObservableRepository {
+/// nonisolated struct ScriptedSpots: ObservableRepository {
 ///   let script = ScriptedSequence<[Spot]>()
 ///   func results(of query: Query<Spot>) -> ScriptedSequence<[Spot]> { script }
 ///   …
