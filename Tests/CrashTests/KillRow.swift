@@ -17,7 +17,9 @@ enum KillRow: String, CaseIterable, Sendable {
   /// The rows of one writer that goes on where the last one was killed.
   static let ofOneWriter: [KillRow] = [.exclusive, .checkpoint, .importing]
 
-  /// The number of kills of each backend: 25 in all and the shared ones; with `LARDER_TORTURE` 10,000 and the shared ones, a tenth in debug.
+  /// The number of kills of one backend.
+  ///
+  /// All rows but `shared` have 25 together; with `LARDER_TORTURE` they have 10,000, or 1,000 in a debug build.
   ///
   /// `LARDER_KILLS` sets another number for each row.
   var kills: Int {

@@ -121,7 +121,7 @@ struct Renaming: Sendable {
         + "under its own name without `renamedFrom:`, save the records of one in the other, and delete them in the first", file: file)
   }
 
-  /// Returns the error for a store that only reads, or that several processes write; `nil` for one of a single writer.
+  /// Returns the error with which a read-only or a shared store refuses to move records; `nil` for an exclusive store, which moves them.
   ///
   /// An older app that has a shared store open would see its records go, and write others under the old name.
   func refusal(of access: StoreOptions.Access) -> RepositoryError? {

@@ -44,13 +44,13 @@ struct SQLiteSimulationTests {
   @Test func aCrashDuringRecoveryLosesNothingEither() async throws {
     let seed = try #require(Seeds.list(1, for: "SQLite: aCrashDuringRecoveryLosesNothingEither").first)
     let workloads: [CrashWorkload] = [.creation, .deletes, .checkpoints, .buffered, .random(seed: seed)]
-    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(50, full: 20_000)) { workload in
+    let result = try await Explorations.run(workloads, thenFrom: seed &+ 1, images: Torture.count(100, full: 20_000)) { workload in
       let invariants = SQLiteCrashInvariants(workload: workload)
       let first = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))
       let second = CrashExplorer(seed: seed, imagesPerPoint: Torture.count(1, full: 5))
       var result = CrashExplorer.Exploration()
       var sample = SeededGenerator(seed)
-      var checked = sample.int(0..<192)
+      var checked = sample.int(0..<96)
       _ = try first.explore { files, promise in
         guard let files = files as? SimulatedFileSystem else { return }
         let mirror = try MirroredDirectory(files)
@@ -58,7 +58,7 @@ struct SQLiteSimulationTests {
       } check: { image, promises in
         // A sample of the first crashes, for each has some thirty second ones: counted, so that none of the longer workloads is left out.
         checked += 1
-        guard Torture.isOn || checked % 192 == 0 else { return }
+        guard Torture.isOn || checked % 96 == 0 else { return }
         result += try second.explore(from: { image.fileSystem.copy() }) { (files, promise: (CrashWorkload.Promise) -> Void) in
           guard let files = files as? SimulatedFileSystem else { return }
           let report = try MirroredDirectory(files).backend().openAndRecover(workload.options) { _ in }
@@ -72,7 +72,7 @@ struct SQLiteSimulationTests {
       return result
     }
     print("figures: images of crashes in SQLite's recovery: \(result.images) at \(result.points) points")
-    #expect(result.images >= Torture.count(50, full: 20_000))
+    #expect(result.images >= Torture.count(100, full: 20_000))
   }
 
   /// The process that makes a store may be killed before it has synced the store's name, and the next one makes the log's.

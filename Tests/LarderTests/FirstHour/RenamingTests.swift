@@ -249,7 +249,7 @@ import Testing
     #expect(try await repository.loadAll() == MigrationShelf.expected(first: 10, second: 0))
     try await repository.close()
     #expect(try shelf.records().values.filter { $0.value != nil }.allSatisfy { $0.schemaVersion == 3 && $0.collection == "places" })
-    // The older app cannot open the store any more; the copy is for it.
+    // An app of version 1 refuses the migrated store. It opens the copy that was made before the migration.
     let old = await error { _ = try await LocalRepository<PlaceV1>(backend: shelf.place.makeBackend()) }
     #expect(old?.code == .unsupported)
     guard let file = repository.migrationProgress.backupFile else {

@@ -56,7 +56,7 @@ import Testing
     try await importSpots(60)
     let api = try await server.start()
     // While the first four are answered, all others come.
-    server.fail(Failure(.delay(.seconds(2))))
+    server.fail(Failure(.delay(.seconds(5))))
     let run = try await all(api)
     #expect(run.code == 0 && run.errors.isEmpty)
     #expect(run.output.split(separator: "\n").map { $0.prefix(9) } == (10..<70).map { "Spot \($0)  " })
