@@ -36,7 +36,8 @@ final class PostgresProxy: Sendable {
     var counts = Counts()
     var cutsLeft = 0
     var every = 0
-    var first = 0
+    /// The text that a bound value of a transaction holds whose COMMIT may be cut; `nil` for any transaction.
+    var part: String?
   }
 
   private let relay: LoopbackRelay
@@ -52,9 +53,10 @@ final class PostgresProxy: Sendable {
   var port: Int { relay.port }
   var counts: Counts { state.withLock { $0.counts } }
 
-  /// Cuts a number of commits from now on, one of so many, but not the first ones.
-  func cut(_ number: Int, oneOf every: Int, skipping first: Int = 0) {
-    state.withLock { ($0.cutsLeft, $0.every, $0.first) = (number, every, $0.counts.commits + first) }
+  /// Cuts a number of commits from now on, one of so many.
+  /// - Parameter part: A text that a bound value of the transaction must hold; every transaction may be cut without it.
+  func cut(_ number: Int, oneOf every: Int, binding part: String? = nil) {
+    state.withLock { ($0.cutsLeft, $0.every, $0.part) = (number, every, part) }
   }
 
   /// Ends the proxy and all connections.
@@ -78,26 +80,29 @@ final class PostgresProxy: Sendable {
       if ![80_877_103, 80_877_104].contains(Link.number(Array(rest.prefix(4)))) { break }
     }
     var writes = false
+    var values = Data()
     while let type = link.read(1), let size = link.read(4), var rest = link.read(Link.number(size) - 4) {
       if type == Array("Q".utf8) || type == Array("P".utf8) {
         let parts = rest.split(separator: 0, maxSplits: 2, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
         let sql = type == Array("Q".utf8) ? parts[0] : parts.dropFirst().first ?? ""
-        if sql.hasPrefix("BEGIN") { writes = !sql.contains("READ ONLY") }
+        if sql.hasPrefix("BEGIN") { (writes, values) = (!sql.contains("READ ONLY"), Data()) }
         if sql.uppercased() == "COMMIT", writes {
-          guard commit(link, type + size + rest) else { return }
+          guard commit(link, type + size + rest, binding: values) else { return }
           continue
         }
         rest = rewritten(rest)
       }
+      if type == Array("B".utf8) { values += rest }
       guard link.send(type + Link.bytes(rest.count + 4) + rest) else { return }
     }
   }
 
   /// Returns false when the connection is cut.
-  private func commit(_ link: Link, _ message: [UInt8]) -> Bool {
+  private func commit(_ link: Link, _ message: [UInt8], binding values: Data) -> Bool {
     let cut: Cut? = state.withLock { state in
       state.counts.commits += 1
-      guard state.cutsLeft > 0, state.counts.commits > state.first, state.counts.commits % state.every == 0 else { return nil }
+      guard state.cutsLeft > 0, state.counts.commits % state.every == 0 else { return nil }
+      if let part = state.part, values.range(of: Data(part.utf8)) == nil { return nil }
       let cut = Cut.allCases[state.cutsLeft % Cut.allCases.count]
       state.cutsLeft -= 1
       state.counts.cuts[cut, default: 0] += 1
