@@ -59,7 +59,8 @@ let package = Package(
     .target(name: "LarderSync", dependencies: ["Larder"], swiftSettings: settings),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderSync"], swiftSettings: settings),
     .testTarget(
-      name: "LarderSyncTests", dependencies: ["Larder", "LarderSync", "LarderTesting", "TestSupport"], swiftSettings: settings),
+      name: "LarderSyncTests", dependencies: ["Larder", "LarderSQLite", "LarderSync", "LarderTesting", "TestSupport"],
+      swiftSettings: settings),
     // A process that writes to a store and says what was acknowledged, for tests that kill it.
     .executableTarget(
       name: "LedgerWriter", dependencies: ["Larder", "LarderSQLite", "LarderTesting"], path: "Tests/LedgerWriter", swiftSettings: settings),

@@ -28,11 +28,20 @@ public struct SyncRejection: Codable, Identifiable, Sendable, Hashable {
   public var collection: String
   /// The text of the record's key.
   public var recordID: String
-  /// The reason as a code of the server; `mergeFailed` for a merge that threw, `newerSchema` for a record that a newer app has written,
-  /// `notOpen` for one whose repository was not open, `noScope` for one that has no valid scope, `forbidden` for a scope that may only be
-  /// read, `tooLarge` for one over a limit of the server or of the store.
+  /// The reason as a code.
+  ///
+  /// Codes of the device:
+  /// - `mergeFailed`: the merge threw.
+  /// - `newerSchema`: a newer app has written the record.
+  /// - `notOpen`: the repository of the record was not open.
+  /// - `noScope`: the record has no valid scope.
+  /// - `forbidden`: the scope may only be read.
+  /// - `tooLarge`: the record is over a limit of the server or of the store.
+  /// - `malformed`: a record of this device or of the server breaks a bound of the wire. Of the server's record nothing was stored.
+  ///
+  /// Any other code is one of the server, cut after 64 bytes.
   public var code: String
-  /// The reason in words of the server.
+  /// The reason in words, cut after 1,024 bytes and without control characters.
   public var detail: String
   /// The time of the refusal, by this device's clock.
   public var date: Date

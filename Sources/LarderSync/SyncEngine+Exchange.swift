@@ -52,7 +52,7 @@ extension SyncEngine {
       for name in added { try ledger.adopt(name, in: &pending) }
       state.collections = (state.collections + added).sorted()
       if !added.isEmpty, state.checkpoint > 0 || state.pass != nil { state.beginPass(horizon: nil) }
-      ledger.store(state, in: &pending)
+      try ledger.store(state, in: &pending)
     }
   }
 
@@ -76,6 +76,7 @@ extension SyncEngine {
       var sent = flight
       sent.clock = clock.now.milliseconds
       reply = try await transport.push(sent, to: ledger.scope)
+      try reply.check()
     } catch let problem as SyncProblem {
       switch problem {
       case .history(let history): try await beginHistory(history, ledger)
@@ -92,7 +93,7 @@ extension SyncEngine {
       var next = try ledger.settle(reply.receipt, state, in: &pending) ?? state
       if next.flight != nil { next.becomeNewDevice() }
       if next.history == nil { next.history = reply.history }
-      ledger.store(next, in: &pending)
+      try ledger.store(next, in: &pending)
     }
     noteAccepted(reply.receipt, of: flight, in: ledger.scope)
     return nil
@@ -174,6 +175,7 @@ extension SyncEngine {
 
   /// - Throws: `.malformed`, `.noProgress` for a page that is not what was asked for, or promises more without an end.
   private static func check(_ page: SyncChanges, after request: SyncChangesRequest) throws(SyncProblem) {
+    try page.check()
     guard page.since == request.since else {
       throw .malformed("expected the changes behind commit \(request.since), found those behind \(page.since)")
     }
@@ -204,7 +206,7 @@ extension SyncEngine {
       guard var state = try ledger.state(in: pending) else { return }
       body(&state)
       state.turn += 1
-      ledger.store(state, in: &pending)
+      try ledger.store(state, in: &pending)
     }
   }
 }

@@ -8,7 +8,7 @@ extension SyncEngine {
   public func retry(_ rejection: SyncRejection) async throws(RepositoryError) {
     try await resolve(rejection) { (ledger, key, entry, pending) throws(RepositoryError) in
       entry.edits?.isParked = false
-      pending.keep(entry.stored, for: key, in: ledger.records)
+      try pending.keep(entry.stored, for: key, in: ledger.records)
     }
     for alarm in alarms.values { alarm.raise() }
   }
@@ -23,8 +23,8 @@ extension SyncEngine {
       let base = held?.value ?? entry.edits?.base
       if let held { entry.revision = held.revision }
       entry.edits = nil
-      ledger.put(base, for: address.key, in: collection, of: &pending)
-      ledger.store(entry, for: key, hasRecord: base != nil, in: &pending)
+      try ledger.put(base, for: address.key, in: collection, of: &pending)
+      try ledger.store(entry, for: key, hasRecord: base != nil, in: &pending)
     }
     refreshStatus()
   }

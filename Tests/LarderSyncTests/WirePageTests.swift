@@ -5,7 +5,7 @@ import Testing
 /// The page about the wire shows messages; these tests read them, and write the same.
 @Suite struct WirePageTests {
   @Test func theWirePageShowsWhatIsWritten() throws {
-    let messages = try messages()
+    let messages = try WirePage.messages()
     try #require(messages.count == 3)
     let (push, reply, page) = (
       try SyncPush(json: messages[0]), try SyncPushReply(json: messages[1]), try SyncChanges(json: messages[2])
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test func theWirePageNamesEachProblem() throws {
-    let page = try page()
+    let page = try WirePage.text()
     let problems: [SyncProblem] = [
       .unavailable(retryAfter: nil), .tooManyRequests(retryAfter: nil), .unauthorized, .forbidden, .resync(horizon: 1), .history("h"),
       .gap(last: 1), .upgradeRequired(minimum: 2), .tooLarge, .tooManyScopes(most: 3), .malformed(""), .refused(status: 422, detail: ""),
@@ -32,15 +32,18 @@ import Testing
     }
   }
 
-  private func messages() throws -> [Data] {
-    try page().components(separatedBy: "```json\n").dropFirst().map { Data($0.prefix { $0 != "\n" }.utf8) }
+  private func text(_ json: Data) -> String { String(decoding: json, as: UTF8.self) }
+}
+
+/// The page about the wire, and the messages that it shows.
+enum WirePage {
+  static func messages() throws -> [Data] {
+    try text().components(separatedBy: "```json\n").dropFirst().map { Data($0.prefix { $0 != "\n" }.utf8) }
   }
 
-  private func page() throws -> String {
+  static func text() throws -> String {
     var root = URL(fileURLWithPath: #filePath)
     for _ in 0..<3 { root.deleteLastPathComponent() }
     return try String(contentsOf: root.appendingPathComponent("Docs/Larder.docc/Formats/SyncWire.md"), encoding: .utf8)
   }
-
-  private func text(_ json: Data) -> String { String(decoding: json, as: UTF8.self) }
 }

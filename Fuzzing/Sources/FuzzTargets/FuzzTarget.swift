@@ -28,6 +28,7 @@ public struct FuzzTarget: Sendable {
     FuzzTarget("csv", maximumLength: 1_024, CSVTarget.run),
     FuzzTarget("open-meteo", maximumLength: 1_280, OpenMeteoTarget.run),
     FuzzTarget("weatherkit", maximumLength: 1_280, WeatherKitTarget.run),
+    FuzzTarget("sync-server", maximumLength: 512, SyncServerTarget.run),
   ]
 
   /// Returns the target of a name; `nil` when there is none.

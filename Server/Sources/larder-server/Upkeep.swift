@@ -102,7 +102,9 @@ struct Scopes: AsyncParsableCommand {
   @Option(help: "The lowest schema version of records that the scope takes from now on.") var minimum: Int?
 
   func validate() throws {
-    guard (scope == nil) == (minimum == nil), minimum ?? 0 >= 0 else { throw ValidationError("Expected --scope and --minimum together.") }
+    guard (scope == nil) == (minimum == nil) else { throw ValidationError("Expected --scope and --minimum together.") }
+    guard let minimum, !(0...Int(Int32.max)).contains(minimum) else { return }
+    throw ValidationError("Expected 0 to \(Int32.max) for --minimum, found \(minimum).")
   }
 
   func run() async throws {

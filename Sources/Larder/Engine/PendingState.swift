@@ -121,7 +121,7 @@ package struct PendingState {
     if case .anything = expecting {} else { try expecting.check(collections[collection].records[record.key], key: record.key) }
     try beginVersion(record.schemaVersion, of: collection)
     let record = try tracked(record, in: collection)
-    change(record.key, in: collection, schemaVersion: record.schemaVersion, to: (record.slot(at: revision), record.value))
+    try upsert(record.slot(at: revision), as: record.stored, in: collection)
   }
 
   /// Returns what to store for a record: in a tracked collection with what an edit must not lose, and once its trigger has had its turn.
@@ -133,7 +133,7 @@ package struct PendingState {
     }
     var record = record
     if let stored = old?.stored(trigger.coder.schemaVersion) { record = trigger.coder.keepingUnknownMembers(record, of: stored) }
-    let new = StoredValue(schemaVersion: record.schemaVersion, json: record.value)
+    let new = record.stored
     try trigger.trigger.willChange(
       TriggeredChange(
         collection: names[collection], key: record.key, old: old?.stored(trigger.coder.schemaVersion), new: new, coder: trigger.coder),
@@ -160,8 +160,7 @@ package struct PendingState {
     try checkVersion(record.schemaVersion, of: collection)
     try beginVersion(record.schemaVersion, of: collection)
     let kept = core.options.access == .shared ? revision : old.revision
-    let slot = record.slot(at: kept, sameMeaning: old.sameMeaning.lowerBound...revision)
-    change(record.key, in: collection, schemaVersion: record.schemaVersion, to: (slot, record.value))
+    try upsert(record.slot(at: kept, sameMeaning: old.sameMeaning.lowerBound...revision), as: record.stored, in: collection)
   }
 
   /// Deletes the record of a key, leaving a tombstone.
@@ -172,7 +171,7 @@ package struct PendingState {
     try checkVersion(schemaVersion, of: collection)
     if case .anything = expecting {} else { try expecting.check(collections[collection].records[key], key: key) }
     try trackDeletion(of: key, in: collection)
-    return change(key, in: collection, schemaVersion: schemaVersion, to: nil)
+    return remove(key, in: collection, schemaVersion: schemaVersion)
   }
 
   /// Replaces all records of a collection; of two replacements with one key the last one holds.
@@ -186,32 +185,35 @@ package struct PendingState {
     for record in replacements { last[record.key] = record }
     for slot in collections[collection].records.ordered() where last[slot.key] == nil {
       try trackDeletion(of: slot.key, in: collection)
-      change(slot.key, in: collection, schemaVersion: schemaVersion, to: nil)
+      remove(slot.key, in: collection, schemaVersion: schemaVersion)
     }
     for record in last.values.sorted(by: { $0.key < $1.key }) {
       let record = try tracked(record, in: collection)
-      change(record.key, in: collection, schemaVersion: schemaVersion, to: (record.slot(at: revision), record.value))
+      try upsert(record.slot(at: revision), as: record.stored, in: collection)
     }
   }
 
-  /// Changes one record, and notes what there is to write and to tell.
-  /// - Returns: Whether there was a record before.
-  @discardableResult mutating func change(
-    _ key: RecordKey, in collection: Int, schemaVersion: Int, to new: (slot: RecordSlot, value: Data)?
-  ) -> Bool {
-    let old: RecordSlot?
-    if let new {
-      old = collections[collection].upsert(new.slot, isContested: &isContested)
-    } else {
-      old = collections[collection].remove(key)
-      if old == nil { return false }
-    }
-    size.add(key: key, value: new?.value)
+  /// Inserts a record, or replaces the one with its key: every value that a commit writes passes here.
+  /// - Throws: as ``RecordLimit/checkReadableForm(of:key:)``, with nothing changed.
+  mutating func upsert(_ slot: RecordSlot, as stored: StoredValue, in collection: Int) throws(RepositoryError) {
+    try RecordLimit.checkReadableForm(of: stored, key: slot.key)
+    let old = collections[collection].upsert(slot, isContested: &isContested)
+    size.add(key: slot.key, value: stored.json)
     records.append(
       StoredRecord(
-        collection: names[collection], key: key, revision: new?.slot.revision ?? revision, schemaVersion: schemaVersion, value: new?.value))
-    changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: old, new: new?.slot))
-    return old != nil
+        collection: names[collection], key: slot.key, revision: slot.revision, schemaVersion: stored.schemaVersion, value: stored.json))
+    changes.append(RecordChange(collection: collection, key: slot.key, revision: revision, origin: origin, old: old, new: slot))
+  }
+
+  /// Removes a record, leaving a tombstone of the version of a schema, or of 1.
+  /// - Returns: Whether there was a record.
+  @discardableResult mutating func remove(_ key: RecordKey, in collection: Int, schemaVersion: Int) -> Bool {
+    guard let old = collections[collection].remove(key) else { return false }
+    size.add(key: key, value: nil)
+    records.append(
+      StoredRecord(collection: names[collection], key: key, revision: revision, schemaVersion: schemaVersion, value: nil))
+    changes.append(RecordChange(collection: collection, key: key, revision: revision, origin: origin, old: old, new: nil))
+    return true
   }
 
   /// Stages a tombstone of a record that is not there, for readers that resume.

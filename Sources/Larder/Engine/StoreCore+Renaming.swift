@@ -196,9 +196,10 @@ extension PendingState {
           "expected the stored bytes of every record of \(names[old]), found one whose value was replaced meanwhile; open the store again",
           keyHash: slot.key.hash)
       }
-      try trackMove(of: slot.key, to: new, StoredValue(schemaVersion: slot.schemaVersion, json: value))
-      change(slot.key, in: new, schemaVersion: slot.schemaVersion, to: (moved, value))
-      change(slot.key, in: old, schemaVersion: StoreCore.movedVersion, to: nil)
+      let stored = StoredValue(schemaVersion: slot.schemaVersion, json: value)
+      try trackMove(of: slot.key, to: new, stored)
+      try upsert(moved, as: stored, in: new)
+      remove(slot.key, in: old, schemaVersion: StoreCore.movedVersion)
     }
   }
 

@@ -10,6 +10,9 @@ struct EncodedRecord: Sendable {
   /// Whether the slot keeps the bytes beside the value.
   var keepsEncoded = false
 
+  /// The value as the backend gets it.
+  var stored: StoredValue { StoredValue(schemaVersion: schemaVersion, json: value) }
+
   func slot(at revision: Revision, sameMeaning: ClosedRange<Revision>? = nil) -> RecordSlot {
     RecordSlot(
       key: key, revision: revision, sameMeaning: sameMeaning, schemaVersion: schemaVersion, value: value, decoded: decoded,

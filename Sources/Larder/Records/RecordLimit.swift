@@ -2,6 +2,28 @@ internal import Foundation
 
 /// The limits of a record, the same when it is saved and when it is read.
 enum RecordLimit {
+  /// The schema versions that backends store: the formats have 32 bits for one.
+  static let schemaVersions = 1...Int(Int32.max)
+
+  /// Refuses a value that a backend would store and could not read back.
+  ///
+  /// Encoders keep the rule by themselves. Values of other devices come without one, and a single bad line would make the whole file of a
+  /// store unreadable.
+  /// - Throws: `.unsupported` for a schema version out of range, `.encodingFailed` for a value that is empty or has a line feed.
+  static func checkReadableForm(of value: StoredValue, key: RecordKey) throws(RepositoryError) {
+    guard schemaVersions.contains(value.schemaVersion) else {
+      throw RepositoryError(
+        .unsupported, "expected a schema version from 1 to \(schemaVersions.upperBound), found \(value.schemaVersion)", keyHash: key.hash)
+    }
+    let hasLineFeed = value.json.withUnsafeBytes { bytes in
+      bytes.baseAddress.map { memchr($0, 0x0A, bytes.count) != nil } ?? false
+    }
+    guard !value.json.isEmpty, !hasLineFeed else {
+      throw RepositoryError(
+        .encodingFailed, "expected one line of JSON, found \(hasLineFeed ? "a line feed" : "no bytes")", keyHash: key.hash)
+    }
+  }
+
   /// Checks what a migration has made: that it is within the limits, and JSON.
   /// - Throws: `.tooLarge`, `.encodingFailed`.
   static func check(_ limits: StoreOptions.Limits, key: RecordKey, encoded value: Data) throws(RepositoryError) {

@@ -104,8 +104,9 @@ public struct RepositorySchema<Item: Codable & Identifiable & Sendable>: Sendabl
         )
       }
     }
-    guard version >= 1, version <= Int(Int32.max) else {
-      throw RepositoryError(.unsupported, "expected a schema version from 1 to \(Int32.max), found \(version)")
+    guard RecordLimit.schemaVersions.contains(version) else {
+      throw RepositoryError(
+        .unsupported, "expected a schema version from 1 to \(RecordLimit.schemaVersions.upperBound), found \(version)")
     }
     if let defect = MigrationPlan(version: version, steps: migrations).defect { throw defect }
   }

@@ -38,23 +38,27 @@ extension PendingState {
   }
 
   /// Stores a value as it is, whatever versions and unique indexes say: what another device has written must arrive.
-  package mutating func store(_ value: StoredValue, for key: RecordKey, in collection: Int) {
+  ///
+  /// - Throws: `.unsupported`, `.encodingFailed` for a value that a backend could not read back.
+  package mutating func store(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
     let slot = RecordSlot(key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json)
-    change(key, in: collection, schemaVersion: value.schemaVersion, to: (slot, value.json))
+    try upsert(slot, as: value, in: collection)
   }
 
   /// Stores a value of a collection that no repository reads.
   ///
   /// It counts as read: whether it decodes is no question that anybody asks, and to note that it is open would take as long as storing it.
-  package mutating func keep(_ value: StoredValue, for key: RecordKey, in collection: Int) {
+  ///
+  /// - Throws: as ``store(_:for:in:)``.
+  package mutating func keep(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
     let slot = RecordSlot(
       key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json, decoded: UntypedValue.shared, keepsEncoded: true)
-    change(key, in: collection, schemaVersion: value.schemaVersion, to: (slot, value.json))
+    try upsert(slot, as: value, in: collection)
   }
 
   /// Deletes a record, leaving a tombstone; does nothing where there is none.
   package mutating func erase(_ key: RecordKey, in collection: Int) {
-    change(key, in: collection, schemaVersion: 1, to: nil)
+    remove(key, in: collection, schemaVersion: 1)
   }
 }
 

@@ -40,6 +40,20 @@ package struct StoredValue: Sendable, Hashable {
     self.schemaVersion = schemaVersion
     self.json = json
   }
+
+  /// The schema versions that every backend stores.
+  package static var schemaVersions: ClosedRange<Int> { RecordLimit.schemaVersions }
+
+  /// Returns why bytes are not JSON in the form that is stored: one value without a line feed, nested no deeper than a limit.
+  ///
+  /// Cost: about a nanosecond a byte.
+  package static func flaw(of json: Data, depth limit: Int) -> String? {
+    switch JSONSyntax.verdict(on: json, depthLimit: limit) {
+    case .tooDeep: return "more than \(limit) nested levels"
+    case .malformed(let offset): return "no JSON at byte \(offset)"
+    case .valid: return json.contains(0x0A) ? "a line feed" : nil
+    }
+  }
 }
 
 /// The coder of a tracked collection, whatever its type.

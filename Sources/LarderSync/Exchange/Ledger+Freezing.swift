@@ -23,7 +23,7 @@ extension Ledger {
         let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection)
       else { continue }
       if isBeyondLimits(address.key, in: collection, of: pending) {
-        try setAside(entry, key, at: address, in: &pending)
+        try setAside(entry, key, at: address, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
         continue
       }
       let local = pending.stored(address.key, in: collection)
@@ -34,6 +34,14 @@ extension Ledger {
       let record = PushedRecord(
         collection: address.collection, id: address.key.text, base: entry.revision, version: local?.schemaVersion ?? 1, stamp: edits.stamp,
         value: local?.json)
+      do throws(SyncProblem) {
+        try record.check()
+        try record.checkNames(in: scope)
+      } catch {
+        // The server would refuse the push for this record.
+        try setAside(entry, key, at: address, code: Self.malformed, detail: error.description, in: &pending)
+        continue
+      }
       found.append(Edit(record: record, groups: edits.groups))
     }
     let groups = Self.fitting(Self.joined(found), limit: limit)
@@ -42,7 +50,7 @@ extension Ledger {
     state.flight = SyncPush(
       history: state.history, device: state.device, seq: state.seq + 1, token: UUID().uuidString, clock: clock.now.milliseconds,
       groups: groups)
-    store(state, in: &pending)
+    try store(state, in: &pending)
     return state
   }
 
@@ -56,21 +64,20 @@ extension Ledger {
     var value = edits.base
     if let held = edits.held {
       (value, clean.revision) = (held.value, held.revision)
-      put(value, for: key, in: collection, of: &pending)
+      try put(value, for: key, in: collection, of: &pending)
       try release(&edits, entryKey, in: &pending)
     }
-    store(clean, for: entryKey, hasRecord: value != nil, in: &pending)
+    try store(clean, for: entryKey, hasRecord: value != nil, in: &pending)
   }
 
-  /// Sets edits aside whose record is over a limit that the store has now: they hold nothing up.
+  /// Sets edits aside that cannot be sent: whose record is over a limit that the store has now, or out of the bounds of the wire.
   private func setAside(
-    _ entry: SyncEntry, _ entryKey: RecordKey, at address: RecordAddress, in pending: inout PendingState
+    _ entry: SyncEntry, _ entryKey: RecordKey, at address: RecordAddress, code: String, detail: String, in pending: inout PendingState
   ) throws(RepositoryError) {
     var entry = entry
     entry.edits?.isParked = true
-    pending.keep(entry.stored, for: entryKey, in: records)
-    try reject(
-      entryKey, of: address.key, in: address.collection, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
+    try pending.keep(entry.stored, for: entryKey, in: records)
+    try reject(entryKey, of: address.key, in: address.collection, code: code, detail: detail, in: &pending)
   }
 
   private struct Edit {

@@ -37,7 +37,7 @@ extension Ledger {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     state.flight = nil
     state.turn += 1
-    store(state, in: &pending)
+    try store(state, in: &pending)
   }
 
   /// The code of edits in a scope that may be read and not written.
@@ -57,6 +57,6 @@ extension Ledger {
     }
     state.flight = nil
     state.turn += 1
-    store(state, in: &pending)
+    try store(state, in: &pending)
   }
 }

@@ -63,10 +63,10 @@ extension Ledger {
       next.edits = value == theirs ? nil : edits
       // What the server has refused is not what is here any more.
       if next.edits == nil, edits.isParked { try pending.delete(entryKey.text, in: rejected) }
-      put(value, for: key, in: collection, of: &pending)
-      return store(next, for: entryKey, hasRecord: value != nil, in: &pending)
+      try put(value, for: key, in: collection, of: &pending)
+      return try store(next, for: entryKey, hasRecord: value != nil, in: &pending)
     }
-    store(next, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
+    try store(next, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
   }
 
   /// The code of edits that only a newer app can merge.

@@ -16,7 +16,10 @@ extension Ledger {
       case .accepted(let revision):
         for record in group { try accept(record, at: revision, in: &pending) }
       case .conflict(let found):
-        for record in found { try ledger.take(record, pass: nil, isNewHistory: false, in: &pending) }
+        let sent = Set(group.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
+        for record in try admitted(found, about: .records(sent), in: &pending) {
+          try ledger.take(record, pass: nil, isNewHistory: false, in: &pending)
+        }
         let told = Set(found.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
         for record in group where !told.contains(RecordAddress(collection: record.collection, key: RecordKey(record.id))) {
           try ledger.takeHeld(record, in: &pending)
@@ -40,14 +43,14 @@ extension Ledger {
     guard var entry = try entry(entryKey, in: pending), let collection = pending.collection(named: sent.collection) else { return }
     let value = sent.value.map { StoredValue(schemaVersion: sent.version, json: $0) }
     // A page had the same before the push came to the server, and something else since: what was sent is the newer one after all.
-    if entry.edits == nil, revision > entry.revision { put(value, for: key, in: collection, of: &pending) }
+    if entry.edits == nil, revision > entry.revision { try put(value, for: key, in: collection, of: &pending) }
     entry.revision = value == nil ? 0 : revision
     if var edits = entry.edits {
       try release(&edits, entryKey, in: &pending)
       edits.base = value
       entry.edits = isStored(value, key, in: collection, of: pending) ? nil : edits
     }
-    store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
+    try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
   }
 
   /// Merges what was held back for a record that a conflict has left out: pages behind the checkpoint do not bring it again.
@@ -80,7 +83,7 @@ extension Ledger {
     // An edit that was made since is another one: it may be accepted.
     guard isStored(value, key, in: collection, of: pending) || isBeyondLimits(key, in: collection, of: pending) else { return }
     entry.edits?.isParked = true
-    store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
+    try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
     try reject(entryKey, of: key, in: sent.collection, code: code, detail: detail, in: &pending)
   }
 }

@@ -14,7 +14,7 @@ extension Ledger {
       state.becomeNewDevice()
     }
     let (pass, ledger) = (state.pass.map { _ in state.passes }, corrected(by: state))
-    for record in page.changes where state.collections.contains(record.collection) {
+    for record in try admitted(page.changes, about: .collections(state.collections), pass: pass, in: &pending) {
       try ledger.take(record, pass: pass, isNewHistory: state.pass?.isNewHistory == true, in: &pending)
     }
     state.history = page.history
@@ -26,7 +26,7 @@ extension Ledger {
     } else {
       state.checkpoint = max(page.until, state.checkpoint)
     }
-    store(state, in: &pending)
+    try store(state, in: &pending)
     return state
   }
 
@@ -35,16 +35,18 @@ extension Ledger {
     guard let collection = pending.collection(named: remote.collection) else { return }
     let key = RecordKey(remote.id)
     let entryKey = SyncEntry.key(remote.collection, key)
+    try readmit(entryKey, in: &pending)
     let value = remote.value.map { StoredValue(schemaVersion: remote.version, json: $0) }
     guard var entry = try entry(entryKey, in: pending) else {
       // One that was here before the collection was synced, and is not noted yet, is as one that was inserted.
       if pending.hasRecord(key, in: collection) {
+        guard isInScope(key, in: collection, of: pending) else { return }
         let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
         return try merge(entry, entryKey, with: remote, in: collection, pass: pass, of: &pending)
       }
       guard value != nil else { return }
-      put(value, for: key, in: collection, of: &pending)
-      return store(
+      try put(value, for: key, in: collection, of: &pending)
+      return try store(
         SyncEntry(scope: scope, revision: remote.revision, pass: pass ?? 0), for: entryKey, hasRecord: true, in: &pending)
     }
     guard entry.scope == scope else { return }
@@ -56,20 +58,30 @@ extension Ledger {
       entry.edits = entry.edits ?? .init(groups: [UInt64(remote.revision)], stamp: clock.now.milliseconds)
       entry.edits?.base = value
       entry.revision = value == nil ? 0 : remote.revision
-      return store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
+      return try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
     }
     let isKnown = isOfOldHistory ? false : remote.revision <= entry.revision
     if isKnown || (value == nil && entry.revision == 0 && entry.edits?.held == nil) {
       if pass != nil {
-        store(entry, for: entryKey, hasRecord: value != nil || pending.hasRecord(key, in: collection), in: &pending)
+        try store(entry, for: entryKey, hasRecord: value != nil || pending.hasRecord(key, in: collection), in: &pending)
       }
       return
     }
     if isOfOldHistory { entry.revision = 0 }
     if entry.isDirty { return try merge(entry, entryKey, with: remote, in: collection, pass: pass, of: &pending) }
     entry.revision = remote.revision
-    put(value, for: key, in: collection, of: &pending)
-    store(entry, for: entryKey, hasRecord: value != nil, in: &pending)
+    try put(value, for: key, in: collection, of: &pending)
+    try store(entry, for: entryKey, hasRecord: value != nil, in: &pending)
+  }
+
+  /// Returns whether the schema puts a record, which has no entry, into this scope.
+  ///
+  /// A server must not get a record by naming it that belongs to another scope, or to none.
+  private func isInScope(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
+    guard let tracking = pending.tracking(of: collection), let synced = tracking.trigger as? any SyncedCollection,
+      let stored = pending.stored(key, in: collection)
+    else { return false }
+    do throws(RepositoryError) { return try synced.scopeName(of: stored, key: key, coder: tracking.coder) == scope } catch { return false }
   }
 
   /// Ends a full pass: what it has not seen was deleted at the server, or the server has lost it.
@@ -88,12 +100,12 @@ extension Ledger {
         entry.edits = entry.edits ?? .init(groups: [UInt64(entry.revision)], stamp: clock.now.milliseconds)
         entry.edits?.base = nil
         entry.revision = 0
-        store(entry, for: entryKey, hasRecord: pending.hasRecord(address.key, in: collection), in: &pending)
+        try store(entry, for: entryKey, hasRecord: pending.hasRecord(address.key, in: collection), in: &pending)
       } else if entry.isDirty {
         let tombstone = SyncRecord(collection: address.collection, id: address.key.text, revision: head)
         try merge(entry, entryKey, with: tombstone, in: collection, pass: state.passes, of: &pending)
       } else {
-        put(nil, for: address.key, in: collection, of: &pending)
+        try put(nil, for: address.key, in: collection, of: &pending)
         pending.erase(entryKey, in: records)
       }
     }

@@ -48,7 +48,9 @@ struct Ledger: Sendable {
     return try newest.state(of: stored)
   }
 
-  func store(_ state: ScopeState, in pending: inout PendingState) { pending.keep(newest.stored(state), for: key, in: scopes) }
+  func store(_ state: ScopeState, in pending: inout PendingState) throws(RepositoryError) {
+    try pending.keep(newest.stored(state), for: key, in: scopes)
+  }
 
   // MARK: Entries
 
@@ -58,8 +60,8 @@ struct Ledger: Sendable {
   }
 
   /// Stores an entry; forgets it where neither the device nor the server has the record.
-  func store(_ entry: SyncEntry, for key: RecordKey, hasRecord: Bool, in pending: inout PendingState) {
-    if !hasRecord, !entry.isDirty { pending.erase(key, in: records) } else { pending.keep(entry.stored, for: key, in: records) }
+  func store(_ entry: SyncEntry, for key: RecordKey, hasRecord: Bool, in pending: inout PendingState) throws(RepositoryError) {
+    if !hasRecord, !entry.isDirty { pending.erase(key, in: records) } else { try pending.keep(entry.stored, for: key, in: records) }
   }
 
   /// Returns whether there is a record whose bytes are not here, as of one over a limit: it must not pass for a deleted one.
@@ -76,9 +78,11 @@ struct Ledger: Sendable {
   static let hasNoScope = "noScope"
 
   /// Stores the value of a record, unless it is there already.
-  func put(_ value: StoredValue?, for key: RecordKey, in collection: Int, of pending: inout PendingState) {
+  func put(
+    _ value: StoredValue?, for key: RecordKey, in collection: Int, of pending: inout PendingState
+  ) throws(RepositoryError) {
     guard pending.stored(key, in: collection) != value || (value == nil && pending.hasRecord(key, in: collection)) else { return }
-    if let value { pending.store(value, for: key, in: collection) } else { pending.erase(key, in: collection) }
+    if let value { try pending.store(value, for: key, in: collection) } else { pending.erase(key, in: collection) }
   }
 
   // MARK: What the user is told
@@ -96,7 +100,8 @@ struct Ledger: Sendable {
     _ entryKey: RecordKey, of key: RecordKey, in collection: String, code: String, detail: String, in pending: inout PendingState
   ) throws(RepositoryError) {
     let rejection = SyncRejection(
-      id: entryKey.text, collection: collection, recordID: key.text, code: code, detail: detail, date: clock.now)
+      id: entryKey.text, collection: collection, recordID: key.text, code: WireField.code.cut(code), detail: WireField.detail.cut(detail),
+      date: clock.now)
     try pending.save(rejection, in: rejected)
   }
 }
@@ -122,7 +127,7 @@ extension Ledger {
       edits.isParked = false
       try pending.delete(key.text, in: rejected)
       entry.edits = edits
-      pending.keep(entry.stored, for: key, in: records)
+      try pending.keep(entry.stored, for: key, in: records)
     }
     return true
   }
@@ -145,7 +150,7 @@ extension Ledger {
       }
       guard scope == self.scope else { continue }
       let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
-      pending.keep(entry.stored, for: entryKey, in: records)
+      try pending.keep(entry.stored, for: entryKey, in: records)
     }
   }
 }

@@ -56,7 +56,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     if edits == entry.edits, now < edits.stamp + Self.stampTolerance { return }
     edits.stamp = max(edits.stamp, now)
     entry.edits = edits
-    pending.keep(entry.stored, for: key, in: records)
+    try pending.keep(entry.stored, for: key, in: records)
   }
 
   /// Puts an edit into the group of the write that it is part of.

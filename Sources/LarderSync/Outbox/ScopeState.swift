@@ -82,7 +82,7 @@ extension ScopeState {
         isNewHistory: pass["isNewHistory"]?.boolValue ?? false)
     }
     if let flight = json["flight"] {
-      do throws(SyncProblem) { self.flight = try SyncPush(json: flight.json) } catch { throw unreadable }
+      do throws(SyncProblem) { self.flight = try SyncPush(unchecked: flight.json) } catch { throw unreadable }
     }
   }
 

@@ -71,7 +71,8 @@ public struct SyncChanges: Sendable, Hashable {
 
   /// Reads a page.
   ///
-  /// - Throws: `.malformed`, naming the member.
+  /// Records may be out of bounds: an engine sets such a record aside and takes the others.
+  /// - Throws: `.malformed`, naming the member, also for a number or a text out of bounds.
   public init(json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     history = try json.text("history")
@@ -85,6 +86,7 @@ public struct SyncChanges: Sendable, Hashable {
     if let receipt = try json.optionalObject("last") { last = try SyncReceipt(receipt) }
     changes = []
     for record in try json.objects("changes") { changes.append(try SyncRecord(record)) }
+    try check()
   }
 
   /// The page as JSON.

@@ -74,27 +74,42 @@ extension SyncProblem {
   public init(status: Int, body: Data, retryAfter: Double? = nil) {
     var json: JSONValue = [:]
     do throws(RepositoryError) { json = try JSONValue(json: body) } catch {}
+    let (history, detail) = (Self.text(.history, in: json), WireField.detail.cut(json["detail"]?.stringValue ?? ""))
     switch status {
     case 401: self = .unauthorized
     case 403: self = .forbidden
-    case 410: self = .resync(horizon: json["horizon"]?.intValue ?? 0)
+    case 410: self = .resync(horizon: Self.number(.horizon, in: json) ?? 0)
     case 409:
-      if let history = json["history"]?.stringValue {
+      if let history {
         self = .history(history)
-      } else if let last = json["last"]?.intValue {
+      } else if let last = Self.number(.last, in: json) {
         self = .gap(last: last)
       } else {
-        self = .refused(status: status, detail: "")
+        self = .refused(status: status, detail: detail)
       }
     case 413: self = .tooLarge
     // It concerns the scope; any other refusal with this status, the records.
     case 422 where json["type"]?.stringValue?.hasSuffix(":too-many-scopes") == true:
-      self = .tooManyScopes(most: json["most"]?.intValue ?? 0)
-    case 426: self = .upgradeRequired(minimum: json["minimum"]?.intValue ?? 0)
+      self = .tooManyScopes(most: Self.number(.most, in: json) ?? 0)
+    case 426: self = .upgradeRequired(minimum: Self.number(.minimum, in: json) ?? 0)
     case 429: self = .tooManyRequests(retryAfter: retryAfter)
     case 500...: self = .unavailable(retryAfter: retryAfter)
-    default: self = .refused(status: status, detail: json["detail"]?.stringValue ?? "")
+    default: self = .refused(status: status, detail: detail)
     }
+  }
+
+  /// Returns a number of an answer; `nil` for none, and for one out of bounds.
+  private static func number(_ field: WireField, in json: JSONValue) -> Int? {
+    guard let number = json[field.rawValue]?.intValue else { return nil }
+    do throws(SyncProblem) { try field.check(number) } catch { return nil }
+    return number
+  }
+
+  /// Returns a text of an answer; `nil` for none, and for one out of bounds.
+  private static func text(_ field: WireField, in json: JSONValue) -> String? {
+    guard let text = json[field.rawValue]?.stringValue else { return nil }
+    do throws(SyncProblem) { try field.check(text) } catch { return nil }
+    return text
   }
 
   private var name: String {

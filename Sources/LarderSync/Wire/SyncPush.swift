@@ -28,8 +28,14 @@ public struct SyncPush: Sendable, Hashable {
 
   /// Reads a push.
   ///
-  /// - Throws: `.malformed`, naming the member.
+  /// - Throws: `.malformed`, naming the member, also for a value out of bounds, of the push or of a record.
   public init(json: Data) throws(SyncProblem) {
+    try self.init(unchecked: json)
+    try check()
+  }
+
+  /// Reads a push of this device as it was stored: an app before this one may have stored a record out of bounds.
+  init(unchecked json: Data) throws(SyncProblem) {
     let json = try WireObject(json)
     history = try json.optionalText("history")
     device = try json.text("device")
@@ -110,7 +116,10 @@ public struct SyncReceipt: Sendable, Hashable {
   /// Reads a receipt.
   ///
   /// - Throws: `.malformed`, naming the member.
-  public init(json: Data) throws(SyncProblem) { try self.init(WireObject(json)) }
+  public init(json: Data) throws(SyncProblem) {
+    try self.init(WireObject(json))
+    try check()
+  }
 
   /// The receipt as JSON.
   public var json: Data { value.json }
@@ -149,6 +158,7 @@ public struct SyncPushReply: Sendable, Hashable {
     history = try json.text("history")
     now = try json.number("now")
     receipt = try SyncReceipt(json)
+    try check()
   }
 
   /// The answer as JSON.

@@ -1,5 +1,5 @@
 internal import BoundedHTTP
-internal import LarderSync
+@_spi(Wire) internal import LarderSync
 
 extension RequestQuery {
   /// The most changes of a page, but for those of its last commit.
@@ -14,9 +14,12 @@ extension RequestQuery {
   /// - Throws: `.malformed`.
   func changesRequest(longestWait: Int) throws(SyncProblem) -> SyncChangesRequest {
     let collections = try texts("collections")
-    for name in collections { try WireLimits.check(name, named: "collections") }
+    for name in collections { try WireField.collection.check(name) }
+    let (device, history) = (try text("device") ?? "", try text("history"))
+    if !device.isEmpty { try WireField.device.check(device) }
+    if let history { try WireField.history.check(history) }
     return SyncChangesRequest(
-      device: try text("device") ?? "", history: try text("history"), since: try number("since") ?? 0,
+      device: device, history: history, since: try number("since") ?? 0,
       limit: min(max(try number("limit") ?? Self.usualLimit, 1), Self.mostChanges),
       collections: collections, wait: min(try number("wait") ?? 0, longestWait),
       from: try number("from"))

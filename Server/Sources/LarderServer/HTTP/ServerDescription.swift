@@ -83,8 +83,7 @@ enum ServerDescription {
     case "collections":
       // Each name is percent-encoded, its commas included; those between names are not.
       ##""style":"form","explode":false,"schema":{"type":"array","maxItems":\##(RequestQuery.mostNames),"items":\##(optionalName)}"##
-    case "device": #""schema":\#(optionalName)"#
-    default: #""schema":{"type":"string"}"#
+    default: #""schema":\#(optionalName)"#
     }
   }
 

@@ -1,7 +1,7 @@
 internal import BoundedHTTP
 internal import Foundation
 internal import Hummingbird
-internal import LarderSync
+@_spi(Wire) internal import LarderSync
 internal import Logging
 internal import NIOCore
 
@@ -18,7 +18,10 @@ extension SyncResponder {
     _ push: SyncPush, to scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> Response {
     if let seconds = rates.take(identity, device: push.device) { throw .tooManyRequests(retryAfter: seconds) }
-    try WireLimits.check(push, in: scope, records: options.recordsPerPush)
+    // The bounds of single members were checked when the push was read.
+    let count = push.groups.reduce(0) { $0 + $1.count }
+    guard max(count, push.groups.count) <= options.recordsPerPush else { throw .tooLarge }
+    for record in push.groups.joined() { try record.checkNames(in: scope) }
     let rejections = await rejections(of: push, to: scope, by: identity)
     let result = try await store.push(push, to: scope, by: identity.name, rejections: rejections, mostScopes: options.scopesPerIdentity)
     hub.publish(result.head, of: scope)
@@ -37,7 +40,8 @@ extension SyncResponder {
     for group in push.groups {
       var reason: SyncRejectionReason?
       for record in group where reason == nil { reason = await validator.validate(identity, scope, record) }
-      rejections.append(reason)
+      // The reason is kept with the device and sent with each of its pages.
+      rejections.append(reason.map { .init(code: WireField.code.cut($0.code), detail: WireField.detail.cut($0.detail)) })
     }
     return rejections
   }
@@ -45,7 +49,6 @@ extension SyncResponder {
   func changes(
     _ question: SyncChangesRequest, in scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> Response {
-    if !question.device.isEmpty { try WireLimits.check(question.device, named: "device") }
     var (page, answer) = try await page(question, in: scope, by: identity, request)
     if page.isEmpty, question.wait > 0 {
       if hub.count >= options.streams { throw .unavailable(retryAfter: 5) }

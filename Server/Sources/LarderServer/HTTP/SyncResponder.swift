@@ -2,7 +2,7 @@ internal import BoundedHTTP
 internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
-internal import LarderSync
+@_spi(Wire) internal import LarderSync
 internal import Logging
 
 /// The answers to all requests.
@@ -102,7 +102,7 @@ struct SyncResponder: HTTPResponder {
   func share(of identity: Identity) -> ByteShare { bounds.budget.share(of: authorizer is NoAuthorizer ? nil : identity.name) }
 
   private func check(_ identity: Identity, _ scope: String, _ access: ScopeAccess) throws(SyncProblem) {
-    try WireLimits.check(scope, named: "the scope")
+    try WireField.scope.check(scope)
     guard identity.access(to: scope).contains(access) else { throw .forbidden }
   }
 }
