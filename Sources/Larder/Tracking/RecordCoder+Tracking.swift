@@ -22,6 +22,14 @@ extension RecordCoder: TrackedCoder {
       versions: .init(found: found, supported: schemaVersion))
   }
 
+  func canonicalForm(of value: StoredValue, key: RecordKey) throws(RepositoryError) -> Data {
+    let item = try decode(broughtUp(value, key: key).json, key: key)
+    // By Larder's own encoder also where the store has Foundation's, which does not sort sets.
+    do { return try DirectEncoder(depthLimit: StoreOptions.Limits.maximumDepth).encode(item).json } catch {
+      throw RepositoryError(.encodingFailed, "the value does not encode as JSON", keyHash: key.hash, underlying: error)
+    }
+  }
+
   func json<Other>(of item: Other) throws(RepositoryError) -> Data? {
     guard let item = item as? Item else { return nil }
     return try encode(item, decoding: false).value

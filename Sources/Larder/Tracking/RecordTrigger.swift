@@ -68,6 +68,11 @@ package protocol TrackedCoder: Sendable {
   ///
   /// - Throws: `.migrationFailed`, `.newerSchema`.
   func broughtUp(_ value: StoredValue, key: RecordKey) throws(RepositoryError) -> StoredValue
+  /// Returns the encoding of a value by its type: equal values have the same one, whatever encoder has made their JSON.
+  ///
+  /// Members that the type does not know are left out.
+  /// - Throws: as ``item(_:of:key:)``; `.encodingFailed`.
+  func canonicalForm(of value: StoredValue, key: RecordKey) throws(RepositoryError) -> Data
   /// Returns the JSON of an item; `nil` when it is of another type than that of the collection.
   ///
   /// - Throws: `.encodingFailed` and what else a save throws.

@@ -24,9 +24,10 @@ extension Ledger {
       if isClosed { throw RepositoryError(.unsupported, Self.isClosedDetail, keyHash: key.hash) }
       let forms = try aligned(edits.base, local, theirs, key, tracking?.coder)
       version = forms.version ?? version
+      let (baseValue, localValue) = respelled(forms.values, key, tracking?.coder)
       outcome = .success(
         try (policy ?? PlainMerger()).merge(
-          key: key, base: forms.values[0], local: side(forms.values[1], corrected(edits.stamp), ""),
+          key: key, base: baseValue, local: side(localValue, corrected(edits.stamp), ""),
           remote: side(forms.values[2], remote.stamp, remote.writer), coder: tracking?.coder))
     } catch {
       outcome = .failure(error)
@@ -85,6 +86,19 @@ extension Ledger {
 
   private func side(_ value: StoredValue?, _ stamp: Int, _ writer: String) throws(RepositoryError) -> MergeSide {
     MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
+  }
+
+  /// Returns base and local value with each member that is the server's but for its order spelled as that, and the local one as the base.
+  private func respelled(
+    _ values: [StoredValue?], _ key: RecordKey, _ coder: (any TrackedCoder)?
+  ) -> (base: StoredValue?, local: StoredValue?) {
+    var (base, local) = (values[0], values[1])
+    guard let coder else { return (base, local) }
+    let spelling = Spelling(key: key, coder: coder)
+    if let value = base, let theirs = values[2] { base = spelling.respelled(value, like: theirs) }
+    if let value = local, let base { local = spelling.respelled(value, like: base) }
+    if let value = local, let theirs = values[2] { local = spelling.respelled(value, like: theirs) }
+    return (base, local)
   }
 
   /// Returns values brought up to one version; as they are where one side is deleted and the other one newer than the app, or where no

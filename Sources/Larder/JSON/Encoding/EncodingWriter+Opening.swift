@@ -51,7 +51,7 @@ extension EncodingWriter {
   }
 
   /// Returns the offset of the comma or the bracket behind a value.
-  private func endOfValue(from start: Int) -> Int {
+  func endOfValue(from start: Int) -> Int {
     let text = bytes.bytes
     var (position, depth) = (start, 0)
     while true {

@@ -123,7 +123,12 @@ final class EncodingWriter {
     do {
       try value.encode(to: SlotEncoder(writer: self, slot: slots.count - 1, serial: slot.serial))
       if slots[slots.count - 1].content == .nothing, !isOuter { bytes.append("{}") }
+      // Only of an array, so that no other value is asked for its type.
+      let isSorted = slots[slots.count - 1].content == .array && slots[slots.count - 1].count > 1
       try finishSlot()
+      if isSorted, let type = Value.self as? any UnorderedEncodable.Type {
+        sortEntries(from: slot.start, elementsPerEntry: type.elementsPerEntry)
+      }
       slots.removeLast()
     } catch {
       bytes.truncate(to: slot.start)
