@@ -14,7 +14,8 @@ import Testing
       for base in [nil, value] {
         for held in [nil, SyncEntry.Held(revision: 7, value: value)] {
           for groups in [[], [1], [1, 9_007_199_254_740_991]] as [[UInt64]] {
-            let edits = SyncEntry.Edits(base: base, groups: groups, stamp: 5, isParked: isParked, held: held)
+            let insertedAt = groups.isEmpty ? 1_767_225_600_000 : nil
+            let edits = SyncEntry.Edits(base: base, groups: groups, stamp: 5, insertedAt: insertedAt, isParked: isParked, held: held)
             entries.append(SyncEntry(scope: "user/42", revision: 3, edits: edits, pass: isParked ? 2 : 0))
           }
         }

@@ -22,7 +22,9 @@ extension Ledger {
       if isBeyondLimits { throw RepositoryError(.tooLarge, Self.beyondLimitsDetail, keyHash: key.hash) }
       // Its counters are not known, and neither is what is to win.
       if isClosed { throw RepositoryError(.unsupported, Self.isClosedDetail, keyHash: key.hash) }
-      let forms = try aligned(edits.base, local, theirs, key, tracking?.coder)
+      // A record that is as the deleted one was is that one again.
+      let base = edits.insertedAt == nil || local == edits.base ? edits.base : nil
+      let forms = try aligned(base, local, theirs, key, tracking?.coder)
       version = forms.version ?? version
       let (baseValue, localValue) = respelled(forms.values, key, tracking?.coder)
       outcome = .success(
@@ -57,7 +59,7 @@ extension Ledger {
       next.edits = edits
     case .success(let merged):
       try note(merged, of: key, in: remote.collection, in: &pending)
-      edits.base = theirs
+      (edits.base, edits.insertedAt) = (theirs, nil)
       try release(&edits, entryKey, in: &pending)
       var value = merged.value.map { StoredValue(schemaVersion: version, json: $0.json) }
       if let theirs, merged.value == (try JSONValue(json: theirs.json)), theirs.schemaVersion == version { value = theirs }

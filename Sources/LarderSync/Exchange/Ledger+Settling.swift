@@ -48,6 +48,7 @@ extension Ledger {
     if var edits = entry.edits {
       try release(&edits, entryKey, in: &pending)
       edits.base = value
+      if let insertedAt = edits.insertedAt, insertedAt <= sent.stamp { edits.insertedAt = nil }
       entry.edits = isStored(value, key, in: collection, of: pending) ? nil : edits
     }
     try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)

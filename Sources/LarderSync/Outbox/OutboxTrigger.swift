@@ -51,12 +51,23 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     }
     edits.isParked = false
     let now = clock.now.milliseconds
+    if change.new == nil {
+      edits.insertedAt = nil
+    } else if entry.revision > 0, isInsertion(change, in: pending) {
+      // Later than any edit that was sent, so that the outcome of a push tells whether it had the insertion.
+      edits.insertedAt = max(now, edits.stamp + 1)
+    }
     join(&edits, to: &pending)
     // An entry that says this already is not written again, unless its stamp is a second old.
     if edits == entry.edits, now < edits.stamp + Self.stampTolerance { return }
-    edits.stamp = max(edits.stamp, now)
+    edits.stamp = max(edits.stamp, now, edits.insertedAt ?? 0)
     entry.edits = edits
     try pending.keep(entry.stored, for: key, in: records)
+  }
+
+  private func isInsertion(_ change: TriggeredChange, in pending: PendingState) -> Bool {
+    // The bytes of a record over a limit are not here, and the record is.
+    change.old == nil && pending.collection(named: change.collection).map { pending.hasRecord(change.key, in: $0) } == false
   }
 
   /// Puts an edit into the group of the write that it is part of.

@@ -19,6 +19,7 @@ extension SyncEntry {
     self.init(scope: scope, revision: revision, pass: json["p"]?.intValue ?? 0)
     guard let groups = json["g"]?.arrayValue else { return }
     var edits = Edits(stamp: json["t"]?.intValue ?? 0, isParked: json["x"]?.boolValue ?? false)
+    edits.insertedAt = json["n"]?.intValue
     edits.groups = groups.compactMap { $0.intValue.flatMap(UInt64.init(exactly:)) }
     if let base = json["b"], let version = json["v"]?.intValue { edits.base = StoredValue(schemaVersion: version, json: base.json) }
     if let held = json["h"], let version = json["w"]?.intValue, let revision = json["q"]?.intValue {
@@ -81,6 +82,7 @@ private struct EntryWriter {
       put(Int(clamping: group))
     }
     put(edits.isParked ? "],\"x\":true" : "]")
+    if let insertedAt = edits.insertedAt { put(",\"n\":", insertedAt) }
     if let held = edits.held {
       put(",\"q\":", held.revision)
       put(",\"w\":", held.value.schemaVersion)
@@ -158,6 +160,10 @@ private struct EntryReader {
     }
     guard take("]") else { return nil }
     edits.isParked = take(",\"x\":true")
+    if take(",\"n\":") {
+      guard let insertedAt = number() else { return nil }
+      edits.insertedAt = insertedAt
+    }
     if take(",\"v\":") {
       // The length tells a whole base from one that was cut at a bracket.
       guard let version = number(), take(",\"l\":"), let count = number(), take(",\"b\":"), position + count + 1 == bytes.count,

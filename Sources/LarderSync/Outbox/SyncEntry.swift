@@ -21,6 +21,10 @@ struct SyncEntry: Sendable, Hashable {
     var groups: [UInt64] = []
     /// The time of the last of them, in milliseconds since 1970.
     var stamp = 0
+    /// The time, in milliseconds since 1970, at which a record was inserted in the place of one that was deleted here; `nil` for none.
+    ///
+    /// The record is another one than ``base``: a merge has no base then.
+    var insertedAt: Int?
     /// Whether they wait for the user, since the server has refused them, or for a newer app.
     var isParked = false
     /// The server's value in a form that only a newer app reads; base and revision stay, so that such an app can merge.
