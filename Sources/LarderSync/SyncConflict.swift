@@ -36,7 +36,9 @@ public struct SyncRejection: Codable, Identifiable, Sendable, Hashable {
   /// - `notOpen`: the repository of the record was not open.
   /// - `noScope`: the record has no valid scope.
   /// - `forbidden`: the scope may only be read.
+  /// - `conflict`: the server has another record, and the scope may only be written.
   /// - `tooLarge`: the record is over a limit of the server or of the store.
+  /// - `upgradeRequired`: the scope takes only records of a newer version of the app. The edit goes with the first such app.
   /// - `malformed`: a record of this device or of the server breaks a bound of the wire. Of the server's record nothing was stored.
   ///
   /// Any other code is one of the server, cut after 64 bytes.

@@ -12,12 +12,19 @@ extension SyncEngine {
   func exchange(_ ledger: Ledger) async throws {
     progress[ledger.scope] = ExchangeProgress()
     try await prepare(ledger)
-    var (rounds, least, passes) = (0, Int.max, 0)
+    var (rounds, least, passes, mayRead) = (0, Int.max, 0, true)
     while rounds < Self.roundLimit {
       // A pull never waits for a push: what cannot be sent holds up nothing that comes, and the page tells whether it was taken after all.
-      let refusal = try await push(ledger)
-      try await pull(ledger, &passes)
-      if let refusal { try await divide(refusal.push, refusal.problem, ledger) }
+      let refusal = try await push(ledger, mayRead: mayRead)
+      do { if mayRead { try await pull(ledger, &passes) } } catch SyncProblem.forbidden {
+        mayRead = false
+        // A scope that may be neither read nor written keeps its edits.
+        guard refusal == nil, try await mayWriteAlone(ledger) else { throw SyncProblem.forbidden }
+      }
+      if let refusal {
+        if !mayRead, refusal.problem == .forbidden { throw refusal.problem }
+        try await divide(refusal.push, refusal.problem, ledger)
+      }
       let left = try await unsentCount(ledger)
       if left == 0 { return }
       rounds = left < least ? 0 : rounds + 1
@@ -30,6 +37,13 @@ extension SyncEngine {
     }
     throw SyncProblem.noProgress(
       "\(rounds) rounds have left as much to send as there was; others may write faster than this device merges.")
+  }
+
+  /// Returns whether a scope that may not be read may be one that is only written: there is something to send, or was.
+  private func mayWriteAlone(_ ledger: Ledger) async throws -> Bool {
+    if try await unsentCount(ledger) > 0 { return true }
+    guard let state = try ledger.state(in: store.stored) else { return false }
+    return state.seq > 0 && state.checkpoint == 0
   }
 
   /// Returns the number of records that are to be sent, those in flight included.
@@ -57,17 +71,19 @@ extension SyncEngine {
   }
 
   /// Sends one push, if there is something to send.
+  /// - Parameter mayRead: Whether the scope may be read, as far as is known. A push to one that may not knows no history, and its conflicts
+  ///   cannot be merged.
   /// - Returns: The push that the server does not take, and why.
-  private func push(_ ledger: Ledger) async throws -> (push: SyncPush, problem: SyncProblem)? {
+  private func push(_ ledger: Ledger, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
     let state = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
       // The history is learned first, so that no push can be taken by a server that came back without what it is about.
-      guard state.flight == nil, state.history != nil, state.pass?.isNewHistory != true else { return state }
+      guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else { return state }
       let limit = min(state.recordLimit ?? Ledger.recordLimit, Ledger.recordLimit)
       let candidates = dirty.next(of: ledger.scope, limit: limit, in: pending)
       return try ledger.freeze(candidates, limit, state, in: &pending)
     }
-    guard let flight = state.flight, state.pass?.isNewHistory != true else { return nil }
+    guard let flight = state.flight, !mayRead || state.pass?.isNewHistory != true else { return nil }
     inFlight[ledger.scope] = state.flightCount
     refreshStatus()
     let reply: SyncPushReply
@@ -79,7 +95,13 @@ extension SyncEngine {
       try reply.check()
     } catch let problem as SyncProblem {
       switch problem {
-      case .history(let history): try await beginHistory(history, ledger)
+      case .history(let history) where mayRead: try await beginHistory(history, ledger)
+      case .history(let history):
+        // Nothing can be read that would show what the server has lost: what is unsent is sent to the new history.
+        try await change(ledger) { state in
+          (state.history, state.pass) = (history, nil)
+          state.becomeNewDevice()
+        }
       case .gap: try await change(ledger) { $0.becomeNewDevice() }
       default: return (flight, problem)
       }
@@ -90,7 +112,7 @@ extension SyncEngine {
       guard var state = try ledger.state(in: pending), state.flight?.token == flight.token else { return }
       // Bounded, as the device's own clock is.
       state.skew = max(0, min(reply.now, Date.latestMilliseconds)) - now
-      var next = try ledger.settle(reply.receipt, state, in: &pending) ?? state
+      var next = try ledger.settle(reply.receipt, state, mayRead: mayRead, in: &pending) ?? state
       if next.flight != nil { next.becomeNewDevice() }
       if next.history == nil { next.history = reply.history }
       try ledger.store(next, in: &pending)
@@ -108,13 +130,18 @@ extension SyncEngine {
     case .tooLarge: code = "tooLarge"
     // A line may be too slow for the whole; or it stood still, which is no reason to set anything aside or to cut a group.
     case .refused(408, _) where push.groups.count > 1: code = "tooSlow"
-    case .refused(400, _), .refused(422, _): code = "refused"
+    // The same push would get the same answer, but for those of which something else than its records may be the reason: nothing at the
+    // path (404, 405), a proxy in between (407), a coding (415), a wrong server (421), and an answer that comes later (425).
+    case .refused(400..<500, _) where ![404, 405, 407, 408, 409, 415, 421, 425].contains(problem.status): code = "refused"
     // The scope was read meanwhile, so that it may be read and not be written.
     case .forbidden: code = Ledger.forbidden
-    case .upgradeRequired:
+    case .upgradeRequired(let minimum):
       // The edits stay, and a newer app freezes them anew, in its own version.
-      try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
-      throw problem
+      let isSettled = try await store.writeStored { (pending) throws(RepositoryError) in
+        try ledger.setAside(push, below: minimum, problem.description, in: &pending)
+      }
+      if isSettled { return }
+      code = Ledger.upgradeRequired
     case .unreachable:
       // A page has told the outcome since: only the answer was lost.
       if let state = try ledger.state(in: store.stored), state.device == push.device, state.seq >= push.seq { return }

@@ -105,12 +105,14 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     let (others, other, _) = try await device()
     try await others.save(Note(id: "b"))
     try await other.exchange()
-    transport.set { $0.pushProblem = .upgradeRequired(minimum: 2) }
+    transport.set { $0.minimum = 2 }
     try await notes.save(Note(id: "a"))
-    await #expect(throws: SyncProblem.upgradeRequired(minimum: 2)) { try await sync.exchange() }
+    try await sync.exchange()
     #expect(try await notes.loadAll().map(\.id) == ["a", "b"])
     #expect(try await sync.pending == 1)
-    #expect(try await sync.rejected.count() == 0)
+    let rejection = try #require(try await sync.rejected.loadAll().first)
+    #expect(rejection.recordID == "a" && rejection.code == "upgradeRequired")
+    #expect(rejection.detail == "The scope needs a newer version of the app. Expected schema version 2, found 1.")
   }
 
   @Test func whatAnOldAppCouldNotSendIsSentByANewerOne() async throws {
@@ -121,11 +123,8 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
       let sync = try await SyncEngine(store, transport: transport, scopes: ["user/1"])
       transport.set { $0.minimum = 2 }
       try await notes.save(Note(id: "a", text: "of version \(version)"))
-      if version == 1 {
-        await #expect(throws: SyncProblem.upgradeRequired(minimum: 2)) { try await sync.exchange() }
-      } else {
-        try await sync.exchange()
-      }
+      try await sync.exchange()
+      #expect(try await sync.rejected.count() == (version == 1 ? 1 : 0))
       try await store.close()
     }
     #expect(server.records(of: "user/1").map(\.version) == [2])

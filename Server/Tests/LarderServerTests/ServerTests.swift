@@ -263,4 +263,30 @@ import Testing
       #expect(text.contains(#"larder_push_groups_total{outcome="accepted"} 1"#))
     }
   }
+
+  /// A token that may only write learns nothing of a record by guessing its id, neither at once nor when it asks for the outcome again.
+  @Test func aTokenThatMayOnlyWriteReadsNothing() async throws {
+    try await TestServer.run { server in
+      #expect(try await server.push(onePush(id: "secret", value: #"{"n":"hidden"}"#)).status == 200)
+      let guess = onePush(device: "pen", id: "secret")
+      for _ in 0..<2 {
+        let answer = try await server.push(guess, token: TestTokens.pen)
+        #expect(answer.status == 200 && !String(decoding: answer.body, as: UTF8.self).contains("hidden"))
+        #expect(try SyncPushReply(json: answer.body).receipt.outcomes == [.conflict([])])
+      }
+      let accepted = try await server.push(onePush(device: "pen", seq: 2, id: "new"), token: TestTokens.pen)
+      #expect(try SyncPushReply(json: accepted.body).receipt.outcomes == [.accepted(2)])
+      for path in ["changes", "events", "changes?device=pen"] {
+        let status = try await server.send("GET", "/v1/scopes/user%2F42/\(path)", token: TestTokens.pen).status
+        #expect(status == 403)
+      }
+      // To others the outcome of their own push tells what they lost against.
+      let reply = try SyncPushReply(json: try await server.push(onePush(device: "d2", id: "secret")).body)
+      guard case .conflict(let records)? = reply.receipt.outcomes.first else {
+        Issue.record("\(reply)")
+        return
+      }
+      #expect(records.count == 1)
+    }
+  }
 }

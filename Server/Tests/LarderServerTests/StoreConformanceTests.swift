@@ -48,6 +48,9 @@ import Testing
     await #expect(throws: SyncProblem.upgradeRequired(minimum: 3)) { try await store.push(onePush(seq: 2, id: "b"), to: "a", by: "x") }
     _ = try await store.push(onePush(), to: "a", by: "x")
     _ = try await store.push(onePush(seq: 2, id: "b", version: 3), to: "a", by: "x")
+    // A deletion has no value in an old form.
+    let deletion = try await store.push(onePush(seq: 3, base: 1, value: nil), to: "a", by: "x")
+    #expect(deletion.reply.receipt.outcomes == [.accepted(3)])
     await store.close()
   }
 

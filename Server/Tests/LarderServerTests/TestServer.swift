@@ -39,8 +39,11 @@ private struct KeptLog: LogHandler {
 enum TestTokens {
   static let ann = "token-of-ann"
   static let bob = "token-of-bob"
+  /// It may write, and not read.
+  static let pen = "token-of-pen"
   static let lines = [
     line(ann, "ann", "user/42", [.read, .write]), line(ann, "ann", "team/*", [.read]), line(bob, "bob", "user/*", [.read, .write]),
+    line(pen, "pen", "user/42", [.write]),
   ]
   static func line(_ token: String, _ name: String, _ pattern: String, _ access: ScopeAccess) -> TokenTable.Line {
     TokenTable.Line(digest: TokenTable.digest(ofToken: token), identity: name, grant: ScopeGrant(pattern, access))

@@ -31,9 +31,10 @@ extension Ledger {
         try forget(entry, key, at: address.key, in: collection, of: &pending)
         continue
       }
+      // A deletion is of the version of the app that deletes.
+      let version = local?.schemaVersion ?? pending.tracking(of: collection)?.coder.schemaVersion ?? edits.base?.schemaVersion ?? 1
       let record = PushedRecord(
-        collection: address.collection, id: address.key.text, base: entry.revision, version: local?.schemaVersion ?? 1, stamp: edits.stamp,
-        value: local?.json)
+        collection: address.collection, id: address.key.text, base: entry.revision, version: version, stamp: edits.stamp, value: local?.json)
       do throws(SyncProblem) {
         try record.check()
         try record.checkNames(in: scope)

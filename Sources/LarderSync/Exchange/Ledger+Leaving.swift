@@ -42,6 +42,22 @@ extension Ledger {
 
   /// The code of edits in a scope that may be read and not written.
   static let forbidden = "forbidden"
+  /// The code of edits that wait for a newer app, because the scope takes no records of their version.
+  static let upgradeRequired = "upgradeRequired"
+
+  /// Takes back a push of which the server refuses every record below a schema version, and sets those aside.
+  /// - Returns: Whether there were any.
+  func setAside(
+    _ push: SyncPush, below minimum: Int, _ detail: String, in pending: inout PendingState
+  ) throws(RepositoryError) -> Bool {
+    guard let state = try state(in: pending), state.flight?.token == push.token else { return true }
+    let refused = push.groups.joined().filter { $0.version < minimum }
+    for record in refused {
+      try park(record, Self.upgradeRequired, "\(detail) Expected schema version \(minimum), found \(record.version).", in: &pending)
+    }
+    if !refused.isEmpty { try takeBack(push, in: &pending) }
+    return !refused.isEmpty
+  }
 
   /// Takes back a push that the server does not take as a whole, unless it was settled meanwhile: the next one has half of its records; a
   /// record that is alone is set aside, and so are all where the server takes nothing of the scope.

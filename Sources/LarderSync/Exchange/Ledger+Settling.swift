@@ -3,9 +3,10 @@ internal import Larder
 
 extension Ledger {
   /// Takes the outcomes of the push that is in flight.
+  /// - Parameter mayRead: Whether the scope may be read; where it may not, nothing brings what a conflict leaves out.
   /// - Returns: The state afterwards; `nil` where the outcomes are of another push, as that of a store that was the same file.
   func settle(
-    _ receipt: SyncReceipt, _ state: ScopeState, in pending: inout PendingState
+    _ receipt: SyncReceipt, _ state: ScopeState, mayRead: Bool = true, in pending: inout PendingState
   ) throws(RepositoryError) -> ScopeState? {
     guard let flight = state.flight, receipt.seq == flight.seq, receipt.token == flight.token,
       receipt.outcomes.count == flight.groups.count
@@ -22,7 +23,11 @@ extension Ledger {
         }
         let told = Set(found.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
         for record in group where !told.contains(RecordAddress(collection: record.collection, key: RecordKey(record.id))) {
-          try ledger.takeHeld(record, in: &pending)
+          if mayRead {
+            try ledger.takeHeld(record, in: &pending)
+          } else {
+            try park(record, Self.conflict, Self.conflictDetail, in: &pending)
+          }
         }
       case .rejected(let code, let detail):
         for record in group { try park(record, code, detail, in: &pending) }
@@ -35,6 +40,10 @@ extension Ledger {
     state.turn += 1
     return state
   }
+
+  /// The code of edits that are in conflict with a record that the device may not read.
+  static let conflict = "conflict"
+  static let conflictDetail = "The server has another record of this id, which may not be read with this token."
 
   /// Notes that the server has a record as it was sent; edits that were made meanwhile are now based on that.
   private func accept(_ sent: PushedRecord, at revision: Int, in pending: inout PendingState) throws(RepositoryError) {

@@ -117,8 +117,12 @@ extension Ledger {
     var waiting: [(RecordKey, SyncEntry)] = []
     try pending.visit(records) { (key, stored) throws(RepositoryError) in
       let entry = try SyncEntry(stored)
-      guard entry.scope == scope, let held = entry.edits?.held, let address = SyncEntry.address(key) else { return }
-      if held.value.schemaVersion <= versions[address.collection] ?? 0 { waiting.append((key, entry)) }
+      guard entry.scope == scope, entry.edits?.isParked == true, let address = SyncEntry.address(key) else { return }
+      if let held = entry.edits?.held {
+        if held.value.schemaVersion <= versions[address.collection] ?? 0 { waiting.append((key, entry)) }
+      } else if try rejected.snapshot.find(by: key.text)?.code == Self.upgradeRequired {
+        waiting.append((key, entry))
+      }
     }
     for (key, found) in waiting {
       guard var edits = found.edits else { continue }

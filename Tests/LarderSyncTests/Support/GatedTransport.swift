@@ -7,6 +7,8 @@ final class GatedTransport: SyncTransport {
   struct Rules: Sendable {
     var pushProblem: SyncProblem?
     var pullProblem: SyncProblem?
+    /// Whether the token may write and not read: pages are refused, and conflicts tell no record.
+    var isWriteOnly = false
     /// The answer to whoever asks for news.
     var pollProblem: SyncProblem?
     /// The most records of a push that is taken, and what a larger one gets.
@@ -14,6 +16,8 @@ final class GatedTransport: SyncTransport {
     var problemOfMore = SyncProblem.tooLarge
     /// The id of a record with which a push is `.tooLarge`, whatever its size.
     var tooLarge: String?
+    /// The answer to a push in place of the server's.
+    var refusal: (@Sendable (SyncPush) -> SyncProblem?)?
     /// The lowest schema version that is taken.
     var minimum = 0
     /// The most records of a page that is not `.answerTooLarge`.
@@ -55,10 +59,13 @@ final class GatedTransport: SyncTransport {
       if records.count > rules.mostRecords { return rules.problemOfMore }
       if records.contains(where: { $0.id == rules.tooLarge }) { return .tooLarge }
       if records.contains(where: { $0.version < rules.minimum }) { return .upgradeRequired(minimum: rules.minimum) }
-      return rules.pushProblem
+      return rules.pushProblem ?? rules.refusal?(push)
     }
     if let problem { throw problem }
-    let reply = try SyncPushReply(json: server.push(SyncPush(json: push.json), to: scope).json)
+    var reply = try SyncPushReply(json: server.push(SyncPush(json: push.json), to: scope).json)
+    if rules.withLock({ $0.isWriteOnly }) {
+      reply.receipt.outcomes = reply.receipt.outcomes.map { if case .conflict = $0 { .conflict([]) } else { $0 } }
+    }
     return try rules.withLock { $0.reply }?(reply) ?? reply
   }
 
@@ -67,6 +74,7 @@ final class GatedTransport: SyncTransport {
       if request.wait > 0 { rules.polls += 1 } else { rules.pulls += 1 }
       if rules.pagesUntilCut == 0 { return .unreachable("cut off") }
       if rules.pagesUntilCut < .max { rules.pagesUntilCut -= 1 }
+      if rules.isWriteOnly { return .forbidden }
       return request.wait > 0 ? rules.pollProblem ?? rules.pullProblem : rules.pullProblem
     }
     if let problem { throw problem }

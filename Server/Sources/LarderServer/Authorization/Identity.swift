@@ -11,7 +11,7 @@ public struct ScopeAccess: OptionSet, Sendable, Hashable {
   public init(rawValue: Int) { self.rawValue = rawValue }
   /// To ask for changes and heads.
   public static let read = ScopeAccess(rawValue: 1)
-  /// To push.
+  /// To push, and to learn which groups were accepted: nothing of a record that is there already.
   public static let write = ScopeAccess(rawValue: 2)
 
   /// Reads `r`, `w` or `rw`.

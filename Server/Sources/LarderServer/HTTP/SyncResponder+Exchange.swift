@@ -30,7 +30,14 @@ extension SyncResponder {
       accepted: outcomes.count { if case .accepted = $0 { true } else { false } },
       conflicts: outcomes.count { if case .conflict = $0 { true } else { false } },
       rejected: outcomes.count { if case .rejected = $0 { true } else { false } })
-    return Answer.success(result.reply.json, to: request)
+    var reply = result.reply
+    if !identity.access(to: scope).contains(.read) { reply.receipt.outcomes = outcomes.map(Self.withoutRecords) }
+    return Answer.success(reply.json, to: request)
+  }
+
+  /// Returns an outcome for a token that may write and not read: a conflict tells that a record was not at its base, and nothing of it.
+  private static func withoutRecords(_ outcome: SyncOutcome) -> SyncOutcome {
+    if case .conflict = outcome { .conflict([]) } else { outcome }
   }
 
   /// Returns, for each group, why the app refuses it.
