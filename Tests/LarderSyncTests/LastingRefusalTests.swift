@@ -70,9 +70,12 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
 
   /// Refusals that say nothing about the records: everything waits, and the app is told.
   @Test(arguments: [
-    SyncProblem.unauthorized, .unavailable(retryAfter: nil), .tooManyRequests(retryAfter: 1), .tooManyScopes(most: 1), .malformed("no JSON"),
-    .refused(status: 301, detail: ""), .refused(status: 404, detail: ""), .refused(status: 405, detail: ""), .refused(status: 407, detail: ""),
-    .refused(status: 408, detail: ""), .refused(status: 409, detail: ""), .refused(status: 415, detail: ""), .refused(status: 421, detail: ""),
+    SyncProblem.unauthorized, .unavailable(retryAfter: nil), .tooManyRequests(retryAfter: 1), .tooManyScopes(most: 1),
+    .malformed("no JSON"),
+    .refused(status: 301, detail: ""), .refused(status: 404, detail: ""), .refused(status: 405, detail: ""),
+    .refused(status: 407, detail: ""),
+    .refused(status: 408, detail: ""), .refused(status: 409, detail: ""), .refused(status: 415, detail: ""),
+    .refused(status: 421, detail: ""),
     .refused(status: 425, detail: ""),
   ]) func aRefusalOfTheRequestSetsNothingAside(_ problem: SyncProblem) async throws {
     let (notes, sync, transport) = try await device()

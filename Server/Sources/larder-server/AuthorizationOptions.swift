@@ -10,13 +10,25 @@ struct AuthorizationOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The name that the claim iss of JSON Web Tokens must be.", valueName: "name")) var jwtIssuer: String?
   @Flag(help: "Lets everybody do everything: for tries on one machine only.") var insecureNoAuth = false
 
-  func check() throws {
+  /// - Parameter host: The address to listen at.
+  func check(host: String) throws {
     guard [tokens != nil, jwks != nil, insecureNoAuth].count(where: { $0 }) == 1 else {
       throw ValidationError("Expected one of --tokens, --jwks and --insecure-no-auth.")
+    }
+    guard !insecureNoAuth || Self.isLoopback(host) else {
+      throw ValidationError(
+        "--insecure-no-auth lets everybody do everything: expected 127.0.0.1, ::1 or localhost for --host, found '\(host)'. "
+          + "Use --tokens or --jwks to listen at other addresses.")
     }
     guard jwks != nil || jwtAudience == nil && jwtIssuer == nil else {
       throw ValidationError("Expected --jwks beside --jwt-audience and --jwt-issuer.")
     }
+  }
+
+  private static func isLoopback(_ host: String) -> Bool {
+    if ["localhost", "::1"].contains(host.lowercased()) { return true }
+    let parts = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+    return parts.count == 4 && parts[0] == 127 && !parts.contains(nil)
   }
 
   /// Returns who finds the identities of tokens.

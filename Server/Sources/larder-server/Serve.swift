@@ -19,7 +19,7 @@ struct Serve: AsyncParsableCommand {
   @Option(help: ArgumentHelp("The least severe level to log: debug, info, warning or error.", valueName: "level")) var log = "info"
 
   func validate() throws {
-    try authorization.check()
+    try authorization.check(host: host)
     try tls.check()
     guard Logger.Level(rawValue: log) != nil else {
       throw ValidationError("Expected debug, info, warning or error for --log, found '\(log)'.")

@@ -34,7 +34,8 @@ extension Ledger {
       // A deletion is of the version of the app that deletes.
       let version = local?.schemaVersion ?? pending.tracking(of: collection)?.coder.schemaVersion ?? edits.base?.schemaVersion ?? 1
       let record = PushedRecord(
-        collection: address.collection, id: address.key.text, base: entry.revision, version: version, stamp: edits.stamp, value: local?.json)
+        collection: address.collection, id: address.key.text, base: entry.revision, version: version, stamp: edits.stamp, value: local?.json
+      )
       do throws(SyncProblem) {
         try record.check()
         try record.checkNames(in: scope)

@@ -2,23 +2,34 @@ internal import HTTPTypes
 package import NIOCore
 
 /// The bytes that are just being read, for whoever must say what is wrong with a request that the parser does not take.
+///
+/// It ends a connection within whose body bytes come of which the parser makes nothing: the extension of a chunk may go on for ever, and
+/// counts to no limit of heads or bodies.
 package final class RequestBytes: ChannelInboundHandler, RemovableChannelHandler {
   package typealias InboundIn = ByteBuffer
   package typealias InboundOut = ByteBuffer
 
   /// The bytes, while they are parsed, and only while nothing of them was: a connection that waits keeps none.
   private var bytes: ByteBuffer?
+  /// The bytes since the parser has last found a part of a body; `nil` outside of one.
+  private var unparsedCount: Int?
+  /// The most bytes within a body of which the parser may make nothing.
+  private static let mostUnparsed = 64 << 10
   /// The longest line that is looked at.
   private static let longest = 16 << 10
 
   package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    bytes = unwrapInboundIn(data)
+    let buffer = unwrapInboundIn(data)
+    unparsedCount = unparsedCount.map { $0 + buffer.readableBytes }
+    bytes = buffer
     context.fireChannelRead(data)
     bytes = nil
+    if let unparsedCount, unparsedCount > Self.mostUnparsed { context.close(promise: nil) }
   }
 
   /// Notes that the parser has found something in the bytes, which begin with no request of its own any more.
-  package func noteParsed() { bytes = nil }
+  /// - Parameter isInBody: Whether more of a body follows.
+  package func noteParsed(isInBody: Bool) { (bytes, unparsedCount) = (nil, isInBody ? 0 : nil) }
 
   /// Returns the path of a request that the bytes begin with; `nil` where they do not begin with a whole line of one.
   package func path() -> String? {

@@ -23,10 +23,11 @@ package final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler 
   }
 
   package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    source.noteParsed()
+    let part = unwrapInboundIn(data)
+    if case .end = part { source.noteParsed(isInBody: false) } else { source.noteParsed(isInBody: refusal == nil) }
     // What follows a request that is refused here could not be told from its body.
     guard refusal == nil else { return }
-    guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
+    guard case .head(var head) = part else { return context.fireChannelRead(data) }
     let (isOld, hosts) = (head.version.minor == 0, head.headers["host"].count)
     guard hosts == 1 || isOld && hosts == 0 else {
       refusal = Refusal(.malformed("expected one Host, found \(hosts)"), hasBody: head.method != .HEAD)
@@ -41,6 +42,8 @@ package final class RequestCheck: ChannelDuplexHandler, RemovableChannelHandler 
 
   package func errorCaught(context: ChannelHandlerContext, error: any Error) {
     if refusal == nil, let error = error as? HTTPParserError { refusal = Refusal(error, source, paths) }
+    // Nothing more is parsed: the answer must reach a client that goes on sending.
+    source.noteParsed(isInBody: false)
     context.fireErrorCaught(error)
   }
 

@@ -83,12 +83,16 @@ public final class JWTAuthorizer: Authorizer {
     let keys = state.withLock { $0.keys }
     do {
       let header = try DefaultJWTParser().parse(Array(token.utf8), as: Claims.self).header
-      guard keys.mayVerify(header.kid) else { return nil }
+      // The token must not be used by whoever does not understand what `crit` names (RFC 7515, 4.1.11), and here nothing of it is. Whether
+      // there is one is asked of the fields: the list of names may be no list.
+      guard header.fields["crit"] == nil, keys.mayVerify(header.kid) else { return nil }
       let claims = try await keys.collection.verify(token, as: Claims.self)
-      guard !claims.sub.value.isEmpty else { return nil }
+      // The name goes to logs and terminals.
+      let name = claims.sub.value
+      guard !name.isEmpty, name.utf8.count <= 1_024, !name.unicodeScalars.contains(where: \.properties.isControl) else { return nil }
       if let issuer, claims.iss != issuer { return nil }
       if let audience, claims.aud?.names.contains(audience) != true { return nil }
-      return Identity(claims.sub.value, grants: claims.scopes.compactMap(Self.grant))
+      return Identity(name, grants: claims.scopes.compactMap(Self.grant))
     } catch { return nil }
   }
 
@@ -108,5 +112,15 @@ public final class JWTAuthorizer: Authorizer {
       let keys = try await source.keys()
       state.withLock { $0.keys = keys }
     } catch { logger.error("the keys were not renewed", metadata: ["error": "\(error)"]) }
+  }
+}
+
+extension Unicode.Scalar.Properties {
+  /// Whether a terminal or a log obeys the character instead of showing it.
+  fileprivate var isControl: Bool {
+    switch generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator: true
+    default: false
+    }
   }
 }

@@ -23,7 +23,9 @@ struct PushTransaction {
     let last = device?.receipt.seq ?? 0
     guard push.seq == last + 1 else { throw .problem(.gap(last: last)) }
     // A deletion has no value in an old form, and apps before this one send every deletion as version 1.
-    if push.groups.joined().contains(where: { $0.value != nil && $0.version < minimum }) { throw .problem(.upgradeRequired(minimum: minimum)) }
+    if push.groups.joined().contains(where: { $0.value != nil && $0.version < minimum }) {
+      throw .problem(.upgradeRequired(minimum: minimum))
+    }
     if device == nil { try checkScopes() }
     let (outcomes, newHead, stamp) = try write(from: head, stamp: device?.stamp ?? 0)
     if newHead > head {

@@ -96,6 +96,45 @@ import Testing
     }
   }
 
+  /// Nothing that `crit` may name is understood here, whatever the token lists: also what is no list, and names that are in the header.
+  @Test func aTokenWithCriticalExtensionsIsRefused() async throws {
+    let directory = try TemporaryDirectory()
+    let key = ES256PrivateKey()
+    try Self.write(key, to: directory.file("jwks"))
+    let authorizer = try await JWTAuthorizer(jwks: directory.file("jwks"), logger: LogLines().logger())
+    let keys = await JWTKeyCollection().add(ecdsa: key, kid: "k1")
+    let claims = Claims(sub: "ann", exp: Int(Date().timeIntervalSince1970) + 1_000, scopes: ["a:r"])
+    let critical: [JWTHeaderField] = [
+      .array([.string("b64")]), .array([.string("exp")]), .array([]), .string("exp"), .null, .bool(true), .object(["exp": .bool(true)]),
+    ]
+    for names in critical {
+      let token = try await keys.sign(claims, kid: "k1", header: ["crit": names, "b64": .bool(false), "exp": .int(1)])
+      await #expect(throws: SyncProblem.unauthorized, "\(names)") { try await authorizer.identity(of: token) }
+    }
+    let extended = try await keys.sign(claims, kid: "k1", header: ["b64": .bool(false)])
+    #expect(try await authorizer.identity(of: extended).name == "ann")
+  }
+
+  /// The name of an identity is shown in logs and terminals.
+  @Test func aNameThatATerminalObeysIsRefused() async throws {
+    let directory = try TemporaryDirectory()
+    let key = ES256PrivateKey()
+    try Self.write(key, to: directory.file("jwks"))
+    let authorizer = try await JWTAuthorizer(jwks: directory.file("jwks"), logger: LogLines().logger())
+    let keys = await JWTKeyCollection().add(ecdsa: key, kid: "k1")
+    let later = Int(Date().timeIntervalSince1970) + 1_000
+    for name in [
+      "a\u{0}b", "\u{1B}[2J", "ann\n", "a\tb", "\u{7F}", "\u{85}", "\u{202E}nna", "\u{2028}", String(repeating: "n", count: 1_025),
+    ] {
+      let token = try await keys.sign(Claims(sub: name, exp: later, scopes: ["a:r"]), kid: "k1")
+      await #expect(throws: SyncProblem.unauthorized, "\(name.debugDescription.prefix(20))") { try await authorizer.identity(of: token) }
+    }
+    for name in ["ann@example.org", "auth0|5f7c", "アン", String(repeating: "n", count: 1_024)] {
+      let token = try await keys.sign(Claims(sub: name, exp: later, scopes: ["a:r"]), kid: "k1")
+      #expect(try await authorizer.identity(of: token).name == name)
+    }
+  }
+
   /// A token is looked at with the key that it names; where there is one key, it need not name it.
   @Test func aTokenNamesAKeyThatThereIs() async throws {
     let directory = try TemporaryDirectory()

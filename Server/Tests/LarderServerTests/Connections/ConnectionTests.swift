@@ -82,6 +82,24 @@ import Testing
     }
   }
 
+  /// The extension of a chunk counts to neither head nor body.
+  @Test func aChunkExtensionIsNotReadForEver() async throws {
+    var options = ServerOptions()
+    // So that it is not the time which ends it.
+    options.bodySeconds = 3_600
+    try await TestServer.run(options: options) { server in
+      let connection = try RawConnection(port: server.port)
+      await connection.send(Self.push(TestTokens.ann, "Transfer-Encoding: chunked") + "1;")
+      let piece = String(repeating: "x", count: 16 << 10)
+      for _ in 0..<64 { await connection.send(piece) }
+      #expect(await connection.readToEnd() != nil, "the connection stays open")
+      let (allowed, push) = (try RawConnection(port: server.port), String(decoding: onePush().json, as: UTF8.self))
+      let chunks = push.utf8.map { "1;name=\"value\"\r\n\(UnicodeScalar($0))\r\n" }.joined() + "0\r\n\r\n"
+      await allowed.send(Self.push(TestTokens.ann, "Connection: close\r\nTransfer-Encoding: chunked") + chunks)
+      #expect(await allowed.readToEnd()?.hasPrefix("HTTP/1.1 200 ") == true)
+    }
+  }
+
   @Test func aBodyThatDoesNotComeIsNotWaitedFor() async throws {
     var options = ServerOptions()
     options.bodySeconds = 1

@@ -43,6 +43,22 @@ import Testing
     await store.close()
   }
 
+  /// A server on which everybody may do everything is reached from its own machine alone.
+  @Test func aServerWithoutTokensListensOnlyAtLoopback() async throws {
+    let directory = try TemporaryDirectory()
+    let store = "sqlite:\(directory.file("s"))"
+    for host in ["0.0.0.0", "::", "192.168.1.1", "example.org", "127.0.0.1.example.org", "127.1", "127.0.0.256", ""] {
+      let failure = await #expect(throws: ServerFailure.self, "\(host)") {
+        try await ServerProcess.run(store, ["serve", "--insecure-no-auth", "--port", "0", "--host", host])
+      }
+      #expect(failure?.said.contains("expected 127.0.0.1, ::1 or localhost for --host, found '\(host)'") == true, "\(host)")
+    }
+    for host in ["127.0.0.1", "127.0.0.2", "localhost"] {
+      let server = try await ServerProcess.start(store, ["--host", host])
+      await server.end()
+    }
+  }
+
   @Test func aSignalEndsTheServerAndItsStreams() async throws {
     let directory = try TemporaryDirectory()
     let server = try await ServerProcess.start("sqlite:\(directory.file("s"))")
