@@ -24,6 +24,8 @@ public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
 public struct SyncRejection: Codable, Identifiable, Sendable, Hashable {
   /// The collection and the key of the record.
   public var id: String
+  /// The scope of the record; `nil` where an app before this one has noted the rejection.
+  public var scope: String?
   /// The collection of the record.
   public var collection: String
   /// The text of the record's key.

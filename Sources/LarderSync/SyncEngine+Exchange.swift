@@ -19,14 +19,18 @@ extension SyncEngine {
       do { if mayRead { try await pull(ledger, &passes) } } catch SyncProblem.forbidden {
         mayRead = false
         // A scope that may be neither read nor written keeps its edits.
-        guard refusal == nil, try await mayWriteAlone(ledger) else { throw SyncProblem.forbidden }
+        guard refusal?.problem != .forbidden, try await mayWriteAlone(ledger) else { throw SyncProblem.forbidden }
       }
       if let refusal {
-        if !mayRead, refusal.problem == .forbidden { throw refusal.problem }
+        if !mayRead, refusal.problem == .forbidden { throw SyncProblem.forbidden }
         try await divide(refusal.push, refusal.problem, ledger)
       }
       let left = try await unsentCount(ledger)
-      if left == 0 { return }
+      if left == 0 {
+        // A scope that was read before may not be read any more: what was unsent is sent, and the app is to know.
+        if !mayRead, try ledger.state(in: store.stored)?.checkpoint ?? 0 > 0 { throw SyncProblem.forbidden }
+        return
+      }
       rounds = left < least ? 0 : rounds + 1
       least = min(least, left)
     }
@@ -71,8 +75,8 @@ extension SyncEngine {
   }
 
   /// Sends one push, if there is something to send.
-  /// - Parameter mayRead: Whether the scope may be read, as far as is known. A push to one that may not knows no history, and its conflicts
-  ///   cannot be merged.
+  /// - Parameter mayRead: Whether the scope may be read, as far as is known. Where it may not, the first push names no history, and
+  ///   conflicts cannot be merged.
   /// - Returns: The push that the server does not take, and why.
   private func push(_ ledger: Ledger, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
     let state = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
@@ -98,10 +102,7 @@ extension SyncEngine {
       case .history(let history) where mayRead: try await beginHistory(history, ledger)
       case .history(let history):
         // Nothing can be read that would show what the server has lost: what is unsent is sent to the new history.
-        try await change(ledger) { state in
-          (state.history, state.pass) = (history, nil)
-          state.becomeNewDevice()
-        }
+        try await store.writeStored { (pending) throws(RepositoryError) in try ledger.begin(history, in: &pending) }
       case .gap: try await change(ledger) { $0.becomeNewDevice() }
       default: return (flight, problem)
       }
@@ -130,15 +131,14 @@ extension SyncEngine {
     case .tooLarge: code = "tooLarge"
     // A line may be too slow for the whole; or it stood still, which is no reason to set anything aside or to cut a group.
     case .refused(408, _) where push.groups.count > 1: code = "tooSlow"
-    // The same push would get the same answer, but for those of which something else than its records may be the reason: nothing at the
-    // path (404, 405), a proxy in between (407), a coding (415), a wrong server (421), and an answer that comes later (425).
-    case .refused(400..<500, _) where ![404, 405, 407, 408, 409, 415, 421, 425].contains(problem.status): code = "refused"
+    // The refusals that are about the records. Others are about the request, the account or a proxy, and go when that is mended.
+    case .refused(400, _), .refused(412, _), .refused(422...424, _), .refused(451, _): code = "refused"
     // The scope was read meanwhile, so that it may be read and not be written.
     case .forbidden: code = Ledger.forbidden
     case .upgradeRequired(let minimum):
       // The edits stay, and a newer app freezes them anew, in its own version.
       let isSettled = try await store.writeStored { (pending) throws(RepositoryError) in
-        try ledger.setAside(push, below: minimum, problem.description, in: &pending)
+        try ledger.parkOutdated(push, below: minimum, problem.description, in: &pending)
       }
       if isSettled { return }
       code = Ledger.upgradeRequired

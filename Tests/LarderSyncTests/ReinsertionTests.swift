@@ -77,6 +77,19 @@ private struct Spot: Codable, Identifiable, Sendable, Equatable {
     try await expectEqual(here, there, Spot(id: "a", n: 101))
   }
 
+  /// An undo is one whatever was edited before the deletion, and whatever is edited after it.
+  @Test(arguments: [false, true]) func anUndoIsFollowedByEdits(isEditedBefore: Bool) async throws {
+    let (here, there) = try await devices()
+    if isEditedBefore { try await here.spots.update("a") { $0.n += 1 } }
+    let deleted = try #require(try await here.spots.find(by: "a"))
+    try await here.spots.delete("a")
+    try await here.spots.save(deleted)
+    try await here.spots.update("a") { $0.n += 2 }
+    try await there.spots.update("a") { ($0.n, $0.name) = ($0.n + 5, "there") }
+    try await there.sync.exchange()
+    try await expectEqual(here, there, Spot(id: "a", n: isEditedBefore ? 108 : 107, name: "there"))
+  }
+
   /// The push had the insertion: edits after it count from what was sent.
   @Test func editsAfterAnInsertionThatWasSentCountFromIt() async throws {
     let (here, there) = try await devices()

@@ -15,7 +15,10 @@ import Testing
         for held in [nil, SyncEntry.Held(revision: 7, value: value)] {
           for groups in [[], [1], [1, 9_007_199_254_740_991]] as [[UInt64]] {
             let insertedAt = groups.isEmpty ? 1_767_225_600_000 : nil
-            let edits = SyncEntry.Edits(base: base, groups: groups, stamp: 5, insertedAt: insertedAt, isParked: isParked, held: held)
+            let edits = SyncEntry.Edits(
+              base: base, groups: groups, stamp: 5, insertedAt: insertedAt, deletedHash: insertedAt.map { _ in 0xFFFF_FFFF_FFFF },
+              isParked: isParked,
+              held: held)
             entries.append(SyncEntry(scope: "user/42", revision: 3, edits: edits, pass: isParked ? 2 : 0))
           }
         }

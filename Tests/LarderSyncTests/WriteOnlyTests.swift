@@ -98,4 +98,52 @@ private struct Report: Codable, Identifiable, Sendable, Equatable {
     #expect(try await device.sync.rejected.count() == 0)
     #expect(try await device.sync.pending == 1)
   }
+
+  /// A refusal of one record holds up nothing here either, in the first exchange and in later ones.
+  @Test(arguments: [
+    SyncProblem.tooLarge, .refused(status: 400, detail: "no"), .refused(status: 422, detail: "no"), .upgradeRequired(minimum: 9),
+  ])
+  func aRecordThatIsRefusedHoldsNothingUp(_ problem: SyncProblem) async throws {
+    let device = try await device()
+    for step in 0..<2 {
+      device.transport.set { rules in
+        rules.refusal = { push in push.groups.joined().contains { $0.id.hasPrefix("bad") } ? problem : nil }
+      }
+      try await device.reports.save(Report(id: "bad \(step)"))
+      try await device.sync.exchange()
+      try await device.reports.save(Report(id: "good \(step)"))
+      try await device.sync.exchange()
+      #expect(try await device.sync.rejected.count() == step + 1)
+      #expect(ids == (0...step).map { "good \($0)" })
+    }
+    device.transport.set { $0.pushProblem = .unreachable("cut off") }
+    try await device.reports.save(Report(id: "later"))
+    await #expect(throws: SyncProblem.unreachable("cut off")) { try await device.sync.exchange() }
+  }
+
+  /// Reading was allowed before: what is unsent goes, and the app is told.
+  @Test func theEndOfReadingIsReported() async throws {
+    let device = try await device()
+    device.transport.set { $0.isWriteOnly = false }
+    try await device.reports.save(Report(id: "a"))
+    try await device.sync.exchange()
+    device.transport.set { $0.isWriteOnly = true }
+    try await device.reports.save(Report(id: "b"))
+    await #expect(throws: SyncProblem.forbidden) { try await device.sync.exchange() }
+    #expect(ids == ["a", "b"])
+    #expect(try await device.sync.pending == 0)
+  }
+
+  /// A record that the restored server has lost is inserted there again when it is edited.
+  @Test func aRecordThatTheServerHasLostIsSentAgain() async throws {
+    let device = try await device()
+    let backup = server.backup()
+    try await device.reports.save(Report(id: "a"))
+    try await device.sync.exchange()
+    server.restore(backup)
+    try await device.reports.update("a") { $0.text = "edited" }
+    try await device.sync.exchange()
+    #expect(ids == ["a"])
+    #expect(try await device.sync.rejected.count() == 0)
+  }
 }

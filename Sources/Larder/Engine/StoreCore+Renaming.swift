@@ -196,7 +196,7 @@ extension PendingState {
           "expected the stored bytes of every record of \(names[old]), found one whose value was replaced meanwhile; open the store again",
           keyHash: slot.key.hash)
       }
-      let stored = StoredValue(schemaVersion: slot.schemaVersion, json: value)
+      let stored = StoredValue(schemaVersion: slot.schemaVersion, json: value).onOneLine
       try trackMove(of: slot.key, to: new, stored)
       try upsert(moved, as: stored, in: new)
       remove(slot.key, in: old, schemaVersion: StoreCore.movedVersion)

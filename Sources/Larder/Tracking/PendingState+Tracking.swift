@@ -25,6 +25,13 @@ extension PendingState {
     try put(repository.coder.encode(item, decoding: false), in: repository.collection)
   }
 
+  /// Returns a value of a repository; `nil` when there is none.
+  ///
+  /// - Throws: as reading it.
+  package func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
+    try collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
+  }
+
   /// Deletes a value of a repository, if there is one.
   package mutating func delete<Item>(_ id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) {
     erase(try repository.coder.keys.key(for: id), in: repository.collection)

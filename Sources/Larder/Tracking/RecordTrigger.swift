@@ -41,6 +41,11 @@ package struct StoredValue: Sendable, Hashable {
     self.json = json
   }
 
+  /// The value with a blank in the place of each line feed, which JSON has only between its tokens: backends store one line.
+  package var onOneLine: StoredValue {
+    json.contains(0x0A) ? StoredValue(schemaVersion: schemaVersion, json: Data(json.map { $0 == 0x0A ? 0x20 : $0 })) : self
+  }
+
   /// The schema versions that every backend stores.
   package static var schemaVersions: ClosedRange<Int> { RecordLimit.schemaVersions }
 

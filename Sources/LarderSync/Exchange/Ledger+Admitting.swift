@@ -22,13 +22,15 @@ extension Ledger {
   /// Every record of a server passes here, of pages and of outcomes. A record that the device has not asked about is dropped: it could
   /// name a record of a collection that is not synced. A record out of bounds is set aside, so that it blocks no other.
   func admitted(
-    _ records: [SyncRecord], about subject: AnswerSubject, pass: Int? = nil, in pending: inout PendingState
+    _ records: [SyncRecord], about subject: AnswerSubject, pass: Int? = nil, isNewHistory: Bool = false, in pending: inout PendingState
   ) throws(RepositoryError) -> [SyncRecord] {
     var admitted: [SyncRecord] = []
     for record in records where subject.covers(record) {
-      let record = Self.onOneLine(record)
+      var record = record
+      // A transport may leave line feeds between the tokens of a value.
+      record.value = record.value.map { StoredValue(schemaVersion: 1, json: $0).onOneLine.json }
       do throws(SyncProblem) { try record.check() } catch {
-        try setAside(record, error.description, subject, pass: pass, in: &pending)
+        try setAsideRemote(record, error.description, subject, pass: pass, isNewHistory: isNewHistory, in: &pending)
         continue
       }
       admitted.append(record)
@@ -36,44 +38,42 @@ extension Ledger {
     return admitted
   }
 
-  /// Returns a record without the line feeds that a transport may leave between the tokens of a value: backends store one line.
-  private static func onOneLine(_ record: SyncRecord) -> SyncRecord {
-    guard let value = record.value, value.contains(0x0A) else { return record }
-    var record = record
-    do throws(RepositoryError) { record.value = try JSONValue(json: value).json } catch {}  // the check says so
-    return record
-  }
-
   /// The code of a record that the server has sent and that breaks a bound of the wire.
   static let malformed = "malformed"
 
   /// Sets a record of the server aside: nothing of it is stored, and the user finds it among the rejections.
-  private func setAside(
-    _ remote: SyncRecord, _ detail: String, _ subject: AnswerSubject, pass: Int?, in pending: inout PendingState
+  private func setAsideRemote(
+    _ remote: SyncRecord, _ detail: String, _ subject: AnswerSubject, pass: Int?, isNewHistory: Bool, in pending: inout PendingState
   ) throws(RepositoryError) {
+    guard let collection = pending.collection(named: remote.collection) else { return }
     var key = RecordKey(remote.id)
     do throws(SyncProblem) { try WireField.id.check(remote.id) } catch {
       // The id may be of any length: its beginning and its hash name it.
       key = RecordKey("\(WireField.code.cut(remote.id))#\(key.hash)")
     }
     let entryKey = SyncEntry.key(remote.collection, key)
-    if var entry = try entry(entryKey, in: pending), entry.scope == scope, let collection = pending.collection(named: remote.collection) {
-      // A full pass has seen the record, which is not deleted.
+    let hasRecord = pending.hasRecord(key, in: collection)
+    if var entry = try entry(entryKey, in: pending) {
+      guard entry.scope == scope else { return }
+      // A full pass has seen the record, which is not deleted. The revision that is known of it is of the history that is gone.
       if let pass { entry.pass = pass }
+      if isNewHistory { entry.revision = 0 }
       // The edits would meet the same conflict again.
       if case .records = subject { entry.edits?.isParked = true }
-      try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
+      try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
+    } else if hasRecord, !isInScope(key, in: collection, of: pending) {
+      return
     }
     try reject(entryKey, of: key, in: remote.collection, code: Self.malformed, detail: detail, in: &pending)
   }
 
   /// Lets a record go on that was set aside, now that the server has another one.
   func readmit(_ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
-    guard let collection = pending.collection(named: SyncCollections.rejected), pending.hasRecord(entryKey, in: collection),
-      try rejected.snapshot.find(by: entryKey.text)?.code == Self.malformed
-    else { return }
+    guard try pending.find(by: entryKey.text, in: rejected)?.code == Self.malformed else { return }
+    let found = try entry(entryKey, in: pending)
+    guard found.map({ $0.scope == scope }) != false else { return }
     try pending.delete(entryKey.text, in: rejected)
-    guard var entry = try entry(entryKey, in: pending), entry.edits?.isParked == true else { return }
+    guard var entry = found, entry.edits?.isParked == true else { return }
     entry.edits?.isParked = false
     try pending.keep(entry.stored, for: entryKey, in: records)
   }

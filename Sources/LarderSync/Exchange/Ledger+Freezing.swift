@@ -23,7 +23,7 @@ extension Ledger {
         let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection)
       else { continue }
       if isBeyondLimits(address.key, in: collection, of: pending) {
-        try setAside(entry, key, at: address, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
+        try parkUnsendable(entry, key, at: address, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
         continue
       }
       let local = pending.stored(address.key, in: collection)
@@ -41,7 +41,7 @@ extension Ledger {
         try record.checkNames(in: scope)
       } catch {
         // The server would refuse the push for this record.
-        try setAside(entry, key, at: address, code: Self.malformed, detail: error.description, in: &pending)
+        try parkUnsendable(entry, key, at: address, code: Self.malformed, detail: error.description, in: &pending)
         continue
       }
       found.append(Edit(record: record, groups: edits.groups))
@@ -73,7 +73,7 @@ extension Ledger {
   }
 
   /// Sets edits aside that cannot be sent: whose record is over a limit that the store has now, or out of the bounds of the wire.
-  private func setAside(
+  private func parkUnsendable(
     _ entry: SyncEntry, _ entryKey: RecordKey, at address: RecordAddress, code: String, detail: String, in pending: inout PendingState
   ) throws(RepositoryError) {
     var entry = entry

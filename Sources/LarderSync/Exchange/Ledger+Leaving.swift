@@ -24,6 +24,8 @@ extension Ledger {
       pending.erase(address.key, in: collection)
     }
     try forgetConflicts(in: &pending)
+    // A record that was never stored has a rejection and no entry.
+    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope { try pending.delete(rejection.id, in: rejected) }
     pending.erase(key, in: scopes)
   }
 
@@ -47,11 +49,14 @@ extension Ledger {
 
   /// Takes back a push of which the server refuses every record below a schema version, and sets those aside.
   /// - Returns: Whether there were any.
-  func setAside(
+  func parkOutdated(
     _ push: SyncPush, below minimum: Int, _ detail: String, in pending: inout PendingState
   ) throws(RepositoryError) -> Bool {
     guard let state = try state(in: pending), state.flight?.token == push.token else { return true }
-    let refused = push.groups.joined().filter { $0.version < minimum }
+    let outdated = push.groups.joined().filter { $0.version < minimum }
+    // A deletion is taken whatever its version, but by servers before this one.
+    let edits = outdated.filter { $0.value != nil }
+    let refused = edits.isEmpty ? outdated : edits
     for record in refused {
       try park(record, Self.upgradeRequired, "\(detail) Expected schema version \(minimum), found \(record.version).", in: &pending)
     }

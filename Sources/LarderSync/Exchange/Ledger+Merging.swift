@@ -22,8 +22,8 @@ extension Ledger {
       if isBeyondLimits { throw RepositoryError(.tooLarge, Self.beyondLimitsDetail, keyHash: key.hash) }
       // Its counters are not known, and neither is what is to win.
       if isClosed { throw RepositoryError(.unsupported, Self.isClosedDetail, keyHash: key.hash) }
-      // A record that is as the deleted one was is that one again.
-      let base = edits.insertedAt == nil || local == edits.base ? edits.base : nil
+      // A record that was inserted in the place of a deleted one does not come from the base of that.
+      let base = edits.insertedAt == nil || local == nil ? edits.base : nil
       let forms = try aligned(base, local, theirs, key, tracking?.coder)
       version = forms.version ?? version
       let (baseValue, localValue) = respelled(forms.values, key, tracking?.coder)
@@ -90,7 +90,7 @@ extension Ledger {
     MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
   }
 
-  /// Returns base and local value with each member that is the server's but for its order spelled as that, and the local one as the base.
+  /// Returns base and local value with the spelling of the server's where only an order differs; see ``Spelling``.
   private func respelled(
     _ values: [StoredValue?], _ key: RecordKey, _ coder: (any TrackedCoder)?
   ) -> (base: StoredValue?, local: StoredValue?) {

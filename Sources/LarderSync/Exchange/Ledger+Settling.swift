@@ -41,6 +41,26 @@ extension Ledger {
     return state
   }
 
+  /// Begins another history of a server that may be written and not read: no revision of a record is of that.
+  func begin(_ history: String, in pending: inout PendingState) throws(RepositoryError) {
+    guard var state = try state(in: pending) else { return }
+    var known: [(RecordKey, SyncEntry)] = []
+    try pending.visit(records) { (key, stored) throws(RepositoryError) in
+      let entry = try SyncEntry(stored)
+      if entry.scope == scope, entry.revision > 0 { known.append((key, entry)) }
+    }
+    for (key, found) in known {
+      var entry = found
+      entry.revision = 0
+      entry.edits?.base = nil
+      try pending.keep(entry.stored, for: key, in: records)
+    }
+    (state.history, state.pass) = (history, nil)
+    state.becomeNewDevice()
+    state.turn += 1
+    try store(state, in: &pending)
+  }
+
   /// The code of edits that are in conflict with a record that the device may not read.
   static let conflict = "conflict"
   static let conflictDetail = "The server has another record of this id, which may not be read with this token."

@@ -14,8 +14,11 @@ extension Ledger {
       state.becomeNewDevice()
     }
     let (pass, ledger) = (state.pass.map { _ in state.passes }, corrected(by: state))
-    for record in try admitted(page.changes, about: .collections(state.collections), pass: pass, in: &pending) {
-      try ledger.take(record, pass: pass, isNewHistory: state.pass?.isNewHistory == true, in: &pending)
+    let isNewHistory = state.pass?.isNewHistory == true
+    let records = try admitted(
+      page.changes, about: .collections(state.collections), pass: pass, isNewHistory: isNewHistory, in: &pending)
+    for record in records {
+      try ledger.take(record, pass: pass, isNewHistory: isNewHistory, in: &pending)
     }
     state.history = page.history
     state.turn += 1
@@ -77,7 +80,7 @@ extension Ledger {
   /// Returns whether the schema puts a record, which has no entry, into this scope.
   ///
   /// A server must not get a record by naming it that belongs to another scope, or to none.
-  private func isInScope(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
+  func isInScope(_ key: RecordKey, in collection: Int, of pending: PendingState) -> Bool {
     guard let tracking = pending.tracking(of: collection), let synced = tracking.trigger as? any SyncedCollection,
       let stored = pending.stored(key, in: collection)
     else { return false }

@@ -82,7 +82,7 @@ struct Ledger: Sendable {
     _ value: StoredValue?, for key: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
     guard pending.stored(key, in: collection) != value || (value == nil && pending.hasRecord(key, in: collection)) else { return }
-    if let value { try pending.store(value, for: key, in: collection) } else { pending.erase(key, in: collection) }
+    if let value { try pending.store(value.onOneLine, for: key, in: collection) } else { pending.erase(key, in: collection) }
   }
 
   // MARK: What the user is told
@@ -100,7 +100,8 @@ struct Ledger: Sendable {
     _ entryKey: RecordKey, of key: RecordKey, in collection: String, code: String, detail: String, in pending: inout PendingState
   ) throws(RepositoryError) {
     let rejection = SyncRejection(
-      id: entryKey.text, collection: collection, recordID: key.text, code: WireField.code.cut(code), detail: WireField.detail.cut(detail),
+      id: entryKey.text, scope: scope, collection: collection, recordID: key.text, code: WireField.code.cut(code),
+      detail: WireField.detail.cut(detail),
       date: clock.now)
     try pending.save(rejection, in: rejected)
   }
@@ -120,7 +121,7 @@ extension Ledger {
       guard entry.scope == scope, entry.edits?.isParked == true, let address = SyncEntry.address(key) else { return }
       if let held = entry.edits?.held {
         if held.value.schemaVersion <= versions[address.collection] ?? 0 { waiting.append((key, entry)) }
-      } else if try rejected.snapshot.find(by: key.text)?.code == Self.upgradeRequired {
+      } else if try pending.find(by: key.text, in: rejected)?.code == Self.upgradeRequired {
         waiting.append((key, entry))
       }
     }

@@ -51,12 +51,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     }
     edits.isParked = false
     let now = clock.now.milliseconds
-    if change.new == nil {
-      edits.insertedAt = nil
-    } else if entry.revision > 0, isInsertion(change, in: pending) {
-      // Later than any edit that was sent, so that the outcome of a push tells whether it had the insertion.
-      edits.insertedAt = max(now, edits.stamp + 1)
-    }
+    if entry.revision > 0 { noteInsertion(change, &edits, now, in: pending) }
     join(&edits, to: &pending)
     // An entry that says this already is not written again, unless its stamp is a second old.
     if edits == entry.edits, now < edits.stamp + Self.stampTolerance { return }
@@ -65,9 +60,24 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     try pending.keep(entry.stored, for: key, in: records)
   }
 
-  private func isInsertion(_ change: TriggeredChange, in pending: PendingState) -> Bool {
+  /// Notes a deletion, and an insertion in the place of the deleted record unless that undoes the deletion.
+  private func noteInsertion(_ change: TriggeredChange, _ edits: inout SyncEntry.Edits, _ now: Int, in pending: PendingState) {
+    guard let new = change.new else { return edits.deletedHash = change.old.map { hash(of: $0, change) } }
     // The bytes of a record over a limit are not here, and the record is.
-    change.old == nil && pending.collection(named: change.collection).map { pending.hasRecord(change.key, in: $0) } == false
+    guard change.old == nil, pending.collection(named: change.collection).map({ pending.hasRecord(change.key, in: $0) }) == false else {
+      return
+    }
+    // Later than any edit that was sent, so that the outcome of a push tells whether it had the insertion.
+    if edits.deletedHash != hash(of: new, change) { edits.insertedAt = max(now, edits.stamp + 1) }
+    edits.deletedHash = nil
+  }
+
+  /// Returns a hash of a value as its type has it: 48 bits of FNV-1a, which every language's JSON holds exactly.
+  private func hash(of value: StoredValue, _ change: TriggeredChange) -> Int {
+    var form = value.json
+    do throws(RepositoryError) { form = try change.coder.canonicalForm(of: value, key: change.key) } catch {}  // as it is stored, then
+    let hash = form.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
+    return Int(hash >> 16)
   }
 
   /// Puts an edit into the group of the write that it is part of.

@@ -19,10 +19,13 @@ extension SyncEntry {
     self.init(scope: scope, revision: revision, pass: json["p"]?.intValue ?? 0)
     guard let groups = json["g"]?.arrayValue else { return }
     var edits = Edits(stamp: json["t"]?.intValue ?? 0, isParked: json["x"]?.boolValue ?? false)
-    edits.insertedAt = json["n"]?.intValue
+    (edits.insertedAt, edits.deletedHash) = (json["n"]?.intValue, json["d"]?.intValue)
     edits.groups = groups.compactMap { $0.intValue.flatMap(UInt64.init(exactly:)) }
     if let base = json["b"], let version = json["v"]?.intValue { edits.base = StoredValue(schemaVersion: version, json: base.json) }
-    if let held = json["h"], let version = json["w"]?.intValue, let revision = json["q"]?.intValue {
+    // An app before this one may have held a version that no store takes.
+    if let held = json["h"], let version = json["w"]?.intValue, let revision = json["q"]?.intValue,
+      StoredValue.schemaVersions.contains(version)
+    {
       edits.held = Held(revision: revision, value: StoredValue(schemaVersion: version, json: held.json))
     }
     self.edits = edits
@@ -83,13 +86,15 @@ private struct EntryWriter {
     }
     put(edits.isParked ? "],\"x\":true" : "]")
     if let insertedAt = edits.insertedAt { put(",\"n\":", insertedAt) }
-    if let held = edits.held {
+    if let deletedHash = edits.deletedHash { put(",\"d\":", deletedHash) }
+    if let held = edits.held.map({ SyncEntry.Held(revision: $0.revision, value: $0.value.onOneLine) }) {
       put(",\"q\":", held.revision)
       put(",\"w\":", held.value.schemaVersion)
       put(",\"h\":")
       put(held.value.json)
     }
-    if let base = edits.base {
+    // A store of an app before this one may hold values of several lines.
+    if let base = edits.base?.onOneLine {
       put(",\"v\":", base.schemaVersion)
       put(",\"l\":", base.json.count)
       put(",\"b\":")
@@ -163,6 +168,10 @@ private struct EntryReader {
     if take(",\"n\":") {
       guard let insertedAt = number() else { return nil }
       edits.insertedAt = insertedAt
+    }
+    if take(",\"d\":") {
+      guard let deletedHash = number() else { return nil }
+      edits.deletedHash = deletedHash
     }
     if take(",\"v\":") {
       // The length tells a whole base from one that was cut at a bracket.

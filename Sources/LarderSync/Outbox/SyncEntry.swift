@@ -25,6 +25,8 @@ struct SyncEntry: Sendable, Hashable {
     ///
     /// The record is another one than ``base``: a merge has no base then.
     var insertedAt: Int?
+    /// A hash of the value that was deleted here; the same value inserted again is an undo, and no other record.
+    var deletedHash: Int?
     /// Whether they wait for the user, since the server has refused them, or for a newer app.
     var isParked = false
     /// The server's value in a form that only a newer app reads; base and revision stay, so that such an app can merge.

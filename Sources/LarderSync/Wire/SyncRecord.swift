@@ -64,8 +64,8 @@ public struct PushedRecord: Sendable, Hashable {
 extension SyncRecord {
   init(_ json: WireObject) throws(SyncProblem) {
     self.init(
-      collection: try json.text("in"), id: try json.text("id"), revision: try json.number("rev"),
-      version: try json.number("version", default: 1), stamp: try json.number("stamp", default: 0),
+      collection: try json.text("in"), id: try json.text("id"), revision: try json.integer("rev"),
+      version: try json.integer("version", default: 1), stamp: try json.integer("stamp", default: 0),
       writer: try json.text("by", default: ""),
       value: try json.record())
   }
@@ -83,8 +83,8 @@ extension SyncRecord {
 extension PushedRecord {
   init(_ json: WireObject) throws(SyncProblem) {
     self.init(
-      collection: try json.text("in"), id: try json.text("id"), base: try json.number("base"),
-      version: try json.number("version", default: 1), stamp: try json.number("stamp", default: 0), value: try json.record())
+      collection: try json.text("in"), id: try json.text("id"), base: try json.integer("base"),
+      version: try json.integer("version", default: 1), stamp: try json.integer("stamp", default: 0), value: try json.record())
   }
 
   var json: JSONValue {

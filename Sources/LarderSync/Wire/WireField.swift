@@ -39,10 +39,10 @@ internal import Larder
     case .writer: .text(0...Self.nameBytes)
     case .code: .words(64)
     case .detail: .words(1_024)
-    case .seq: .number(1...WireObject.largestNumber - 1)
+    case .seq: .number(1...WireObject.largestNumber)
     case .version: .number(StoredValue.schemaVersions)
     case .clock, .base, .stamp, .revision, .ok, .since, .until, .head, .horizon, .total, .now, .last, .most:
-      .number(0...WireObject.largestNumber - 1)
+      .number(0...WireObject.largestNumber)
     // 0 where a scope takes every version.
     case .minimum: .number(0...StoredValue.schemaVersions.upperBound)
     case .value: .json(Self.valueDepth)

@@ -130,7 +130,8 @@ final class HostileSyncServer: SyncTransport {
   }
 
   private func number(_ state: inout State) -> Int {
-    state.one(of: [0, 1, 2, 3, 5, 8, 40, 1_000, (1 << 31) - 1, 1 << 31, (1 << 53) - 1, 1 << 53, .max, -1, .min])
+    let (version, number) = (Int64(1) << 31, Int64(1) << 53)
+    return Int(clamping: state.one(of: [0, 1, 2, 3, 5, 8, 40, 1_000, version - 1, version, number - 1, number, .max, -1, .min]))
   }
 
   private func text(_ state: inout State) -> String {

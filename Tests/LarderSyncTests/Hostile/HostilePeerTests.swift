@@ -188,6 +188,109 @@ private struct Device {
     try await here.store.close()
   }
 
+  /// A good record behind a full pass of another history is taken, whatever number it has there.
+  @Test func aGoodRecordOfAnotherHistoryIsTaken() async throws {
+    let (here, there) = (try await Device(.json, server), try await Device(.json, server))
+    let backup = server.backup()
+    for text in ["1", "2", "3"] {
+      try await here.notes.save(Note(id: "a", text: text))
+      try await here.sync.exchange()
+    }
+    server.restore(backup)
+    try await there.notes.save(Note(id: "a", text: "other"))
+    try await there.sync.exchange()
+    here.transport.set { rules in
+      rules.page = { page in
+        var page = page
+        for position in page.changes.indices { page.changes[position].version = 0 }
+        return page
+      }
+    }
+    try await here.sync.exchange()
+    here.transport.set { $0.page = nil }
+    try await there.notes.update("a") { $0.text = "good" }
+    for sync in [there.sync, here.sync] { try await sync.exchange() }
+    #expect(try await here.notes.find(by: "a")?.text == "good")
+    #expect(try await here.sync.rejected.count() == 0)
+    for store in [here.store, there.store] { try await store.close() }
+  }
+
+  /// One commit may bring the conflict with a bad record and, behind it, a good one.
+  @Test func aGoodRecordBehindABadOneInOneCommitIsTaken() async throws {
+    let (here, there) = (try await Device(.json, server), try await Device(.json, server))
+    try await there.notes.save(Note(id: "a"))
+    for sync in [there.sync, here.sync] { try await sync.exchange() }
+    for notes in [there.notes, here.notes] { try await notes.update("a") { $0.count += 1 } }
+    try await there.sync.exchange()
+    here.transport.set { rules in
+      rules.reply = { _ in throw SyncProblem.unreachable("lost") }
+      rules.page = { page in
+        var page = page
+        let outcomes = page.last?.outcomes ?? []
+        page.last?.outcomes = outcomes.map { outcome in
+          guard case .conflict(var records) = outcome else { return outcome }
+          for position in records.indices { records[position].version = 0 }
+          return .conflict(records)
+        }
+        return page
+      }
+    }
+    try await here.sync.exchange()
+    #expect(try await here.notes.find(by: "a")?.count == 2)
+    #expect(try await here.sync.rejected.count() == 0)
+    #expect(try await here.sync.pending == 0)
+    for store in [here.store, there.store] { try await store.close() }
+  }
+
+  /// A record out of bounds in the bytes of a page is set aside alone, as one that a transport hands over.
+  @Test(arguments: [#""rev":-1"#, #""rev":9223372036854775807"#, #""rev":1,"stamp":-5"#, #""rev":1,"stamp":9007199254740993"#])
+  func aRecordOutOfBoundsInABodyIsSetAside(_ members: String) async throws {
+    let (here, there) = (try await Device(.json, server), try await Device(.json, server))
+    try await there.notes.save(Note(id: "a"))
+    try await there.sync.exchange()
+    try await there.notes.save(Note(id: "b"))
+    try await there.sync.exchange()
+    here.transport.set { rules in
+      rules.pageText = { text in
+        text.replacing(/"rev":1,"stamp":[0-9]+/, with: members)
+      }
+    }
+    try await here.sync.exchange()
+    #expect(try await here.sync.rejected.loadAll().map { "\($0.recordID) \($0.code)" } == ["a malformed"])
+    #expect(try await here.notes.loadAll().map(\.id) == ["b"])
+    for store in [here.store, there.store] { try await store.close() }
+  }
+
+  /// Another scope's rejections are not a server's business either, and what a scope has set aside goes with it.
+  @Test func rejectionsStayWithinTheirScope() async throws {
+    let (store, transport) = (try await Store.open(InMemoryBackend()), GatedTransport(server))
+    let notes = try await store.repository(RepositorySchema<Note>("notes").synced(in: { $0.id.hasPrefix("2") ? "user/2" : "user/1" }))
+    let sync = try await SyncEngine(store, transport: transport, scopes: ["user/1", "user/2"])
+    transport.set { $0.refusal = { push in push.groups.joined().contains { $0.id == "2" } ? .upgradeRequired(minimum: 2) : nil } }
+    try await notes.save(Note(id: "2"))
+    try await sync.exchange()
+    #expect(try await sync.rejected.loadAll().map { "\($0.scope ?? "") \($0.code)" } == ["user/2 upgradeRequired"])
+    // The server of the first scope names the record of the second one, in both forms, and a record of its own.
+    for version in [0, 1] {
+      transport.set { rules in
+        rules.page = { page in
+          var page = page
+          let value = Data(#"{"id":"2","text":"","count":0}"#.utf8)
+          page.changes.append(SyncRecord(collection: "notes", id: "2", revision: 9, version: version, value: value))
+          page.changes.append(SyncRecord(collection: "notes", id: "1 bad", revision: 9, version: 0, value: value))
+          return page
+        }
+      }
+      let one = try await SyncEngine(store, transport: transport, scopes: ["user/1"])
+      try await one.exchange()
+    }
+    #expect(try await sync.rejected.find(by: "notes/2")?.code == "upgradeRequired")
+    #expect(try await sync.rejected.find(by: "notes/1 bad")?.code == "malformed")
+    let one = try await SyncEngine(store, transport: transport, scopes: ["user/1"])
+    try await one.signOut()
+    #expect(try await sync.rejected.loadAll().map(\.recordID) == ["2"])
+  }
+
   /// The words of a server are cut before they are stored, and steer no terminal.
   @Test func theWordsOfARefusalAreCut() async throws {
     let here = try await Device(.json, server)

@@ -1,3 +1,4 @@
+import Foundation
 import LarderSync
 import LarderTesting
 import Synchronization
@@ -20,6 +21,10 @@ final class GatedTransport: SyncTransport {
     var refusal: (@Sendable (SyncPush) -> SyncProblem?)?
     /// The lowest schema version that is taken.
     var minimum = 0
+    /// Whether deletions of any version are taken, as servers do since they have no value.
+    var minimumTakesDeletions = false
+    /// What becomes of the text of a page on its way.
+    var pageText: (@Sendable (String) -> String)?
     /// The most records of a page that is not `.answerTooLarge`.
     var mostRecordsOfPage = Int.max
     /// The number of pages behind which the connection is cut.
@@ -58,7 +63,8 @@ final class GatedTransport: SyncTransport {
       let records = push.groups.joined()
       if records.count > rules.mostRecords { return rules.problemOfMore }
       if records.contains(where: { $0.id == rules.tooLarge }) { return .tooLarge }
-      if records.contains(where: { $0.version < rules.minimum }) { return .upgradeRequired(minimum: rules.minimum) }
+      let versioned = records.filter { $0.value != nil || !rules.minimumTakesDeletions }
+      if versioned.contains(where: { $0.version < rules.minimum }) { return .upgradeRequired(minimum: rules.minimum) }
       return rules.pushProblem ?? rules.refusal?(push)
     }
     if let problem { throw problem }
@@ -78,7 +84,9 @@ final class GatedTransport: SyncTransport {
       return request.wait > 0 ? rules.pollProblem ?? rules.pullProblem : rules.pullProblem
     }
     if let problem { throw problem }
-    let page = try SyncChanges(json: server.changes(request, in: scope).json)
+    var json = try server.changes(request, in: scope).json
+    if let change = rules.withLock({ $0.pageText }) { json = Data(change(String(decoding: json, as: UTF8.self)).utf8) }
+    let page = try SyncChanges(json: json)
     try await rules.withLock { $0.meanwhile }?()
     if page.changes.count > rules.withLock({ $0.mostRecordsOfPage }) { throw SyncProblem.answerTooLarge }
     return rules.withLock { $0.page }?(page) ?? page

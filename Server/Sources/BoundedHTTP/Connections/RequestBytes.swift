@@ -3,8 +3,8 @@ package import NIOCore
 
 /// The bytes that are just being read, for whoever must say what is wrong with a request that the parser does not take.
 ///
-/// It ends a connection within whose body bytes come of which the parser makes nothing: the extension of a chunk may go on for ever, and
-/// counts to no limit of heads or bodies.
+/// It also bounds the extensions of chunks. The parser skips them, and they count to no limit of heads or bodies: a connection that sends
+/// more than ``mostUnparsed`` bytes of a body without any content is closed.
 package final class RequestBytes: ChannelInboundHandler, RemovableChannelHandler {
   package typealias InboundIn = ByteBuffer
   package typealias InboundOut = ByteBuffer

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import JWTKit
-public import LarderSync
+@_spi(Wire) public import LarderSync
 public import Logging
 internal import Synchronization
 
@@ -89,7 +89,7 @@ public final class JWTAuthorizer: Authorizer {
       let claims = try await keys.collection.verify(token, as: Claims.self)
       // The name goes to logs and terminals.
       let name = claims.sub.value
-      guard !name.isEmpty, name.utf8.count <= 1_024, !name.unicodeScalars.contains(where: \.properties.isControl) else { return nil }
+      guard !name.isEmpty, WireField.detail.cut(name) == name else { return nil }
       if let issuer, claims.iss != issuer { return nil }
       if let audience, claims.aud?.names.contains(audience) != true { return nil }
       return Identity(name, grants: claims.scopes.compactMap(Self.grant))
@@ -112,15 +112,5 @@ public final class JWTAuthorizer: Authorizer {
       let keys = try await source.keys()
       state.withLock { $0.keys = keys }
     } catch { logger.error("the keys were not renewed", metadata: ["error": "\(error)"]) }
-  }
-}
-
-extension Unicode.Scalar.Properties {
-  /// Whether a terminal or a log obeys the character instead of showing it.
-  fileprivate var isControl: Bool {
-    switch generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator: true
-    default: false
-    }
   }
 }
