@@ -15,12 +15,9 @@ enum RecordLimit {
       throw RepositoryError(
         .unsupported, "expected a schema version from 1 to \(schemaVersions.upperBound), found \(value.schemaVersion)", keyHash: key.hash)
     }
-    let hasLineFeed = value.json.withUnsafeBytes { bytes in
-      bytes.baseAddress.map { memchr($0, 0x0A, bytes.count) != nil } ?? false
-    }
-    guard !value.json.isEmpty, !hasLineFeed else {
+    guard !value.json.isEmpty, !value.hasLineFeed else {
       throw RepositoryError(
-        .encodingFailed, "expected one line of JSON, found \(hasLineFeed ? "a line feed" : "no bytes")", keyHash: key.hash)
+        .encodingFailed, "expected one line of JSON, found \(value.json.isEmpty ? "no bytes" : "a line feed")", keyHash: key.hash)
     }
   }
 

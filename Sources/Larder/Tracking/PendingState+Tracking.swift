@@ -27,7 +27,7 @@ extension PendingState {
 
   /// Returns a value of a repository; `nil` when there is none.
   ///
-  /// - Throws: as reading it.
+  /// - Throws: `.invalidKey`; `.decodingFailed`, `.migrationFailed`, `.newerSchema` for a stored value that cannot be read.
   package func find<Item>(by id: Item.ID, in repository: LocalRepository<Item>) throws(RepositoryError) -> Item? {
     try collections[repository.collection].records[repository.coder.keys.key(for: id)]?.value(repository.coder)
   }

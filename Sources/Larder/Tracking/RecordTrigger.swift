@@ -41,22 +41,31 @@ package struct StoredValue: Sendable, Hashable {
     self.json = json
   }
 
-  /// The value with a blank in the place of each line feed, which JSON has only between its tokens: backends store one line.
+  /// Whether the JSON has a line feed, which backends do not store.
+  ///
+  /// Cost: that of `memchr`, since every save asks.
+  var hasLineFeed: Bool {
+    json.withUnsafeBytes { bytes in bytes.baseAddress.map { memchr($0, 0x0A, bytes.count) != nil } ?? false }
+  }
+
+  /// The value with a blank in the place of each line feed.
+  ///
+  /// JSON has line feeds only between its tokens.
   package var onOneLine: StoredValue {
-    json.contains(0x0A) ? StoredValue(schemaVersion: schemaVersion, json: Data(json.map { $0 == 0x0A ? 0x20 : $0 })) : self
+    hasLineFeed ? StoredValue(schemaVersion: schemaVersion, json: Data(json.map { $0 == 0x0A ? 0x20 : $0 })) : self
   }
 
   /// The schema versions that every backend stores.
   package static var schemaVersions: ClosedRange<Int> { RecordLimit.schemaVersions }
 
-  /// Returns why bytes are not JSON in the form that is stored: one value without a line feed, nested no deeper than a limit.
+  /// Returns why the JSON cannot be stored; `nil` for one value without a line feed, nested no deeper than a limit.
   ///
   /// Cost: about a nanosecond a byte.
-  package static func flaw(of json: Data, depth limit: Int) -> String? {
+  package func flaw(depth limit: Int) -> String? {
     switch JSONSyntax.verdict(on: json, depthLimit: limit) {
     case .tooDeep: return "more than \(limit) nested levels"
     case .malformed(let offset): return "no JSON at byte \(offset)"
-    case .valid: return json.contains(0x0A) ? "a line feed" : nil
+    case .valid: return hasLineFeed ? "a line feed" : nil
     }
   }
 }
@@ -73,9 +82,9 @@ package protocol TrackedCoder: Sendable {
   ///
   /// - Throws: `.migrationFailed`, `.newerSchema`.
   func broughtUp(_ value: StoredValue, key: RecordKey) throws(RepositoryError) -> StoredValue
-  /// Returns the encoding of a value by its type: equal values have the same one, whatever encoder has made their JSON.
+  /// Decodes a value and encodes it again, so that equal values give equal bytes.
   ///
-  /// Members that the type does not know are left out.
+  /// The result lacks members that the type does not know.
   /// - Throws: as ``item(_:of:key:)``; `.encodingFailed`.
   func canonicalForm(of value: StoredValue, key: RecordKey) throws(RepositoryError) -> Data
   /// Returns the JSON of an item; `nil` when it is of another type than that of the collection.

@@ -54,7 +54,7 @@ extension Ledger {
   ) throws(RepositoryError) -> Bool {
     guard let state = try state(in: pending), state.flight?.token == push.token else { return true }
     let outdated = push.groups.joined().filter { $0.version < minimum }
-    // A deletion is taken whatever its version, but by servers before this one.
+    // Servers of this version accept deletions of any version. Earlier servers compare the version of deletions, too.
     let edits = outdated.filter { $0.value != nil }
     let refused = edits.isEmpty ? outdated : edits
     for record in refused {

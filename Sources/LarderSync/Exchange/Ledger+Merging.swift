@@ -90,7 +90,7 @@ extension Ledger {
     MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
   }
 
-  /// Returns base and local value with the spelling of the server's where only an order differs; see ``Spelling``.
+  /// Returns base and local value, with members reordered as the server has them; see ``Spelling``.
   private func respelled(
     _ values: [StoredValue?], _ key: RecordKey, _ coder: (any TrackedCoder)?
   ) -> (base: StoredValue?, local: StoredValue?) {

@@ -3,7 +3,7 @@ internal import Larder
 
 extension Ledger {
   /// Takes the outcomes of the push that is in flight.
-  /// - Parameter mayRead: Whether the scope may be read; where it may not, nothing brings what a conflict leaves out.
+  /// - Parameter mayRead: Whether the scope may be read. If not, no page brings the records that a conflict leaves out.
   /// - Returns: The state afterwards; `nil` where the outcomes are of another push, as that of a store that was the same file.
   func settle(
     _ receipt: SyncReceipt, _ state: ScopeState, mayRead: Bool = true, in pending: inout PendingState

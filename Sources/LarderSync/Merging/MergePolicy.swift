@@ -45,8 +45,8 @@ public struct MergePolicy<Item: Sendable>: Sendable {
 
   /// Merges with a closure; what it throws leaves the edit here, among the rejected ones.
   ///
-  /// The closure must not change the id. It is given the value that both sides have begun with; `nil` where both have inserted the record,
-  /// and where this side has deleted it and inserted another one.
+  /// The closure must not change the id. `base` is the value that both sides began with. It is `nil` where both have inserted the
+  /// record, and where this side has deleted it and inserted another one.
   public static func custom(
     deletion: Deletion = .editWins, _ merge: @escaping @Sendable (_ base: Item?, _ local: Item, _ remote: Item) throws -> Item
   ) -> MergePolicy {

@@ -51,7 +51,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
     }
     edits.isParked = false
     let now = clock.now.milliseconds
-    if entry.revision > 0 { noteInsertion(change, &edits, now, in: pending) }
+    if entry.revision > 0 { noteInsertion(change, &edits, now, isClean: entry.edits == nil, in: pending) }
     join(&edits, to: &pending)
     // An entry that says this already is not written again, unless its stamp is a second old.
     if edits == entry.edits, now < edits.stamp + Self.stampTolerance { return }
@@ -61,14 +61,19 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   }
 
   /// Notes a deletion, and an insertion in the place of the deleted record unless that undoes the deletion.
-  private func noteInsertion(_ change: TriggeredChange, _ edits: inout SyncEntry.Edits, _ now: Int, in pending: PendingState) {
-    guard let new = change.new else { return edits.deletedHash = change.old.map { hash(of: $0, change) } }
+  ///
+  /// - Parameter isClean: Whether the record had no unsent edits. Its deletion needs no hash, which costs a decode: the value is the base.
+  private func noteInsertion(
+    _ change: TriggeredChange, _ edits: inout SyncEntry.Edits, _ now: Int, isClean: Bool, in pending: PendingState
+  ) {
+    guard let new = change.new else { return edits.deletedHash = isClean ? nil : change.old.map { hash(of: $0, change) } }
     // The bytes of a record over a limit are not here, and the record is.
     guard change.old == nil, pending.collection(named: change.collection).map({ pending.hasRecord(change.key, in: $0) }) == false else {
       return
     }
     // Later than any edit that was sent, so that the outcome of a push tells whether it had the insertion.
-    if edits.deletedHash != hash(of: new, change) { edits.insertedAt = max(now, edits.stamp + 1) }
+    let deletedHash = edits.deletedHash ?? edits.base.map { hash(of: $0, change) }
+    if deletedHash != hash(of: new, change) { edits.insertedAt = max(now, edits.stamp + 1) }
     edits.deletedHash = nil
   }
 

@@ -25,7 +25,9 @@ struct SyncEntry: Sendable, Hashable {
     ///
     /// The record is another one than ``base``: a merge has no base then.
     var insertedAt: Int?
-    /// A hash of the value that was deleted here; the same value inserted again is an undo, and no other record.
+    /// A hash of the value that was deleted here, where that was another one than ``base``.
+    ///
+    /// An insertion of the deleted value undoes the deletion.
     var deletedHash: Int?
     /// Whether they wait for the user, since the server has refused them, or for a newer app.
     var isParked = false

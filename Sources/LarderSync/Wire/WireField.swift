@@ -67,7 +67,7 @@ internal import Larder
 
   /// - Throws: `.malformed` for bytes that are no JSON, or JSON out of bounds.
   func check(_ json: Data) throws(SyncProblem) {
-    guard case .json(let depth) = bound, let flaw = StoredValue.flaw(of: json, depth: depth) else { return }
+    guard case .json(let depth) = bound, let flaw = StoredValue(schemaVersion: 1, json: json).flaw(depth: depth) else { return }
     throw .malformed("expected JSON of at most \(depth) nested levels for \(rawValue), found \(flaw)")
   }
 

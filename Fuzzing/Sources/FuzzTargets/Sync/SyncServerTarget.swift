@@ -32,7 +32,9 @@ enum SyncServerTarget {
   }
 }
 
-/// Choices from an input, a byte each; behind its end they follow from its length.
+/// A generator whose numbers are the bytes of an input.
+///
+/// After the last byte, the length of the input is the seed of the numbers that follow.
 private struct ByteChoices: RandomNumberGenerator, Sendable {
   private let bytes: [UInt8]
   private var position = 0

@@ -11,9 +11,11 @@ package final class RequestBytes: ChannelInboundHandler, RemovableChannelHandler
 
   /// The bytes, while they are parsed, and only while nothing of them was: a connection that waits keeps none.
   private var bytes: ByteBuffer?
-  /// The bytes since the parser has last found a part of a body; `nil` outside of one.
+  /// The number of bytes received since the parser last returned a part of the body.
+  ///
+  /// `nil` between bodies.
   private var unparsedCount: Int?
-  /// The most bytes within a body of which the parser may make nothing.
+  /// The most bytes that may come between two parts of a body.
   private static let mostUnparsed = 64 << 10
   /// The longest line that is looked at.
   private static let longest = 16 << 10

@@ -83,8 +83,8 @@ public final class JWTAuthorizer: Authorizer {
     let keys = state.withLock { $0.keys }
     do {
       let header = try DefaultJWTParser().parse(Array(token.utf8), as: Claims.self).header
-      // The token must not be used by whoever does not understand what `crit` names (RFC 7515, 4.1.11), and here nothing of it is. Whether
-      // there is one is asked of the fields: the list of names may be no list.
+      // RFC 7515, 4.1.11: a verifier must refuse a token whose `crit` names an extension that it does not know. This server knows none. The
+      // field is looked up by name, because JWTKit's `crit` is nil for a value that is no list.
       guard header.fields["crit"] == nil, keys.mayVerify(header.kid) else { return nil }
       let claims = try await keys.collection.verify(token, as: Claims.self)
       // The name goes to logs and terminals.

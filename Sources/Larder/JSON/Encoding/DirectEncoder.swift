@@ -2,9 +2,9 @@ internal import Foundation
 
 /// An encoder of values straight to the bytes of JSON, without a tree between.
 ///
-/// It writes what Foundation's `JSONEncoder` writes with sorted names and slashes as they are, byte for byte, but for the order of sets and
-/// of dictionaries that become arrays: those are sorted, see ``UnorderedEncodable``. A limit of depth is checked while it goes: a value may
-/// nest so deep that encoding it would overflow the stack of its thread.
+/// It writes the bytes of Foundation's `JSONEncoder` with sorted names and without escaped slashes. Sets, and dictionaries that become
+/// arrays, are an exception: they are sorted, see ``UnorderedEncodable``. The encoder checks a limit of depth while it writes, because a
+/// deeper value would overflow the stack of its thread.
 struct DirectEncoder: Sendable {
   /// The deepest nesting of arrays and objects that is written.
   let depthLimit: Int
