@@ -142,6 +142,10 @@ extension SyncEngine {
       }
       if isSettled { return }
       code = Ledger.upgradeRequired
+    case .overQuota:
+      // The server has taken nothing of it. The next push is made anew, so that deletions which make room come with it.
+      try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
+      throw problem
     case .unreachable:
       // A page has told the outcome since: only the answer was lost.
       if let state = try ledger.state(in: store.stored), state.device == push.device, state.seq >= push.seq { return }

@@ -71,7 +71,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   /// Refusals that say nothing about the records: everything waits, and the app is told.
   @Test(
     arguments: [
-      SyncProblem.unauthorized, .unavailable(retryAfter: nil), .tooManyRequests(retryAfter: 1), .tooManyScopes(most: 1),
+      SyncProblem.unauthorized, .unavailable(retryAfter: nil), .tooManyRequests(retryAfter: 1), .tooManyScopes(most: 1), .overQuota("x"),
       .malformed("no JSON"),
     ] + [301, 402, 404, 405, 406, 407, 408, 409, 411, 415, 417, 421, 425, 428, 431].map { .refused(status: $0, detail: "") })
   func aRefusalOfTheRequestSetsNothingAside(_ problem: SyncProblem) async throws {

@@ -219,6 +219,35 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(SyncProblem(status: other.status, body: other.json) == other)
   }
 
+  /// A server that is full takes deletions: they come first, and what is saved waits and is not set aside.
+  @Test func deletionsMakeRoomAtAServerThatIsFull() async throws {
+    let here = try await device(server)
+    for id in ["y", "z"] { try await here.notes.save(Note(id: id)) }
+    try await here.sync.exchange()
+    here.transport.set { [server] rules in
+      rules.refusal = { push in
+        let stored = Set(server.records(of: "user/1").map(\.id))
+        let growth = push.groups.joined().reduce(0) { $0 + ($1.value == nil ? -1 : stored.contains($1.id) ? 0 : 1) }
+        return growth > 0 && stored.count + growth > 2 ? .overQuota("full") : nil
+      }
+    }
+    // Larger than one push together, and before the deletion in every order of keys.
+    for id in ["a", "b", "c"] { try await here.notes.save(Note(id: id, text: String(repeating: "x", count: 500_000))) }
+    await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() }
+    #expect(try await here.sync.rejected.count() == 0)
+    #expect(try await here.sync.pending == 3)
+    for id in ["y", "z"] { try await here.notes.delete(id) }
+    await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() }
+    #expect(server.records(of: "user/1").map(\.id) == ["a", "b"])
+    here.transport.set { $0.refusal = nil }
+    try await here.sync.exchange()
+    #expect(server.records(of: "user/1").map(\.id) == ["a", "b", "c"])
+    let problem = SyncProblem.overQuota("full")
+    #expect(SyncProblem(status: 507, body: problem.json) == problem)
+    // As a proxy says it.
+    #expect(SyncProblem(status: 507, body: Data("<html>".utf8)) == .unavailable(retryAfter: nil))
+  }
+
   // MARK: What is asked, and what is left
 
   @Test func aCommaInTheNameOfACollectionIsEscaped() {

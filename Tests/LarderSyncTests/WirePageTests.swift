@@ -1,5 +1,5 @@
 import Foundation
-import LarderSync
+@_spi(Wire) import LarderSync
 import Testing
 
 /// The page about the wire shows messages; these tests read them, and write the same.
@@ -22,13 +22,30 @@ import Testing
     let page = try WirePage.text()
     let problems: [SyncProblem] = [
       .unavailable(retryAfter: nil), .tooManyRequests(retryAfter: nil), .unauthorized, .forbidden, .resync(horizon: 1), .history("h"),
-      .gap(last: 1), .upgradeRequired(minimum: 2), .tooLarge, .tooManyScopes(most: 3), .malformed(""), .refused(status: 422, detail: ""),
+      .gap(last: 1), .upgradeRequired(minimum: 2), .tooLarge, .tooManyScopes(most: 3), .overQuota(""), .malformed(""),
+      .refused(status: 422, detail: ""),
     ]
     for problem in problems {
       let json = try #require(try JSONSerialization.jsonObject(with: problem.json) as? [String: Any])
       let name = try #require(json["type"] as? String).dropFirst("urn:larder:problem:".count)
       let isThere = page.split(separator: "\n").contains { $0.hasPrefix("| \(problem.status)") && $0.contains("`\(name)`") }
       #expect(isThere, "\(name) of status \(problem.status) is not in the table")
+    }
+  }
+
+  /// A server stores a receipt for each device, and one of an earlier version may read it beside this one.
+  @Test func aRememberedReceiptNamesRecordsAndHoldsNoValue() throws {
+    let record = SyncRecord(collection: "c", id: "a", revision: 7, value: Data(#""secret""#.utf8))
+    let outcomes: [SyncOutcome] = [.accepted(3), .conflict([record, record]), .rejected(code: "x", detail: "y")]
+    let receipt = SyncReceipt(seq: 1, token: "t", outcomes: outcomes)
+    #expect(!text(receipt.remembered).contains("secret"))
+    // A server of an earlier version reads a conflict without records, and devices then read the changes.
+    #expect(try SyncReceipt(json: receipt.remembered).outcomes == [.accepted(3), .conflict([]), .rejected(code: "x", detail: "y")])
+    for stored in [receipt.remembered, receipt.json] {
+      let read = try SyncReceipt(remembered: stored)
+      #expect(read.filled { $0.id == "a" && $0.value == nil ? record : nil } == receipt)
+      let fitting = read.filled(bytes: 15) { _ in record }
+      #expect(fitting.outcomes[1] == .conflict([record]))
     }
   }
 

@@ -4,16 +4,21 @@ internal import LarderServer
 /// `larder-server devices`.
 struct Devices: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Lists the identities that devices belong to, or moves the devices of one to another.", subcommands: [List.self, Move.self])
+    abstract: "Lists the identities that devices belong to, moves the devices of one to another, or forgets devices.",
+    subcommands: [List.self, Move.self, Forget.self])
 
   /// `larder-server devices list`.
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Lists the identities with the number of their devices, counted once for each scope.")
+      abstract: "Lists the identities: name, devices counted once for each scope, and the records and bytes that count for their quota.")
     @OptionGroup var store: StoreOptions
 
     func run() async throws {
-      try await store.withStore { store in for owner in try await store.deviceOwners() { print("\(owner.identity)\t\(owner.devices)") } }
+      try await store.withStore { store in
+        for owner in try await store.deviceOwners() {
+          print("\(owner.identity)\t\(owner.devices)\t\(owner.records)\t\(owner.bytes)")
+        }
+      }
     }
   }
 
@@ -33,6 +38,25 @@ struct Devices: AsyncParsableCommand {
         }
         print("\(count) devices moved")
       }
+    }
+  }
+
+  /// `larder-server devices forget`.
+  struct Forget: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Forgets devices that have not pushed for some days; their records stay, and one that comes back goes on under a new name.",
+      discussion: "The records that a forgotten device was the last to write count for no quota until they are written again.")
+    @OptionGroup var store: StoreOptions
+    @Option(help: "The days since the newest push of a device.") var days: Double
+    @Option(help: "The identity that the devices belong to; all without it.") var identity: String?
+    @Option(help: "The scope; all without it.") var scope: String?
+    @Option(help: "The name of the device; all without it.") var device: String?
+
+    func validate() throws { try Age.check(days) }
+
+    func run() async throws {
+      let selection = DeviceSelection(identity: identity, scope: scope, device: device, olderThanDays: days)
+      try await store.withStore { print("\(try await $0.forgetDevices(selection)) devices forgotten") }
     }
   }
 }

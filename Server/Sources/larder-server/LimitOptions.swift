@@ -12,8 +12,16 @@ struct LimitOptions: ParsableArguments {
   @Option(help: "The number of open connections; one more is closed at once.") var maxConnections = ServerOptions().connections
   @Option(help: "The bytes of requests and answers that are held at once for all clients.") var maxHeld = ServerOptions().bytesHeld
   @Option(help: "The number of event streams and long polls.") var maxStreams = ServerOptions().streams
+  @Option(help: "The number of event streams and long polls of one identity.")
+  var maxIdentityStreams = ServerOptions().streamsPerIdentity
   @Option(help: "The seconds that a question for changes waits for some, at most.") var maxWait = ServerOptions().waitSeconds
   @Option(help: "The number of scopes that an identity may have devices in.") var maxScopes = ServerOptions().scopesPerIdentity
+  @Option(help: "The number of devices of an identity, counted once for each scope.")
+  var maxIdentityDevices = ServerOptions().devicesPerIdentity
+  @Option(help: "The number of stored records and deletions that an identity was the last to write.")
+  var maxIdentityRecords = ServerOptions().recordsPerIdentity
+  @Option(help: "The bytes of the records that an identity was the last to write.")
+  var maxIdentityBytes = ServerOptions().bytesPerIdentity
   @Option(help: "The seconds within which the head of a connection's first request must be there.")
   var headTimeout = ServerOptions().headSeconds
   @Option(help: "The seconds within which a client must take what is sent to it, or 64 KiB of that.")
@@ -26,7 +34,10 @@ struct LimitOptions: ParsableArguments {
   var drain = ServerOptions().drainSeconds
 
   func check() throws {
-    let counts = [maxBody, maxRecords, identityDevices, maxConnections, maxHeld, maxStreams, maxScopes]
+    let counts = [
+      maxBody, maxRecords, identityDevices, maxConnections, maxHeld, maxStreams, maxIdentityStreams, maxScopes, maxIdentityDevices,
+      maxIdentityRecords, maxIdentityBytes,
+    ]
     guard counts.allSatisfy({ $0 > 0 }), [headTimeout, answerTimeout, bodyTimeout, idleTimeout].allSatisfy({ $0 > 0 }), rate > 0,
       burst >= 1,
       drain >= 0, maxWait >= 0
@@ -42,6 +53,10 @@ struct LimitOptions: ParsableArguments {
     (options.devicesAtOnce, options.connections, options.bytesHeld) = (identityDevices, maxConnections, maxHeld)
     (options.headSeconds, options.answerSeconds, options.drainSeconds) = (headTimeout, answerTimeout, drain)
     options.waitSeconds = maxWait
+    options.streamsPerIdentity = maxIdentityStreams
+    (options.devicesPerIdentity, options.recordsPerIdentity, options.bytesPerIdentity) = (
+      maxIdentityDevices, maxIdentityRecords, maxIdentityBytes
+    )
     return options
   }
 }

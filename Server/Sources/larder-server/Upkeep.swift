@@ -72,6 +72,16 @@ struct Restore: AsyncParsableCommand {
   }
 }
 
+/// The bounds of `--days`.
+enum Age {
+  private static let most = 1_000_000.0
+
+  /// - Throws: `ValidationError` for an age out of bounds, and for NaN, which no range contains.
+  static func check(_ days: Double) throws {
+    guard (0...most).contains(days) else { throw ValidationError("Expected 0 to \(Int(most)) for --days, found \(days).") }
+  }
+}
+
 /// `larder-server purge`.
 struct Purge: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -79,14 +89,8 @@ struct Purge: AsyncParsableCommand {
   @OptionGroup var store: StoreOptions
   @Option(help: "The age in days from which deletions are forgotten.") var days = 180.0
   @Option(help: "The scope; all without it.") var scope: String?
-  private static let most = 1_000_000.0
 
-  func validate() throws {
-    // What is no number is not between two, either.
-    guard (0...Self.most).contains(days) else {
-      throw ValidationError("Expected 0 to \(Int(Self.most)) for --days, found \(days); leave the option out for 180.")
-    }
-  }
+  func validate() throws { try Age.check(days) }
 
   func run() async throws {
     try await store.withStore { print("\(try await $0.purge(olderThanDays: days, scope: scope)) deletions forgotten") }

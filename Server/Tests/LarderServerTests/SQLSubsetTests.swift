@@ -10,12 +10,12 @@ import Testing
   private static let keywords = Set(
     """
     SELECT FROM WHERE AND OR NOT NULL IS IN AS ON BY ORDER GROUP LIMIT DISTINCT LEFT JOIN INSERT INTO VALUES UPDATE SET DELETE CREATE TABLE INDEX IF EXISTS
-    PRIMARY KEY BIGINT TEXT CONFLICT DO NOTHING COUNT MAX
+    PRIMARY KEY BIGINT TEXT CONFLICT DO NOTHING COUNT MAX SUM CAST COALESCE ALTER ADD COLUMN DEFAULT
     """.split { $0 == " " || $0 == "\n" }.map(String.init))
   private static let names = Set(
     """
     larder_meta larder_scopes larder_records larder_records_changes larder_devices larder_devices_owner one version history scope head horizon minimum
-    token collection id revision stamp writer value deleted_at device owner last_seq last_token outcome seen_at excluded r s d
+    token collection id revision stamp writer value deleted_at device owner last_seq last_token outcome seen_at records bytes size excluded r s d
     """.split { $0 == " " || $0 == "\n" }.map(String.init))
 
   /// Returns what of a statement is not of the part that all databases share.
@@ -25,7 +25,7 @@ import Testing
     let words = code.matches(of: /[A-Za-z_][A-Za-z_0-9]*/).map { String($0.output) }.filter {
       !keywords.contains($0) && !names.contains($0)
     }
-    let signs = code.filter { !$0.isLetter && !$0.isNumber && !" _?,.()=<>*".contains($0) }.map(String.init)
+    let signs = code.filter { !$0.isLetter && !$0.isNumber && !" _?,.()=<>*+-".contains($0) }.map(String.init)
     let forms = ["DO UPDATE SET \\*", "LIMIT \\?, ", "VALUES \\?", "= \\("].filter { code.firstRange(of: $0) != nil }
     return words + signs + forms
   }

@@ -15,6 +15,7 @@ import Testing
     let problems: [SyncProblem] = [
       .unreachable("a"), .unavailable(retryAfter: 1), .tooManyRequests(retryAfter: 1), .unauthorized, .forbidden, .resync(horizon: 1),
       .history("a"), .gap(last: 1), .upgradeRequired(minimum: 1), .tooLarge, .answerTooLarge, .tooManyScopes(most: 1), .noProgress("a"),
+      .overQuota("a"),
       .malformed("a"), .refused(status: 415, detail: "a"),
     ]
     for problem in problems {

@@ -132,7 +132,7 @@ import Testing
       let next = onePush(seq: 2, id: "b")
       #expect(try await server.push(next, token: "token-of-anna").status == 403)
       let before = try await server.store.deviceOwners()
-      #expect(before == [DeviceOwner(identity: "ann", devices: 1)])
+      #expect(before == [DeviceOwner(identity: "ann", devices: 1, records: 1, bytes: 13)])
       #expect(try await server.store.moveDevices(from: "nobody", to: "anna") == 0)
       #expect(try await server.store.moveDevices(from: "ann", to: "anna") == 1)
       #expect(try await server.push(next, token: "token-of-anna").status == 200)

@@ -87,7 +87,9 @@ extension Ledger {
     let groups: [UInt64]
   }
 
-  /// Returns the edits with those together that share a group, directly or by way of others; older groups first.
+  /// Returns the edits with those together that share a group, directly or by way of others.
+  ///
+  /// Groups that only delete come first, since they make room at a server whose quota is used up. Older groups come before newer ones.
   private static func joined(_ edits: [Edit]) -> [[PushedRecord]] {
     var parents: [UInt64: UInt64] = [:]
     func root(_ group: UInt64) -> UInt64 {
@@ -107,7 +109,9 @@ extension Ledger {
     for edit in edits {
       if let first = edit.groups.first { members[root(first), default: []].append(edit.record) } else { alone.append([edit.record]) }
     }
-    return members.sorted { $0.key < $1.key }.map(\.value) + alone
+    let groups = members.sorted { $0.key < $1.key }.map(\.value) + alone
+    let onlyDeletes = { (group: [PushedRecord]) in group.allSatisfy { $0.value == nil } }
+    return groups.filter(onlyDeletes) + groups.filter { !onlyDeletes($0) }
   }
 
   /// Returns as many groups as one push takes; one that is larger than that is cut, and is not all or none.

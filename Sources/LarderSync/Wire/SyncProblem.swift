@@ -27,6 +27,8 @@ public enum SyncProblem: Error, Sendable, Hashable {
   case answerTooLarge
   /// The identity uses as many scopes as the server lets it; this one would be one more.
   case tooManyScopes(most: Int)
+  /// The identity stores as much at the server as it may, in bytes, records or devices. Edits wait, and deletions make room.
+  case overQuota(String)
   /// The exchange makes no progress: the server contradicts itself, or others write faster than this device merges.
   case noProgress(String)
   /// The message is not of the form that was expected.
@@ -43,6 +45,7 @@ extension SyncProblem {
     case .answerTooLarge: 502
     case .tooManyScopes: 422
     case .tooManyRequests: 429
+    case .overQuota: 507
     case .unauthorized: 401
     case .forbidden: 403
     case .resync: 410
@@ -58,7 +61,7 @@ extension SyncProblem {
   public var json: Data {
     var json: JSONValue = ["type": .string("urn:larder:problem:\(name)"), "title": .string(title), "status": JSONValue(status)]
     switch self {
-    case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .refused(_, let detail):
+    case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .overQuota(let detail), .refused(_, let detail):
       json["detail"] = JSONValue(detail)
     case .resync(let horizon): json["horizon"] = JSONValue(horizon)
     case .history(let history): json["history"] = JSONValue(history)
@@ -93,6 +96,8 @@ extension SyncProblem {
       self = .tooManyScopes(most: Self.number(.most, in: json) ?? 0)
     case 426: self = .upgradeRequired(minimum: Self.number(.minimum, in: json) ?? 0)
     case 429: self = .tooManyRequests(retryAfter: retryAfter)
+    // A proxy whose disk is full answers with this status, too.
+    case 507 where json["type"]?.stringValue?.hasSuffix(":over-quota") == true: self = .overQuota(detail)
     case 500...: self = .unavailable(retryAfter: retryAfter)
     default: self = .refused(status: status, detail: detail)
     }
@@ -126,6 +131,7 @@ extension SyncProblem {
     case .tooLarge: "too-large"
     case .answerTooLarge: "answer-too-large"
     case .tooManyScopes: "too-many-scopes"
+    case .overQuota: "over-quota"
     case .noProgress: "no-progress"
     case .malformed: "malformed"
     case .refused: "refused"
@@ -146,6 +152,7 @@ extension SyncProblem {
     case .tooLarge: "The request is larger than allowed."
     case .answerTooLarge: "The answer is larger than allowed."
     case .tooManyScopes(let most): "The identity may use \(most) scopes, and this would be one more."
+    case .overQuota: "The identity stores as much as it may."
     case .noProgress: "The exchange makes no progress."
     case .malformed: "The request cannot be read."
     case .refused: "The request is refused."
@@ -157,7 +164,7 @@ extension SyncProblem: CustomStringConvertible {
   /// The problem in words, which hold nothing of a record.
   public var description: String {
     switch self {
-    case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .refused(_, let detail):
+    case .unreachable(let detail), .malformed(let detail), .noProgress(let detail), .overQuota(let detail), .refused(_, let detail):
       detail.isEmpty ? title : "\(title) \(detail)"
     default: title
     }

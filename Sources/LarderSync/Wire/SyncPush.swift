@@ -134,6 +134,61 @@ public struct SyncReceipt: Sendable, Hashable {
   var value: JSONValue { ["seq": JSONValue(seq), "token": .string(token), "outcomes": .array(outcomes.map(\.json))] }
 }
 
+extension SyncReceipt {
+  /// The most bytes of the values that the conflicts of one receipt hold together: a receipt is part of each page.
+  @_spi(Wire) public static let conflictBytes = 1 << 20
+
+  /// Reads a receipt from ``remembered``, or from the JSON of a receipt with values.
+  ///
+  /// The records of its conflicts have revision 0 and no value until ``filled(bytes:from:)``.
+  @_spi(Wire) public init(remembered json: Data) throws(SyncProblem) {
+    let json = try WireObject(json)
+    try self.init(json)
+    for (index, outcome) in try json.objects("outcomes").enumerated() {
+      guard case .conflict(let records) = outcomes[index] else { continue }
+      let references = try outcome.optionalObjects("at")?.map { (place) throws(SyncProblem) in
+        SyncRecord(collection: try place.text("in"), id: try place.text("id"), revision: 0)
+      }
+      outcomes[index] = .conflict(references ?? records.map { SyncRecord(collection: $0.collection, id: $0.id, revision: 0) })
+    }
+    try check()
+  }
+
+  /// The receipt as a server stores it: a conflict names its records and holds no value.
+  ///
+  /// A server stores a receipt for each device. With values, 75 devices that lose against one record of 1 MiB would store it 75 times.
+  @_spi(Wire) public var remembered: Data {
+    var json = value
+    json["outcomes"] = .array(
+      outcomes.map { outcome in
+        guard case .conflict(let records) = outcome else { return outcome.json }
+        return ["conflict": [], "at": .array(records.map { ["in": .string($0.collection), "id": .string($0.id)] })]
+      })
+    return json.json
+  }
+
+  /// Returns the receipt with the records of its conflicts as the server has them now.
+  ///
+  /// - Parameters:
+  ///   - bytes: The most bytes of all values. A record that does not fit is left out, and comes with the changes.
+  ///   - current: Returns the record of a reference; `nil` for one whose value does not fit.
+  @_spi(Wire) public func filled(bytes: Int = conflictBytes, from current: (SyncRecord) -> SyncRecord?) -> SyncReceipt {
+    var (receipt, room) = (self, bytes)
+    for (index, outcome) in outcomes.enumerated() {
+      guard case .conflict(let references) = outcome else { continue }
+      receipt.outcomes[index] = .conflict(
+        references.compactMap { reference in
+          guard let record = current(reference) else { return nil }
+          let size = record.value?.count ?? 0
+          guard size <= room else { return nil }
+          room -= size
+          return record
+        })
+    }
+    return receipt
+  }
+}
+
 /// The answer to a push.
 public struct SyncPushReply: Sendable, Hashable {
   /// The history of the server.

@@ -74,6 +74,10 @@ struct WireObject {
     return try WireObject(value, named: name)
   }
 
+  func optionalObjects(_ name: String) throws(SyncProblem) -> [WireObject]? {
+    value(name) == nil ? nil : try objects(name)
+  }
+
   func objects(_ name: String) throws(SyncProblem) -> [WireObject] {
     guard let elements = value(name)?.arrayValue else { throw .malformed("expected an array for \(name), found another value") }
     var objects: [WireObject] = []

@@ -1,5 +1,5 @@
 internal import Foundation
-public import LarderSync
+@_spi(Wire) public import LarderSync
 internal import Synchronization
 
 // Sync/ runs the real engine against a server in memory that keeps the rules of the real one, on a network that loses, repeats and delays.
@@ -11,6 +11,7 @@ internal import Synchronization
 /// device is remembered with its outcomes.
 public final class SimulatedSyncServer: Sendable {
   fileprivate struct Device: Sendable {
+    /// The newest receipt, whose conflicts only name their records.
     var last: SyncReceipt
     var stamp = 0
   }
@@ -24,6 +25,11 @@ public final class SimulatedSyncServer: Sendable {
     /// The record as the server has it; one that was never there has revision 0.
     func record(_ collection: String, _ id: String) -> SyncRecord {
       records["\(collection)/\(id)"] ?? SyncRecord(collection: collection, id: id, revision: 0)
+    }
+
+    /// Returns a receipt with the records of its conflicts as they are now.
+    func filled(_ receipt: SyncReceipt, bytes: Int) -> SyncReceipt {
+      receipt.filled(bytes: bytes) { record($0.collection, $0.id) }
     }
   }
 
@@ -104,12 +110,11 @@ public final class SimulatedSyncServer: Sendable {
       let device = found.devices[push.device]
       if let last = device?.last, push.seq <= last.seq {
         guard push.seq == last.seq, push.token == last.token else { return .failure(.gap(last: last.seq)) }
-        return .success(SyncPushReply(history: state.history, now: now, receipt: last))
+        return .success(SyncPushReply(history: state.history, now: now, receipt: found.filled(last, bytes: conflictBytes)))
       }
       guard push.seq == (device?.last.seq ?? 0) + 1 else { return .failure(.gap(last: device?.last.seq ?? 0)) }
       var newest = device?.stamp ?? 0
       var outcomes: [SyncOutcome] = []
-      var room = conflictBytes
       for group in push.groups {
         if let code = group.compactMap(state.validate).first {
           outcomes.append(.rejected(code: code, detail: ""))
@@ -117,13 +122,7 @@ public final class SimulatedSyncServer: Sendable {
         }
         let current = group.map { found.record($0.collection, $0.id) }
         guard zip(group, current).allSatisfy({ $0.base == ($1.value == nil ? 0 : $1.revision) }) else {
-          // An outcome is kept, and is part of each page: what does not fit comes with the changes.
-          let told = current.filter { record in
-            room -= record.value?.count ?? 0
-            return room >= 0 || record.value == nil
-          }
-          state.leftOut += current.count - told.count
-          outcomes.append(.conflict(told))
+          outcomes.append(.conflict(group.map { SyncRecord(collection: $0.collection, id: $0.id, revision: 0) }))
           continue
         }
         found.head += 1
@@ -139,7 +138,9 @@ public final class SimulatedSyncServer: Sendable {
       let receipt = SyncReceipt(seq: push.seq, token: push.token, outcomes: outcomes)
       found.devices[push.device] = Device(last: receipt, stamp: newest)
       state.scopes[scope] = found
-      return .success(SyncPushReply(history: state.history, now: now, receipt: receipt))
+      let filled = found.filled(receipt, bytes: conflictBytes)
+      state.leftOut += receipt.conflictCount - filled.conflictCount
+      return .success(SyncPushReply(history: state.history, now: now, receipt: filled))
     }
     return try result.get()
   }
@@ -164,8 +165,15 @@ public final class SimulatedSyncServer: Sendable {
       return .success(
         SyncChanges(
           history: state.history, since: request.since, until: more ? page.last?.revision ?? head : head, head: head, more: more,
-          horizon: found.horizon, last: found.devices[request.device]?.last, changes: page))
+          horizon: found.horizon, last: found.devices[request.device].map { found.filled($0.last, bytes: conflictBytes) }, changes: page))
     }
     return try result.get()
+  }
+}
+
+extension SyncReceipt {
+  /// The number of records in its conflicts.
+  fileprivate var conflictCount: Int {
+    outcomes.reduce(0) { count, outcome in if case .conflict(let records) = outcome { count + records.count } else { count } }
   }
 }

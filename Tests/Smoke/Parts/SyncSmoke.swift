@@ -51,7 +51,7 @@ enum SyncSmoke {
     let all: [SyncProblem] = [
       .unreachable("no network"), .unavailable(retryAfter: 1), .tooManyRequests(retryAfter: 2), .unauthorized, .forbidden,
       .resync(horizon: 3), .history("h"), .gap(last: 4), .upgradeRequired(minimum: 5), .tooLarge, .malformed("x"),
-      .refused(status: 418, detail: "y"), .answerTooLarge, .tooManyScopes(most: 6), .noProgress("z"),
+      .refused(status: 418, detail: "y"), .answerTooLarge, .tooManyScopes(most: 6), .overQuota("q"), .noProgress("z"),
     ]
     for problem in all { try expect(!problem.description.isEmpty && problem.status >= 400 && !problem.json.isEmpty) }
     let read = SyncProblem(status: 410, body: SyncProblem.resync(horizon: 3).json, retryAfter: nil)

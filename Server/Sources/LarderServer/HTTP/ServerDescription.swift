@@ -20,7 +20,7 @@ enum ServerDescription {
   private static let operations = [
     Operation(
       route: .push(scope: ""), summary: "Takes edits: compare-and-set by record, groups whole or not at all.",
-      statuses: [404, 408, 409, 413, 415, 422, 426],
+      statuses: [404, 408, 409, 413, 415, 422, 426, 507],
       request: "Push", answer: ("application/json", "PushReply")),
     Operation(
       route: .changes(scope: ""), summary: "Returns a page of changes: whole commits, in their order.", statuses: [404, 409, 410],
@@ -106,7 +106,8 @@ enum ServerDescription {
     case 415: "a content encoding that is not known"
     case 422: "too many scopes of one identity"
     case 426: "the scope needs a newer version of the app"
-    case 429: "too many requests: Retry-After says when"
+    case 429: "too many requests or streams: Retry-After says when"
+    case 507: "the identity stores as much as it may: deletions are still taken"
     default: "not now: Retry-After says when"
     }
   }

@@ -21,10 +21,20 @@ public struct ServerOptions: Sendable {
   public var devicesAtOnce = 10
   /// The number of event streams and long polls.
   public var streams = 10_000
+  /// The number of event streams and long polls of one identity.
+  ///
+  /// A server without tokens does not count them by identity.
+  public var streamsPerIdentity = 1_000
   /// The time in seconds that a question for changes waits for some, at most.
   public var waitSeconds = 25
   /// The number of scopes that an identity may have devices in.
   public var scopesPerIdentity = 1_000
+  /// The number of devices that an identity may have, counted once for each scope.
+  public var devicesPerIdentity = 10_000
+  /// The number of stored records and tombstones that the devices of an identity were the last to write.
+  public var recordsPerIdentity = 1_000_000
+  /// The bytes of the names and values of these records.
+  public var bytesPerIdentity = 1 << 30
   /// The number of open connections; one more is closed at once.
   public var connections = 20_000
   /// The bytes of requests and answers that are held at once for all clients; who asks for more is told to come again.
@@ -46,6 +56,11 @@ public struct ServerOptions: Sendable {
 
   /// Makes the defaults.
   public init() {}
+
+  /// The limits of what an identity may store.
+  var quota: IdentityQuota {
+    IdentityQuota(scopes: scopesPerIdentity, devices: devicesPerIdentity, records: recordsPerIdentity, bytes: bytesPerIdentity)
+  }
 
   /// The limits of connections and bodies.
   var bounds: ServerBounds.Limits {

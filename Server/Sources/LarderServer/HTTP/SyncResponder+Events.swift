@@ -7,10 +7,10 @@ internal import NIOCore
 extension SyncResponder {
   /// Returns the stream of the newest commits of a scope, as server-sent events: the present one at once, then each newer one.
   func events(
-    of scope: String, request: Request, token: String?, _ context: ConnectionContext
+    of scope: String, by identity: Identity, request: Request, token: String?, _ context: ConnectionContext
   ) async throws(SyncProblem) -> Response {
-    if hub.count >= options.streams { throw .unavailable(retryAfter: 5) }
-    let subscription = Subscription(hub.signs(of: scope, isStream: true))
+    let seat = try seats.take(for: share(of: identity).identity)
+    let subscription = Subscription(hub.signs(of: scope, isStream: true), seat)
     let signs = subscription.signs
     let head = try await store.heads(of: [scope])[scope] ?? 0
     hub.publish(head, of: scope)
@@ -44,8 +44,9 @@ extension SyncResponder {
   /// The signs of a stream, which end at the latest with the answer that has them: a client may be gone before its first byte.
   private final class Subscription: Sendable {
     let signs: HeadSigns
+    private let seat: StreamSeats.Seat
 
-    init(_ signs: HeadSigns) { self.signs = signs }
+    init(_ signs: HeadSigns, _ seat: StreamSeats.Seat) { (self.signs, self.seat) = (signs, seat) }
     func end() { signs.end() }
     deinit { signs.end() }
   }

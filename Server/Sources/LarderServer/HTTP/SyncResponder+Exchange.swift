@@ -23,7 +23,7 @@ extension SyncResponder {
     guard max(count, push.groups.count) <= options.recordsPerPush else { throw .tooLarge }
     for record in push.groups.joined() { try record.checkNames(in: scope) }
     let rejections = await rejections(of: push, to: scope, by: identity)
-    let result = try await store.push(push, to: scope, by: identity.name, rejections: rejections, mostScopes: options.scopesPerIdentity)
+    let result = try await store.push(push, to: scope, by: identity.name, rejections: rejections, quota: options.quota)
     hub.publish(result.head, of: scope)
     let outcomes = result.reply.receipt.outcomes
     metrics.note(
@@ -58,7 +58,8 @@ extension SyncResponder {
   ) async throws(SyncProblem) -> Response {
     var (page, answer) = try await page(question, in: scope, by: identity, request)
     if page.isEmpty, question.wait > 0 {
-      if hub.count >= options.streams { throw .unavailable(retryAfter: 5) }
+      let seat = try seats.take(for: share(of: identity).identity)
+      defer { withExtendedLifetime(seat) {} }
       // The signs are begun before the page is asked for again, so that no commit falls between the two.
       let signs = hub.signs(of: scope)
       defer { signs.end() }

@@ -15,6 +15,7 @@ struct SyncResponder: HTTPResponder {
   let validator: RecordValidator?
   let options: ServerOptions
   let rates: RequestRates
+  let seats: StreamSeats
   let bounds: ServerBounds
   let drain: Drain
   let metrics: ServerMetrics
@@ -74,7 +75,7 @@ struct SyncResponder: HTTPResponder {
     case .events(let scope):
       let identity = try await identity(of: request, context)
       try check(identity, scope, .read)
-      return try await events(of: scope, request: request, token: token(of: request), context)
+      return try await events(of: scope, by: identity, request: request, token: token(of: request), context)
     }
   }
 

@@ -49,7 +49,9 @@ public struct SyncServer: Service {
     let (drain, metrics) = (Drain(time: .seconds(options.drainSeconds)), ServerMetrics())
     let responder = SyncResponder(
       store: store, hub: hub, authorizer: authorizer, validator: validator, options: options,
-      rates: RequestRates(options), bounds: bounds, drain: drain, metrics: metrics, logger: logger)
+      rates: RequestRates(options),
+      seats: StreamSeats(total: options.streams, perIdentity: options.streamsPerIdentity), bounds: bounds, drain: drain, metrics: metrics,
+      logger: logger)
     let log = AnswerLog(metrics: metrics.requests, logger: logger)
     let channels = HTTPServerBuilder.bounded(bounds, paths: SyncPaths(), log: log) { [tls] channel in
       if let tls { SecuredChannel(base: channel, files: tls) } else { channel }

@@ -1,80 +1,61 @@
 internal import LarderSync
 
 extension PushTransaction {
-  /// The outcome of a group, as far as it is known before the records of conflicts are read.
-  private enum Judgement {
-    case decided(SyncOutcome)
-    /// A conflict: the places of the records, with those that this push itself has written before.
-    case conflict([(place: RecordPlace, written: SyncRecord?)])
+  /// The result of writing the groups of a push.
+  struct Written {
+    /// One outcome for each group.
+    ///
+    /// Conflicts only name their records.
+    var outcomes: [SyncOutcome] = []
+    /// The newest commit of the scope.
+    var head: Int
+    /// The newest stamp of the device's records.
+    var stamp: Int
+    /// The changes of the stored records, by the device that they count for.
+    var usage: [String: StoredUsage] = [:]
   }
-
-  /// The most bytes of values that the outcomes of a push have together: each device of a scope keeps those of its newest push.
-  private static let outcomeBytes = 1 << 20
 
   /// Writes the groups that are at their base, each with a commit number of its own.
   ///
   /// The groups are judged one after another on what is stored and what the groups before them write. So all bases are read at once before,
-  /// what lost is read at once behind them, and what remains of the writes is written at once at the end.
-  func write(from head: Int, stamp previous: Int) throws(StoreError) -> (outcomes: [SyncOutcome], head: Int, stamp: Int) {
-    var (head, newest) = (head, previous)
-    let bases = try RecordRow.revisions(connection, scope: scope, at: Set(considered.joined().map(\.place)))
+  /// and what remains of the writes is written at once at the end.
+  func write(from head: Int, stamp previous: Int) throws(StoreError) -> Written {
+    var result = Written(head: head, stamp: previous)
+    let stored = try RecordRow.revisions(connection, scope: scope, at: Set(considered.joined().map(\.place)))
     var written: [RecordPlace: SyncRecord] = [:]
-    var judgements: [Judgement] = []
     for (index, group) in push.groups.enumerated() {
       if let reason = rejection(index) {
-        judgements.append(.decided(.rejected(code: reason.code, detail: reason.detail)))
+        result.outcomes.append(.rejected(code: reason.code, detail: reason.detail))
         continue
       }
       let isAtBase = group.allSatisfy { record in
-        let revision = written[record.place].map { $0.value == nil ? 0 : $0.revision } ?? bases[record.place] ?? 0
-        return record.base == revision
+        record.base == written[record.place].map { $0.value == nil ? 0 : $0.revision } ?? stored[record.place]?.base ?? 0
       }
       if !isAtBase {
-        judgements.append(.conflict(group.map { ($0.place, written[$0.place]) }))
+        result.outcomes.append(.conflict(group.map { SyncRecord(collection: $0.collection, id: $0.id, revision: 0) }))
         continue
       }
-      head += 1
+      result.head += 1
       for record in group {
         let stamp = min(max(record.stamp + now - push.clock, previous), now)
-        newest = max(newest, stamp)
+        result.stamp = max(result.stamp, stamp)
         written[record.place] = SyncRecord(
-          collection: record.collection, id: record.id, revision: head, version: record.version, stamp: stamp, writer: push.device,
+          collection: record.collection, id: record.id, revision: result.head, version: record.version, stamp: stamp, writer: push.device,
           value: record.value)
       }
-      judgements.append(.decided(.accepted(head)))
+      result.outcomes.append(.accepted(result.head))
     }
-    let outcomes = try outcomes(of: judgements, bases)
     // In one order, so that what is written lies as it is read.
     let sorted = written.values.sorted { ($0.revision, $0.collection, $0.id) < ($1.revision, $1.collection, $1.id) }
     try RecordRow.write(sorted, connection, scope: scope, now: now)
-    return (outcomes, head, newest)
-  }
-
-  /// Returns the outcomes, with the records that conflicts lost against; one that was never there, or is forgotten, has revision 0.
-  ///
-  /// Values that do not fit are left out with their records, and come with the changes: an outcome is kept, and is part of each page.
-  private func outcomes(of judgements: [Judgement], _ bases: [RecordPlace: Int]) throws(StoreError) -> [SyncOutcome] {
-    var unread: Set<RecordPlace> = []
-    for case .conflict(let records) in judgements { for record in records where record.written == nil { unread.insert(record.place) } }
-    let stored = try RecordRow.records(connection, scope: scope, at: unread, valueBytes: Self.outcomeBytes)
-    var room = Self.outcomeBytes
-    return judgements.map { judgement in
-      switch judgement {
-      case .decided(let outcome): return outcome
-      case .conflict(let records):
-        return .conflict(
-          records.compactMap { record in
-            if let found = record.written ?? stored[record.place] {
-              let size = found.value?.count ?? 0
-              guard size <= room else { return nil }
-              room -= size
-              return found
-            }
-            if bases[record.place] != nil { return nil }
-            return SyncRecord(collection: record.place.collection, id: record.place.id, revision: 0)
-          })
+    for (place, record) in written {
+      result.usage[push.device, default: StoredUsage()] += StoredUsage(records: 1, bytes: record.storedBytes)
+      // A revision without bytes counts for nobody: its device is forgotten, or it is older than the counts.
+      if let old = stored[place], old.bytes > 0 {
+        result.usage[old.writer, default: StoredUsage()] += StoredUsage(records: -1, bytes: -old.bytes)
       }
     }
+    return result
   }
 
   private func rejection(_ index: Int) -> SyncRejectionReason? { index < rejections.count ? rejections[index] : nil }

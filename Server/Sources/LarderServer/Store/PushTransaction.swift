@@ -7,7 +7,7 @@ struct PushTransaction {
   let scope: String
   let owner: String
   let rejections: [SyncRejectionReason?]
-  let mostScopes: Int
+  let quota: IdentityQuota
   let now: Int
 
   func run() throws(StoreError) -> PushResult {
@@ -18,7 +18,7 @@ struct PushTransaction {
     if let device, device.owner != owner { throw .problem(.forbidden) }
     if let last = device?.receipt, push.seq <= last.seq {
       guard push.seq == last.seq, push.token == last.token else { throw .problem(.gap(last: last.seq)) }
-      return PushResult(reply: SyncPushReply(history: history, now: now, receipt: last), head: head)
+      return PushResult(reply: try reply(last, history), head: head)
     }
     let last = device?.receipt.seq ?? 0
     guard push.seq == last + 1 else { throw .problem(.gap(last: last)) }
@@ -26,15 +26,23 @@ struct PushTransaction {
     if push.groups.joined().contains(where: { $0.value != nil && $0.version < minimum }) {
       throw .problem(.upgradeRequired(minimum: minimum))
     }
-    if device == nil { try checkScopes() }
-    let (outcomes, newHead, stamp) = try write(from: head, stamp: device?.stamp ?? 0)
-    if newHead > head {
+    if device == nil { try checkDevices() }
+    let written = try write(from: head, stamp: device?.stamp ?? 0)
+    if written.head > head {
       try connection.execute(
-        "UPDATE larder_scopes SET head = ?, token = ? WHERE scope = ?", [.integer(newHead), .text(push.token), .text(scope)])
+        "UPDATE larder_scopes SET head = ?, token = ? WHERE scope = ?", [.integer(written.head), .text(push.token), .text(scope)])
     }
-    let receipt = SyncReceipt(seq: push.seq, token: push.token, outcomes: outcomes)
-    try DeviceRow(owner: owner, receipt: receipt, stamp: stamp).write(connection, scope: scope, device: push.device, now: now)
-    return PushResult(reply: SyncPushReply(history: history, now: now, receipt: receipt), head: newHead)
+    let receipt = SyncReceipt(seq: push.seq, token: push.token, outcomes: written.outcomes)
+    var row = DeviceRow(owner: owner, receipt: receipt, stamp: written.stamp, usage: device?.usage ?? StoredUsage())
+    row.usage += written.usage[push.device] ?? StoredUsage()
+    try row.write(connection, scope: scope, device: push.device, now: now)
+    try count(written.usage)
+    return PushResult(reply: try reply(receipt, history), head: written.head)
+  }
+
+  /// Returns the answer with a remembered receipt.
+  private func reply(_ receipt: SyncReceipt, _ history: String) throws(StoreError) -> SyncPushReply {
+    SyncPushReply(history: history, now: now, receipt: try RecordRow.filled(receipt, connection, scope: scope))
   }
 
   /// Locks the row of the scope, before anything else is read: whoever held it before has committed what is read then.
@@ -47,14 +55,5 @@ struct PushTransaction {
       [.text(scope)])
     let row = try connection.row(question, [.text(scope)])
     return (row?.integer(0) ?? 0, row?.integer(1) ?? 0)
-  }
-
-  /// Makes sure that the identity does not fill the database with scopes: each costs a row for ever.
-  private func checkScopes() throws(StoreError) {
-    if mostScopes == .max { return }
-    let here = try connection.row("SELECT 1 FROM larder_devices WHERE owner = ? AND scope = ? LIMIT 1", [.text(owner), .text(scope)])
-    if here != nil { return }
-    let count = try connection.row("SELECT COUNT(DISTINCT scope) FROM larder_devices WHERE owner = ?", [.text(owner)])?.integer(0) ?? 0
-    guard count < mostScopes else { throw .problem(.tooManyScopes(most: mostScopes)) }
   }
 }

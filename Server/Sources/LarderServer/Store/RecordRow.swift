@@ -1,9 +1,9 @@
-internal import LarderSync
+@_spi(Wire) internal import LarderSync
 
 /// The rows of records, many in a statement: a push of 500 records needs some ten round trips and not a thousand.
 enum RecordRow {
   static let columns = "collection, id, revision, version, stamp, writer, value"
-  /// The number of rows of a statement; nine parameters each are below the limits of all databases.
+  /// The number of rows of a statement; ten parameters each are below the limits of all databases.
   private static let most = 256
 
   /// Returns the record of a row of ``columns``.
@@ -14,31 +14,34 @@ enum RecordRow {
       value: row.utf8(6))
   }
 
-  /// Returns the records as they are, without those that were never there, or are forgotten, and without those whose values are too much.
-  ///
-  /// - Parameter valueBytes: The most bytes of all values together.
-  static func records(
-    _ connection: any SQLConnection, scope: String, at places: Set<RecordPlace>, valueBytes: Int
-  ) throws(StoreError) -> [RecordPlace: SyncRecord] {
-    var found: [RecordPlace: SyncRecord] = [:]
-    var room = valueBytes
+  /// Returns a receipt with the records of its conflicts as they are now.
+  static func filled(_ receipt: SyncReceipt, _ connection: any SQLConnection, scope: String) throws(StoreError) -> SyncReceipt {
+    var places: Set<RecordPlace> = []
+    for case .conflict(let references) in receipt.outcomes { places.formUnion(references.map(\.place)) }
+    if places.isEmpty { return receipt }
+    var found: [RecordPlace: SyncRecord?] = [:]
+    var room = SyncReceipt.conflictBytes
     try visit(connection, columns, scope, places) { row in
       let record = record(row)
       let size = record.value?.count ?? 0
-      guard size <= room else { return }
-      room -= size
-      found[RecordPlace(collection: record.collection, id: record.id)] = record
+      // Kept as nil, so that a record which does not fit differs from one that was never there.
+      found.updateValue(size <= room ? record : nil, forKey: record.place)
+      if size <= room { room -= size }
     }
-    return found
+    return receipt.filled { reference in
+      guard let record = found[reference.place] else { return reference }
+      return record
+    }
   }
 
-  /// Returns the revisions of the records that are there; a tombstone counts as none.
+  /// Returns the newest revisions of records and tombstones.
   static func revisions(
     _ connection: any SQLConnection, scope: String, at places: Set<RecordPlace>
-  ) throws(StoreError) -> [RecordPlace: Int] {
-    var found: [RecordPlace: Int] = [:]
-    try visit(connection, "collection, id, revision, deleted_at", scope, places) { row in
-      if row.values[3] == .null { found[RecordPlace(collection: row.text(0), id: row.text(1))] = row.integer(2) }
+  ) throws(StoreError) -> [RecordPlace: StoredRevision] {
+    var found: [RecordPlace: StoredRevision] = [:]
+    try visit(connection, "collection, id, revision, writer, deleted_at, size", scope, places) { row in
+      found[RecordPlace(collection: row.text(0), id: row.text(1))] = StoredRevision(
+        base: row.values[4] == .null ? row.integer(2) : 0, writer: row.text(3), bytes: row.integer(5))
     }
     return found
   }
@@ -65,20 +68,37 @@ enum RecordRow {
     var (rest, size) = (records[...], most)
     while !rest.isEmpty {
       while size > rest.count { size /= 2 }
-      let marks = Array(repeating: "(?, ?, ?, ?, ?, ?, ?, ?, ?)", count: size).joined(separator: ", ")
+      let marks = Array(repeating: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", count: size).joined(separator: ", ")
       try connection.execute(
-        "INSERT INTO larder_records (scope, collection, id, revision, version, stamp, writer, value, deleted_at) "
+        "INSERT INTO larder_records (scope, collection, id, revision, version, stamp, writer, value, deleted_at, size) "
           + "VALUES \(marks) ON CONFLICT (scope, collection, id) DO UPDATE SET revision = excluded.revision, "
           + "version = excluded.version, stamp = excluded.stamp, writer = excluded.writer, value = excluded.value, "
-          + "deleted_at = excluded.deleted_at",
+          + "deleted_at = excluded.deleted_at, size = excluded.size",
         rest.prefix(size).flatMap { record in
           [
             .text(scope), .text(record.collection), .text(record.id), .integer(record.revision), .integer(record.version),
             .integer(record.stamp), .text(record.writer), record.value.map(SQLValue.utf8) ?? .null,
-            record.value == nil ? .integer(now) : .null,
+            record.value == nil ? .integer(now) : .null, .integer(record.storedBytes),
           ]
         })
       rest = rest.dropFirst(size)
     }
   }
+}
+
+/// The newest revision of a record or tombstone.
+struct StoredRevision {
+  /// The base at which a push is accepted; 0 for a tombstone.
+  var base: Int
+  /// The device that wrote it.
+  var writer: String
+  /// The bytes that count for the writer; 0 for a revision that counts for nobody.
+  var bytes: Int
+}
+
+extension SyncRecord {
+  /// The place of the record within its scope.
+  var place: RecordPlace { RecordPlace(collection: collection, id: id) }
+  /// The bytes that the record counts for its writer.
+  var storedBytes: Int { collection.utf8.count + id.utf8.count + (value?.count ?? 0) }
 }

@@ -3,7 +3,7 @@ internal import Foundation
 /// The store's own tables, and their numbered migrations, which go forward only.
 enum SQLSchema {
   /// The version that this code reads and writes.
-  static let version = 1
+  static let version = 2
 
   /// The statements that lead to each version from the one before it.
   private static func migrations(_ dialect: SQLDialect) -> [[String]] {
@@ -20,7 +20,14 @@ enum SQLSchema {
         "CREATE TABLE larder_devices (scope \(key) NOT NULL, device \(key) NOT NULL, owner TEXT NOT NULL, last_seq BIGINT NOT NULL, "
           + "last_token TEXT NOT NULL, outcome TEXT NOT NULL, stamp BIGINT NOT NULL, seen_at BIGINT NOT NULL, PRIMARY KEY (scope, device))",
         "CREATE INDEX larder_devices_owner ON larder_devices (owner, scope)",
-      ]
+      ],
+      // Counts for the quotas of identities. Revisions from before have size 0 and count for nobody until they are overwritten: to count
+      // them would rewrite every record while the server starts.
+      [
+        "ALTER TABLE larder_records ADD COLUMN size BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE larder_devices ADD COLUMN records BIGINT NOT NULL DEFAULT 0",
+        "ALTER TABLE larder_devices ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0",
+      ],
     ]
   }
 

@@ -31,11 +31,13 @@ extension SQLSyncStore {
       if request.since < horizon, request.from.map({ horizon > $0 }) ?? true { throw .problem(.resync(horizon: horizon)) }
       let device = try DeviceRow.read(connection, scope: scope, device: request.device)
       if let device, device.owner != owner { throw .problem(.forbidden) }
+      var last = device?.receipt
+      if let receipt = last { last = try RecordRow.filled(receipt, connection, scope: scope) }
       let (records, more) = try Self.page(request, in: scope, connection)
       let total = more ? try Self.count(request, in: scope, connection) : records.count
       let changes = SyncChanges(
         history: history, since: request.since, until: more ? records.last?.revision ?? head : head, head: head, more: more,
-        horizon: horizon, total: total, last: device?.receipt, changes: records)
+        horizon: horizon, total: total, last: last, changes: records)
       return ScopePage(changes: changes, newest: newest)
     }
   }

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import LarderSync
+@_spi(Wire) internal import LarderSync
 
 /// The findings of a check of the store.
 public struct StoreReport: Sendable, Hashable {
@@ -43,6 +43,12 @@ extension SQLSyncStore {
           "SELECT COUNT(*) FROM larder_devices d LEFT JOIN larder_scopes s ON d.scope = s.scope WHERE s.scope IS NULL",
           "devices are in no scope"
         ),
+        (
+          "SELECT COUNT(*) FROM larder_devices d LEFT JOIN (SELECT scope, writer, COUNT(*) AS records, SUM(size) AS bytes "
+            + "FROM larder_records WHERE size > 0 GROUP BY scope, writer) r ON d.scope = r.scope AND d.device = r.writer "
+            + "WHERE d.records <> COALESCE(r.records, 0) OR d.bytes <> COALESCE(r.bytes, 0)",
+          "devices have another count of stored records than there are"
+        ),
       ] {
         let found = try count(sql)
         if found > 0 { report.findings.append("\(found) \(finding)") }
@@ -59,7 +65,7 @@ extension SQLSyncStore {
       "SELECT d.outcome, d.last_seq, d.last_token, s.head FROM larder_devices d JOIN larder_scopes s ON d.scope = s.scope", []
     ) { (row) throws(StoreError) in
       do throws(SyncProblem) {
-        let receipt = try SyncReceipt(json: row.utf8(0) ?? Data())
+        let receipt = try SyncReceipt(remembered: row.utf8(0) ?? Data())
         if receipt.seq != row.integer(1) || receipt.token != row.text(2) { unreadable += 1 }
         for case .accepted(let revision) in receipt.outcomes where revision > row.integer(3) { ahead += 1 }
       } catch { unreadable += 1 }

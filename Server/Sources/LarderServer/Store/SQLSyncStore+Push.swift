@@ -25,14 +25,14 @@ extension SQLSyncStore {
   /// - Parameters:
   ///   - owner: The identity that pushes; the device belongs to the one that used it first.
   ///   - rejections: For each group, why it is refused.
-  ///   - mostScopes: The number of scopes in which the identity may have devices.
-  /// - Throws: `.history`, `.gap`, `.forbidden`, `.upgradeRequired`, `.tooManyScopes`, `.unavailable`.
+  ///   - quota: The limits of what the identity may store.
+  /// - Throws: `.history`, `.gap`, `.forbidden`, `.upgradeRequired`, `.tooManyScopes`, `.overQuota`, `.unavailable`.
   func push(
-    _ push: SyncPush, to scope: String, by owner: String, rejections: [SyncRejectionReason?] = [], mostScopes: Int = .max
+    _ push: SyncPush, to scope: String, by owner: String, rejections: [SyncRejectionReason?] = [], quota: IdentityQuota = IdentityQuota()
   ) async throws(SyncProblem) -> PushResult {
     let result = try await answer(on: writers, key: scope) { [now] (connection) throws(StoreError) in
       try PushTransaction(
-        connection: connection, push: push, scope: scope, owner: owner, rejections: rejections, mostScopes: mostScopes, now: now()
+        connection: connection, push: push, scope: scope, owner: owner, rejections: rejections, quota: quota, now: now()
       ).run()
     }
     // Behind the commit, and for what was accepted only.

@@ -28,7 +28,7 @@ extension SQLSyncStore {
   /// The longest age, which is before all times that are noted.
   private static let longest = 1 << 53
 
-  private static func milliseconds(ofDays days: Double) -> Int {
+  static func milliseconds(ofDays days: Double) -> Int {
     let milliseconds = days * 86_400_000
     // Compared so that what is no number is outside, too.
     guard milliseconds < Double(longest) else { return longest }
@@ -40,6 +40,14 @@ extension SQLSyncStore {
     let found = try connection.row(
       "SELECT COUNT(*), MAX(revision) FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL AND deleted_at <= ?", [scope, limit])
     guard let found, found.integer(0) > 0 else { return 0 }
+    let counted = try connection.rows(
+      "SELECT writer, COUNT(*), CAST(SUM(size) AS BIGINT) FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL "
+        + "AND deleted_at <= ? AND size > 0 GROUP BY writer ORDER BY writer", [scope, limit])
+    for row in counted {
+      try connection.execute(
+        "UPDATE larder_devices SET records = records - ?, bytes = bytes - ? WHERE scope = ? AND device = ?",
+        [.integer(row.integer(1)), .integer(row.integer(2)), scope, .text(row.text(0))])
+    }
     try connection.execute("DELETE FROM larder_records WHERE scope = ? AND deleted_at IS NOT NULL AND deleted_at <= ?", [scope, limit])
     let newest = SQLValue.integer(found.integer(1))
     try connection.execute("UPDATE larder_scopes SET horizon = ? WHERE scope = ? AND horizon < ?", [newest, scope, newest])
