@@ -10,7 +10,10 @@ public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
   public var collection: String
   /// The text of the record's key.
   public var recordID: String
-  /// The members that were not taken, as JSON, by their names; the whole value under an empty name where the record was deleted.
+  /// The members that were not taken, as JSON, by their names.
+  ///
+  /// The whole value has an empty name where the record was deleted. There are no members where an edit of another device undid a
+  /// deletion of this one.
   public var lost: [String: String]
   /// Whether the lost value is of this device.
   public var isLocal: Bool

@@ -12,6 +12,7 @@ extension SyncEngine {
   func exchange(_ ledger: Ledger) async throws {
     progress[ledger.scope] = ExchangeProgress()
     try await prepare(ledger)
+    try await retryForbidden(ledger)
     var (rounds, least, passes, mayRead) = (0, Int.max, 0, true)
     while rounds < Self.roundLimit {
       // A pull never waits for a push: what cannot be sent holds up nothing that comes, and the page tells whether it was taken after all.
@@ -21,6 +22,7 @@ extension SyncEngine {
         // A scope that may be neither read nor written keeps its edits.
         guard refusal?.problem != .forbidden, try await mayWriteAlone(ledger) else { throw SyncProblem.forbidden }
       }
+      try await forgetOldConflicts()
       if let refusal {
         if !mayRead, refusal.problem == .forbidden { throw SyncProblem.forbidden }
         try await divide(refusal.push, refusal.problem, ledger)
@@ -43,6 +45,19 @@ extension SyncEngine {
       "\(rounds) rounds have left as much to send as there was; others may write faster than this device merges.")
   }
 
+  /// The most values that have lost of which the store keeps a copy.
+  static let conflictLimit = 1_000
+
+  /// Removes the oldest of the values that have lost, beyond the limit.
+  private func forgetOldConflicts() async throws(RepositoryError) {
+    let excess = conflicts.snapshot.count - Self.conflictLimit
+    guard excess > 0 else { return }
+    let oldest = conflicts.snapshot.loadAll().sorted { ($0.date, $0.id.uuidString) < ($1.date, $1.id.uuidString) }.prefix(excess)
+    try await store.writeStored { [conflicts] (pending) throws(RepositoryError) in
+      for conflict in oldest { try pending.delete(conflict.id, in: conflicts) }
+    }
+  }
+
   /// Returns whether a scope that may not be read may be one that is only written: there is something to send, or was.
   private func mayWriteAlone(_ ledger: Ledger) async throws -> Bool {
     if try await unsentCount(ledger) > 0 { return true }
@@ -51,7 +66,7 @@ extension SyncEngine {
   }
 
   /// Returns the number of records that are to be sent, those in flight included.
-  private func unsentCount(_ ledger: Ledger) async throws -> Int {
+  func unsentCount(_ ledger: Ledger) async throws -> Int {
     let (dirtyCount, flight) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       (dirty.count(of: ledger.scope), try ledger.state(in: pending)?.flightCount)
     }
@@ -60,7 +75,7 @@ extension SyncEngine {
   }
 
   /// Makes the state of a scope that is new, and begins a full pass where a collection has come to be synced.
-  private func prepare(_ ledger: Ledger) async throws {
+  func prepare(_ ledger: Ledger) async throws {
     let names = store.recordTriggers.filter { $0.value is any SyncedCollection }.map(\.key).sorted()
     try await store.writeStored { (pending) throws(RepositoryError) in
       var state = try ledger.state(in: pending) ?? ScopeState()
@@ -79,14 +94,16 @@ extension SyncEngine {
   ///   conflicts cannot be merged.
   /// - Returns: The push that the server does not take, and why.
   private func push(_ ledger: Ledger, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
-    let state = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
+    let (state, isDivided) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
       // The history is learned first, so that no push can be taken by a server that came back without what it is about.
-      guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else { return state }
+      guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else { return (state, false) }
       let limit = min(state.recordLimit ?? Ledger.recordLimit, Ledger.recordLimit)
       let candidates = dirty.next(of: ledger.scope, limit: limit, in: pending)
-      return try ledger.freeze(candidates, limit, state, in: &pending)
+      let (frozen, isCut) = try ledger.freeze(candidates.keys, limit: limit, state, in: &pending)
+      return (frozen, frozen.flight != nil && (isCut || candidates.isDivided))
     }
+    if isDivided { dividedTransactions += 1 }
     guard let flight = state.flight, !mayRead || state.pass?.isNewHistory != true else { return nil }
     inFlight[ledger.scope] = state.flightCount
     refreshStatus()

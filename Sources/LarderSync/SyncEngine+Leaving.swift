@@ -19,7 +19,11 @@ extension SyncEngine {
   /// - Parameter force: Whether edits that the server does not have are lost with it.
   /// - Throws: ``SyncUnsentEdits`` unless forced, and then nothing was removed and the engine goes on; the errors of storage.
   public func signOut(force: Bool = false) async throws {
-    let wasRunning = !tasks.isEmpty
+    let (ledgers, wasRunning) = (ledgers, !tasks.isEmpty)
+    // Before anything is stopped, so that a refusal leaves everything as it is.
+    if !force {
+      try await store.writeStored { (pending) throws(RepositoryError) in try Self.unsentCount(ledgers, in: pending) }.refuse()
+    }
     signOuts += 1
     // What was called for by hand would take back what is removed here, and what runs by itself may wait for that.
     for task in running.values { task.cancel() }
@@ -29,10 +33,9 @@ extension SyncEngine {
       _ = await task.result
     }
     do {
-      let ledgers = ledgers
       try await store.writeStored { (pending) throws(RepositoryError) -> Int in
-        var unsent = 0
-        for ledger in ledgers { unsent += try ledger.unsentCount(in: pending) }
+        // Once more, since there may be edits from the time in which the engine stopped.
+        let unsent = try Self.unsentCount(ledgers, in: pending)
         if unsent > 0, !force { return unsent }
         for ledger in ledgers { try ledger.forget(in: &pending) }
         return 0
@@ -44,6 +47,12 @@ extension SyncEngine {
     (failing, inFlight, progress) = ([], [:], [:])
     board.update { $0.lastError = nil }
     refreshStatus()
+  }
+
+  private static func unsentCount(_ ledgers: [Ledger], in pending: PendingState) throws(RepositoryError) -> Int {
+    var unsent = 0
+    for ledger in ledgers { unsent += try ledger.unsentCount(in: pending) }
+    return unsent
   }
 }
 

@@ -28,6 +28,14 @@ extension SyncEngine {
         if !Task.isCancelled { await seat.engine?.end() }
       })
     tasks.append(Task { [clock] in await network.run(clock) { await seat.engine?.wakeWhatFailed() } })
+    tasks.append(
+      Task { [clock] in
+        // Rights come back without a word.
+        while true {
+          do { try await clock.sleep(for: Backoff.cap) } catch { return }
+          await seat.engine?.raiseForbidden()
+        }
+      })
     for ledger in ledgers {
       guard let alarm = alarms[ledger.scope] else { continue }
       tasks.append(Task { [clock] in await alarm.run(clock) { try await seat.engine?.runOnce(ledger) != nil } })
@@ -44,6 +52,7 @@ extension SyncEngine {
     let stopped = tasks
     tasks = []
     for task in stopped { task.cancel() }
+    endCredentialWatch()
     for task in stopped { await task.value }
     refreshStatus()
   }
@@ -52,7 +61,32 @@ extension SyncEngine {
   private func end() {
     for task in tasks { task.cancel() }
     tasks = []
+    endCredentialWatch()
     refreshStatus()
+  }
+
+  /// Waits for other credentials, and then tries at once what has failed.
+  func watchCredentials() {
+    guard !tasks.isEmpty, credentialWatch == nil, let transport = transport as? any CredentialedTransport else { return }
+    let (watch, seat) = (CredentialWatch(transport: transport, clock: clock), Seat(engine: self))
+    credentialWatch = Task {
+      if await watch.wait() { await seat.engine?.noteCredentials() }
+    }
+  }
+
+  private func noteCredentials() {
+    credentialWatch = nil
+    _ = wakeWhatFailed()
+  }
+
+  private func endCredentialWatch() {
+    credentialWatch?.cancel()
+    credentialWatch = nil
+  }
+
+  /// Begins exchanges of the scopes with edits that were refused for want of a right, so that they ask for the rights again.
+  private func raiseForbidden() {
+    for ledger in ledgers where !forbidden(in: ledger).isEmpty { alarms[ledger.scope]?.raise() }
   }
 
   /// Tries at once what waits after a failure: for an app that learns that the network is back, or comes to the foreground.
@@ -82,14 +116,17 @@ extension SyncEngine {
 
   /// Tells the app how things are now.
   func refreshStatus() {
-    let (sent, parked) = (dirty.announcedCount, rejected.snapshot.count)
+    let (unsent, parked) = (dirty.announcedCounts, rejected.snapshot.count)
+    let own = unsent.filter { alarms[$0.key] != nil }
     let lost = conflicts.snapshot.count
     let phase: SyncStatus.Phase =
       !running.isEmpty ? .exchanging : tasks.isEmpty ? .stopped : failing.isEmpty ? .idle : .waiting
     let flights = inFlight.values.reduce(0, +)
     let all = progress.values.reduce(into: ExchangeProgress()) { $0.add($1) }
     board.update { status in
-      (status.phase, status.pending, status.inFlight) = (phase, sent, flights)
+      (status.phase, status.pending, status.inFlight) = (phase, own.values.reduce(0, +), flights)
+      status.otherScopes = unsent.filter { alarms[$0.key] == nil }
+      status.dividedTransactions = dividedTransactions
       (status.pushed, status.pulled, status.total) = (all.pushed, all.pulled, all.total)
       (status.rejected, status.conflicts) = (parked, lost)
     }

@@ -16,8 +16,12 @@ public struct SyncStatus: Sendable {
 
   /// The activity of the engine.
   public var phase = Phase.stopped
-  /// The number of records with edits that the server has not taken, without those that it has refused.
+  /// The number of records with edits that the server has not taken, without those that it has refused, and without ``otherScopes``.
   public var pending = 0
+  /// The scopes that this engine does not exchange and that records with unsent edits are in, each with the number of such records.
+  ///
+  /// Nothing sends these edits until an engine is made with their scope. A scope with a typing error is found here.
+  public var otherScopes: [String: Int] = [:]
   /// The number of records that were sent and of which it is not known yet whether the server has taken them.
   public var inFlight = 0
   /// The number of records of this device that the server has accepted in the exchange under way, or in the last one, of each scope.
@@ -35,6 +39,13 @@ public struct SyncStatus: Sendable {
   public var rejected = 0
   /// The number of values that have lost and are kept.
   public var conflicts = 0
+  /// The number of times, since the engine was made, that a push took only a part of a transaction, which is too large for one.
+  ///
+  /// Other devices may see such a transaction in parts. A push takes 500 records and 1 MiB, or as much as the server takes if that is less.
+  public var dividedTransactions = 0
+
+  /// Whether the server has every edit of this device.
+  public var isSaved: Bool { pending == 0 && rejected == 0 && otherScopes.isEmpty }
 }
 
 /// The states of a store's sync: the present one at once, then the newest whenever it has changed.

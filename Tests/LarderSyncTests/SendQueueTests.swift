@@ -17,7 +17,7 @@ import Testing
 
   private mutating func next(_ limit: Int) -> [String] {
     let entries = entries
-    return queue.next(limit) { entries[$0] }.map(\.text)
+    return queue.next(limit) { entries[$0] }.keys.map(\.text)
   }
 
   private mutating func send(_ names: [String]) { for name in names { entries[RecordKey(name)] = nil } }
@@ -60,7 +60,7 @@ import Testing
       let keys = queue.next(500) {
         looks += 1
         return entries[$0]
-      }
+      }.keys
       if keys.isEmpty { break }
       pushes += 1
       for key in keys { self.entries[key] = nil }

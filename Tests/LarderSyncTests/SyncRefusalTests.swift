@@ -80,7 +80,12 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
       }
     }
     let exchanges = [Task { try await sync.exchange() }, Task { try await sync.exchange() }]
-    for await _ in entered { break }
+    // Both scopes wait for their pages.
+    var count = 0
+    for await _ in entered {
+      count += 1
+      if count == 2 { break }
+    }
     transport.set { $0.meanwhile = nil }
     let pulls = transport.pulls
     try await sync.signOut()

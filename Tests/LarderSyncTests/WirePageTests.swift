@@ -6,13 +6,14 @@ import Testing
 @Suite struct WirePageTests {
   @Test func theWirePageShowsWhatIsWritten() throws {
     let messages = try WirePage.messages()
-    try #require(messages.count == 3)
+    try #require(messages.count == 4)
     let (push, reply, page) = (
       try SyncPush(json: messages[0]), try SyncPushReply(json: messages[1]), try SyncChanges(json: messages[2])
     )
     #expect(text(push.json) == text(messages[0]))
     #expect(text(reply.json) == text(messages[1]))
     #expect(text(page.json) == text(messages[2]))
+    #expect(text(try SyncScopes(json: messages[3]).json) == text(messages[3]))
     #expect(push.groups[0].map(\.value) == [Data(#"{"name":"Jogashima"}"#.utf8), nil])
     #expect(reply.receipt.outcomes.count == 3)
     #expect(page.changes.map(\.revision) == [4790, 4802])

@@ -28,14 +28,15 @@ func startingSync(file: URL, server: URL) async throws -> SyncEngine {
     switch status.phase {
     case .exchanging: label.text = status.total.map { "\(status.pulled) of \($0)" } ?? "syncing"
     case .waiting: label.text = "\(status.pending) changes wait: \(status.lastError.map { "\($0)" } ?? "no network")"
-    case .idle, .stopped: label.text = status.pending == 0 ? "everything is saved" : "\(status.pending) changes to send"
+    case .idle, .stopped:
+      label.text = status.isSaved ? "everything is saved" : "\(status.pending) changes to send, \(status.rejected) refused"
     }
   }
 }
 
 func backgroundTask(_ sync: SyncEngine) async -> Bool {
   do {
-    try await sync.exchange()  // one round of every scope
+    try await sync.exchange()  // every scope
     return true
   } catch {
     return false  // what was taken until then is kept

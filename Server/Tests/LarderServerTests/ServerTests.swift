@@ -1,8 +1,9 @@
 import Foundation
-import LarderSync
+import Synchronization
 import Testing
 
 @testable import LarderServer
+@testable import LarderSync
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking
@@ -120,6 +121,45 @@ import Testing
       #expect(
         try await server.send("GET", "/v1/scopes/user%2F42/changes?device=d1&collections=\(String(repeating: "x", count: 1_024))").status
           == 200)
+    }
+  }
+
+  @Test func severalScopesAreListedAtOnce() async throws {
+    try await TestServer.run { server in
+      #expect(try await server.push(onePush()).status == 200)
+      func scopes(_ names: String, token: String) async throws -> SyncScopes {
+        try SyncScopes(json: try await server.send("GET", "/v1/scopes?names=\(names)", token: token).body)
+      }
+      let names = "user%2F42,team%2F7,private%2F1"
+      let found = try await scopes(names, token: TestTokens.ann)
+      #expect(found.history == (try await server.store.history()))
+      let nothing = SyncScope(name: "private/1", mayRead: false, mayWrite: false, head: 0)
+      let team = SyncScope(name: "team/7", mayRead: true, mayWrite: false, head: 0)
+      #expect(found.scopes == [nothing, team, SyncScope(name: "user/42", mayRead: true, mayWrite: true, head: 1)])
+      // Without any right, not even the head is told.
+      let bob = try await scopes("team%2F7,user%2F42", token: TestTokens.bob)
+      #expect(bob.scopes.map(\.head) == [0, 1])
+      #expect(try await server.send("GET", "/v1/scopes?names=%00").status == 400)
+      let list = String(repeating: "a,", count: 1_001)
+      #expect(try await server.send("GET", "/v1/scopes?names=\(list)").status == 400)
+    }
+  }
+
+  @Test func aTransportSaysWhenThereIsAnotherToken() async throws {
+    try await TestServer.run { server in
+      let token = Mutex<String?>("token-that-has-run-out")
+      let url = try #require(URL(string: server.base))
+      let transport = HTTPTransport(url) { token.withLock { $0 } }
+      for _ in 0..<2 {
+        await #expect(throws: SyncProblem.unauthorized) { _ = try await transport.push(onePush(), to: "user/42") }
+        #expect(await !transport.hasOtherCredentials())
+      }
+      token.withLock { $0 = TestTokens.ann }
+      #expect(await transport.hasOtherCredentials())
+      let names = (0..<300).map { "team/\($0)\(String(repeating: "x", count: 40))" }
+      let found = try #require(try await transport.scopes(named: names + ["user/42"]))
+      #expect(Set(found.scopes.map(\.name)) == Set(names + ["user/42"]))
+      #expect(found.scopes.count == 301)
     }
   }
 

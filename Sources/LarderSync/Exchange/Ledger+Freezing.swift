@@ -13,10 +13,10 @@ extension Ledger {
   /// - Parameters:
   ///   - candidates: The keys of entries that may have edits; whole groups of them, unless one is larger than the limit.
   ///   - limit: The most records of the push.
-  /// - Returns: The state with the push; without one when there is nothing to send.
+  /// - Returns: The state with the push; without one when there is nothing to send. Also whether the push has a part of a group.
   func freeze(
-    _ candidates: [RecordKey], _ limit: Int, _ state: ScopeState, in pending: inout PendingState
-  ) throws(RepositoryError) -> ScopeState {
+    _ candidates: [RecordKey], limit: Int, _ state: ScopeState, in pending: inout PendingState
+  ) throws(RepositoryError) -> (state: ScopeState, isDivided: Bool) {
     var found: [Edit] = []
     for key in candidates.sorted() {
       guard let entry = try entry(key, in: pending), entry.scope == scope, let edits = entry.edits, !edits.isParked,
@@ -46,14 +46,14 @@ extension Ledger {
       }
       found.append(Edit(record: record, groups: edits.groups))
     }
-    let groups = Self.fitting(Self.joined(found), limit: limit)
-    guard !groups.isEmpty else { return state }
+    let (groups, isDivided) = Self.fitting(Self.joined(found), limit: limit)
+    guard !groups.isEmpty else { return (state, false) }
     var state = state
     state.flight = SyncPush(
       history: state.history, device: state.device, seq: state.seq + 1, token: UUID().uuidString, clock: clock.now.milliseconds,
       groups: groups)
     try store(state, in: &pending)
-    return state
+    return (state, isDivided)
   }
 
   /// Forgets edits that have led back to what they were made to; where something newer was held back for them, that is taken.
@@ -115,7 +115,7 @@ extension Ledger {
   }
 
   /// Returns as many groups as one push takes; one that is larger than that is cut, and is not all or none.
-  private static func fitting(_ groups: [[PushedRecord]], limit: Int) -> [[PushedRecord]] {
+  private static func fitting(_ groups: [[PushedRecord]], limit: Int) -> (groups: [[PushedRecord]], isDivided: Bool) {
     var fitting: [[PushedRecord]] = []
     var (count, bytes) = (0, 0)
     for group in groups {
@@ -130,11 +130,11 @@ extension Ledger {
           bytes += record.value?.count ?? 0
           part.append(record)
         }
-        return [part]
+        return ([part], true)
       }
       count += group.count
       bytes += size
     }
-    return fitting
+    return (fitting, false)
   }
 }

@@ -88,11 +88,11 @@ struct Ledger: Sendable {
   // MARK: What the user is told
 
   func note(_ merged: Merged, of key: RecordKey, in collection: String, in pending: inout PendingState) throws(RepositoryError) {
-    guard !merged.lost.isEmpty else { return }
+    guard !merged.lost.isEmpty || merged.undidDeletion else { return }
     let conflict = SyncConflict(
       id: UUID(), scope: scope, collection: collection, recordID: key.text,
       lost: merged.lost.mapValues { String(decoding: $0.json, as: UTF8.self) },
-      isLocal: merged.lostLocal, date: clock.now)
+      isLocal: merged.lostLocal || merged.undidDeletion, date: clock.now)
     try pending.save(conflict, in: conflicts)
   }
 

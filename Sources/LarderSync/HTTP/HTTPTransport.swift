@@ -10,7 +10,8 @@ public import Foundation
 /// let transport = HTTPTransport(url) { try await token() }
 /// ```
 ///
-/// The token is asked for with the first request, and once more when the server does not take it. Redirections are not followed: a token
+/// The token is asked for with the first request, and once more when the server does not take it. An engine that runs by itself then asks
+/// every 5 seconds until there is another one, and sends nothing meanwhile. Redirections are not followed: a token
 /// is sent to no other host. Answers may be compressed; requests are not, since Foundation cannot on every platform.
 public struct HTTPTransport: SyncTransport {
   private let server: URL
@@ -20,6 +21,8 @@ public struct HTTPTransport: SyncTransport {
 
   /// The most bytes of an answer.
   private static let answerLimit = 64 << 20
+  /// The most bytes of a query.
+  private static let queryLimit = 6 << 10
   /// The time without a byte after which events are taken for lost: the server says something every 15 seconds.
   private static let silenceLimit = Duration.seconds(45)
   /// The time for the first byte of events, which the server sends at once: something in between may keep them to itself.
@@ -55,6 +58,33 @@ public struct HTTPTransport: SyncTransport {
   public func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
     let url = try url(scope, "changes", Self.query(of: request))
     return try SyncChanges(json: try await answer(to: URLRequest(url: url), within: timeout + .seconds(request.wait)))
+  }
+
+  /// Returns scopes as the server has them now; `nil` where the server does not know the question.
+  ///
+  /// - Throws: ``SyncProblem``; what the credentials throw.
+  public func scopes(named names: [String]) async throws -> SyncScopes? {
+    var all = SyncScopes(history: nil, scopes: [])
+    var rest = names[...]
+    while !rest.isEmpty {
+      // Servers and proxies take no longer line than 8 KiB.
+      var (query, count) = ("", 0)
+      for name in rest {
+        let next = Self.escaped(name)
+        if count > 0, query.utf8.count + next.utf8.count > Self.queryLimit { break }
+        query += (count > 0 ? "," : "") + next
+        count += 1
+      }
+      let asked = rest.prefix(count)
+      let found = try SyncScopes(
+        json: try await answer(to: URLRequest(url: try url(at: "v1/scopes", "names=\(query)")), within: timeout))
+      // A server of an earlier version lists what it likes, and says no history. Histories differ when it was restored in between.
+      guard let history = found.history, all.history == nil || all.history == history else { return nil }
+      all.history = history
+      all.scopes += found.scopes.filter { asked.contains($0.name) }
+      rest = rest.dropFirst(count)
+    }
+    return all
   }
 
   /// Returns the numbers of the newest commits of a scope as the server sends them.
@@ -112,9 +142,13 @@ public struct HTTPTransport: SyncTransport {
   }
 
   private func url(_ scope: String, _ verb: String, _ query: String? = nil) throws(SyncProblem) -> URL {
+    try url(at: "v1/scopes/\(Self.escaped(scope))/\(verb)", query)
+  }
+
+  private func url(at path: String, _ query: String?) throws(SyncProblem) -> URL {
     var text = server.absoluteString
     while text.hasSuffix("/") { text.removeLast() }
-    text += "/v1/scopes/\(Self.escaped(scope))/\(verb)"
+    text += "/\(path)"
     if let query { text += "?\(query)" }
     guard let url = URL(string: text), ["http", "https"].contains(url.scheme?.lowercased()) else {
       throw .malformed("expected the http or https address of a server, found another one")
@@ -137,10 +171,16 @@ public struct HTTPTransport: SyncTransport {
   }
 }
 
+extension HTTPTransport: CredentialedTransport {
+  func hasOtherCredentials() async -> Bool { await credentials.hasOther() }
+}
+
 /// The token that requests carry, until the server does not take it.
 private actor Credentials {
   private let ask: @Sendable () async throws -> String?
   private var known: String?
+  /// The token that the server has last refused.
+  private var refused: String?
 
   init(_ ask: @escaping @Sendable () async throws -> String?) { self.ask = ask }
 
@@ -151,5 +191,15 @@ private actor Credentials {
   }
 
   /// Forgets a token, unless it was replaced meanwhile.
-  func forget(_ token: String?) { if known == token { known = nil } }
+  func forget(_ token: String?) {
+    refused = token
+    if known == token { known = nil }
+  }
+
+  /// Returns whether there is another token than the refused one.
+  func hasOther() async -> Bool {
+    // The app has none yet, and says so again.
+    do { known = try await ask() } catch { return false }
+    return known != refused
+  }
 }

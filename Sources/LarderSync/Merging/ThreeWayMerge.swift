@@ -23,6 +23,8 @@ struct Merged: Sendable {
   var lost: [String: JSONValue] = [:]
   /// Whether what was not taken is of this device.
   var lostLocal = false
+  /// Whether an edit of another device won over a deletion of this one.
+  var undidDeletion = false
 }
 
 /// A merge of two values that have come from one, member by member.
@@ -100,7 +102,7 @@ struct ThreeWayMerge: Sendable {
     guard let kept = local.value ?? remote.value else { return Merged() }
     // Deleted on one side, and as it was on the other.
     if kept == base { return Merged() }
-    guard deleteWins else { return Merged(value: kept) }
+    guard deleteWins else { return Merged(value: kept, undidDeletion: local.value == nil) }
     return Merged(lost: ["": kept], lostLocal: local.value != nil)
   }
 

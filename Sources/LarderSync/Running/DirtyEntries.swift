@@ -34,8 +34,8 @@ final class DirtyEntries: Sendable {
     changes = store.changes(of: records)
   }
 
-  /// The number of entries that are to be sent, as far as their changes were announced.
-  var announcedCount: Int { current(isExact: false) { $0.queues.values.reduce(0) { $0 + $1.count } } }
+  /// The numbers of entries that are to be sent, by scope, as far as their changes were announced.
+  var announcedCounts: [String: Int] { current(isExact: false) { $0.queues.mapValues(\.count).filter { $0.value > 0 } } }
 
   /// The number of entries with edits, those that the server has refused included.
   var countWithRejected: Int { current { $0.marks.count } }
@@ -55,7 +55,7 @@ final class DirtyEntries: Sendable {
   /// Returns the entries of the next push of a scope, within a write.
   ///
   /// - Parameter limit: The most that are asked for.
-  func next(of scope: String, limit: Int, in pending: PendingState) -> [RecordKey] {
+  func next(of scope: String, limit: Int, in pending: PendingState) -> SendQueue.Candidates {
     current { state in
       // Edits that are committed together with this write. Whether they are is not known yet: they only add to what is looked at.
       for key in pending.staged(in: records) {
@@ -68,7 +68,7 @@ final class DirtyEntries: Sendable {
       return state.queues[scope]?.next(limit) { key in
         guard let mark = marks[key], !mark.isParked, mark.scope == scope else { return nil }
         return mark.groups
-      } ?? []
+      } ?? SendQueue.Candidates()
     }
   }
 

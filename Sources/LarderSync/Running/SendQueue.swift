@@ -10,6 +10,13 @@ struct SendQueue: Sendable {
   /// The number of entries that are to be sent.
   var count = 0
 
+  /// The entries of the next push.
+  struct Candidates: Sendable {
+    var keys: [RecordKey] = []
+    /// Whether they are a part of a group that does not fit into any push.
+    var isDivided = false
+  }
+
   mutating func add(_ key: RecordKey, to group: UInt64?) {
     guard let group else { return alone.append(key) }
     if members[group] == nil { groups.append(group) }
@@ -21,7 +28,7 @@ struct SendQueue: Sendable {
   ///
   /// Cost: in proportion to what is returned, but for entries that are to be sent no longer, each of which is met once.
   /// - Parameter groupsOf: Returns the groups of an entry that is to be sent to this scope; `nil` for any other.
-  mutating func next(_ limit: Int, _ groupsOf: (RecordKey) -> [UInt64]?) -> [RecordKey] {
+  mutating func next(_ limit: Int, _ groupsOf: (RecordKey) -> [UInt64]?) -> Candidates {
     var chosen: [RecordKey] = []
     var (keys, seen) = (Set<RecordKey>(), Set<UInt64>())
     do {
@@ -30,17 +37,17 @@ struct SendQueue: Sendable {
     }
     for position in groups.indices where !seen.contains(groups[position]) {
       let component = component(of: groups[position], limit, &keys, &seen, groupsOf)
-      if component.count > limit, chosen.isEmpty { return Array(component.prefix(limit)) }
-      if chosen.count + component.count > limit { return chosen }
+      if component.count > limit, chosen.isEmpty { return Candidates(keys: Array(component.prefix(limit)), isDivided: true) }
+      if chosen.count + component.count > limit { return Candidates(keys: chosen) }
       chosen += component
-      if chosen.count == limit { return chosen }
+      if chosen.count == limit { return Candidates(keys: chosen) }
     }
     alone.prepare { groupsOf($0)?.isEmpty == true }
     for position in alone.indices where chosen.count < limit {
       let key = alone[position]
       if groupsOf(key)?.isEmpty == true, keys.insert(key).inserted { chosen.append(key) }
     }
-    return chosen
+    return Candidates(keys: chosen)
   }
 
   /// Returns the entries that share a group with those of one, directly or by way of others; one more than the limit at most.

@@ -15,4 +15,15 @@ public protocol SyncTransport: Sendable {
   ///
   /// They carry no data and may be lost: what they say is that it is worthwhile to ask. A transport without them throws at once.
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error>
+  /// Returns scopes as the server has them now, with the rights of the token, by one request.
+  ///
+  /// `SyncEngine.exchange()` asks so for all its scopes, and exchanges those with news. The default returns `nil`: the engine then asks for
+  /// each scope.
+  /// - Throws: ``SyncProblem``.
+  func scopes(named names: [String]) async throws -> SyncScopes?
+}
+
+extension SyncTransport {
+  /// Returns `nil`, for a transport that cannot list scopes.
+  public func scopes(named names: [String]) async throws -> SyncScopes? { nil }
 }

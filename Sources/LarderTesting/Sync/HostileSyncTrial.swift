@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Larder
-internal import LarderSync
+@_spi(Simulation) internal import LarderSync
 
 /// A device that syncs with a ``HostileSyncServer``, and the records that are none of the server's business.
 ///
@@ -67,7 +67,7 @@ struct HostileSyncTrial {
         }
       }
       server.answer(40)
-      do { try await engine.exchange() } catch let error as RepositoryError {
+      do { try await engine.exchange(scopesAtOnce: 1) } catch let error as RepositoryError {
         throw Breach(description: "round \(round): the exchange fails in the store: \(error)")
       } catch is SyncProblem {
       } catch is CancellationError {

@@ -1,6 +1,6 @@
 internal import Foundation
 @_spi(Inspection) internal import Larder
-internal import LarderSync
+@_spi(Simulation) internal import LarderSync
 
 /// The end of a history, at which all devices are quiet, and what must hold there.
 extension SyncHistory {
@@ -57,7 +57,9 @@ extension SyncHistory {
       for (number, device) in devices.enumerated() {
         if round <= 2 { try await retryRefused(device) }
         _ = device.network.takeTraffic()
-        do { try await device.engine.exchange() } catch { complain("an exchange of the quiet device \(number) has failed: \(error)", when) }
+        do { try await device.engine.exchange(scopesAtOnce: 1) } catch {
+          complain("an exchange of the quiet device \(number) has failed: \(error)", when)
+        }
         let traffic = device.network.takeTraffic()
         let isQuiet = traffic == SimulatedTraffic(pushes: 0, pages: SimulatedDevice.scopes.count, records: 0)
         if round == Self.roundLimit, !isQuiet { complain("device \(number) is not quiet: \(traffic)", when) }

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Larder
-internal import LarderSync
+@_spi(Simulation) internal import LarderSync
 
 /// One history of a ``SyncSimulation`` while it runs.
 actor SyncHistory {
@@ -231,7 +231,7 @@ actor SyncHistory {
   private func exchange(_ position: Int) async throws {
     busy.insert(position)
     defer { busy.remove(position) }
-    do { try await devices[position].engine.exchange() } catch is SyncProblem {}
+    do { try await devices[position].engine.exchange(scopesAtOnce: 1) } catch is SyncProblem {}
   }
 
   private func exchangeAndCrash(_ position: Int) async throws {
@@ -239,7 +239,7 @@ actor SyncHistory {
     let isBefore = random(2) == 0
     device.crash(atCommit: 1 + random(12), isBefore ? .before : .after)
     busy.insert(position)
-    do { try await device.engine.exchange() } catch {}
+    do { try await device.engine.exchange(scopesAtOnce: 1) } catch {}
     busy.remove(position)
     note(isBefore ? .crashBefore : .crashAfter)
     try await device.restart()

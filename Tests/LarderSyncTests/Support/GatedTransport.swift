@@ -34,6 +34,9 @@ final class GatedTransport: SyncTransport {
     /// The user's work while a page is on its way.
     var meanwhile: (@Sendable () async throws -> Void)?
     var reply: (@Sendable (SyncPushReply) throws -> SyncPushReply)?
+    /// Whether scopes are listed, and whether the token may write them then.
+    var (listsScopes, mayWrite) = (false, true)
+    var lists = 0
     var hasEvents = true
     /// The answer to whoever asks for events, where there are none.
     var eventsProblem = SyncProblem.unreachable("no events")
@@ -49,6 +52,8 @@ final class GatedTransport: SyncTransport {
 
   func set(_ change: (inout Rules) -> Void) { rules.withLock { change(&$0) } }
   var pushes: Int { rules.withLock { $0.pushes } }
+  /// The number of lists of scopes that were asked for.
+  var lists: Int { rules.withLock { $0.lists } }
   var polls: Int { rules.withLock { $0.polls } }
   /// The number of times that events were asked for.
   var questions: Int { rules.withLock { $0.questions } }
@@ -102,5 +107,20 @@ final class GatedTransport: SyncTransport {
     if let problem { throw problem }
     continuation.yield(0)
     return stream
+  }
+
+  func scopes(named names: [String]) async throws -> SyncScopes? {
+    let (lists, mayWrite) = rules.withLock { rules in
+      rules.lists += rules.listsScopes ? 1 : 0
+      return (rules.listsScopes, rules.mayWrite)
+    }
+    guard lists else { return nil }
+    var found = SyncScopes(history: nil, scopes: [])
+    for name in names {
+      let page = try server.changes(SyncChangesRequest(device: "", since: 0, from: 1 << 40), in: name)
+      found.history = page.history
+      found.scopes.append(SyncScope(name: name, mayRead: true, mayWrite: mayWrite, head: page.head))
+    }
+    return try SyncScopes(json: found.json)
   }
 }

@@ -42,6 +42,9 @@ enum SyncSmoke {
     let page = SyncChanges(
       history: "h", since: 1, until: 3, head: 4, more: true, horizon: 1, total: 2, last: receipt, changes: [record])
     try expect(SyncChanges(json: page.json) == page && page.head == 4 && page.horizon == 1 && page.total == 2 && page.last == receipt)
+    let scopes = SyncScopes(history: "h", scopes: [SyncScope(name: "user/1", mayRead: true, mayWrite: false, head: 4)])
+    let scope = try SyncScopes(json: scopes.json).scopes[0]
+    try expect(scopes.history == "h" && scope.name == "user/1" && scope.mayRead && !scope.mayWrite && scope.head == 4)
     let request = SyncChangesRequest(
       device: "d", history: "h", since: 1, limit: 2, collections: ["jars"], wait: 3, from: 4)
     try expect(request.limit == 2 && request.collections == ["jars"] && request.wait == 3 && request.from == 4)
@@ -138,6 +141,8 @@ enum SyncSmoke {
     await sync.stop()
     let last = sync.status.current
     try expect(last.phase == .stopped && last.pending == 1 && last.inFlight == 0 && last.pushed + last.pulled == 0 && last.total == nil)
+    try expect(!last.isSaved && last.otherScopes.isEmpty && last.dividedTransactions == 0)
+    try await expect(transport.scopes(named: []) == SyncScopes(history: nil, scopes: []))
     try expect(last.lastExchange == nil && last.lastError is SyncProblem && last.rejected == 0 && last.conflicts == 0)
     await sync.start()
     do { try await sync.signOut() } catch let error as SyncUnsentEdits { try expect(error.count == 1 && !error.description.isEmpty) }

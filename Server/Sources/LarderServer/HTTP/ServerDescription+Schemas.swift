@@ -34,7 +34,7 @@ extension ServerDescription {
      "until":{"$ref":"#/components/schemas/Number"},"head":{"$ref":"#/components/schemas/Number"},"more":{"type":"boolean"},
      "horizon":{"$ref":"#/components/schemas/Number"},"total":{"$ref":"#/components/schemas/Number"},
      "last":{"$ref":"#/components/schemas/Receipt"},"changes":{"type":"array","items":{"$ref":"#/components/schemas/Record"}}}},
-    "Scopes":{"type":"object","required":["scopes"],"properties":{"scopes":{"type":"array","items":{"type":"object",
+    "Scopes":{"type":"object","required":["scopes","history"],"properties":{"history":{"$ref":"#/components/schemas/Name"},"scopes":{"type":"array","items":{"type":"object",
      "required":["scope","access","head"],"properties":{"scope":{"type":"string"},"access":{"type":"string"},
      "head":{"$ref":"#/components/schemas/Number"}}}}}},
     "Problem":{"type":"object","required":["type","title","status"],"properties":{"type":{"type":"string"},"title":{"type":"string"},

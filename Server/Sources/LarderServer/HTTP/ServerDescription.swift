@@ -30,7 +30,9 @@ enum ServerDescription {
       statuses: [404],
       answer: ("text/event-stream", "Text")),
     Operation(
-      route: .scopes, summary: "Lists the scopes that the token may use, by the bytes of their names, at most 1000 for a pattern.",
+      route: .scopes,
+      summary: "Lists the scopes that the token may use, by the bytes of their names, at most 1000 for a pattern; or those of names.",
+      parameters: ["names"],
       answer: ("application/json", "Scopes")),
     Operation(route: .health, summary: "Says that the process runs.", needsToken: false, answer: ("text/plain", "Text")),
     Operation(route: .readiness, summary: "Says that the database answers.", needsToken: false, answer: ("text/plain", "Text")),
@@ -79,6 +81,9 @@ enum ServerDescription {
     case "wait":
       ##""description":"the seconds to wait for changes where there are none; more than the most of the server, which is "##
         + ##"\##(ServerOptions().waitSeconds) by default, is taken as the most","schema":{"$ref":"#/components/schemas/Number"}"##
+    case "names":
+      ##""description":"scopes to list, with no access where the token has none, and head 0 where there is no commit","##
+        + ##""style":"form","explode":false,"schema":{"type":"array","maxItems":\##(RequestQuery.mostNames),"items":\##(optionalName)}"##
     case "since", "from": ##""schema":{"$ref":"#/components/schemas/Number"}"##
     case "collections":
       // Each name is percent-encoded, its commas included; those between names are not.

@@ -108,23 +108,34 @@ extension SyncResponder {
     }
   }
 
-  func scopes(of identity: Identity, _ request: Request) async throws(SyncProblem) -> Response {
+  /// Returns the scopes of an identity: those that there are, or those that it names, also without any commit.
+  func scopes(of identity: Identity, named names: [String], _ request: Request) async throws(SyncProblem) -> Response {
+    for name in names { try WireField.scope.check(name) }
+    let (history, heads) = names.isEmpty ? try await grantedScopes(of: identity) : try await store.news(of: names)
     // By bytes: two texts that Unicode takes for the same are two scopes.
-    var found: [[UInt8]: ScopeSummary] = [:]
+    let ordered = (names.isEmpty ? Array(heads.keys) : names).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    let scopes = ordered.map { name in
+      let access = identity.access(to: name)
+      // Without any right not even how much there is.
+      return SyncScope(
+        name: name, mayRead: access.contains(.read), mayWrite: access.contains(.write), head: access.isEmpty ? 0 : heads[name] ?? 0)
+    }
+    return Answer.success(SyncScopes(history: history, scopes: scopes).json, to: request)
+  }
+
+  private func grantedScopes(of identity: Identity) async throws(SyncProblem) -> (history: String, heads: [String: Int]) {
+    var names: [String] = []
     do throws(StoreError) {
       for grant in identity.grants {
         let isOne = grant.prefix == nil
         let summaries = try await store.scopes(prefix: grant.prefix ?? grant.pattern, limit: isOne ? 1 : 1_000)
-        for summary in summaries where grant.covers(summary.scope) { found[Array(summary.scope.utf8)] = summary }
+        names += summaries.map(\.scope).filter(grant.covers)
       }
     } catch {
       logger.error("the store failed", metadata: ["error": "\(error)"])
       throw .unavailable(retryAfter: 1)
     }
-    let scopes = found.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { _, summary -> ScopeLine in
-      ScopeLine(scope: summary.scope, access: identity.access(to: summary.scope).text, head: summary.head)
-    }
-    do { return Answer.success(try JSONEncoder().encode(["scopes": scopes]), to: request) } catch { throw .unavailable(retryAfter: nil) }
+    return try await store.news(of: names)
   }
 }
 
@@ -135,11 +146,4 @@ private struct PageSummary: Sendable {
   var newest: Int
   var count: Int
   var isEmpty: Bool
-}
-
-/// A scope in the list of those that an identity may use.
-private struct ScopeLine: Encodable {
-  var scope: String
-  var access: String
-  var head: Int
 }

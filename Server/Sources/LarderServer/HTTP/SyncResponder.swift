@@ -61,7 +61,8 @@ struct SyncResponder: HTTPResponder {
       let text = metrics.text(streams: hub.count, connections: bounds.connectionCount, bytesHeld: bounds.bytesHeld)
       return Answer.success(Data(text.utf8), type: "text/plain; version=0.0.4", to: request)
     case .description: return Answer.success(ServerDescription.json, to: request)
-    case .scopes: return try await scopes(of: try await identity(of: request, context), request)
+    case .scopes:
+      return try await scopes(of: try await identity(of: request, context), named: try query.texts("names"), request)
     case .push(let scope):
       let identity = try await identity(of: request, context)
       try check(identity, scope, .write)

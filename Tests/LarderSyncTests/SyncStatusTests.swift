@@ -1,0 +1,252 @@
+import Foundation
+import Larder
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderSync
+@testable import LarderTesting
+
+private struct Note: Codable, Identifiable, Sendable, Equatable {
+  var id: String
+  var text = ""
+}
+
+/// What an engine tells its user: what is not saved and why, and that it goes on by itself once it can.
+@Suite(.timeLimit(.minutes(1))) struct SyncStatusTests {
+  private let server = SimulatedSyncServer()
+
+  private struct Device: Sendable {
+    let notes: LocalRepository<Note>
+    let sync: SyncEngine
+    let transport: GatedTransport
+    var status: SyncStatus { sync.status.current }
+  }
+
+  private func device(_ scopes: [String] = ["user/1"], clock: any WallClock = SystemClock()) async throws -> Device {
+    let transport = GatedTransport(server)
+    let store = try await Store.open(InMemoryBackend())
+    let schema = RepositorySchema<Note>("notes").synced(
+      in: { note in note.id.contains("@") ? String(note.id.drop { $0 != "@" }.dropFirst()) : "user/1" }, merge: .fields())
+    let notes = try await store.repository(schema)
+    let sync = try await SyncEngine(store, transport: transport, scopes: scopes, clock: clock)
+    return Device(notes: notes, sync: sync, transport: transport)
+  }
+
+  private func exchange(_ devices: Device...) async throws { for device in devices { try await device.sync.exchange() } }
+
+  // MARK: What is not saved
+
+  @Test func aRefusedEditIsNotSaved() async throws {
+    let here = try await device()
+    #expect(here.status.isSaved)
+    server.refuse { $0.id == "bad" ? "bad" : nil }
+    try await here.notes.save(Note(id: "bad"))
+    try await here.notes.save(Note(id: "good"))
+    try await exchange(here)
+    #expect(here.status.pending == 0 && here.status.rejected == 1)
+    #expect(!here.status.isSaved)
+    for refusal in try await here.sync.rejected.loadAll() { try await here.sync.revert(refusal) }
+    #expect(here.status.isSaved)
+  }
+
+  /// Such a record would otherwise wait for ever, and count as something that is about to be sent.
+  @Test func editsInAnotherScopeAreNamed() async throws {
+    let here = try await device()
+    for id in ["a", "b@user/2", "c@user/2", "d@user/3"] { try await here.notes.save(Note(id: id)) }
+    try await exchange(here)
+    #expect(here.status.pending == 0)
+    #expect(here.status.otherScopes == ["user/2": 2, "user/3": 1])
+    #expect(!here.status.isSaved)
+    #expect(try await here.sync.pending == 3)
+  }
+
+  @Test func aTransactionThatIsDividedIsSaid() async throws {
+    let here = try await device()
+    let notes = here.notes
+    try await notes.transaction { transaction in for id in ["a", "b", "c"] { try transaction.save(Note(id: id), in: notes) } }
+    try await exchange(here)
+    #expect(here.status.dividedTransactions == 0)
+    here.transport.set { $0.mostRecords = 2 }
+    try await notes.transaction { transaction in for id in ["d", "e", "f", "g", "h"] { try transaction.save(Note(id: id), in: notes) } }
+    try await exchange(here)
+    #expect(here.status.dividedTransactions > 0 && here.status.isSaved)
+    #expect(server.records(of: "user/1").count == 8)
+  }
+
+  // MARK: What has lost
+
+  @Test func theNewestThousandConflictsAreKept() async throws {
+    let (here, there) = (try await device(), try await device())
+    let ids = (0..<(SyncEngine.conflictLimit + 30)).map { "\($0)" }
+    try await here.notes.save(contentsOf: ids.map { Note(id: $0) })
+    try await exchange(here, there)
+    for (device, text) in [(here, "here"), (there, "there")] { try await device.notes.save(contentsOf: ids.map { Note(id: $0, text: text) }) }
+    try await exchange(here, there)
+    #expect(try await there.sync.conflicts.count() == SyncEngine.conflictLimit)
+    #expect(there.status.conflicts == SyncEngine.conflictLimit)
+  }
+
+  @Test func aDeletionThatAnEditHasUndoneIsTold() async throws {
+    let (here, there) = (try await device(), try await device())
+    for id in ["edited", "untouched"] { try await here.notes.save(Note(id: id)) }
+    try await exchange(here, there)
+    try await there.notes.save(Note(id: "edited", text: "there"))
+    for id in ["edited", "untouched"] { try await here.notes.delete(id) }
+    try await exchange(there, here)
+    #expect(here.notes.snapshot.loadAll() == [Note(id: "edited", text: "there")])
+    let found = try await here.sync.conflicts.loadAll()
+    #expect(found.map(\.recordID) == ["edited"])
+    #expect(found.first?.lost == [:] && found.first?.isLocal == true)
+    #expect(try await there.sync.conflicts.count() == 0)
+  }
+
+  // MARK: Going on by itself
+
+  @Test func editsGoWhenTheRightComesBack() async throws {
+    let clock = ManualClock()
+    let here = try await device(clock: clock)
+    here.transport.set { ($0.listsScopes, $0.mayWrite, $0.pushProblem) = (true, false, .forbidden) }
+    for id in ["a", "b"] { try await here.notes.save(Note(id: id)) }
+    try await exchange(here)
+    #expect(try await here.sync.rejected.count() == 2)
+    // Nothing is sent as long as there is no right.
+    let pushes = here.transport.pushes
+    try await exchange(here)
+    #expect(here.transport.pushes == pushes)
+    #expect(try await here.sync.rejected.count() == 2)
+    here.transport.set { ($0.mayWrite, $0.pushProblem) = (true, nil) }
+    await here.sync.start()
+    while server.records(of: "user/1").count < 2 { try await pass(.seconds(10), clock) }
+    #expect(try await here.sync.rejected.count() == 0)
+    await here.sync.stop()
+  }
+
+  /// Lets time pass, and then what it has woken run for a while: on a busy machine the clock would otherwise be hours ahead.
+  private func pass(_ time: Duration, _ clock: ManualClock) async throws {
+    clock.advance(by: time)
+    for _ in 0..<100 { await Task.yield() }
+  }
+
+  /// The token has run out, and the app has the next one some time later.
+  @Test func otherCredentialsAreTriedWithinSeconds() async throws {
+    let clock = ManualClock()
+    let transport = TokenTransport(server)
+    let store = try await Store.open(InMemoryBackend())
+    let notes = try await store.repository(RepositorySchema<Note>("notes").synced(in: "user/1"))
+    let sync = try await SyncEngine(store, transport: transport, scopes: ["user/1"], clock: clock)
+    await sync.start()
+    try await notes.save(Note(id: "a"))
+    while sync.status.current.lastError as? SyncProblem != .unauthorized { await Task.yield() }
+    let requests = transport.requests
+    // The app is asked every few seconds, and the server is not.
+    while transport.questions < 3 { try await pass(.seconds(1), clock) }
+    #expect(transport.requests == requests)
+    transport.renew()
+    let asked = transport.questions
+    while transport.questions == asked { try await pass(.seconds(1), clock) }
+    // No more time passes.
+    while server.records(of: "user/1").isEmpty { await Task.yield() }
+    await sync.stop()
+  }
+
+  // MARK: Several scopes
+
+  @Test func oneRequestAsksForTheHeadsOfAllScopes() async throws {
+    let scopes = (0..<150).map { "user/\($0)" }
+    let here = try await device(scopes)
+    here.transport.set { $0.listsScopes = true }
+    try await exchange(here)
+    let pulls = here.transport.pulls
+    #expect(pulls >= 150)
+    try await exchange(here)
+    #expect(here.transport.pulls == pulls && here.transport.lists == 2)
+    // Those with news, and those with edits, are exchanged, and no others.
+    let there = try await device(["user/7"])
+    try await there.notes.save(Note(id: "news@user/7"))
+    try await exchange(there)
+    try await here.notes.save(Note(id: "edit@user/9"))
+    try await exchange(here)
+    #expect(here.notes.snapshot.loadAll().map(\.id).sorted() == ["edit@user/9", "news@user/7"])
+    #expect(server.records(of: "user/9").count == 1)
+    #expect(here.transport.pulls - pulls <= 4)
+    // A server that was restored has other revisions under the same numbers.
+    server.restore(server.backup())
+    let before = here.transport.pulls
+    try await exchange(here)
+    #expect(here.transport.pulls - before >= 150)
+    #expect(here.status.isSaved)
+  }
+
+  @Test func aScopeThatFailsKeepsNoOtherOfThoseExchangedBesideIt() async throws {
+    let scopes = (0..<12).map { "user/\($0)" }
+    let here = try await device(scopes)
+    for scope in scopes { try await here.notes.save(Note(id: "a@\(scope)")) }
+    here.transport.set { rules in
+      rules.refusal = { $0.groups.joined().contains { $0.id == "a@user/3" } ? .unavailable(retryAfter: 1) : nil }
+    }
+    await #expect(throws: SyncProblem.unavailable(retryAfter: 1)) { try await here.sync.exchange() }
+    #expect(scopes.filter { server.records(of: $0).isEmpty } == ["user/3"])
+    #expect(here.status.pending == 1)
+  }
+
+  @Test func aRefusedSignOutLeavesEverythingAsItIs() async throws {
+    let here = try await device(clock: ManualClock())
+    here.transport.set { $0.pushProblem = .unavailable(retryAfter: 100) }
+    try await here.notes.save(Note(id: "a"))
+    await here.sync.start()
+    while here.status.phase != .waiting { await Task.yield() }
+    let before = await here.sync.board.status(after: nil)
+    await #expect(throws: SyncUnsentEdits.self) { try await here.sync.signOut() }
+    let after = await here.sync.board.status(after: nil)
+    #expect(before?.1 == after?.1)
+    #expect(here.status.phase == .waiting)
+    await here.sync.stop()
+  }
+}
+
+/// A transport whose token has run out until the app has another one.
+private final class TokenTransport: CredentialedTransport {
+  private struct State: Sendable {
+    var isValid = false
+    var (requests, questions) = (0, 0)
+  }
+
+  private let server: SimulatedSyncServer
+  private let state = Mutex(State())
+
+  init(_ server: SimulatedSyncServer) { self.server = server }
+
+  var requests: Int { state.withLock { $0.requests } }
+  var questions: Int { state.withLock { $0.questions } }
+  func renew() { state.withLock { $0.isValid = true } }
+
+  private func check() throws(SyncProblem) {
+    let isValid = state.withLock { state in
+      state.requests += 1
+      return state.isValid
+    }
+    if !isValid { throw .unauthorized }
+  }
+
+  func push(_ push: SyncPush, to scope: String) async throws -> SyncPushReply {
+    try check()
+    return try server.push(push, to: scope)
+  }
+
+  func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
+    // The watch for news has waits of its own.
+    if request.wait > 0 { throw SyncProblem.unavailable(retryAfter: 10_000) }
+    try check()
+    return try server.changes(request, in: scope)
+  }
+
+  func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unavailable(retryAfter: 10_000) }
+
+  func hasOtherCredentials() async -> Bool {
+    state.withLock { state in
+      state.questions += 1
+      return state.isValid
+    }
+  }
+}
