@@ -45,7 +45,7 @@ extension SyncEngine {
       throw error
     }
     (failing, inFlight, progress) = ([], [:], [:])
-    board.update { $0.lastError = nil }
+    board.update { $0.forgetError() }
     refreshStatus()
   }
 

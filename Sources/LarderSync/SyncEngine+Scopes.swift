@@ -34,7 +34,7 @@ extension SyncEngine {
   func noteQuiet(_ scope: String) {
     progress[scope] = ExchangeProgress()
     failing.remove(scope)
-    board.update { ($0.lastExchange, $0.lastError) = (clock.now, failing.isEmpty ? nil : $0.lastError) }
+    noteSuccess()
   }
 
   /// Lets edits go on that were refused because the token could not write the scope, once it can.

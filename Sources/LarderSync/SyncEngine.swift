@@ -177,15 +177,35 @@ public actor SyncEngine {
     switch result {
     case .success:
       failing.remove(ledger.scope)
-      board.update { ($0.lastExchange, $0.lastError) = (clock.now, failing.isEmpty ? nil : $0.lastError) }
+      noteSuccess()
     case .failure(let error):
       if !(error is CancellationError) {
         failing.insert(ledger.scope)
-        board.update { $0.lastError = error }
+        let record = onlyRecordInFlight(of: ledger)
+        board.update { ($0.lastError, $0.lastErrorScope, $0.lastErrorRecord) = (error, ledger.scope, record) }
         if error as? SyncProblem == .unauthorized { watchCredentials() }
       }
     }
     refreshStatus()
     try result.get()
+  }
+
+  /// Notes that an exchange has succeeded, and forgets the last failure where no scope fails.
+  func noteSuccess() {
+    board.update { status in
+      status.lastExchange = clock.now
+      if failing.isEmpty { status.forgetError() }
+    }
+  }
+
+  /// Returns the record of a push that has only one and was not taken.
+  private func onlyRecordInFlight(of ledger: Ledger) -> SyncPendingRecord? {
+    do throws(RepositoryError) {
+      guard let flight = try ledger.state(in: store.stored)?.flight, flight.groups.count == 1, flight.groups[0].count == 1 else {
+        return nil
+      }
+      let record = flight.groups[0][0]
+      return SyncPendingRecord(collection: record.collection, recordID: record.id, scope: ledger.scope, isRefused: false)
+    } catch { return nil }
   }
 }

@@ -35,6 +35,10 @@ public struct SyncStatus: Sendable {
   /// The reason why the last exchange has failed: a ``SyncProblem``, a `RepositoryError`, or what the credentials have thrown; `nil` after
   /// one that has not.
   public var lastError: (any Error)?
+  /// The scope whose exchange has failed with ``lastError``; `nil` without one.
+  public var lastErrorScope: String?
+  /// The record that ``lastError`` is about: the only one of the push that was refused; `nil` for an error that is about more, or none.
+  public var lastErrorRecord: SyncPendingRecord?
   /// The number of edits that the server has refused and that wait for the user.
   public var rejected = 0
   /// The number of values that have lost and are kept.
@@ -43,6 +47,8 @@ public struct SyncStatus: Sendable {
   ///
   /// Other devices may see such a transaction in parts. A push takes 500 records and 1 MiB, or as much as the server takes if that is less.
   public var dividedTransactions = 0
+
+  mutating func forgetError() { (lastError, lastErrorScope, lastErrorRecord) = (nil, nil, nil) }
 
   /// Whether the server has every edit of this device.
   public var isSaved: Bool { pending == 0 && rejected == 0 && otherScopes.isEmpty }

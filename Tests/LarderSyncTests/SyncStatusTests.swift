@@ -74,6 +74,59 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(server.records(of: "user/1").count == 8)
   }
 
+  // MARK: Single records
+
+  @Test func aRecordSaysHowItStands() async throws {
+    let (here, there) = (try await device(), try await device())
+    func state(_ id: String) async throws -> SyncRecordState { try await here.sync.state(of: id, in: here.notes) }
+    #expect(try await state("a") == .clean)
+    try await here.notes.save(Note(id: "a"))
+    #expect(try await state("a") == .waiting)
+    here.transport.set { $0.pushProblem = .unavailable(retryAfter: 1) }
+    await #expect(throws: SyncProblem.self) { try await here.sync.exchange() }
+    #expect(try await state("a") == .inFlight)
+    #expect(here.status.lastErrorScope == "user/1")
+    #expect(here.status.lastErrorRecord?.recordID == "a")
+    here.transport.set { $0.pushProblem = nil }
+    server.refuse { $0.id == "bad" ? "bad" : nil }
+    try await here.notes.save(Note(id: "bad"))
+    try await exchange(here)
+    #expect(here.status.lastErrorScope == nil && here.status.lastErrorRecord == nil)
+    #expect(try await state("a") == .clean)
+    guard case .refused(let refusal) = try await state("bad") else { throw Unexpected() }
+    #expect(refusal.code == "bad")
+    // A deletion waits as any edit does.
+    try await here.notes.delete("a")
+    #expect(try await state("a") == .waiting)
+    try await here.notes.save(Note(id: "a"))
+    try await exchange(here, there)
+    try await there.notes.save(Note(id: "a", text: "there"))
+    try await here.notes.save(Note(id: "a", text: "here"))
+    try await exchange(there, here)
+    guard case .conflict(let lost) = try await state("a") else { throw Unexpected() }
+    #expect(lost.count == 1)
+    let plain = try await LocalRepository<Note>(inMemory: .init())
+    await #expect { _ = try await here.sync.state(of: "a", in: plain) } throws: { ($0 as? RepositoryError)?.code == .unsupported }
+  }
+
+  private struct Unexpected: Error {}
+
+  @Test func pendingRecordsComeAsASequence() async throws {
+    let here = try await device()
+    var lists = here.sync.pendingRecords.makeAsyncIterator()
+    #expect(await lists.next() == [])
+    server.refuse { $0.id == "b" ? "bad" : nil }
+    for id in ["a", "b"] { try await here.notes.save(Note(id: id)) }
+    #expect(here.sync.pendingRecords.current.map(\.recordID) == ["a", "b"])
+    try await exchange(here)
+    var newest: [SyncPendingRecord]?
+    repeat { newest = await lists.next() } while newest?.count != 1
+    let refused = here.sync.pendingRecords.current
+    #expect(newest == refused)
+    #expect(refused.first?.recordID == "b" && refused.first?.isRefused == true && refused.first?.scope == "user/1")
+    #expect(refused.first?.collection == "notes")
+  }
+
   // MARK: What has lost
 
   @Test func theNewestThousandConflictsAreKept() async throws {
@@ -81,7 +134,8 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     let ids = (0..<(SyncEngine.conflictLimit + 30)).map { "\($0)" }
     try await here.notes.save(contentsOf: ids.map { Note(id: $0) })
     try await exchange(here, there)
-    for (device, text) in [(here, "here"), (there, "there")] { try await device.notes.save(contentsOf: ids.map { Note(id: $0, text: text) }) }
+    try await here.notes.save(contentsOf: ids.map { Note(id: $0, text: "here") })
+    try await there.notes.save(contentsOf: ids.map { Note(id: $0, text: "there") })
     try await exchange(here, there)
     #expect(try await there.sync.conflicts.count() == SyncEngine.conflictLimit)
     #expect(there.status.conflicts == SyncEngine.conflictLimit)

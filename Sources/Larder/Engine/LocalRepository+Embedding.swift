@@ -11,4 +11,11 @@ extension LocalRepository {
 
   /// Gives up a repository that was just opened, and leaves its files as they are.
   package nonisolated func abandon() async { await core.abandon() }
+
+  /// Returns the collection and the key of a record.
+  ///
+  /// - Throws: `.invalidKey`.
+  package nonisolated func address(of id: Item.ID) throws(RepositoryError) -> RecordAddress {
+    RecordAddress(collection: schema.name, key: try coder.keys.key(for: id))
+  }
 }

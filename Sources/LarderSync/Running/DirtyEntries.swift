@@ -40,6 +40,16 @@ final class DirtyEntries: Sendable {
   /// The number of entries with edits, those that the server has refused included.
   var countWithRejected: Int { current { $0.marks.count } }
 
+  /// The records of the entries with edits, in the order of their keys.
+  var pendingRecords: [SyncPendingRecord] {
+    let marks = current { $0.marks }
+    return marks.sorted { $0.key < $1.key }.compactMap { key, mark in
+      guard let address = SyncEntry.address(key) else { return nil }
+      return SyncPendingRecord(
+        collection: address.collection, recordID: address.key.text, scope: mark.scope, isRefused: mark.isParked)
+    }
+  }
+
   /// Returns the number of entries that are to be sent to a scope, within a write.
   func count(of scope: String) -> Int { current { $0.queues[scope]?.count ?? 0 } }
 

@@ -23,16 +23,36 @@ extension SyncResponder {
     guard max(count, push.groups.count) <= options.recordsPerPush else { throw .tooLarge }
     for record in push.groups.joined() { try record.checkNames(in: scope) }
     let rejections = await rejections(of: push, to: scope, by: identity)
-    let result = try await store.push(push, to: scope, by: identity.name, rejections: rejections, quota: options.quota)
+    let result: PushResult
+    do throws(SyncProblem) {
+      result = try await store.push(push, to: scope, by: identity.name, rejections: rejections, quota: options.quota)
+    } catch {
+      note(refused: push, in: scope, of: identity, "\(error)")
+      throw error
+    }
     hub.publish(result.head, of: scope)
     let outcomes = result.reply.receipt.outcomes
     metrics.note(
       accepted: outcomes.count { if case .accepted = $0 { true } else { false } },
       conflicts: outcomes.count { if case .conflict = $0 { true } else { false } },
       rejected: outcomes.count { if case .rejected = $0 { true } else { false } })
+    for case .rejected(let code, _) in outcomes.prefix(Self.loggedRefusals) { note(refused: push, in: scope, of: identity, code) }
     var reply = result.reply
     if !identity.access(to: scope).contains(.read) { reply.receipt.outcomes = outcomes.map(Self.withoutRecords) }
     return Answer.success(reply.json, to: request)
+  }
+
+  /// The most refused groups of a push that the log names.
+  private static let loggedRefusals = 10
+
+  /// Logs a refusal, so that an operator finds the device that a user asks about. The log has no value and no key of a record.
+  private func note(refused push: SyncPush, in scope: String, of identity: Identity, _ reason: String) {
+    logger.debug(
+      "a push is refused",
+      metadata: [
+        "identity": "\(identity.name)", "device": "\(push.device)", "scope": "\(scope)",
+        "versions": "\(Set(push.groups.joined().map(\.version)).sorted())", "reason": "\(reason)",
+      ])
   }
 
   /// Returns an outcome for a token that may write and not read: a conflict tells that a record was not at its base, and nothing of it.
