@@ -22,7 +22,6 @@ extension SyncEngine {
         // A scope that may be neither read nor written keeps its edits.
         guard refusal?.problem != .forbidden, try await mayWriteAlone(ledger) else { throw SyncProblem.forbidden }
       }
-      try await forgetOldConflicts()
       if let refusal {
         if !mayRead, refusal.problem == .forbidden { throw SyncProblem.forbidden }
         try await divide(refusal.push, refusal.problem, ledger)
@@ -87,6 +86,8 @@ extension SyncEngine {
       if !added.isEmpty, state.checkpoint > 0 || state.pass != nil { state.beginPass(horizon: nil) }
       try ledger.store(state, in: &pending)
     }
+    prepared.insert(ledger.scope)
+    if prepared.count == ledgers.count { isNoted = true }
   }
 
   /// Sends one push, if there is something to send.
@@ -94,11 +95,18 @@ extension SyncEngine {
   ///   conflicts cannot be merged.
   /// - Returns: The push that the server does not take, and why.
   private func push(_ ledger: Ledger, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
+    let isFull = full.contains(ledger.scope)
     let (state, isDivided) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
       // The history is learned first, so that no push can be taken by a server that came back without what it is about.
       guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else { return (state, false) }
       let limit = min(state.recordLimit ?? Ledger.recordLimit, Ledger.recordLimit)
+      if isFull {
+        // Of all edits, since those which make room may be behind any number of others.
+        let all = dirty.next(of: ledger.scope, limit: .max, in: pending).keys
+        let deletions = try ledger.freeze(all, limit: limit, onlyDeletes: true, state, in: &pending)
+        if deletions.state.flight != nil { return deletions }
+      }
       let candidates = dirty.next(of: ledger.scope, limit: limit, in: pending)
       let (frozen, isCut) = try ledger.freeze(candidates.keys, limit: limit, state, in: &pending)
       return (frozen, frozen.flight != nil && (isCut || candidates.isDivided))
@@ -135,6 +143,8 @@ extension SyncEngine {
       if next.history == nil { next.history = reply.history }
       try ledger.store(next, in: &pending)
     }
+    if flight.groups.joined().contains(where: { $0.value != nil }) { full.remove(ledger.scope) }
+    try await forgetOldConflicts()
     noteAccepted(reply.receipt, of: flight, in: ledger.scope)
     return nil
   }
@@ -160,8 +170,13 @@ extension SyncEngine {
       if isSettled { return }
       code = Ledger.upgradeRequired
     case .overQuota:
-      // The server has taken nothing of it. The next push is made anew, so that deletions which make room come with it.
-      try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
+      // The server has taken nothing of it: deletions are sent alone next, which make room, and then fewer records, of which some may fit.
+      let isNew = full.insert(ledger.scope).inserted
+      let count = push.groups.joined().count
+      try await store.writeStored { (pending) throws(RepositoryError) in
+        try ledger.takeBack(push, recordLimit: isNew ? nil : max(1, count / 2), in: &pending)
+      }
+      if isNew || count > 1 { return }
       throw problem
     case .unreachable:
       // A page has told the outcome since: only the answer was lost.
@@ -201,6 +216,7 @@ extension SyncEngine {
           refreshStatus()
           if let flight = state.flight { noteAccepted(page.last, of: flight, in: ledger.scope) }
         }
+        try await forgetOldConflicts()
         if !page.more { return }
         untaken = isTaken ? 0 : untaken + 1
         guard untaken < Self.roundLimit else {

@@ -6,7 +6,7 @@ extension SyncEngine {
   ///
   /// - Throws: the errors of storage.
   public func retry(_ rejection: SyncRejection) async throws(RepositoryError) {
-    try await resolve(rejection) { (ledger, key, entry, pending) throws(RepositoryError) in
+    try await resolve([rejection]) { (ledger, key, entry, pending) throws(RepositoryError) in
       entry.edits?.isParked = false
       try pending.keep(entry.stored, for: key, in: ledger.records)
     }
@@ -17,7 +17,7 @@ extension SyncEngine {
   ///
   /// - Throws: the errors of storage.
   public func revert(_ rejection: SyncRejection) async throws(RepositoryError) {
-    try await resolve(rejection) { (ledger, key, entry, pending) throws(RepositoryError) in
+    try await resolve([rejection]) { (ledger, key, entry, pending) throws(RepositoryError) in
       guard let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection) else { return }
       let held = entry.edits?.held
       let base = held?.value ?? entry.edits?.base
@@ -29,16 +29,19 @@ extension SyncEngine {
     refreshStatus()
   }
 
-  private func resolve(
-    _ rejection: SyncRejection,
+  /// Removes refusals, and does something with the edits of each, in one write.
+  func resolve(
+    _ rejections: [SyncRejection],
     _ body: @escaping @Sendable (Ledger, RecordKey, inout SyncEntry, inout PendingState) throws(RepositoryError) -> Void
   ) async throws(RepositoryError) {
     let ledger = common
-    let key = RecordKey(rejection.id)
     try await store.writeStored { (pending) throws(RepositoryError) in
-      try pending.delete(rejection.id, in: ledger.rejected)
-      guard var entry = try ledger.entry(key, in: pending), entry.edits?.isParked == true else { return }
-      try body(ledger, key, &entry, &pending)
+      for rejection in rejections {
+        let key = RecordKey(rejection.id)
+        try pending.delete(rejection.id, in: ledger.rejected)
+        guard var entry = try ledger.entry(key, in: pending), entry.edits?.isParked == true else { continue }
+        try body(ledger, key, &entry, &pending)
+      }
     }
   }
 }

@@ -3,7 +3,7 @@ internal import Larder
 
 extension SyncEngine {
   /// The states of the sync, for the app to show: the present one at once.
-  public nonisolated var status: SyncStatuses { SyncStatuses(board: board) }
+  public nonisolated var status: SyncStatuses { SyncStatuses(board: board, counts: counts) }
 
   /// The tasks' hold on the engine: it may go while they wait.
   private struct Seat: Sendable {
@@ -19,18 +19,11 @@ extension SyncEngine {
   /// Begins to sync by itself, and tries again what has failed when the network changes.
   func start(watching network: NetworkWatch) {
     guard tasks.isEmpty else { return }
-    let edits = store.edits(of: store.collection(named: SyncCollections.records))
     let seat = Seat(engine: self)
-    tasks.append(
-      Task {
-        while let keys = await edits.next(), await seat.engine?.noteEdits(of: keys) != nil {}
-        // There are no more when the store is closed: nothing can be taken then.
-        if !Task.isCancelled { await seat.engine?.end() }
-      })
     tasks.append(Task { [clock] in await network.run(clock) { await seat.engine?.wakeWhatFailed() } })
     tasks.append(
       Task { [clock] in
-        // Rights come back without a word.
+        // No server sends a sign when a right comes back.
         while true {
           do { try await clock.sleep(for: Backoff.cap) } catch { return }
           await seat.engine?.raiseForbidden()
@@ -43,6 +36,17 @@ extension SyncEngine {
       tasks.append(Task { await watch.run { await seat.engine?.question(of: ledger) } })
     }
     refreshStatus()
+  }
+
+  /// Begins to follow the edits of the store.
+  func followEdits() {
+    let edits = store.edits(of: store.collection(named: SyncCollections.records))
+    let seat = Seat(engine: self)
+    follower = Task {
+      while let keys = await edits.next(), await seat.engine?.noteEdits(of: keys) != nil {}
+      // There are no more when the store is closed: nothing can be taken then.
+      if !Task.isCancelled { await seat.engine?.end() }
+    }
   }
 
   /// Ends syncing by itself; returns once nothing of it is under way.
@@ -65,10 +69,13 @@ extension SyncEngine {
     refreshStatus()
   }
 
-  /// Waits for other credentials, and then tries at once what has failed.
-  func watchCredentials() {
-    guard !tasks.isEmpty, credentialWatch == nil, let transport = transport as? any CredentialedTransport else { return }
-    let (watch, seat) = (CredentialWatch(transport: transport, clock: clock), Seat(engine: self))
+  /// Waits for other credentials if the transport lacks some, and then tries at once what has failed.
+  func watchCredentials() async {
+    guard let transport = transport as? any CredentialedTransport, await transport.lacksCredentials(), !tasks.isEmpty,
+      credentialWatch == nil
+    else { return }
+    let watch = CredentialWatch(transport: transport, clock: clock, interval: credentialInterval)
+    let seat = Seat(engine: self)
     credentialWatch = Task {
       if await watch.wait() { await seat.engine?.noteCredentials() }
     }
@@ -76,6 +83,7 @@ extension SyncEngine {
 
   private func noteCredentials() {
     credentialWatch = nil
+    credentialInterval = min(credentialInterval * 2, Backoff.cap)
     _ = wakeWhatFailed()
   }
 
@@ -86,7 +94,7 @@ extension SyncEngine {
 
   /// Begins exchanges of the scopes with edits that were refused for want of a right, so that they ask for the rights again.
   private func raiseForbidden() {
-    for ledger in ledgers where !forbidden(in: ledger).isEmpty { alarms[ledger.scope]?.raise() }
+    for scope in Set(forbidden().compactMap(\.scope)) { alarms[scope]?.raise() }
   }
 
   /// Tries at once what waits after a failure: for an app that learns that the network is back, or comes to the foreground.
@@ -116,19 +124,15 @@ extension SyncEngine {
 
   /// Tells the app how things are now.
   func refreshStatus() {
-    let (unsent, parked) = (dirty.announcedCounts, rejected.snapshot.count)
-    let own = unsent.filter { alarms[$0.key] != nil }
-    let lost = conflicts.snapshot.count
     let phase: SyncStatus.Phase =
       !running.isEmpty ? .exchanging : tasks.isEmpty ? .stopped : failing.isEmpty ? .idle : .waiting
     let flights = inFlight.values.reduce(0, +)
     let all = progress.values.reduce(into: ExchangeProgress()) { $0.add($1) }
     board.update { status in
-      (status.phase, status.pending, status.inFlight) = (phase, own.values.reduce(0, +), flights)
-      status.otherScopes = unsent.filter { alarms[$0.key] == nil }
-      status.dividedTransactions = dividedTransactions
+      (status.phase, status.inFlight, status.dividedTransactions) = (phase, flights, dividedTransactions)
       (status.pushed, status.pulled, status.total) = (all.pushed, all.pulled, all.total)
-      (status.rejected, status.conflicts) = (parked, lost)
+      status.isNoted = isNoted
+      counts.count(into: &status, isExact: false)
     }
   }
 }

@@ -13,16 +13,21 @@ extension SyncEngine {
   func quietScopes() async -> Set<String> {
     guard ledgers.count > 1 else { return [] }
     let found: SyncScopes?
+    let before = signOuts
     do { found = try await transport.scopes(named: ledgers.map(\.scope)) } catch { return [] }
     guard let found, let history = found.history else { return [] }
+    let (signOuts, waiting) = (before, Set(forbidden().map(\.scope)))
     let heads = found.scopes.filter(\.mayRead).reduce(into: [:]) { $0[$1.name] = $1.head }
     var quiet: Set<String> = []
     for ledger in ledgers {
-      guard let head = heads[ledger.scope] else { continue }
+      // A scope that is exchanged just now is waited for.
+      guard let head = heads[ledger.scope], running[ledger.scope] == nil, !waiting.contains(ledger.scope) else { continue }
       do {
+        // What sync knows of a scope goes with a sign-out, and must not be made again.
+        guard signOuts == self.signOuts else { return [] }
         try await prepare(ledger)
         guard try await unsentCount(ledger) == 0, let state = try ledger.state(in: store.stored), state.flight == nil, state.pass == nil,
-          state.history == history, state.checkpoint == head, forbidden(in: ledger).isEmpty
+          state.history == history, state.checkpoint == head, running[ledger.scope] == nil
         else { continue }
         quiet.insert(ledger.scope)
       } catch { continue }
@@ -43,19 +48,22 @@ extension SyncEngine {
   func retryForbidden(_ ledger: Ledger) async throws {
     let now = clock.uptime
     if let last = rightsAsked[ledger.scope], now < last + Self.rightsInterval { return }
-    let waiting = forbidden(in: ledger)
+    let waiting = forbidden().filter { $0.scope == ledger.scope }
     guard !waiting.isEmpty else { return }
     rightsAsked[ledger.scope] = now
     let found: SyncScopes?
     do { found = try await transport.scopes(named: [ledger.scope]) } catch { return }
     guard found?.scopes.contains(where: { $0.name == ledger.scope && $0.mayWrite }) == true else { return }
-    for rejection in waiting { try await retry(rejection) }
+    try await resolve(waiting) { (ledger, key, entry, pending) throws(RepositoryError) in
+      entry.edits?.isParked = false
+      try pending.keep(entry.stored, for: key, in: ledger.records)
+    }
   }
 
-  /// Returns the edits of a scope that were refused because the token could not write it.
-  func forbidden(in ledger: Ledger) -> [SyncRejection] {
+  /// Returns the edits that were refused because the token could not write their scope.
+  func forbidden() -> [SyncRejection] {
     let snapshot = rejected.snapshot
     if snapshot.count == 0 { return [] }
-    return snapshot.loadAll().filter { $0.code == Ledger.forbidden && $0.scope == ledger.scope }
+    return snapshot.loadAll().filter { $0.code == Ledger.forbidden && $0.detail == Ledger.forbiddenDetail }
   }
 }

@@ -46,15 +46,26 @@ public actor SyncEngine {
   var inFlight: [String: Int] = [:]
   /// The progress of the exchange of each scope that is under way, or was the last one.
   var progress: [String: ExchangeProgress] = [:]
+  /// The scopes whose server has no room for more of this identity.
+  var full: Set<String> = []
   /// The time at which the engine has last asked for the rights in a scope.
   var rightsAsked: [String: Duration] = [:]
   /// The wait for other credentials; `nil` while the server has refused none.
   var credentialWatch: Task<Void, Never>?
+  /// The interval of the next wait: a server may refuse every token that an app makes anew.
+  var credentialInterval = CredentialWatch.shortest
   /// The number of pushes that took only a part of a transaction.
   var dividedTransactions = 0
   /// The number of times that the device was signed out: what was asked for before begins nothing afterwards.
   var signOuts = 0
   let dirty: DirtyEntries
+  nonisolated let counts: StatusCounts
+  /// Follows the edits of the store, also while the engine does not run: they change the status.
+  var follower: Task<Void, Never>?
+  /// The scopes that were prepared since the engine was made.
+  var prepared: Set<String> = []
+  /// Whether no record is left that was there before its collection was synced and is not noted as unsent.
+  var isNoted = true
 
   /// Prepares a store for its exchanges by a transport; nothing is sent before ``exchange()`` or ``start()`` is called.
   ///
@@ -84,8 +95,16 @@ public actor SyncEngine {
     (ledgers, common) = (Set(scopes).sorted().map(ledger), ledger(""))
     alarms = scopes.reduce(into: [:]) { $0[$1] = ScopeAlarm() }
     dirty = DirtyEntries(store, records: records)
+    counts = StatusCounts(dirty: dirty, conflicts: conflicts, rejected: rejected, scopes: Set(scopes))
     let snapshot = store.stored
-    for ledger in ledgers { inFlight[ledger.scope] = try ledger.state(in: snapshot)?.flightCount }
+    let synced = store.recordTriggers.filter { $0.value is any SyncedCollection }.map(\.key)
+    for ledger in ledgers {
+      let state = try ledger.state(in: snapshot)
+      inFlight[ledger.scope] = state?.flightCount
+      let added = synced.filter { state?.collections.contains($0) != true }
+      if added.contains(where: { snapshot.count(in: store.collection(named: $0)) > 0 }) { isNoted = false }
+    }
+    followEdits()
     refreshStatus()
   }
 
@@ -109,7 +128,7 @@ public actor SyncEngine {
 
   deinit {
     for task in tasks { task.cancel() }
-    credentialWatch?.cancel()
+    for task in [credentialWatch, follower] { task?.cancel() }
     board.finish()
   }
 
@@ -126,9 +145,10 @@ public actor SyncEngine {
   /// A simulation takes 1, since equal seeds must give equal runs. A server makes four pages for one identity at a time.
   @_spi(Simulation) public func exchange(scopesAtOnce: Int) async throws {
     let signOuts = signOuts
-    // Whoever calls wants to know now, however often.
+    // A call by hand asks for rights at once, however short ago the engine has asked.
     rightsAsked = [:]
     let quiet = await quietScopes()
+    guard signOuts == self.signOuts else { throw CancellationError() }
     for scope in quiet { noteQuiet(scope) }
     let due = ledgers.filter { !quiet.contains($0.scope) }
     let failures = await withTaskGroup(of: (Int, (any Error)?).self) { group in
@@ -183,7 +203,7 @@ public actor SyncEngine {
         failing.insert(ledger.scope)
         let record = onlyRecordInFlight(of: ledger)
         board.update { ($0.lastError, $0.lastErrorScope, $0.lastErrorRecord) = (error, ledger.scope, record) }
-        if error as? SyncProblem == .unauthorized { watchCredentials() }
+        await watchCredentials()
       }
     }
     refreshStatus()
@@ -192,6 +212,7 @@ public actor SyncEngine {
 
   /// Notes that an exchange has succeeded, and forgets the last failure where no scope fails.
   func noteSuccess() {
+    credentialInterval = CredentialWatch.shortest
     board.update { status in
       status.lastExchange = clock.now
       if failing.isEmpty { status.forgetError() }

@@ -31,14 +31,14 @@ public struct SyncPendingRecord: Sendable, Hashable {
 /// A slow reader gets the newest list alone. The sequence ends with the task that reads it, and with its engine.
 /// Cost: a look at each such record for each change of the engine's status.
 public struct SyncPendingRecords: AsyncSequence, Sendable {
-  let board: StatusBoard
-  let dirty: DirtyEntries
+  let statuses: SyncStatuses
+  var dirty: DirtyEntries { statuses.counts.dirty }
 
   /// The present records, in the order of collections and keys.
   public var current: [SyncPendingRecord] { dirty.pendingRecords }
 
   /// Returns an iterator that begins with the present records.
-  public func makeAsyncIterator() -> Iterator { Iterator(statuses: SyncStatuses(board: board).makeAsyncIterator(), dirty: dirty) }
+  public func makeAsyncIterator() -> Iterator { Iterator(statuses: statuses.makeAsyncIterator(), dirty: dirty) }
 
   /// An iterator over lists of records.
   public struct Iterator: AsyncIteratorProtocol {
@@ -63,7 +63,7 @@ public struct SyncPendingRecords: AsyncSequence, Sendable {
 
 extension SyncEngine {
   /// The records with edits that the server has not taken, those that it has refused included.
-  public nonisolated var pendingRecords: SyncPendingRecords { SyncPendingRecords(board: board, dirty: dirty) }
+  public nonisolated var pendingRecords: SyncPendingRecords { SyncPendingRecords(statuses: status) }
 
   /// Returns the state of a record towards the server.
   ///

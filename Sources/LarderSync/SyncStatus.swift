@@ -18,7 +18,7 @@ public struct SyncStatus: Sendable {
   public var phase = Phase.stopped
   /// The number of records with edits that the server has not taken, without those that it has refused, and without ``otherScopes``.
   public var pending = 0
-  /// The scopes that this engine does not exchange and that records with unsent edits are in, each with the number of such records.
+  /// Scopes that this engine was not made with, each with the number of records in it that have unsent edits.
   ///
   /// Nothing sends these edits until an engine is made with their scope. A scope with a typing error is found here.
   public var otherScopes: [String: Int] = [:]
@@ -50,8 +50,11 @@ public struct SyncStatus: Sendable {
 
   mutating func forgetError() { (lastError, lastErrorScope, lastErrorRecord) = (nil, nil, nil) }
 
+  /// Whether the records that were there before their collection was synced are noted as unsent, which the first exchange does.
+  var isNoted = true
+
   /// Whether the server has every edit of this device.
-  public var isSaved: Bool { pending == 0 && rejected == 0 && otherScopes.isEmpty }
+  public var isSaved: Bool { pending == 0 && rejected == 0 && otherScopes.isEmpty && isNoted }
 }
 
 /// The states of a store's sync: the present one at once, then the newest whenever it has changed.
@@ -59,9 +62,14 @@ public struct SyncStatus: Sendable {
 /// A slow reader gets the newest alone. The sequence ends with the task that reads it, and with its engine.
 public struct SyncStatuses: AsyncSequence, Sendable {
   let board: StatusBoard
+  let counts: StatusCounts
 
-  /// The present state.
-  public var current: SyncStatus { board.status }
+  /// The present state, with the writes that have returned.
+  public var current: SyncStatus {
+    var status = board.status
+    counts.count(into: &status, isExact: true)
+    return status
+  }
 
   /// Returns an iterator that begins with the present state.
   public func makeAsyncIterator() -> Iterator { Iterator(board: board) }

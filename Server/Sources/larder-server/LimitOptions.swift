@@ -12,8 +12,8 @@ struct LimitOptions: ParsableArguments {
   @Option(help: "The number of open connections; one more is closed at once.") var maxConnections = ServerOptions().connections
   @Option(help: "The bytes of requests and answers that are held at once for all clients.") var maxHeld = ServerOptions().bytesHeld
   @Option(help: "The number of event streams and long polls.") var maxStreams = ServerOptions().streams
-  @Option(help: "The number of event streams and long polls of one identity.")
-  var maxIdentityStreams = ServerOptions().streamsPerIdentity
+  @Option(help: "The number of event streams and long polls of one identity; a quarter of --max-streams without it.")
+  var maxIdentityStreams: Int?
   @Option(help: "The seconds that a question for changes waits for some, at most.") var maxWait = ServerOptions().waitSeconds
   @Option(help: "The number of scopes that an identity may have devices in.") var maxScopes = ServerOptions().scopesPerIdentity
   @Option(help: "The number of devices of an identity, counted once for each scope.")
@@ -35,7 +35,7 @@ struct LimitOptions: ParsableArguments {
 
   func check() throws {
     let counts = [
-      maxBody, maxRecords, identityDevices, maxConnections, maxHeld, maxStreams, maxIdentityStreams, maxScopes, maxIdentityDevices,
+      maxBody, maxRecords, identityDevices, maxConnections, maxHeld, maxStreams, maxIdentityStreams ?? 1, maxScopes, maxIdentityDevices,
       maxIdentityRecords, maxIdentityBytes,
     ]
     guard counts.allSatisfy({ $0 > 0 }), [headTimeout, answerTimeout, bodyTimeout, idleTimeout].allSatisfy({ $0 > 0 }), rate > 0,

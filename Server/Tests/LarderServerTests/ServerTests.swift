@@ -168,6 +168,7 @@ import Testing
       let transport = HTTPTransport(url) { token.withLock { $0 } }
       for _ in 0..<2 {
         await #expect(throws: SyncProblem.unauthorized) { _ = try await transport.push(onePush(), to: "user/42") }
+        #expect(await transport.lacksCredentials())
         #expect(await !transport.hasOtherCredentials())
       }
       token.withLock { $0 = TestTokens.ann }

@@ -13,9 +13,10 @@ extension Ledger {
   /// - Parameters:
   ///   - candidates: The keys of entries that may have edits; whole groups of them, unless one is larger than the limit.
   ///   - limit: The most records of the push.
+  ///   - onlyDeletes: Whether only groups are taken that delete and save nothing.
   /// - Returns: The state with the push; without one when there is nothing to send. Also whether the push has a part of a group.
   func freeze(
-    _ candidates: [RecordKey], limit: Int, _ state: ScopeState, in pending: inout PendingState
+    _ candidates: [RecordKey], limit: Int, onlyDeletes: Bool = false, _ state: ScopeState, in pending: inout PendingState
   ) throws(RepositoryError) -> (state: ScopeState, isDivided: Bool) {
     var found: [Edit] = []
     for key in candidates.sorted() {
@@ -46,7 +47,8 @@ extension Ledger {
       }
       found.append(Edit(record: record, groups: edits.groups))
     }
-    let (groups, isDivided) = Self.fitting(Self.joined(found), limit: limit)
+    let joined = Self.joined(found).filter { group in !onlyDeletes || group.allSatisfy { $0.value == nil } }
+    let (groups, isDivided) = Self.fitting(joined, limit: limit)
     guard !groups.isEmpty else { return (state, false) }
     var state = state
     state.flight = SyncPush(
@@ -87,9 +89,7 @@ extension Ledger {
     let groups: [UInt64]
   }
 
-  /// Returns the edits with those together that share a group, directly or by way of others.
-  ///
-  /// Groups that only delete come first, since they make room at a server whose quota is used up. Older groups come before newer ones.
+  /// Returns the edits with those together that share a group, directly or by way of others; older groups first.
   private static func joined(_ edits: [Edit]) -> [[PushedRecord]] {
     var parents: [UInt64: UInt64] = [:]
     func root(_ group: UInt64) -> UInt64 {
@@ -109,9 +109,7 @@ extension Ledger {
     for edit in edits {
       if let first = edit.groups.first { members[root(first), default: []].append(edit.record) } else { alone.append([edit.record]) }
     }
-    let groups = members.sorted { $0.key < $1.key }.map(\.value) + alone
-    let onlyDeletes = { (group: [PushedRecord]) in group.allSatisfy { $0.value == nil } }
-    return groups.filter(onlyDeletes) + groups.filter { !onlyDeletes($0) }
+    return members.sorted { $0.key < $1.key }.map(\.value) + alone
   }
 
   /// Returns as many groups as one push takes; one that is larger than that is cut, and is not all or none.

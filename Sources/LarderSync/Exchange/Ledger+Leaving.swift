@@ -35,15 +35,19 @@ extension Ledger {
   }
 
   /// Takes back a push that the server has refused, unless it was settled meanwhile.
-  func takeBack(_ push: SyncPush, in pending: inout PendingState) throws(RepositoryError) {
+  /// - Parameter recordLimit: The most records of the next push; as before unless given.
+  func takeBack(_ push: SyncPush, recordLimit: Int? = nil, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     state.flight = nil
+    state.recordLimit = recordLimit ?? state.recordLimit
     state.turn += 1
     try store(state, in: &pending)
   }
 
   /// The code of edits in a scope that may be read and not written.
   static let forbidden = "forbidden"
+  /// The words with that code, by which a refusal of this device differs from one of a server's own rule.
+  static let forbiddenDetail = SyncProblem.forbidden.description
   /// The code of edits that wait for a newer app, because the scope takes no records of their version.
   static let upgradeRequired = "upgradeRequired"
 

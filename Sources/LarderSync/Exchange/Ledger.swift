@@ -153,7 +153,7 @@ extension Ledger {
         try reject(entryKey, of: key, in: name, code: Self.hasNoScope, detail: error.message, in: &pending)
         continue
       }
-      guard scope == self.scope else { continue }
+      // Also of a scope without an engine, so that the status names it.
       let entry = SyncEntry(scope: scope, edits: .init(stamp: clock.now.milliseconds))
       try pending.keep(entry.stored, for: entryKey, in: records)
     }

@@ -11,7 +11,7 @@ public import Foundation
 /// ```
 ///
 /// The token is asked for with the first request, and once more when the server does not take it. An engine that runs by itself then asks
-/// every 5 seconds until there is another one, and sends nothing meanwhile. Redirections are not followed: a token
+/// every 5 seconds for another one, and longer apart while the server refuses those, too. Redirections are not followed: a token
 /// is sent to no other host. Answers may be compressed; requests are not, since Foundation cannot on every platform.
 public struct HTTPTransport: SyncTransport {
   private let server: URL
@@ -78,7 +78,7 @@ public struct HTTPTransport: SyncTransport {
       let asked = rest.prefix(count)
       let found = try SyncScopes(
         json: try await answer(to: URLRequest(url: try url(at: "v1/scopes", "names=\(query)")), within: timeout))
-      // A server of an earlier version lists what it likes, and says no history. Histories differ when it was restored in between.
+      // A server of an earlier version ignores the names and sends no history. A restore between two requests changes the history.
       guard let history = found.history, all.history == nil || all.history == history else { return nil }
       all.history = history
       all.scopes += found.scopes.filter { asked.contains($0.name) }
@@ -172,6 +172,7 @@ public struct HTTPTransport: SyncTransport {
 }
 
 extension HTTPTransport: CredentialedTransport {
+  func lacksCredentials() async -> Bool { await credentials.isMissing }
   func hasOtherCredentials() async -> Bool { await credentials.hasOther() }
 }
 
@@ -181,25 +182,32 @@ private actor Credentials {
   private var known: String?
   /// The token that the server has last refused.
   private var refused: String?
+  /// Whether the server has refused the last token, or the app has thrown in place of one.
+  private(set) var isMissing = false
 
   init(_ ask: @escaping @Sendable () async throws -> String?) { self.ask = ask }
 
   func token() async throws -> String? {
     if let known { return known }
-    known = try await ask()
-    return known
+    isMissing = true
+    let token = try await ask()
+    (known, isMissing) = (token, false)
+    return token
   }
 
   /// Forgets a token, unless it was replaced meanwhile.
   func forget(_ token: String?) {
     refused = token
-    if known == token { known = nil }
+    if known == token { (known, isMissing) = (nil, true) }
   }
 
   /// Returns whether there is another token than the refused one.
   func hasOther() async -> Bool {
-    // The app has none yet, and says so again.
-    do { known = try await ask() } catch { return false }
-    return known != refused
+    let token: String?
+    // An app that still has no token throws again.
+    do { token = try await ask() } catch { return false }
+    guard token != refused else { return false }
+    (known, isMissing) = (token, false)
+    return true
   }
 }

@@ -34,8 +34,10 @@ final class DirtyEntries: Sendable {
     changes = store.changes(of: records)
   }
 
-  /// The numbers of entries that are to be sent, by scope, as far as their changes were announced.
-  var announcedCounts: [String: Int] { current(isExact: false) { $0.queues.mapValues(\.count).filter { $0.value > 0 } } }
+  /// Returns the numbers of entries that are to be sent, by scope.
+  ///
+  /// - Parameter isExact: Whether the newest commit counts even where it was not announced yet, which costs a look at all entries.
+  func counts(isExact: Bool) -> [String: Int] { current(isExact: isExact) { $0.queues.mapValues(\.count).filter { $0.value > 0 } } }
 
   /// The number of entries with edits, those that the server has refused included.
   var countWithRejected: Int { current { $0.marks.count } }

@@ -27,7 +27,7 @@ public enum SyncProblem: Error, Sendable, Hashable {
   case answerTooLarge
   /// The identity uses as many scopes as the server lets it; this one would be one more.
   case tooManyScopes(most: Int)
-  /// The identity stores as much at the server as it may, in bytes, records or devices. Edits wait, and deletions make room.
+  /// The identity stores as much at the server as it may, in bytes, records or devices: edits wait, and deletions go on.
   case overQuota(String)
   /// The exchange makes no progress: the server contradicts itself, or others write faster than this device merges.
   case noProgress(String)

@@ -100,7 +100,12 @@ enum SyncSmoke {
     ]
     try await jars.save(.plum)
     try await expect(syncs[0].pending == 1)
+    try await expect(syncs[0].state(of: 1, in: jars) == .waiting && syncs[0].pendingRecords.current.map(\.recordID) == ["1"])
     for sync in syncs { try await sync.exchange() }
+    try await expect(syncs[0].state(of: 1, in: jars) == .clean)
+    var lists = syncs[0].pendingRecords.makeAsyncIterator()
+    let list = await lists.next()
+    try expect(list?.first?.isRefused == nil && list?.first?.collection == nil && list?.first?.scope == nil)
     try await expect(others.loadAll() == [.plum])
     way.server.refuse { _ in "forbidden" }
     try await others.delete(1)
@@ -142,6 +147,7 @@ enum SyncSmoke {
     let last = sync.status.current
     try expect(last.phase == .stopped && last.pending == 1 && last.inFlight == 0 && last.pushed + last.pulled == 0 && last.total == nil)
     try expect(!last.isSaved && last.otherScopes.isEmpty && last.dividedTransactions == 0)
+    try expect(last.lastErrorScope == "user/1" && last.lastErrorRecord == nil)
     try await expect(transport.scopes(named: []) == SyncScopes(history: nil, scopes: []))
     try expect(last.lastExchange == nil && last.lastError is SyncProblem && last.rejected == 0 && last.conflicts == 0)
     await sync.start()

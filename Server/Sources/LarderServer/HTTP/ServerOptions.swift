@@ -21,10 +21,10 @@ public struct ServerOptions: Sendable {
   public var devicesAtOnce = 10
   /// The number of event streams and long polls.
   public var streams = 10_000
-  /// The number of event streams and long polls of one identity.
+  /// The number of event streams and long polls of one identity; `nil` for a quarter of ``streams``.
   ///
   /// A server without tokens does not count them by identity.
-  public var streamsPerIdentity = 1_000
+  public var streamsPerIdentity: Int?
   /// The time in seconds that a question for changes waits for some, at most.
   public var waitSeconds = 25
   /// The number of scopes that an identity may have devices in.
@@ -56,6 +56,9 @@ public struct ServerOptions: Sendable {
 
   /// Makes the defaults.
   public init() {}
+
+  /// The number of event streams and long polls that one identity has at most.
+  var mostStreamsPerIdentity: Int { streamsPerIdentity ?? max(1, streams / 4) }
 
   /// The limits of what an identity may store.
   var quota: IdentityQuota {

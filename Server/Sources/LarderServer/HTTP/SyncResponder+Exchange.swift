@@ -23,9 +23,11 @@ extension SyncResponder {
     guard max(count, push.groups.count) <= options.recordsPerPush else { throw .tooLarge }
     for record in push.groups.joined() { try record.checkNames(in: scope) }
     let rejections = await rejections(of: push, to: scope, by: identity)
+    // Without tokens everybody is one identity, and only the number of scopes is bounded.
+    let quota = authorizer is NoAuthorizer ? IdentityQuota(scopes: options.scopesPerIdentity) : options.quota
     let result: PushResult
     do throws(SyncProblem) {
-      result = try await store.push(push, to: scope, by: identity.name, rejections: rejections, quota: options.quota)
+      result = try await store.push(push, to: scope, by: identity.name, rejections: rejections, quota: quota)
     } catch {
       note(refused: push, in: scope, of: identity, "\(error)")
       throw error
@@ -45,7 +47,9 @@ extension SyncResponder {
   /// The most refused groups of a push that the log names.
   private static let loggedRefusals = 10
 
-  /// Logs a refusal, so that an operator finds the device that a user asks about. The log has no value and no key of a record.
+  /// Logs a refusal, so that an operator finds the device that a user asks about.
+  ///
+  /// The log has no value and no key of a record.
   private func note(refused push: SyncPush, in scope: String, of identity: Identity, _ reason: String) {
     logger.debug(
       "a push is refused",
@@ -136,9 +140,9 @@ extension SyncResponder {
     let ordered = (names.isEmpty ? Array(heads.keys) : names).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     let scopes = ordered.map { name in
       let access = identity.access(to: name)
-      // Without any right not even how much there is.
-      return SyncScope(
-        name: name, mayRead: access.contains(.read), mayWrite: access.contains(.write), head: access.isEmpty ? 0 : heads[name] ?? 0)
+      let mayRead = access.contains(.read)
+      // Commits show when others write, which is for those who may read.
+      return SyncScope(name: name, mayRead: mayRead, mayWrite: access.contains(.write), head: mayRead ? heads[name] ?? 0 : 0)
     }
     return Answer.success(SyncScopes(history: history, scopes: scopes).json, to: request)
   }

@@ -50,7 +50,8 @@ public struct SyncServer: Service {
     let responder = SyncResponder(
       store: store, hub: hub, authorizer: authorizer, validator: validator, options: options,
       rates: RequestRates(options),
-      seats: StreamSeats(total: options.streams, perIdentity: options.streamsPerIdentity), bounds: bounds, drain: drain, metrics: metrics,
+      seats: StreamSeats(total: options.streams, perIdentity: options.mostStreamsPerIdentity), bounds: bounds, drain: drain,
+      metrics: metrics,
       logger: logger)
     let log = AnswerLog(metrics: metrics.requests, logger: logger)
     let channels = HTTPServerBuilder.bounded(bounds, paths: SyncPaths(), log: log) { [tls] channel in

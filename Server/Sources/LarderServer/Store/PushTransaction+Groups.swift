@@ -11,8 +11,10 @@ extension PushTransaction {
     var head: Int
     /// The newest stamp of the device's records.
     var stamp: Int
-    /// The changes of the stored records, by the device that they count for.
-    var usage: [String: StoredUsage] = [:]
+    /// The changes of the stored records, by the bytes of the name of the device that they count for.
+    var usage: [[UInt8]: StoredUsage] = [:]
+    /// The records and bytes that the scope has more than before, whoever they count for.
+    var growth = StoredUsage()
   }
 
   /// Writes the groups that are at their base, each with a commit number of its own.
@@ -49,11 +51,14 @@ extension PushTransaction {
     let sorted = written.values.sorted { ($0.revision, $0.collection, $0.id) < ($1.revision, $1.collection, $1.id) }
     try RecordRow.write(sorted, connection, scope: scope, now: now)
     for (place, record) in written {
-      result.usage[push.device, default: StoredUsage()] += StoredUsage(records: 1, bytes: record.storedBytes)
+      let (old, bytes) = (stored[place], record.storedBytes)
+      result.usage[Array(push.device.utf8), default: StoredUsage()] += StoredUsage(records: 1, bytes: bytes)
       // A revision without bytes counts for nobody: its device is forgotten, or it is older than the counts.
-      if let old = stored[place], old.bytes > 0 {
-        result.usage[old.writer, default: StoredUsage()] += StoredUsage(records: -1, bytes: -old.bytes)
+      if let old, old.bytes > 0 {
+        result.usage[Array(old.writer.utf8), default: StoredUsage()] += StoredUsage(records: -1, bytes: -old.bytes)
       }
+      // A tombstone is never larger than the record in whose place it comes.
+      if old == nil || record.value != nil { result.growth += StoredUsage(records: old == nil ? 1 : 0, bytes: bytes - (old?.bytes ?? 0)) }
     }
     return result
   }

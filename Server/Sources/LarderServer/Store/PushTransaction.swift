@@ -34,9 +34,9 @@ struct PushTransaction {
     }
     let receipt = SyncReceipt(seq: push.seq, token: push.token, outcomes: written.outcomes)
     var row = DeviceRow(owner: owner, receipt: receipt, stamp: written.stamp, usage: device?.usage ?? StoredUsage())
-    row.usage += written.usage[push.device] ?? StoredUsage()
+    row.usage += written.usage[Array(push.device.utf8)] ?? StoredUsage()
     try row.write(connection, scope: scope, device: push.device, now: now)
-    try count(written.usage)
+    try count(written)
     return PushResult(reply: try reply(receipt, history), head: written.head)
   }
 
