@@ -35,12 +35,8 @@ extension SQLiteStore {
   }
 
   /// Runs SQLite's own full check.
-  ///
-  /// Its lines may quote what is in the file, so only their number is reported.
   static func integrityProblems(_ connection: SQLiteConnection) throws(RepositoryError) -> [RepositoryError] {
-    let statement = try connection.prepare("PRAGMA integrity_check(100)")
-    var count = 0
-    while try statement.step() { if try statement.text(0) != "ok" { count += 1 } }
+    let count = try connection.problemCount(.full, limit: 100)
     return count == 0 ? [] : [connection.damaged("SQLite's integrity check found \(count) problems: restore a backup")]
   }
 

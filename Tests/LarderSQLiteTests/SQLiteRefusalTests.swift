@@ -104,7 +104,7 @@ struct SQLiteRefusalTests: SQLiteSuite {
   }
 
   @Test(arguments: [
-    "CREATE TABLE mine (id TEXT PRIMARY KEY)", "ALTER TABLE spots ADD COLUMN extra", "ALTER TABLE spots RENAME TO places",
+    "ALTER TABLE spots ADD COLUMN extra", "ALTER TABLE spots RENAME TO places",
     "DELETE FROM spots WHERE id = '1'", "UPDATE spots SET value = '{}' WHERE id = '1'", "UPDATE spots SET revision = 2 WHERE id = '1'",
     "UPDATE spots SET version = 2 WHERE id = '1'", "UPDATE spots SET crc = crc + 1 WHERE id = '1'",
     "UPDATE spots SET id = '9' WHERE id = '1'",

@@ -5,7 +5,7 @@ internal import Larder
 extension SQLiteConnection {
   /// Returns the error for a result code, which must be a failure.
   func error(_ result: Int32, while activity: SQLiteResult.Activity) -> RepositoryError {
-    if result & 0xFF == SQLITE_CORRUPT, let failure = readFailure { return failure }
+    if result & 0xFF == SQLITE_CORRUPT, let failure = readFailure ?? untrustedSchema { return failure }
     let concernsSystem = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(result & 0xFF)
     return SQLiteResult.error(
       result, while: activity, file: path, errorNumber: concernsSystem ? sqlite3_system_errno(handle) : 0)
@@ -18,6 +18,19 @@ extension SQLiteConnection {
     return RepositoryError(
       .inputOutput, "the disk failed during a read, which is no proof of damage: try again, or check the disk", file: path,
       underlying: SystemCallError(call: "read", errorNumber: number))
+  }
+
+  /// The refusal of a schema that SQLite reads in trusted files only, if the last call ended with it.
+  ///
+  /// SQLite has no code for it. Its text names the object, and is not repeated.
+  private var untrustedSchema: RepositoryError? {
+    guard let text = sqlite3_errmsg(handle).map({ String(cString: $0) }), text.hasPrefix("malformed database schema"),
+      text.contains(" - unsafe use of ")
+    else { return nil }
+    return RepositoryError(
+      .unsupported,
+      "expected indexes and columns that need no trust in the file, found one over a function such as json_extract: drop that index or "
+        + "column with the program that made it, and open the store again", file: path)
   }
 
   /// Returns the error for damage that SQLite itself found, or the disk's failure that looks like it.

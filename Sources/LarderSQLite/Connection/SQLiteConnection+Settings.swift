@@ -12,21 +12,30 @@ extension SQLiteConnection {
     let flags: [(Int32, Int32)] = [
       (SQLITE_DBCONFIG_DEFENSIVE, 1), (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), (SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
       (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0), (SQLITE_DBCONFIG_ENABLE_VIEW, 0), (SQLITE_DBCONFIG_DQS_DML, 0),
-      (SQLITE_DBCONFIG_DQS_DDL, 0), (SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0),
+      // A copy repeats the statements of other programs, which may have texts in double quotation marks.
+      (SQLITE_DBCONFIG_DQS_DDL, 1), (SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0),
     ]
     for (flag, value) in flags {
       let result = larder_sqlite3_db_config_flag(handle, flag, value, nil)
       if result != SQLITE_OK { throw error(result, while: .opening) }
     }
-    // The length of a value stays SQLite's own limit: a store must show records that were saved under a wider one.
+    // Virtual tables of other programs stay closed: a module could read other files, or parse hostile contents.
+    sqlite3_drop_modules(handle, nil)
+    // The length of a value stays SQLite's own limit: a store must show records that were saved under a wider one. Columns, depth, terms
+    // and arguments limit tables, views and triggers of other programs: SQLite parses them with the schema, and refuses all of it for one.
     let limits: [(Int32, Int32)] = [
-      (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_COLUMN, 100), (SQLITE_LIMIT_EXPR_DEPTH, 20), (SQLITE_LIMIT_COMPOUND_SELECT, 3),
-      (SQLITE_LIMIT_FUNCTION_ARG, 8), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
+      (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_COLUMN, 2_000), (SQLITE_LIMIT_EXPR_DEPTH, 100), (SQLITE_LIMIT_COMPOUND_SELECT, 100),
+      (SQLITE_LIMIT_FUNCTION_ARG, 100), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
       (SQLITE_LIMIT_VARIABLE_NUMBER, 16), (SQLITE_LIMIT_TRIGGER_DEPTH, 1),
     ]
     for (limit, value) in limits { sqlite3_limit(handle, limit, value) }
     sqlite3_busy_timeout(handle, Self.busyTimeout)
-    for pragma in ["cell_size_check = ON", "mmap_size = 0", "trusted_schema = OFF", "temp_store = MEMORY"] {
+    let pragmas = [
+      "cell_size_check = ON", "mmap_size = 0", "trusted_schema = OFF", "temp_store = MEMORY",
+      // Constraints of other programs' tables are theirs to check. No table of the format has a key of another table, or a CHECK.
+      "foreign_keys = OFF", "ignore_check_constraints = ON",
+    ]
+    for pragma in pragmas {
       try execute("PRAGMA \(pragma)", while: .opening)
     }
   }

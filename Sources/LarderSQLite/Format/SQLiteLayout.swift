@@ -31,10 +31,13 @@ enum SQLiteLayout {
     crc INTEGER NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID
     """
 
-  static func createCollection(_ name: String) -> String {
+  static func createCollection(_ name: String) -> String { beginning(ofCollection: name) + " value TEXT NOT NULL) WITHOUT ROWID" }
+
+  /// The beginning of the statement for a collection, which no other program writes.
+  private static func beginning(ofCollection name: String) -> String {
     """
     CREATE TABLE \(quoted(name)) (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, \
-    crc INTEGER NOT NULL, value TEXT NOT NULL) WITHOUT ROWID
+    crc INTEGER NOT NULL,
     """
   }
 
@@ -131,7 +134,11 @@ enum SQLiteLayout {
       offset: 68)
   }
 
-  /// Reads the names of the collections, in order; refuses tables of another shape.
+  /// Reads the names of the collections, in order.
+  ///
+  /// Objects of other programs are passed over: indexes, views, triggers, and tables whose text is not that of a collection. Where such a
+  /// table has taken the place of records, their number and their digest differ from the store's row.
+  /// - Throws: `.corrupted` for a table that was one of the format and was altered.
   static func collections(on connection: SQLiteConnection) throws(RepositoryError) -> [String] {
     guard try connection.number("PRAGMA application_id") == Int64(applicationID) else { throw anotherProgram(connection.path) }
     let version = try connection.number("PRAGMA user_version") ?? 0
@@ -149,9 +156,9 @@ enum SQLiteLayout {
       case ("table", store) where sql == createStore: own += 1
       case ("table", tombstones) where sql == createTombstones: own += 1
       case ("table", _) where isCollectionName(name) && sql == createCollection(name): names.append(name)
-      case ("table", _) where name.hasPrefix("sqlite_stat"): break  // made by ANALYZE
-      case ("index", _), ("view", _), ("trigger", _): break  // added by other programs; views and triggers are switched off here
-      default: throw connection.damaged("expected the tables of format \(formatVersion), found one of another shape")
+      case ("table", _) where isCollectionName(name) && sql.hasPrefix(beginning(ofCollection: name)):
+        throw connection.damaged("expected \"\(name)\" as a table of format \(formatVersion), found it altered: restore a backup")
+      default: break
       }
     }
     guard own == 2 else { throw connection.damaged("expected larder_store and larder_tombstones, found \(own) of these two tables") }

@@ -126,7 +126,7 @@ enum SQLiteDraft {
         }
       }
     } catch {
-      if error.code == .corrupted, try connection.text("PRAGMA quick_check(1)") == "ok" {
+      if error.code == .corrupted, try connection.problemCount(.quick, limit: 1) == 0 {
         throw RepositoryError(
           .inputOutput, "the disk failed during a read of the copy, and the store is sound: check the disk, and try again",
           file: path.main, underlying: error)

@@ -45,7 +45,7 @@ final class SQLiteOpening {
       }
       // Closing would fold the log and remove it.
       connection.keepLogOnClose()
-      if isUnclean, try connection.text("PRAGMA quick_check(1)") != "ok" {
+      if isUnclean, try connection.problemCount(.quick, limit: 1) > 0 {
         throw connection.damagedOrUnreadable("SQLite's quick check found damage: restore a backup")
       }
       scan = try SQLiteScan(connection, limits: limits)

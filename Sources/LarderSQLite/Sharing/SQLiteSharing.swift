@@ -14,15 +14,17 @@ struct SQLiteSharing {
   }
 
   /// Checks the indexes by revision, and creates those that are missing.
+  ///
+  /// An object of another program may have the name of one. Its table then has none, and finding foreign commits scans that table.
   static func createIndexes(
     for collections: [String], on connection: SQLiteConnection, waiting timeout: Duration
   ) throws(RepositoryError) {
     let names = try SQLiteWriter.objectNames(on: connection)
     var missing: [String] = []
     for table in collections + [SQLiteLayout.tombstones] {
-      if names.contains(SQLiteLayout.folded(SQLiteLayout.revisionIndex(table))) {
+      if try hasIndex(table, on: connection) {
         try SQLiteForeignCommitReader.checkIndex(of: table, on: connection)
-      } else {
+      } else if !names.contains(SQLiteLayout.folded(SQLiteLayout.revisionIndex(table))) {
         missing.append(table)
       }
     }
@@ -31,5 +33,13 @@ struct SQLiteSharing {
     // A failure ends the connection, and with it the transaction.
     for table in missing { try connection.execute(SQLiteLayout.createRevisionIndex(table)) }
     try connection.execute("COMMIT", while: .committing)
+  }
+
+  private static func hasIndex(_ table: String, on connection: SQLiteConnection) throws(RepositoryError) -> Bool {
+    let statement = try connection.prepare(
+      "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = ?1 COLLATE NOCASE AND tbl_name = ?2")
+    try statement.bind(SQLiteLayout.revisionIndex(table), at: 1)
+    try statement.bind(table, at: 2)
+    return try statement.number() != nil
   }
 }

@@ -62,11 +62,13 @@ extension SQLiteWriter {
   func table(_ name: String) throws(RepositoryError) -> SQLiteTable {
     if let table = tables[name] { return table }
     if !collections.contains(name) {
-      guard SQLiteLayout.isCollectionName(name), try !Self.objectNames(on: connection).contains(SQLiteLayout.folded(name)) else {
-        throw unusable(name)
-      }
+      guard SQLiteLayout.isCollectionName(name) else { throw unusable(name) }
+      let names = try Self.objectNames(on: connection)
+      guard !names.contains(SQLiteLayout.folded(name)) else { throw taken(name) }
       try connection.execute(SQLiteLayout.createCollection(name))
-      if sharing != nil { try connection.execute(SQLiteLayout.createRevisionIndex(name)) }
+      if sharing != nil, !names.contains(SQLiteLayout.folded(SQLiteLayout.revisionIndex(name))) {
+        try connection.execute(SQLiteLayout.createRevisionIndex(name))
+      }
       created.append(name)
       collections.insert(name)
     }
@@ -86,7 +88,14 @@ extension SQLiteWriter {
   private func unusable(_ name: String) -> RepositoryError {
     RepositoryError(
       .unsupported,
-      "expected a collection name that can be a table, found \"\(name)\": use letters, digits, \"_\", \"-\" and \".\", no reserved prefix, "
-        + "and no name that differs from another in case only", file: connection.path)
+      "expected a collection name that can be a table, found \"\(name)\": use letters, digits, \"_\", \"-\" and \".\", and no reserved prefix",
+      file: connection.path)
+  }
+
+  private func taken(_ name: String) -> RepositoryError {
+    RepositoryError(
+      .unsupported,
+      "expected a name for the collection \"\(name)\" that the database has not, found it taken: by a collection that differs in case only, "
+        + "or by a table, view or index of another program; use another name", file: connection.path)
   }
 }

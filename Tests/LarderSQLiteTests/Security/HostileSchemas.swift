@@ -15,10 +15,6 @@ enum HostileSchemas {
       + "crc INTEGER NOT NULL, value TEXT NOT NULL CHECK (length(randomblob(9)) > 0)) WITHOUT ROWID",
     "DROP TABLE spots; CREATE TABLE spots (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, "
       + "crc INTEGER NOT NULL, value TEXT NOT NULL DEFAULT (load_extension('x'))) WITHOUT ROWID",
-    // Tables of modules.
-    "CREATE VIRTUAL TABLE words USING fts5(text)", "CREATE VIRTUAL TABLE places USING rtree(id, a, b)",
-    "CREATE TABLE \"attached.spots\" (x); CREATE TABLE \"main.spots\" (x)", "CREATE TABLE \"a\"\"; DROP TABLE spots; --\" (x)",
-    "CREATE TABLE \"../../etc/passwd\" (x)",
   ]
 
   /// Changes that `writable_schema` allows to the schema's own text.
@@ -32,12 +28,18 @@ enum HostileSchemas {
     "UPDATE sqlite_schema SET name = 'SPOTS', tbl_name = 'SPOTS' WHERE name = 'spots'",
     "UPDATE sqlite_schema SET sql = sql || ' /* ' || hex(zeroblob(500000)) || ' */' WHERE name = 'spots'",
     "INSERT INTO sqlite_schema SELECT * FROM sqlite_schema WHERE name = 'spots'",
-    "INSERT INTO sqlite_schema VALUES ('table', 'x', 'x', 0, 'CREATE VIRTUAL TABLE x USING csv(filename=''/etc/passwd'')')",
     "DELETE FROM sqlite_schema",
   ]
 
-  /// Triggers, views and indexes of other programs, which are let be.
+  /// Tables, triggers and views of other programs, which are let be.
   static let additions = [
+    // Tables of modules, one of which reads a file.
+    "CREATE VIRTUAL TABLE words USING fts5(text)", "CREATE VIRTUAL TABLE places USING rtree(id, a, b)",
+    "PRAGMA writable_schema = ON; "
+      + "INSERT INTO sqlite_schema VALUES ('table', 'x', 'x', 0, 'CREATE VIRTUAL TABLE x USING csv(filename=''/etc/passwd'')')",
+    "CREATE TABLE \"attached.spots\" (x); CREATE TABLE \"main.spots\" (x)", "CREATE TABLE \"a\"\"; DROP TABLE spots; --\" (x)",
+    "CREATE TABLE \"../../etc/passwd\" (x)", "CREATE TABLE x (a CHECK (length(randomblob(1000000000)) > 0)); INSERT INTO x VALUES (NULL)",
+    "CREATE TABLE x (a DEFAULT (load_extension('x')))",
     "CREATE TRIGGER t BEFORE INSERT ON spots BEGIN DELETE FROM spots; END",
     "CREATE TRIGGER t AFTER DELETE ON spots BEGIN DELETE FROM spots; END",
     "CREATE TRIGGER t AFTER UPDATE ON larder_store BEGIN DELETE FROM larder_store; END",

@@ -36,6 +36,17 @@ final class ForeignDatabase {
   /// Leaves the log as a crash would.
   func keepLog() { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil) }
 
+  /// Gives the connection a collation and a function that no other program has.
+  func addCollationAndFunction(named name: String) {
+    sqlite3_create_collation(handle, name, SQLITE_UTF8, nil) { _, one, first, two, second in
+      guard let first, let second else { return 0 }
+      let order = memcmp(first, second, Int(min(one, two)))
+      return order == 0 ? one - two : order
+    }
+    let flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | 0x20_0000  // SQLITE_INNOCUOUS
+    sqlite3_create_function(handle, name, 1, flags, nil, { context, _, _ in sqlite3_result_int(context, 1) }, nil, nil)
+  }
+
   /// Allows changes of the schema's text.
   func allowSchemaChanges() { larder_sqlite3_db_config_flag(handle, SQLITE_DBCONFIG_DEFENSIVE, 0, nil) }
 }

@@ -12,6 +12,8 @@ struct SQLiteSalvage {
   private var isDamaged = false
   /// The tables that are known, with the pages at which their trees begin.
   private var tables: [String: Int] = [:]
+  /// The tables whose statement is none of the format: those of other programs, and one whose statement is damaged.
+  private var doubtful: Set<String> = []
 
   private static let store = "larder_store"
   private static let tombstones = "larder_tombstones"
@@ -67,6 +69,7 @@ struct SQLiteSalvage {
 
   private mutating func readSchema() {
     var found: [String: Int] = [:]
+    var others: Set<String> = []
     walk(1) { columns, _ in
       // The name stands there twice; a row of records that a damaged tree leads to has none.
       guard columns.count == 5, let type = columns[0].text, let name = columns[1].text, columns[2].text != nil,
@@ -74,11 +77,20 @@ struct SQLiteSalvage {
       else {
         return "a row of the schema is damaged"
       }
-      if type == "table", !name.hasPrefix("sqlite_") { found[name] = Int(root) }
+      if type == "table", !name.hasPrefix("sqlite_") {
+        found[name] = Int(root)
+        if !Self.isOfStore(name, columns[4].text ?? "") { others.insert(name) }
+      }
       return nil
     }
-    tables = found
+    (tables, doubtful) = (found, others)
     if found[Self.store] != nil || found[Self.tombstones] != nil { salvage.isRecognised = true }
+  }
+
+  /// Whether a statement makes the store's own tables, or that of a collection.
+  private static func isOfStore(_ name: String, _ sql: String) -> Bool {
+    name == store || name == tombstones
+      || sql.hasPrefix("CREATE TABLE \"\(name)\" (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, ")
   }
 
   /// Returns the names of collections in statements that make tables, wherever these stand.
@@ -115,6 +127,12 @@ struct SQLiteSalvage {
       guard page.kind != .tableInterior else { continue }
       for (index, cell) in page.cells.enumerated() {
         let columns = page.row(cell, of: image, &overflow)
+        // Rows of other programs are no loss. Those of a collection with a damaged statement count if their checksum matches. If one does
+        // not, the row of the store shows that it is missing.
+        if let table, doubtful.contains(table) {
+          if let columns { _ = body(columns, path) }
+          continue
+        }
         if let problem = columns == nil ? "the row cannot be read" : columns.flatMap({ body($0, path) }) {
           isDamaged = true
           let (collection, key) = address(columns, in: table)

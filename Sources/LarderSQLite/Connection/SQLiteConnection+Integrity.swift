@@ -1,0 +1,36 @@
+internal import CSQLite
+internal import Larder
+
+extension SQLiteConnection {
+  /// A check that SQLite makes itself.
+  enum IntegrityCheck: String {
+    /// The check of all pages.
+    case quick = "quick_check"
+    /// The check of all pages and indexes.
+    case full = "integrity_check"
+  }
+
+  /// Returns the number of problems that a check finds, up to a limit.
+  ///
+  /// The lines of a check may quote the file, so only their number is returned. A table of another program may need a collation or a
+  /// function that only that program has. SQLite then refuses to check the file as a whole, and each table of the store is checked alone.
+  func problemCount(_ check: IntegrityCheck, limit: Int) throws(RepositoryError) -> Int {
+    do throws(RepositoryError) {
+      return try problemCount("PRAGMA \(check.rawValue)(\(limit))")
+    } catch {
+      guard sqlite3_errcode(handle) & 0xFF == SQLITE_ERROR else { throw error }
+    }
+    var count = 0
+    for table in try [SQLiteLayout.store, SQLiteLayout.tombstones] + SQLiteLayout.collections(on: self) {
+      count += try problemCount("PRAGMA \(check.rawValue)(\(SQLiteLayout.quoted(table)))")
+    }
+    return count
+  }
+
+  private func problemCount(_ pragma: String) throws(RepositoryError) -> Int {
+    let statement = try prepare(pragma)
+    var count = 0
+    while try statement.step() { if try statement.text(0) != "ok" { count += 1 } }
+    return count
+  }
+}
