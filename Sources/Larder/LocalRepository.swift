@@ -76,10 +76,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   nonisolated let collection: Int
   nonisolated let schema: RepositorySchema<Item>
   nonisolated let coder: RecordCoder<Item>
-  /// The records that unique indexes found equal when they were built.
-  private let duplicates = Mutex<[OpenReport.Duplicate]>([])
-  /// The move of the records from an older name, and its commit, if this opening has made it.
-  private let renamed = Mutex<(renaming: OpenReport.Renaming, commit: Revision)?>(nil)
+  private let findings: Mutex<OpeningFindings>
   /// Whether closing the repository closes the store, because it was opened for this repository alone.
   private let ownsStore: Bool
   private let use: StoreUse
@@ -101,6 +98,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
     self.schema = schema
     self.ownsStore = ownsStore
     self.collection = collection
+    findings = Mutex(OpeningFindings(collection: schema.name))
     core.noteSupport(for: schema.version, of: collection)
     coder = RecordCoder(
       schemaVersion: schema.version, limits: core.options.limits.holding(for: schema.name) ?? .largest, coding: core.options.coding,
@@ -114,17 +112,29 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   }
 
   /// Moves records of an older name here, declares the indexes, and builds those that must be there before the first call.
+  ///
+  /// Decodes records up to the first that decodes.
   nonisolated func prepare() async throws(RepositoryError) {
     if let renaming = schema.renaming(in: core.backend.name),
       let moved = try await core.rename(renaming, to: collection, version: schema.version, fits: { [coder] in Self.reads($0, coder) })
     {
       let found = OpenReport.Renaming(oldName: renaming.oldName, name: renaming.name, recordCount: moved.recordCount)
-      renamed.withLock { $0 = (found, moved.commit) }
+      findings.withLock { $0.renamed = (found, moved.commit) }
       migration.lookAgain()
     }
     try core.declare(IndexSet(schema.indexes, coder), for: collection)
     await core.buildIndexes(eagerIndexes, of: collection)
     noteDuplicates()
+    await noteUndecodable()
+  }
+
+  /// Notes all records if none of them decodes: the collection is probably of another type, or its keys were written by another program.
+  ///
+  /// Away from the caller's actor, since then all are decoded.
+  @concurrent private nonisolated func noteUndecodable() async {
+    let failures = core.state.collections[collection].records.failuresOfAll(coder)
+    guard !failures.isEmpty else { return }
+    findings.withLock { $0.undecodable = failures.map { UndecodableRecord($0.slot, in: schema.name, $0.error) } }
   }
 
   private static func reads(_ slot: RecordSlot, _ coder: RecordCoder<Item>) -> Bool {
@@ -152,7 +162,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   private nonisolated func noteDuplicates() {
     for index in eagerIndexes {
       let found = core.state.collections[collection].indexes.duplicates(index, collection: schema.name)
-      duplicates.withLock { $0 += found }
+      findings.withLock { $0.duplicates += found }
     }
   }
 
@@ -192,18 +202,7 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   }
 
   /// The findings of opening the store.
-  public nonisolated var openReport: OpenReport {
-    var report = core.openReport
-    report.duplicates = duplicates.withLock { $0 }
-    guard let (renaming, commit) = renamed.withLock({ $0 }) else { return report }
-    report.renamed = renaming
-    report.commit = commit
-    report.collections = report.collections.filter { $0.name != renaming.oldName }
-    report.collections.append(.init(name: renaming.name, recordCount: renaming.recordCount))
-    report.collections.sort { $0.name < $1.name }
-    report.undecodable = report.undecodable.map { $0.collection == renaming.oldName ? $0.moved(to: renaming.name, at: commit) : $0 }
-    return report
-  }
+  public nonisolated var openReport: OpenReport { findings.withLock { $0.added(to: core.openReport) } }
 
   // MARK: Reading
 

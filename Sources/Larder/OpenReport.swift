@@ -56,9 +56,10 @@ public struct OpenReport: Sendable {
   public var cutTail: CutTail?
   /// The temporary files of an interrupted run, which were removed.
   public var removedTemporaryFiles: [String]
-  /// The records that are over a limit and therefore will not decode; they are kept.
+  /// The records that are over a limit, and all records of a collection of which none decodes; they are kept.
   ///
-  /// Records decode when they are first touched; ``RepositorySnapshot/undecodable`` also lists those that fail then.
+  /// Only ``LocalRepository/openReport`` has the latter, since only its schema says the type. Records decode when they are first touched:
+  /// ``RepositorySnapshot/undecodable`` also lists those that fail then.
   public var undecodable: [UndecodableRecord]
   /// The records that a unique index found equal when it was built: they are kept, and saving them unchanged goes through.
   ///
@@ -73,11 +74,13 @@ public struct OpenReport: Sendable {
   /// The time that opening took.
   public var duration: Duration
 
-  /// Whether opening found everything as a clean close leaves it, no two records that a unique index forbids, and no sample that was left
-  /// out.
+  /// Whether opening found everything as a clean close leaves it, no two records that a unique index forbids, no sample that was left
+  /// out, and no collection of which no record decodes.
   ///
-  /// Replaying a journal is not a loss and stays clean. Records are decoded when they are first touched, so those that will not
-  /// decode are not known yet: ``RepositorySnapshot/undecodable`` lists them.
+  /// Replaying a journal is not a loss and stays clean. A repository decodes its records when they are first touched. Its opening decodes
+  /// records up to the first that decodes, usually one, and all of them only where none does. A record of an older schema version
+  /// counts as one that decodes, since its migration runs when it is first read. So `true` does not mean that all decode:
+  /// ``RepositorySnapshot/undecodable`` lists those that do not.
   public var isClean: Bool {
     cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty && leftOut.isEmpty
   }

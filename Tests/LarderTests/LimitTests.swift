@@ -183,7 +183,7 @@ import Testing
     try await texts.close()
 
     let counts = try await LocalRepository<Counted>(backend: try place.makeBackend())
-    #expect(counts.openReport.isClean)  // nothing was decoded yet
+    #expect(!counts.openReport.isClean && counts.openReport.undecodable.map(\.key.text) == ["1", "2", "3"])
     try await counts.save(Counted(id: 2, text: 2))
     #expect(await code { _ = try await counts.find(by: 1) } == .decodingFailed)
     #expect(await code { _ = try await counts.find(by: 1) } == .decodingFailed)

@@ -13,6 +13,26 @@ extension RecordMap {
     return (count, first)
   }
 
+  /// Returns all records with their errors if none of them decodes; nothing if one does, or if there are no records.
+  ///
+  /// A record of an older version counts as one that decodes: its migration runs when it is first read.
+  ///
+  /// Cost: decodes records up to the first that decodes, which is the first of all in a collection of the right type.
+  func failuresOfAll<Item>(_ coder: RecordCoder<Item>) -> [(slot: RecordSlot, error: RepositoryError)] {
+    var failures: [(RecordSlot, RepositoryError)] = []
+    visitOneByOne { slot in
+      if slot.schemaVersion >= coder.schemaVersion {
+        do throws(RepositoryError) { _ = try slot.peek(coder) } catch {
+          failures.append((slot, error))
+          return true
+        }
+      }
+      failures = []
+      return false
+    }
+    return failures
+  }
+
   /// The numbers of records that were not decoded yet, and of those among the others that do not decode.
   ///
   /// Cost: a look at each record the first time, then at those that may not decode.
