@@ -2,6 +2,7 @@
 // Invariant: a command parses, calls the kit once, and writes what it returns. Called by people and scripts.
 
 internal import ArgumentParser
+internal import LarderToolKit
 
 /// The root command.
 @main
@@ -16,6 +17,7 @@ struct LarderCommand: AsyncParsableCommand {
       Exit codes: 0 yes or done, 1 no (damaged, different, not found), 2 the store cannot be read or the request was refused, 64 the \
       arguments are wrong.
       """,
+    version: "0.1.0",
     subcommands: [
       Verify.self,
       Inspect.self,
@@ -33,4 +35,16 @@ struct LarderCommand: AsyncParsableCommand {
       ResealCommand.self,
     ]
   )
+
+  /// Runs the command that the arguments name.
+  ///
+  /// The parser would only say that a name is unexpected, so one that is no command is refused here with the nearest.
+  static func main() async {
+    let names = configuration.subcommands.map { $0._commandName }
+    if let first = CommandLine.arguments.dropFirst().first, !first.hasPrefix("-"), first != "help", !names.contains(first) {
+      let question = NearestName.question(about: first, among: names)
+      exit(withError: ValidationError("expected a command, found \"\(TerminalText.escaped(first))\"\(question)"))
+    }
+    await main(nil)
+  }
 }

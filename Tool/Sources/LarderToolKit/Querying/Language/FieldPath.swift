@@ -23,6 +23,12 @@ package struct FieldPath: Hashable, Sendable {
 
   init(steps: [Step]) { self.steps = steps }
 
+  /// Whether it is one of the record's own fields.
+  var isOwn: Bool {
+    guard case .member(let name) = steps.first, steps.count == 1 else { return false }
+    return Self.own[name] != nil
+  }
+
   /// Whether it begins with a dollar sign and is no field that a record has.
   var isUnknown: Bool {
     guard case .member(let name) = steps.first, name.hasPrefix("$") else { return false }

@@ -11,9 +11,9 @@ struct Query: OutputCommand {
       tags contains "pier", tags[0] = "rock", country in ("JP", "FR"). The comparisons are =, !=, <, <=, >, >=, contains, startswith, \
       endswith and in; and, or, not and parentheses join conditions. A text stands in quotation marks, the name of a field with spaces in \
       backticks. $key, $revision and $version are those of the record. A missing field is null; values of different kinds are unequal, and \
-      neither is less.
+      neither is less. A field that no record of the collection has is refused, with the nearest one, unless --missing-ok says otherwise.
 
-      Exit codes: 0 done, 1 there is no such collection, 2 the store cannot be read, 64 a condition is not understood.
+      Exit codes: 0 done, 1 there is no such collection, 2 the store cannot be read or no record has a field, 64 a condition is not understood.
       """
   )
 
@@ -31,6 +31,8 @@ struct Query: OutputCommand {
   var offset = 0
   @Option(help: ArgumentHelp("The fields to show, separated by commas.", valueName: "fields"))
   var select: String?
+  @Flag(help: "Take fields that no record has for null.")
+  var missingOk = false
   @Flag(help: "Write one JSON array in place of a JSON line for each record.")
   var array = false
   @OptionGroup var output: OutputOptions
@@ -60,7 +62,9 @@ struct Query: OutputCommand {
     } catch {
       throw RepositoryError(.unsupported, error.description)
     }
-    let result = query.run(try StoreReading(path: store).records(of: collection))
+    let records = try StoreReading(path: store).records(of: collection)
+    if !missingOk { try query.checkFields(in: records, of: collection) }
+    let result = query.run(records)
     if array {
       try console.write(line: "[\(result.jsonLines.joined(separator: ",\n"))]")
     } else if console.format == .json {
