@@ -26,12 +26,15 @@ enum ArraySource {
   }
 }
 
-/// The numbers of lines by offset.
+/// The numbers of lines by offset; a line ends with LF, CR LF, or CR alone.
 struct LineNumbers {
   private let starts: [Int]
 
   init(_ bytes: [UInt8]) {
-    starts = bytes.indices.filter { bytes[$0] == UInt8(ascii: "\n") }
+    starts = bytes.indices.filter { index in
+      let isAlone = index + 1 == bytes.count || bytes[index + 1] != UInt8(ascii: "\n")
+      return bytes[index] == UInt8(ascii: "\n") || bytes[index] == UInt8(ascii: "\r") && isAlone
+    }
   }
 
   /// Returns the number of the line that holds an offset, counted from 1.

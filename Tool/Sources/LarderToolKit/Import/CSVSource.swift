@@ -6,13 +6,22 @@ enum CSVSource {
   /// Reads all rows as objects.
   ///
   /// A column is of numbers, or of true and false, where all its values are; empty ones are left out. Otherwise it is of texts.
-  /// - Parameter isText: Whether every column is of texts, and empty values are kept.
-  /// - Throws: `.decodingFailed` with the line for a row that is not as it must be.
-  static func read(_ path: String, isText: Bool) throws(RepositoryError) -> [ImportedRecord] {
-    var rows = CSVRows(try ImportBytes.read(path), file: path)
+  /// - Parameters:
+  ///   - id: The name of a column that must be there.
+  ///   - isText: Whether every column is of texts, and empty values are kept.
+  /// - Throws: `.decodingFailed` with the line for a row that is not as it must be, for a header without the column, and for another
+  ///   encoding than UTF-8.
+  static func read(_ path: String, id: String, isText: Bool) throws(RepositoryError) -> [ImportedRecord] {
+    let bytes = try ImportBytes.read(path)
+    // Excel's "Unicode Text", with its byte order mark or without.
+    guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]), !bytes.prefix(64).contains(0) else {
+      throw RepositoryError(.decodingFailed, "expected UTF-8, found UTF-16 or bytes of zero: save the file as CSV in UTF-8", file: path)
+    }
+    var rows = CSVRows(bytes, file: path)
     guard let header = try rows.next() else {
       throw RepositoryError(.decodingFailed, "expected a header line, found an empty file", file: path)
     }
+    try check(header, id, path)
     for (column, name) in header.fields.enumerated() where name.isEmpty || header.fields[..<column].contains(name) {
       // Without a header the first line is a record: the text is not named.
       throw RepositoryError(
@@ -37,6 +46,28 @@ enum CSVSource {
     }
   }
 
+  /// Refuses a header that does not name the column of the ids.
+  ///
+  /// Without a header the first line is a record. So a text of it is named only where it holds the name that is looked for, or is near it.
+  private static func check(_ header: CSVRows.Row, _ id: String, _ path: String) throws(RepositoryError) {
+    let fields = header.fields
+    guard !fields.contains(id) else { return }
+    var found = "\(counted(fields.count, "column")) of other names"
+    // Two letters are near every short text.
+    var hint = NearestName.question(about: id, among: fields.filter { $0.count > 3 || $0.lowercased() == id.lowercased() })
+    if fields.count == 1, let (mark, name) = separators.first(where: { fields[0].contains($0.mark) }) {
+      let isNamed = fields[0].split(separator: mark).contains { $0.lowercased() == id.lowercased() }
+      found =
+        isNamed ? "one column named \"\(TerminalText.escaped(String(fields[0].prefix(200))))\"" : "one column with \(name) in its name"
+      hint = "; is the separator \(name)? Write the file with commas"
+    }
+    throw RepositoryError(
+      .decodingFailed, "line \(header.line): expected a column named \"\(TerminalText.escaped(id))\", found \(found)\(hint)", file: path)
+  }
+
+  /// The marks that other programs write in place of commas, and their names.
+  private static let separators: [(mark: Character, name: String)] = [(";", "\";\""), ("\t", "a tab"), ("|", "\"|\"")]
+
   /// The kinds of columns.
   private enum Kind {
     case number, truth, text
@@ -57,94 +88,5 @@ enum CSVSource {
       case .text: return JSONValue(text)
       }
     }
-  }
-}
-
-/// The rows of a file of comma-separated values.
-struct CSVRows {
-  /// A row, and the line at which it begins.
-  struct Row {
-    var fields: [String]
-    let line: Int
-  }
-
-  private let bytes: [UInt8]
-  private let file: String
-  private var position: Int
-  private var line = 1
-
-  init(_ bytes: [UInt8], file: String) {
-    self.bytes = bytes
-    self.file = file
-    position = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
-  }
-
-  /// Reads the next row, past empty lines; `nil` at the end.
-  mutating func next() throws(RepositoryError) -> Row? {
-    while takeLineEnd() {}
-    guard position < bytes.count else { return nil }
-    var row = Row(fields: [], line: line)
-    while true {
-      row.fields.append(try field())
-      guard position < bytes.count, !takeLineEnd() else { return row }
-      position += 1  // the comma, since a field ends before nothing else
-    }
-  }
-
-  private mutating func takeLineEnd() -> Bool {
-    guard position < bytes.count else { return false }
-    if bytes[position] == UInt8(ascii: "\r"), position + 1 < bytes.count, bytes[position + 1] == UInt8(ascii: "\n") { position += 1 }
-    guard bytes[position] == UInt8(ascii: "\n") else { return false }
-    position += 1
-    line += 1
-    return true
-  }
-
-  private mutating func field() throws(RepositoryError) -> String {
-    guard position < bytes.count, bytes[position] == UInt8(ascii: "\"") else { return try plainField() }
-    let start = line
-    position += 1
-    var text: [UInt8] = []
-    while position < bytes.count {
-      let byte = bytes[position]
-      position += 1
-      if byte == UInt8(ascii: "\n") { line += 1 }
-      guard byte == UInt8(ascii: "\"") else {
-        text.append(byte)
-        continue
-      }
-      if position < bytes.count, bytes[position] == UInt8(ascii: "\"") {
-        text.append(byte)
-        position += 1
-      } else {
-        let ends = position == bytes.count || bytes[position] == UInt8(ascii: ",") || isLineEnd
-        guard ends else { throw fault("expected a comma or the end of the line behind a closing quotation mark", start) }
-        return try decoded(text)
-      }
-    }
-    throw fault("expected a closing quotation mark, found the end of the file", start)
-  }
-
-  private var isLineEnd: Bool {
-    bytes[position] == UInt8(ascii: "\n")
-      || bytes[position] == UInt8(ascii: "\r") && position + 1 < bytes.count && bytes[position + 1] == UInt8(ascii: "\n")
-  }
-
-  private mutating func plainField() throws(RepositoryError) -> String {
-    let start = position
-    while position < bytes.count, bytes[position] != UInt8(ascii: ","), !isLineEnd {
-      if bytes[position] == UInt8(ascii: "\"") { throw fault("expected quotation marks around a field that holds one", line) }
-      position += 1
-    }
-    return try decoded(Array(bytes[start..<position]))
-  }
-
-  private func decoded(_ text: [UInt8]) throws(RepositoryError) -> String {
-    guard let text = String(validating: text, as: UTF8.self) else { throw fault("expected UTF-8, found other bytes", line) }
-    return text
-  }
-
-  private func fault(_ message: String, _ line: Int) -> RepositoryError {
-    RepositoryError(.decodingFailed, "line \(line): \(message)", file: file)
   }
 }

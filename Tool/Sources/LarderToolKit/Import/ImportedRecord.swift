@@ -16,20 +16,28 @@ struct ImportedRecord {
   /// The place in words.
   var place: String { line.map { "\(file), line \($0)" } ?? file }
 
-  /// Returns the key that a member holds, as Larder writes the keys of its type: texts as they are, integers as digits.
-  /// - Throws: `.invalidKey` where there is none.
-  func key(in member: String) throws(RepositoryError) -> RecordKey {
-    func invalid(_ found: String) -> RepositoryError {
-      RepositoryError(
-        .invalidKey, "\(line.map { "line \($0): " } ?? "")expected a text or an integer as `\(member)`, found \(found)", file: file)
+  /// Returns the value that a member holds.
+  /// - Throws: `.invalidKey` where it is no text and no integer.
+  func id(in member: String) throws(RepositoryError) -> JSONValue {
+    let expected = "expected a text or an integer as `\(member)`, found"
+    guard let object = value.objectValue else { throw invalidKey("\(expected) a value that is no object") }
+    guard let id: JSONValue = object[member], !id.isNull else { throw invalidKey("\(expected) no such member") }
+    guard IDType.text.key(of: id) != nil || IDType.integer.key(of: id) != nil else { throw invalidKey("\(expected) another value") }
+    return id
+  }
+
+  /// Returns the key under which a repository with ids of a type finds the record.
+  /// - Throws: `.invalidKey` where the member holds no id of that type.
+  func key(in member: String, as type: IDType) throws(RepositoryError) -> RecordKey {
+    guard let key = type.key(of: try id(in: member)) else {
+      throw invalidKey("expected \(type.description) as `\(member)`, found another value: choose another --id-type")
     }
-    guard let object = value.objectValue else { throw invalid("a value that is no object") }
-    guard let id: JSONValue = object[member], !id.isNull else { throw invalid("no such member") }
-    if let text = id.stringValue { return RecordKey(text) }
-    guard let number = id.numberValue, number.exactly(Int64.self) != nil || number.exactly(UInt64.self) != nil else {
-      throw invalid("another value")
-    }
-    return RecordKey(number.text)
+    return key
+  }
+
+  /// Returns the error for an id, with its line.
+  func invalidKey(_ message: String) -> RepositoryError {
+    RepositoryError(.invalidKey, "\(line.map { "line \($0): " } ?? "")\(message)", file: file)
   }
 }
 

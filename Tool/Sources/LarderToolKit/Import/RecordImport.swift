@@ -5,6 +5,8 @@ internal import Foundation
 package struct RecordImport: Answer {
   private let loading: RecordLoading
   private let duplicates: [String]
+  private let idType: IDType
+  private let member: String
 
   /// The record that counts where several have one id.
   package enum Duplicates: String, CaseIterable, Sendable {
@@ -17,6 +19,8 @@ package struct RecordImport: Answer {
     package var collection: String
     /// The member that is the id.
     package var member: String
+    /// The type of the ids; without it, that which all ids have.
+    package var idType: IDType?
     /// The schema version that the values have.
     package var version = 1
     /// Whether all columns of CSV are texts.
@@ -34,6 +38,8 @@ package struct RecordImport: Answer {
   }
 
   /// Reads and checks a source, and loads it: records that are there already in the same bytes are left alone.
+  ///
+  /// Each record gets the key that a repository with ids of the type looks for.
   /// - Throws: `.decodingFailed`, `.invalidKey`, `.tooLarge` and `.alreadyExists` (an id that occurs twice), each with file and line.
   package init(
     _ kind: ImportKind, _ source: String, to target: StoreFile, _ options: Options, _ progress: (Int) -> Void = { _ in }
@@ -46,11 +52,13 @@ package struct RecordImport: Answer {
     let found = try ProgressLine.during("reading", source) { _ throws(RepositoryError) in
       switch kind {
       case .array: try ArraySource.read(source)
-      case .csv: try CSVSource.read(source, isText: options.isText)
+      case .csv: try CSVSource.read(source, id: options.member, isText: options.isText)
       case .bodega: try BodegaSource.read(source)
       }
     }
-    let (records, duplicates) = try Self.records(of: found, options)
+    if let given = options.idType { idType = given } else { idType = try IDType.detected(in: found, options.member) }
+    member = options.member
+    let (records, duplicates) = try Self.records(of: found, idType, options)
     self.duplicates = duplicates
     let contents = StoreContents(records: records, commit: 0, horizon: 0)
     loading = try RecordLoading(contents, from: source, to: target, isDry: options.isDry, progress)
@@ -59,14 +67,14 @@ package struct RecordImport: Answer {
   /// The number of records that a commit of a new store has.
   private static let batchSize = 4_096
 
-  private static func records(of found: [ImportedRecord], _ options: Options) throws(RepositoryError) -> (
-    [StoredRecord], duplicates: [String]
-  ) {
+  private static func records(
+    of found: [ImportedRecord], _ type: IDType, _ options: Options
+  ) throws(RepositoryError) -> ([StoredRecord], duplicates: [String]) {
     var positions: [RecordKey: Int] = [:]
     var kept: [(key: RecordKey, source: ImportedRecord)] = []
     var duplicates: [String] = []
     for record in found {
-      let key = try record.key(in: options.member)
+      let key = try record.key(in: options.member, as: type)
       guard let other = positions[key] else {
         positions[key] = kept.count
         kept.append((key, record))
@@ -96,13 +104,16 @@ package struct RecordImport: Answer {
     return (records, duplicates)
   }
 
-  /// The duplicates, and the counts.
-  package func lines(width: Int?) -> [String] { duplicates + loading.lines(width: width) }
+  /// The duplicates, the counts, and the type of the ids.
+  package func lines(width: Int?) -> [String] {
+    duplicates + loading.lines(width: width) + ["the keys are those of \(TerminalText.escaped(member)) as \(idType.rawValue)"]
+  }
 
-  /// The object of a loading, with `duplicates`.
+  /// The object of a loading, with `duplicates` and `idType`.
   package var json: JSONValue {
     var body = loading.json.objectValue ?? JSONObject()
     body["duplicates"] = JSONValue(duplicates.count)
+    body["idType"] = JSONValue(idType.rawValue)
     return .object(body)
   }
 }

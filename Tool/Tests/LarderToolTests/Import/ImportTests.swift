@@ -40,9 +40,9 @@ import Testing
 
   @Test func `an array keeps numbers digit by digit, and sorts names`() throws {
     let found = try result(
-      of: .array, "\u{FEFF}[ {\"id\" : \"a\",\n \"b\":1.50,\"a\":[ 1 ]}\n,{\"id\":12345678901234567890,\"text\":\"é\\n\"}]\n"
+      of: .array, "\u{FEFF}[ {\"id\" : 7,\n \"b\":1.50,\"a\":[ 1 ]}\n,{\"id\":12345678901234567890,\"text\":\"é\\n\"}]\n"
     ).get()
-    #expect(found == ["a": #"{"a":[1],"b":1.50,"id":"a"}"#, "12345678901234567890": "{\"id\":12345678901234567890,\"text\":\"é\\n\"}"])
+    #expect(found == ["7": #"{"a":[1],"b":1.50,"id":7}"#, "12345678901234567890": "{\"id\":12345678901234567890,\"text\":\"é\\n\"}"])
     #expect(try result(of: .array, "[]").get() == [:])
   }
 
@@ -51,7 +51,7 @@ import Testing
     #expect(try message(.array, "{\"id\":1}").contains("expected an array"))
     #expect(try message(.array, "[{\"id\":1},\n\n{\"name\":2}]").hasPrefix("line 3: expected a text or an integer as `id`"))
     #expect(try message(.array, "[{\"id\":1},\n{\"id\":2.5}]").hasPrefix("line 2: "))
-    #expect(try message(.array, "[{\"id\":1},\n{\"id\":\"1\"}]").hasPrefix("line 2: the id occurs in line 1 too"))
+    #expect(try message(.array, "[{\"id\":1},\r{\"id\":1}]").hasPrefix("line 2: the id occurs in line 1 too"))
   }
 
   @Test func `of equal ids the first or the last counts where that is asked for`() throws {
@@ -75,7 +75,9 @@ import Testing
     #expect(try message(.csv, "id,n\na,1\n\nb\n") == "line 4: expected 2 fields as in the header, found 1")
     #expect(try message(.csv, "id,n\n\"a\nb\",1\nc\"d,2\n").hasPrefix("line 4: expected quotation marks"))
     #expect(try message(.csv, "id,n\n\"a\nb,1\n").hasPrefix("line 2: expected a closing"))
-    #expect(try message(.csv, "id,n\n\"a\"b,1\n").hasPrefix("line 2: expected a comma"))
+    #expect(
+      try message(.csv, "id,n\n\"a\"b,1\n").hasPrefix(
+        "line 2: expected a comma or the end of the line behind a closing quotation mark"))
     #expect(try message(.csv, "id,id\n").contains("an earlier one in column 2"))
     #expect(try message(.csv, "").contains("an empty file"))
     #expect(try message(.csv, "id,n\n,1\n").hasPrefix("line 2: expected a text or an integer as `id`"))

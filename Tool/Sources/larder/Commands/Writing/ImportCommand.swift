@@ -9,9 +9,13 @@ struct ImportCommand: OutputCommand {
     abstract: "Import an array of JSON, a CSV file, or a Bodega store into a collection.",
     discussion: """
       array   a JSON file with an array of objects
-      csv     comma-separated values (RFC 4180, UTF-8) with a header line. A column of numbers, or of true and false, becomes such values, \
-      and empty fields are left out; with --text everything is text
+      csv     comma-separated values (RFC 4180, UTF-8) with a header line; lines end with LF, CR LF or CR. A column of numbers, or of true \
+      and false, becomes such values, and empty fields are left out; with --text everything is text
       bodega  a store of Bodega or Boutique: its directory with a file for each object, or its SQLite database
+
+      The key of a record is the one under which an app with ids of that type finds it: text for String, integer for Int and the like, uuid \
+      for UUID, whose key is in upper case. All ids must be of one type. UUIDs in lower case are refused without --id-type, because an app \
+      with String finds them under other keys than an app with UUID.
 
       The whole source is checked before anything is written. Records that the collection has already in the same bytes are left alone, \
       others of the same id are replaced.
@@ -35,6 +39,9 @@ struct ImportCommand: OutputCommand {
   @Option(name: .long, help: ArgumentHelp("The member, or column, that is the id.", valueName: "field"))
   var id: String
 
+  @Option(name: .long, help: "The type of the ids: text, integer or uuid; by default the one that all ids have.")
+  var idType: IDType?
+
   @Option(name: .customLong("schema-version"), help: "The schema version that the values have.")
   var version = 1
 
@@ -51,7 +58,8 @@ struct ImportCommand: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     var options = RecordImport.Options(collection: collection, member: id)
-    (options.version, options.isText, options.duplicates, options.isDry) = (version, text, duplicates, dryRun)
+    (options.idType, options.version, options.isText) = (idType, version, text)
+    (options.duplicates, options.isDry) = (duplicates, dryRun)
     let answer = try ProgressLine.counting("importing") { advance throws(RepositoryError) in
       try RecordImport(kind, source, to: StoreFile.existingOrNew(at: to, kind: nil), options, advance)
     }
@@ -61,4 +69,5 @@ struct ImportCommand: OutputCommand {
 }
 
 extension ImportKind: ExpressibleByArgument {}
+extension IDType: ExpressibleByArgument {}
 extension RecordImport.Duplicates: ExpressibleByArgument {}
