@@ -9,7 +9,10 @@ import Testing
     #expect(rows("a,\"b,c\",\"say \"\"hi\"\"\",\"x\ny\"\n") == [.success(["a", "b,c", "say \"hi\"", "x\ny"])])
   }
 
-  @Test(arguments: ["a,b\nc,d\n", "a,b\r\nc,d\r\n", "a,b\nc,d", "\u{FEFF}a,b\nc,d\n", "\na,b\n\r\n\nc,d\r\n\n"])
+  @Test(arguments: [
+    "a,b\nc,d\n", "a,b\r\nc,d\r\n", "a,b\nc,d", "\u{FEFF}a,b\nc,d\n", "\na,b\n\r\n\nc,d\r\n\n", "a,b\rc,d\r", "\u{FEFF}a,b\r\rc,d",
+    "\"a\",b\r\r\nc,\"d\"\r",
+  ])
   func lineEndsMarksAndEmptyLinesMakeNoDifference(_ text: String) {
     #expect(rows(text) == [.success(["a", "b"]), .success(["c", "d"])])
   }
@@ -26,6 +29,11 @@ import Testing
   @Test func linesAreCountedThroughQuotedLineEnds() {
     let records = CSVReader(Array("a,\"1\n2\n3\"\nb,c\n".utf8)).map { row in row.map(\.line) }
     #expect(records == [.success(1), .success(4)])
+    let mixed = CSVReader(Array("a,\"1\r2\r\n3\n4\"\rb,c\r\nd,\"e\"f\r\rg,h".utf8)).map { row in row.map(\.line) }
+    #expect(
+      mixed == [
+        .success(1), .success(5), .failure(RowProblem(line: 6, column: 6, reason: "text after the closing quotation mark")), .success(8),
+      ])
   }
 
   @Test func aQuotationMarkInsideAPlainFieldIsReportedAndReadingGoesOn() {
@@ -51,6 +59,8 @@ import Testing
   }
 
   @Test func aFaultBehindAQuotedLineEndIsOnItsOwnLine() {
-    #expect(rows("\"a\nb\"x\n") == [.failure(RowProblem(line: 2, column: 3, reason: "text after the closing quotation mark"))])
+    for end in ["\n", "\r", "\r\n"] {
+      #expect(rows("\"a\(end)b\"x\n") == [.failure(RowProblem(line: 2, column: 3, reason: "text after the closing quotation mark"))])
+    }
   }
 }

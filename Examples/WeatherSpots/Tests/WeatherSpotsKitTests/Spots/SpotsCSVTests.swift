@@ -18,6 +18,10 @@ import Testing
     ("Brest,x,1,GMT,,,\n", "2:7: latitude is not a number"),
     ("Brest,90.1,1,GMT,,,\n", "2:7: latitude is outside -90 to 90"),
     ("Brest,nan,1,GMT,,,\n", "2:7: latitude is not a number"),
+    ("Brest,0x10,1,GMT,,,\n", "2:7: latitude is not a number"),
+    ("Brest,1,0X1p3,GMT,,,\r", "2:9: longitude is not a number"),
+    ("Brest,1,1e999,GMT,,,\n", "2:9: longitude is not a number"),
+    ("Brest,48\u{664},1,GMT,,,\n", "2:7: latitude is not a number"),
     ("Brest,1,-180.5,GMT,,,\n", "2:9: longitude is outside -180 to 180"),
     ("Brest,1,2,Europe/Nowhere,,,\n", "2:11: timezone is not a known zone such as Europe/Paris"),
     ("Brest,1,2,../../etc/passwd,,,\n", "2:11: timezone is not a known zone such as Europe/Paris"),
@@ -54,6 +58,15 @@ import Testing
     #expect(csv.spots.map(\.name) == ["A", "C"])
     #expect(csv.problems.map(\.line) == [3, 5])
     #expect(csv.rowCount == 4)
+  }
+
+  /// What a spreadsheet writes where the comma is the decimal mark.
+  @Test(arguments: [(";", ";"), ("\t", "a tab"), ("|", "|")]) func anotherSeparatorIsNamed(_ mark: String, _ name: String) {
+    let csv = SpotsCSV(Array("\u{FEFF}name,latitude,longitude,timezone\rA,1,2,GMT\r".replacing(",", with: mark).utf8))
+    #expect(
+      csv.problems.map(\.description) == [
+        "1:1: the first row has one column, and \(name) in its name; is \(name) the separator? Write the file with commas"
+      ])
   }
 
   @Test func aMissingColumnOrHeaderIsReported() {

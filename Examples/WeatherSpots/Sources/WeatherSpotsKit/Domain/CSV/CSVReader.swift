@@ -5,7 +5,7 @@ import Foundation
 
 /// The records of an RFC 4180 file, read one by one: quoted fields may hold commas, quotes and line ends.
 ///
-/// Lines end with LF or CRLF, a byte order mark is skipped, and empty lines are no records. A record that breaks the rules is reported
+/// Lines end with LF, CRLF or CR, a byte order mark is skipped, and empty lines are no records. A record that breaks the rules is reported
 /// and reading goes on after its line, so that one pass finds every fault.
 public struct CSVReader: Sequence, IteratorProtocol {
   /// One record and where it stands.
@@ -68,15 +68,13 @@ public struct CSVReader: Sequence, IteratorProtocol {
   private mutating func field() throws(Fault) -> String {
     if position < bytes.count, bytes[position] == Byte.quote { return try quotedField() }
     let start = position
-    while position < bytes.count, bytes[position] != Byte.comma, bytes[position] != Byte.newline {
+    while position < bytes.count, bytes[position] != Byte.comma, !isLineEnd(at: position) {
       if bytes[position] == Byte.quote {
         throw Fault(offset: position, reason: "quotation mark inside a field that does not start with one")
       }
       position += 1
     }
-    var end = position
-    if end > start, bytes[end - 1] == Byte.carriageReturn, end == bytes.count || bytes[end] == Byte.newline { end -= 1 }
-    guard let text = String(validating: bytes[start..<end], as: UTF8.self) else { throw Fault(offset: start, reason: "not UTF-8") }
+    guard let text = String(validating: bytes[start..<position], as: UTF8.self) else { throw Fault(offset: start, reason: "not UTF-8") }
     return text
   }
 
@@ -87,12 +85,12 @@ public struct CSVReader: Sequence, IteratorProtocol {
     while true {
       guard position < bytes.count else { throw Fault(offset: opening, reason: "quotation mark without an end") }
       let byte = bytes[position]
+      if endsLine(at: position) { line += 1 }
       position += 1
       if byte == Byte.quote {
         guard position < bytes.count, bytes[position] == Byte.quote else { break }
         position += 1
       }
-      if byte == Byte.newline { line += 1 }
       text.append(byte)
     }
     if position < bytes.count, bytes[position] != Byte.comma, !isLineEnd(at: position) {
@@ -102,29 +100,29 @@ public struct CSVReader: Sequence, IteratorProtocol {
     return text
   }
 
-  private func isLineEnd(at offset: Int) -> Bool {
+  private func isLineEnd(at offset: Int) -> Bool { bytes[offset] == Byte.newline || bytes[offset] == Byte.carriageReturn }
+
+  /// Whether the last byte of a line end stands at an offset: of CRLF, the second one.
+  private func endsLine(at offset: Int) -> Bool {
     if bytes[offset] == Byte.newline { return true }
-    guard bytes[offset] == Byte.carriageReturn else { return false }
-    return offset + 1 == bytes.count || bytes[offset + 1] == Byte.newline
+    return bytes[offset] == Byte.carriageReturn && (offset + 1 == bytes.count || bytes[offset + 1] != Byte.newline)
   }
 
   private mutating func skipLineEnd() -> Bool {
     guard position < bytes.count, isLineEnd(at: position) else { return false }
-    if bytes[position] == Byte.carriageReturn { position += 1 }
-    if position < bytes.count { position += 1 }
+    position += endsLine(at: position) ? 1 : 2
     line += 1
     return true
   }
 
   private mutating func skipLine() {
-    while position < bytes.count, bytes[position] != Byte.newline { position += 1 }
+    while position < bytes.count, !isLineEnd(at: position) { position += 1 }
     _ = skipLineEnd()
   }
 
   private func problem(at offset: Int, from start: Int, line: Int, _ reason: String) -> RowProblem {
-    let before = bytes[start..<offset]
-    let lineStart = before.lastIndex(of: Byte.newline).map { $0 + 1 } ?? start
-    let lines = before.count { $0 == Byte.newline }
+    let ends = (start..<offset).filter(endsLine)
+    let (lineStart, lines) = (ends.last.map { $0 + 1 } ?? start, ends.count)
     return RowProblem(line: line + lines, column: String(decoding: bytes[lineStart..<offset], as: UTF8.self).count + 1, reason: reason)
   }
 }
@@ -147,4 +145,7 @@ enum Byte {
   static let comma = UInt8(ascii: ",")
   static let newline = UInt8(ascii: "\n")
   static let carriageReturn = UInt8(ascii: "\r")
+
+  /// Whether a byte may stand in a decimal number.
+  static func isOfDecimal(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) || "+-.eE".utf8.contains(byte) }
 }

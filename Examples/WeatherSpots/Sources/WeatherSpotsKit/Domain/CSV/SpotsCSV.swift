@@ -34,6 +34,12 @@ public struct SpotsCSV: Sendable {
     do throws(RowProblem) {
       let record = try first.get()
       let columns = Columns(record.fields)
+      if let name = record.fields.first, record.fields.count == 1, let mark = name.first(where: { ";\t|".contains($0) }) {
+        let shown = mark == "\t" ? "a tab" : "\(mark)"
+        throw reader.problem(
+          in: record, field: 0,
+          "the first row has one column, and \(shown) in its name; is \(shown) the separator? Write the file with commas")
+      }
       for field in SpotField.allCases where field.isRequired && columns.indices[field] == nil {
         throw reader.problem(in: record, field: 0, "the first row does not name the column \(field.rawValue)")
       }
@@ -53,7 +59,10 @@ public struct SpotsCSV: Sendable {
     }
     func value(_ field: SpotField) -> String { columns.indices[field].map { record.fields[$0] } ?? "" }
     func number(_ field: SpotField) throws(SpotProblem) -> Double {
-      guard let number = Double(value(field)), number.isFinite else { throw SpotProblem(field, "\(field.rawValue) is not a number") }
+      // `Double` also reads hexadecimal digits, and the words "nan" and "inf".
+      guard value(field).utf8.allSatisfy(Byte.isOfDecimal), let number = Double(value(field)), number.isFinite else {
+        throw SpotProblem(field, "\(field.rawValue) is not a number")
+      }
       return number
     }
     func count(_ field: SpotField) throws(SpotProblem) -> Int {
