@@ -94,6 +94,34 @@ struct ForeignTableTests: SQLiteSuite {
     #expect(try readBack(url).contents.count == 3, "\(sql.prefix(60))")
   }
 
+  /// A replicator writes its own tables between the commits of the app.
+  @Test(arguments: [StoreOptions.Access.exclusive, .shared]) func whatAnotherProgramWritesBetweenCommitsIsNoCommit(
+    _ access: StoreOptions.Access
+  ) throws {
+    try makeStore()
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll(StoreOptions(access: access))
+    let reader = SQLiteBackend(file: url)
+    _ = try reader.openAll(StoreOptions(access: .readOnly))
+    for commit in 2...5 as ClosedRange<UInt64> {
+      do {
+        try ForeignDatabase(url).run(
+          "CREATE TABLE IF NOT EXISTS _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER); "
+            + "INSERT INTO _litestream_seq VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET seq = seq + 1")
+      }
+      #expect(try reader.foreignCommits(after: Revision(commit - 1)) == nil)
+      if access == .shared { #expect(try backend.foreignCommits(after: Revision(commit - 1)) == nil) }
+      _ = try backend.beginCommit(after: Revision(commit - 1), .durable)
+      try backend.commit([record("\(commit)", "1", at: commit, in: commit == 4 ? "boats" : "spots")], at: commit)
+      #expect(try reader.foreignCommits(after: Revision(commit - 1))?.commit == Revision(commit))
+    }
+    #expect(backend.verify().isSound)
+    try reader.close()
+    try backend.close()
+    #expect(try ForeignDatabase(url).number("SELECT seq FROM _litestream_seq") == 4)
+    #expect(try readBack(url).report.commit == Revision(5))
+  }
+
   /// SQLite cannot check a table without the collation or the function of the program that made it.
   @Test(arguments: ["x COLLATE theirs", "theirs(x)"]) func whatOnlyTheirProgramCanSortIsLeftOut(_ term: String) throws {
     try makeUnclosedStore()
