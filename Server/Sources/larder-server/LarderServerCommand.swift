@@ -9,12 +9,31 @@ internal import LarderServer
 struct LarderServerCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "larder-server", abstract: "Serves sync to the devices of apps that use Larder.",
-    discussion: "Exit codes: 0 done, 1 a failure or a finding of doctor, 64 wrong arguments.",
+    discussion: "Exit codes: 0 done, 1 a failure or a finding of doctor, 64 wrong arguments.", version: "0.1.0",
     subcommands: [Serve.self, BackUp.self, Restore.self, Token.self, Devices.self, Scopes.self, Purge.self, Doctor.self])
+
+  /// Runs the command that the arguments name.
+  ///
+  /// The parser would only say that a name is unexpected, so one that is no command is refused here with all of them.
+  static func main() async {
+    let names = configuration.subcommands.map { $0._commandName }
+    if let first = CommandLine.arguments.dropFirst().first, !first.hasPrefix("-"), first != "help", !names.contains(first) {
+      exit(withError: ValidationError("Expected a command (\(names.joined(separator: ", "))), found '\(printable(first))'."))
+    }
+    await main(nil)
+  }
+}
+
+/// Returns a text without what would steer a terminal.
+private func printable(_ text: String) -> String {
+  let steering: Set<Unicode.GeneralCategory> = [.control, .format, .lineSeparator, .paragraphSeparator]
+  return text.unicodeScalars.reduce(into: "") { result, scalar in
+    result += steering.contains(scalar.properties.generalCategory) ? scalar.escaped(asASCII: true) : String(scalar)
+  }
 }
 
 /// Prints a failure in one line, and ends with 1.
 func fail(_ error: any Error) -> ExitCode {
-  FileHandle.standardError.write(Data("larder-server: \(error)\n".utf8))
+  FileHandle.standardError.write(Data("larder-server: \(printable("\(error)"))\n".utf8))
   return .failure
 }

@@ -3,6 +3,7 @@ internal import Foundation
 internal import LarderServer
 internal import Logging
 internal import ServiceLifecycle
+internal import Synchronization
 internal import UnixSignals
 
 /// `larder-server serve`.
@@ -38,14 +39,24 @@ struct Serve: AsyncParsableCommand {
       (options.host, options.port) = (host, port)
       options.connections = OpenFiles.connections(options.connections, logger)
       let address = "\(files == nil ? "http" : "https")://\(host)"
+      let isListening = Mutex(false)
       let server = SyncServer(store: store, authorizer: authorizer, options: options, tls: files, logger: logger) { port in
+        isListening.withLock { $0 = true }
         // In one line and at once, for whoever started this with port 0.
         FileHandle.standardOutput.write(Data("listening on \(address):\(port)\n".utf8))
       }
       var configuration = ServiceGroupConfiguration(
         services: [server, HangUps(files: files)], gracefulShutdownSignals: [.sigterm, .sigint], logger: ServerLog.quiet)
       configuration.maximumGracefulShutdownDuration = .seconds(options.drainSeconds + options.shutdownSeconds + 5)
-      try await ServiceGroup(configuration: configuration).run()
+      do {
+        try await ServiceGroup(configuration: configuration).run()
+      } catch {
+        // A server that listens has another failure to tell.
+        guard !isListening.withLock({ $0 }), let sentence = ListeningFailure.sentence(for: error, host: host, port: port) else {
+          throw error
+        }
+        throw sentence
+      }
       logger.info("ended")
     }
   }

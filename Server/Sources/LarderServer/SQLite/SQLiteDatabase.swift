@@ -22,17 +22,44 @@ final class SQLiteDatabase: SQLConnection {
 
   /// Opens a file, or makes it.
   ///
-  /// - Throws: `.database`; `.unusable` for a file of something else.
+  /// - Throws: `.database`; `.unusable` for a file of something else, and for a path at which there can be no file.
   static func open(_ path: String, creates: Bool = true) throws(StoreError) -> SQLiteDatabase {
     var handle: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | (creates ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     let result = sqlite3_open_v2(path, &handle, flags, nil)
     guard let handle else { throw .database(code: "SQLite \(result)", message: "out of memory") }
     let database = SQLiteDatabase(handle)
-    guard result == SQLITE_OK else { throw database.failure(result, while: "opening \(path)") }
+    guard result == SQLITE_OK else {
+      // Where the process has too many files open, the path is right.
+      let isOfPath = result & 0xFF == SQLITE_CANTOPEN && ![EMFILE, ENFILE].contains(sqlite3_system_errno(handle))
+      throw isOfPath ? .unusable(unopened(path, creates: creates)) : database.failure(result, while: "opening \(path)")
+    }
     sqlite3_busy_timeout(handle, 10_000)
-    try database.prepareFile(path)
+    do throws(StoreError) {
+      try database.prepareFile(path)
+    } catch {
+      guard sqlite3_errcode(handle) & 0xFF == SQLITE_NOTADB else { throw error }
+      throw .unusable(
+        ServerError(
+          expected: "a database of larder-server at \(path)", found: "a file of another kind", advice: "name another file with --store"))
+    }
     return database
+  }
+
+  /// The reason why SQLite cannot open a file, for which it has one code.
+  private static func unopened(_ path: String, creates: Bool) -> ServerError {
+    let folder = URL(filePath: path).deletingLastPathComponent().path(percentEncoded: false)
+    var isFolder: ObjCBool = false
+    let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+    if isFolder.boolValue { return ServerError(expected: "a file at \(path)", found: "a folder", advice: "name a file in it with --store") }
+    if !FileManager.default.fileExists(atPath: folder) {
+      return ServerError(expected: "the folder \(folder)", found: "none", advice: "make it, or name another file with --store")
+    }
+    if !exists, !creates {
+      return ServerError(expected: "a database at \(path)", found: "none", advice: "name the file that serve was given with --store")
+    }
+    return ServerError(
+      expected: "permission to read and write \(path) and its folder", found: "none", advice: "change the owner or the mode of both")
   }
 
   /// Sets how the file is written, after it was made sure that it is a server's.
@@ -135,6 +162,19 @@ final class SQLiteDatabase: SQLConnection {
     // After a write or a sync that failed, only a new connection sees again what is there.
     if [SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB].contains(code & 0xFF) { isUsable = false }
     let message = sqlite3_errmsg(database).map { String(cString: $0) } ?? "no message"
-    return .database(code: "SQLite \(code)", message: "\(action): \(message)")
+    return .database(code: "SQLite \(code)", message: "\(action): \(message)\(Self.advice(for: code))")
+  }
+
+  /// The way out of a failure, behind a semicolon.
+  private static func advice(for code: Int32) -> String {
+    switch code & 0xFF {
+    case SQLITE_FULL: "; free some space on its disk"
+    case SQLITE_IOERR: "; check the disk, and start the server again"
+    case SQLITE_CORRUPT, SQLITE_NOTADB: "; run larder-server doctor, or restore a backup"
+    case SQLITE_CANTOPEN: "; raise the limit of open files, or change the mode of the file's folder"
+    case SQLITE_READONLY, SQLITE_PERM: "; change the owner or the mode of the file and its folder"
+    case SQLITE_BUSY, SQLITE_LOCKED: "; end the other program that writes the file"
+    default: ""
+    }
   }
 }

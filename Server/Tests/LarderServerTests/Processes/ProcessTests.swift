@@ -59,6 +59,33 @@ import Testing
     }
   }
 
+  /// What a library says of a failure names neither the option nor the way out.
+  @Test func aServerThatCannotBeginSaysWhatToDo() async throws {
+    let directory = try TemporaryDirectory()
+    let (store, tokens) = ("sqlite:\(directory.file("s"))", directory.file("tokens"))
+    _ = try await ServerProcess.run(store, ["token", "add", "--tokens", tokens, "ann", "a:rw"])
+    try Data("a letter, which is no database".utf8).write(to: URL(filePath: directory.file("letter")))
+    let first = try await ServerProcess.start(store)
+    let cases: [(store: String, arguments: [String], text: String)] = [
+      (store, ["serve", "--insecure-no-auth", "--port", "\(first.port)"], "found \(first.port), at which another program listens"),
+      (store, ["serve", "--tokens", tokens, "--host", "192.0.2.1", "--port", "0"], "expected an address of this machine for --host"),
+      (store, ["serve", "--tokens", tokens, "--host", "no.such.name.invalid", "--port", "0"], "or a name that leads to it, for --host"),
+      ("sqlite:/no/such/folder/s", ["serve", "--insecure-no-auth"], "expected the folder /no/such/folder/, found none: make it"),
+      ("sqlite:\(directory.file(""))", ["serve", "--insecure-no-auth"], "found a folder: name a file in it"),
+      ("sqlite:\(directory.file("letter"))", ["serve", "--insecure-no-auth"], "found a file of another kind: name another file"),
+      ("sqlite:\(directory.file("none"))", ["doctor"], "found none: name the file that serve was given"),
+      (store, ["sevre"], "Expected a command (serve, backup, restore, token, devices, scopes, purge, doctor), found 'sevre'."),
+    ]
+    for (store, arguments, text) in cases {
+      let failure = await #expect(throws: ServerFailure.self, "\(arguments)") { try await ServerProcess.run(store, arguments) }
+      let said = failure?.said ?? ""
+      #expect(said.contains(text), "\(arguments): \(said)")
+      for raw in ["errno", "descriptor", "SocketAddressError", "SQLite"] { #expect(!said.contains(raw), "\(arguments): \(said)") }
+    }
+    #expect(try await ServerProcess.run(store, ["--version"]) == "0.1.0\n")
+    await first.end()
+  }
+
   @Test func aSignalEndsTheServerAndItsStreams() async throws {
     let directory = try TemporaryDirectory()
     let server = try await ServerProcess.start("sqlite:\(directory.file("s"))")
