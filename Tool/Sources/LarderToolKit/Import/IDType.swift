@@ -27,6 +27,15 @@ package enum IDType: String, CaseIterable, Sendable {
     return number
   }
 
+  /// Returns the declaration of the ids in an app.
+  func declaration(of member: String) -> String {
+    switch self {
+    case .text: "`let \(member): String`"
+    case .integer: "`let \(member): Int`, or another integer that holds all of them"
+    case .uuid: "`let \(member): UUID`"
+    }
+  }
+
   /// The values that it takes, for errors.
   var description: String {
     switch self {

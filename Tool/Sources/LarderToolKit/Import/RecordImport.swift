@@ -104,9 +104,9 @@ package struct RecordImport: Answer {
     return (records, duplicates)
   }
 
-  /// The duplicates, the counts, and the type of the ids.
+  /// The duplicates, the counts, and the declaration of the ids that finds the records.
   package func lines(width: Int?) -> [String] {
-    duplicates + loading.lines(width: width) + ["the keys are those of \(TerminalText.escaped(member)) as \(idType.rawValue)"]
+    duplicates + loading.lines(width: width) + ["read them with \(idType.declaration(of: TerminalText.escaped(member)))"]
   }
 
   /// The object of a loading, with `duplicates` and `idType`.
