@@ -43,6 +43,27 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: workspace.path("weather-spots")) == ["config"])
   }
 
+  /// The home directory of the password database, which Foundation would take in place of `$HOME`.
+  private func passwordHome() throws -> String { String(cString: try #require(getpwuid(getuid())).pointee.pw_dir) }
+
+  @Test func theHomeDirectoryIsThatOfHOMEWhereThatIsAnAbsolutePath() async throws {
+    let own = workspace.path("home")
+    let file = "\(own)/.config/weather-spots/config"
+    try FileManager.default.createDirectory(atPath: "\(own)/.config/weather-spots", withIntermediateDirectories: true)
+    try Data("units = imperial\n".utf8).write(to: URL(filePath: file))  // a test's input
+    func config(_ home: String) async throws -> String {
+      try await run(["config"], ["HOME": home, "XDG_CONFIG_HOME": "", "XDG_DATA_HOME": ""]).output
+    }
+    let found = try await config(own)
+    #expect(found.contains("\(file):1\n"), "\(found)")
+    #if os(Linux)
+      #expect(found.contains(" \(own)/.local/share/weather-spots/spots.sqlite "), "\(found)")
+      for home in ["", "home", "./home"] {
+        #expect(try await config(home).contains(" \(try passwordHome())/.local/share/weather-spots/spots.sqlite "), "\(home)")
+      }
+    #endif
+  }
+
   @Test func theCommandsDoWhatIsSet() async throws {
     let store = workspace.path("elsewhere.sqlite")
     #expect(try await run(["config", "set", "store", store]).code == 0)

@@ -97,8 +97,8 @@ public struct GlobalOptions: ParsableArguments, Sendable {
 
   /// The file of the store when neither an option nor a setting names one.
   static var standardStore: URL {
-    // In the same home directory as the settings and the pictures, whatever `$HOME` says.
-    let environment = ProcessInfo.processInfo.environment.merging(["HOME": URL.homeDirectory.path]) { $1 }
+    // In the same home directory as the settings and the pictures.
+    let environment = ProcessInfo.processInfo.environment.merging(["HOME": PlatformDirectory.home.path]) { $1 }
     return DataDirectory.url(for: "weather-spots", environment: environment).appending(path: "spots.sqlite")
   }
 }

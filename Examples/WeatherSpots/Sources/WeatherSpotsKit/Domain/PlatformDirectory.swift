@@ -19,10 +19,18 @@ public enum PlatformDirectory: Sendable {
     }
   }
 
+  /// The user's home directory: `$HOME` where that is an absolute path, else that of the password database.
+  ///
+  /// Foundation asks the password database first. A test or a shell that sets another `HOME` would then still reach the user's own files.
+  public static var home: URL {
+    guard let named = ProcessInfo.processInfo.environment["HOME"], named.hasPrefix("/") else { return URL.homeDirectory }
+    return URL(filePath: named, directoryHint: .isDirectory)
+  }
+
   /// Returns the directory that a variable names, if it is an absolute path, as the specification wants; else one in the home directory.
   private static func xdg(_ variable: String, else path: String) -> URL {
     guard let named = ProcessInfo.processInfo.environment[variable], named.hasPrefix("/") else {
-      return URL.homeDirectory.appending(path: path, directoryHint: .isDirectory)
+      return home.appending(path: path, directoryHint: .isDirectory)
     }
     return URL(filePath: named, directoryHint: .isDirectory)
   }

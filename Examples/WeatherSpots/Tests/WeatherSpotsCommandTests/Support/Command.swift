@@ -30,8 +30,8 @@ var buildDirectory: URL {
 
 /// Runs weather-spots to its end.
 func weatherSpots(_ arguments: [String], input: String = "", environment: [String: String] = [:]) async throws -> Run {
-  // Whoever runs the tests may have a configuration of their own.
-  let all = environment.merging(["XDG_CONFIG_HOME": "/nonexistent"]) { given, _ in given }
+  // Whoever runs the tests may have a configuration and a store of their own.
+  let all = environment.merging(["XDG_CONFIG_HOME": "/nonexistent", "HOME": "/nonexistent"]) { given, _ in given }
   let updates = Dictionary(uniqueKeysWithValues: all.map { (Environment.Key(stringLiteral: $0), String?.some($1)) })
   let result = try await Subprocess.run(
     .path(FilePath(buildDirectory.appending(path: "weather-spots").path)), arguments: Arguments(arguments),

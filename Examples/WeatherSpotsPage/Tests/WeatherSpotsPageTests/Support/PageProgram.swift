@@ -35,7 +35,8 @@ enum PageProgram {
   static func run(_ arguments: [String]) async throws -> Run {
     // Whoever runs the tests may have a configuration of their own.
     let result = try await Subprocess.run(
-      executable, arguments: Arguments(arguments), environment: .inherit.updating(["XDG_CONFIG_HOME": "/nonexistent"]), input: .none,
+      executable, arguments: Arguments(arguments),
+      environment: .inherit.updating(["XDG_CONFIG_HOME": "/nonexistent", "HOME": "/nonexistent"]), input: .none,
       output: .string(limit: 1 << 24), error: .string(limit: 1 << 20))
     let code: Int32 =
       switch result.terminationStatus {

@@ -73,7 +73,7 @@ final class ServedPage {
     let (process, output) = (Process(), Pipe())
     process.executableURL = PageProgram.file
     process.arguments = arguments + ["--store", store]
-    process.environment = ProcessInfo.processInfo.environment.merging(["XDG_CONFIG_HOME": "/nonexistent"]) { $1 }
+    process.environment = ProcessInfo.processInfo.environment.merging(["XDG_CONFIG_HOME": "/nonexistent", "HOME": "/nonexistent"]) { $1 }
     process.standardOutput = output
     try process.run()
     let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)

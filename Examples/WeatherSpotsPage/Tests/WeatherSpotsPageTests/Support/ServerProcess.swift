@@ -20,7 +20,7 @@ final class ServerProcess {
     for end in [input.fileHandleForReading, input.fileHandleForWriting] { _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC) }
     process.executableURL = URL(filePath: "/bin/sh")
     process.arguments = ["-c", Self.script, "server", program.path] + arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(["XDG_CONFIG_HOME": "/nonexistent"]) { $1 }
+    process.environment = ProcessInfo.processInfo.environment.merging(["XDG_CONFIG_HOME": "/nonexistent", "HOME": "/nonexistent"]) { $1 }
     (process.standardInput, process.standardOutput) = (input, output)
     try process.run()
   }
