@@ -20,7 +20,7 @@ import Testing
   }
 
   private func run(_ arguments: [String], columns: Int? = nil) async throws -> Run {
-    try await weatherSpots(arguments + ["--store", store], environment: columns.map { ["COLUMNS": "\($0)"] } ?? [:])
+    try await weatherSpots(arguments + ["--store", store], environment: ["COLUMNS": columns.map(String.init) ?? ""])
   }
 
   @Test func anUnknownNameSuggestsNearOnesAndGeocoding() async throws {
@@ -89,6 +89,23 @@ import Testing
       #expect(!run.output.isEmpty)
       for line in run.output.split(separator: "\n") where !line.contains("://") { #expect(columns(line) <= width, "\(line)") }
     }
+  }
+
+  @Test func inAPipeEveryLineIsWhole() async throws {
+    let name = "A lighthouse with a name that is a good deal longer than any column for it"
+    #expect(try await run(["add", name, "48.39", "-4.49", "--zone", "Europe/Paris", "--notes", "of stone"]).code == 0)
+    let recorded = ["--provider", "recorded"] + now
+    for arguments in [
+      ["list"], ["near", "48,-4"], ["search", "stone"], ["forecast", "--all"] + recorded,
+      ["forecast", name, "--hourly", "--marine", "--astronomy", "--days", "2"] + recorded, ["widget", name] + now,
+    ] {
+      let run = try await run(arguments)
+      #expect(run.code == 0 && run.output.contains(name) && !run.output.contains("…"), "\(run)")
+    }
+    // A plain line is cut with three points.
+    let plain = try await run(["forecast", name, "--hourly", "--plain"] + recorded)
+    let hours = plain.output.split(separator: "\n").filter { $0.contains(#/^  [0-9]{2}:00 /#) }
+    #expect(hours.count == 25 && !hours.contains { $0.hasSuffix("...") }, "\(plain)")
   }
 
   @Test func wideCharactersAlign() async throws {

@@ -29,13 +29,13 @@ extension CardStyle {
   /// Returns the style that standard output supports.
   ///
   /// Colors only on a terminal that has them, and not where NO_COLOR or the user asks for plain text. As wide as `COLUMNS` says, or else
-  /// the terminal, or else 80 columns.
+  /// the terminal; without either, lines are whole.
   static func ofStandardOutput(isPlain: Bool = false, units: UnitSystem = .metric) -> CardStyle {
     let environment = ProcessInfo.processInfo.environment
     let refusesColor = environment["NO_COLOR"].map { !$0.isEmpty } ?? false
     let isTerminal = isatty(STDOUT_FILENO) == 1
     return CardStyle(
-      width: Output.columns() ?? 80, usesColor: isTerminal && !refusesColor && !isPlain && environment["TERM"] != "dumb",
+      width: Output.columns(), usesColor: isTerminal && !refusesColor && !isPlain && environment["TERM"] != "dumb",
       isPlain: isPlain, units: units)
   }
 }

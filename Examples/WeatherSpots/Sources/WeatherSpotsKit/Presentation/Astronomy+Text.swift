@@ -14,7 +14,7 @@ extension Astronomy {
       ("Moonrise", moon.rises.map(clock)), ("Moonset", moon.sets.map(clock)), ("Moon highest", moon.upperTransits.map(clock)),
       ("Moon lowest", moon.lowerTransits.map(clock)),
     ]
-    let title = "\(place.joined(separator: ", ")) | \(day) (\(zone.identifier))".wrapped(toColumns: style.width)
+    let title = style.wrapped("\(place.joined(separator: ", ")) | \(day) (\(zone.identifier))")
     let lines = rows.flatMap { label, parts in
       style.lines(label, parts.isEmpty ? ["none"] : parts, labelColumns: 23)
     }

@@ -35,7 +35,8 @@ struct ForecastOfAll {
       perMinute: weather.provider.name == "open-meteo" ? ProviderLimits.openMeteoPerMinute : nil)
     if isDryRun { return try json ? writeJSON(estimate) : writeText("\(estimate.words) No request was sent.\n") }
     if estimate.seconds >= 30 { note(estimate.words) }
-    let width = min(30, spots.map(\.name.count).max() ?? 0)
+    let longest = spots.map(\.name.withoutControls.columns).max() ?? 0
+    let width = style.isLimited ? min(30, longest) : longest
     var bar = ProgressBar("Forecasts")
     var (failed, stale, unstored): ([String], [WeatherProblem?], Int) = ([], [], 0)
     var (stored, withoutSea): ([(Spot, LocalDay, Date)], [WeatherProblem]) = ([], [])

@@ -1,14 +1,17 @@
 // Card/ draws the weather of a place for people: sparklines, the sun and moon line, how old the data are, who has to be named.
 // Pure functions over plain values; nothing here reads the clock, the terminal or the store.
-// Invariant: no line is wider than the style's width, unless a single word (a link) is; without color there is no escape sequence, and
-// a plain card is ASCII but for names. Called by the forecast and astronomy commands.
+// Invariant: no line is wider than the style's width where that is a limit, unless a single word (a link) is. Without a limit every
+// line is whole. Without color there is no escape sequence, and a plain card is ASCII but for names. Called by the forecast and astronomy
+// commands.
 
 import Foundation
 
 /// The style of drawn text: the terminal and the units.
 public struct CardStyle: Hashable, Sendable {
-  /// The number of columns of a line, at least 20.
+  /// The number of columns of a chart, and of a line where it ``isLimited``; at least 20.
   public let width: Int
+  /// Whether longer lines are wrapped or cut, as on a terminal; in a pipe they are whole.
+  public let isLimited: Bool
   /// Whether text may have colors; only on a terminal whose user has not asked for none.
   public let usesColor: Bool
   /// Whether to write ASCII only.
@@ -16,9 +19,10 @@ public struct CardStyle: Hashable, Sendable {
   /// The units of what is shown.
   public let units: UnitSystem
 
-  /// Makes a style; by default that of a pipe: 80 columns, no color, Unicode, metric.
-  public init(width: Int = 80, usesColor: Bool = false, isPlain: Bool = false, units: UnitSystem = .metric) {
-    self.width = max(20, width)
+  /// Makes a style; by default that of a pipe: whole lines, charts of 80 columns, no color, Unicode, metric.
+  public init(width: Int? = nil, usesColor: Bool = false, isPlain: Bool = false, units: UnitSystem = .metric) {
+    self.width = max(20, width ?? 80)
+    isLimited = width != nil
     self.usesColor = usesColor
     self.isPlain = isPlain
     self.units = units
@@ -57,9 +61,17 @@ public struct CardStyle: Hashable, Sendable {
   /// The columns of a card's labels.
   static let labelColumns = 7
 
+  /// Returns a line, cut behind some columns of the width if the width is a limit.
+  func fitted(_ text: String, besides columns: Int = 0) -> String {
+    isLimited ? text.fitted(toColumns: width - columns, mark: isPlain ? "..." : "…") : text
+  }
+
+  /// Returns a text on as many lines as it needs beside some columns: on one if the width is no limit.
+  func wrapped(_ text: String, besides columns: Int = 0) -> [String] { text.wrapped(toColumns: isLimited ? width - columns : .max) }
+
   /// Returns a label and parts with commas between them, on as many lines as they need.
   func lines(_ label: String, _ parts: [String], labelColumns: Int = Self.labelColumns, ink: Ink? = nil) -> [String] {
-    parts.joined(separator: ", ").wrapped(toColumns: width - 2 - labelColumns).enumerated().map { index, text in
+    wrapped(parts.joined(separator: ", "), besides: 2 + labelColumns).enumerated().map { index, text in
       "  " + (index == 0 ? label : "").padded(toColumns: labelColumns) + paint(text, ink)
     }
   }

@@ -72,11 +72,10 @@ struct WeatherCard: Sendable {
   ///
   /// Some of the words come from servers: of all of them only what is printable is drawn.
   func text(_ style: CardStyle) -> String {
-    let mark = style.isPlain ? "..." : "…"
-    var lines = [style.paint(title.printable.fitted(toColumns: style.width, mark: mark), .bold)]
+    var lines = [style.paint(style.fitted(title.printable), .bold)]
     if let weather = weather ?? code?.description {
       let symbol = code?.symbol(isNight: isNight, isPlain: style.isPlain) ?? ""
-      lines.append("  " + ((symbol.isEmpty ? "" : symbol + " ") + weather.printable).fitted(toColumns: style.width - 2, mark: mark))
+      lines.append("  " + style.fitted((symbol.isEmpty ? "" : symbol + " ") + weather.printable, besides: 2))
     }
     for detail in details { lines += style.lines(detail.label, detail.parts, ink: detail.stands ? .warning : nil) }
     lines += chart(style)
@@ -86,7 +85,7 @@ struct WeatherCard: Sendable {
     }
     if let age { lines += style.lines("Data", age.parts.map(\.printable), ink: age.isStale ? .warning : nil) }
     for name in attribution {
-      lines += name.printable.wrapped(toColumns: style.width - 4).enumerated().map { style.paint(($0 == 0 ? "  " : "    ") + $1, .faint) }
+      lines += style.wrapped(name.printable, besides: 4).enumerated().map { style.paint(($0 == 0 ? "  " : "    ") + $1, .faint) }
     }
     return lines.map { $0 + "\n" }.joined()
   }

@@ -31,13 +31,16 @@ extension SpotWeather {
   }
 
   /// Returns the weather of the first day on one line, for a list of spots.
+  ///
+  /// A name that takes more columns is cut only where the style's width is a limit.
   public func line(nameColumns: Int, _ style: CardStyle) -> String {
     let words = WeatherText(style: style, zone: spot.zone)
     let summary = DaySummary(hours, of: day, in: spot.zone)
     let waves = summary?.noon.sea?.waveHeight.map { "waves \(style.units.text($0, as: .waveHeight))" }
     let parts = [summary.flatMap(words.range), summary?.noon.words, summary.map(\.noon).flatMap(words.wind), waves].compactMap { $0 }
-    let name = spot.name.printable.fitted(toColumns: nameColumns, mark: style.isPlain ? "..." : "…").padded(toColumns: nameColumns)
-    return "\(name)  \((parts + (age?.parts ?? [])).joined(separator: ", "))"
+    let mark = style.isPlain ? "..." : "…"
+    let name = style.isLimited ? spot.name.printable.fitted(toColumns: nameColumns, mark: mark) : spot.name.printable
+    return "\(name.padded(toColumns: nameColumns))  \((parts + (age?.parts ?? [])).joined(separator: ", "))"
   }
 
   private func lines(_ summary: DaySummary?, _ style: CardStyle) -> [WeatherCard.Detail] {
@@ -92,7 +95,7 @@ extension SpotWeather {
       return rows.map { row in
         let time = count > 1 ? TimeLabel.dayAndClock(row.instant, in: spot.zone) : TimeLabel.clock(row.instant, in: spot.zone)
         let parts = detail == .hours ? words.parts(row) : row.sea.map(words.parts) ?? ["no data"]
-        return "  \(time)  \(parts.joined(separator: ", "))".fitted(toColumns: style.width, mark: style.isPlain ? "..." : "…") + "\n"
+        return style.fitted("  \(time)  \(parts.joined(separator: ", "))") + "\n"
       }.joined()
     }
   }
