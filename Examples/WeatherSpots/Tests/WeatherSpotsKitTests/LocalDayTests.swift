@@ -1,3 +1,4 @@
+import Astronomy
 import Foundation
 import Testing
 
@@ -37,6 +38,24 @@ import Testing
     let havana = try localDay("2025-03-09").interval(in: zone("America/Havana"))
     #expect(havana.start == (try instant("2025-03-09T05:00:00Z")))
     #expect(havana.duration == 23 * 3600)
+  }
+
+  @Test(arguments: [
+    ("2011-12-30", "Pacific/Apia", "2011-12-30T10:00:00Z"), ("2011-12-30", "Pacific/Fakaofo", "2011-12-30T11:00:00Z"),
+    ("1993-08-21", "Pacific/Kwajalein", "1993-08-21T12:00:00Z"), ("1994-12-31", "Pacific/Kiritimati", "1994-12-31T10:00:00Z"),
+  ])
+  func aDayThatAZoneSkippedIsEmptyAndSaidToBeSo(_ text: String, _ name: String, _ move: String) throws {
+    let (day, zone) = (try localDay(text), try zone(name))
+    #expect(day.interval(in: zone) == DateInterval(start: try instant(move), duration: 0))
+    #expect(day.advanced(by: -1).interval(in: zone) == DateInterval(start: try instant(move) - 86400, duration: 86400))
+    #expect(day.advanced(by: 1).interval(in: zone) == DateInterval(start: try instant(move), duration: 86400))
+    #expect(!day.exists(in: zone) && day.exists(in: .gmt) && day.advanced(by: -1).exists(in: zone) && day.advanced(by: 1).exists(in: zone))
+    let problem = try #require(throws: SkippedDay.self) { try day.check(in: zone) }
+    #expect(problem.description.hasPrefix("expected a day of \(name), found \(text), which that zone skipped: "))
+    // Nothing happens in no time, and nothing of a day beside it is taken for it.
+    let astronomy = Astronomy(at: try #require(Coordinate(latitude: -13.83, longitude: -171.76)), on: day, in: zone)
+    #expect(astronomy.sun.rises.isEmpty && astronomy.sun.sets.isEmpty && astronomy.sun.noon == nil && astronomy.moon.rises.isEmpty)
+    #expect(astronomy.text().hasSuffix("\n  no such day: \(name) skipped it\n"))
   }
 
   @Test func aDayIsStoredAsItsText() throws {

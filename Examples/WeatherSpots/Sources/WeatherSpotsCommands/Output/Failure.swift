@@ -61,6 +61,7 @@ public struct Failure: Error {
     case SyncTargetProblem.none: self.init(.usage, "\(SyncTargetProblem.none): `weather-spots sync URL`")
     case let problem as SyncTargetProblem: self.init(.usage, "\(problem)")
     case let problem as SpotProblem: self.init(.usage, "\(problem)")
+    case let problem as SkippedDay: self.init(.usage, "\(problem)")
     case ProviderError.misconfigured(let what): self.init(.usage, what)
     case let error as ProviderError: self.init(.noForecast, "no forecast: \(error), and none is stored")
     case ImageError.invalidURL: self.init(.usage, "\(ImageError.invalidURL)")

@@ -14,10 +14,14 @@ extension Astronomy {
       ("Moonrise", moon.rises.map(clock)), ("Moonset", moon.sets.map(clock)), ("Moon highest", moon.upperTransits.map(clock)),
       ("Moon lowest", moon.lowerTransits.map(clock)),
     ]
+    let isSkipped = interval.duration == 0
     let title = style.wrapped("\(place.joined(separator: ", ")) | \(day) (\(zone.identifier))")
-    let lines = rows.flatMap { label, parts in
-      style.lines(label, parts.isEmpty ? ["none"] : parts, labelColumns: 23)
-    }
+    let lines =
+      isSkipped
+      ? ["  " + Self.skipped(by: zone)]
+      : rows.flatMap { label, parts in
+        style.lines(label, parts.isEmpty ? ["none"] : parts, labelColumns: 23)
+      }
     return (title.map { style.paint($0, .bold) } + lines).map { $0 + "\n" }.joined()
   }
 
@@ -26,6 +30,9 @@ extension Astronomy {
     let rounded = Date(timeIntervalSince1970: (moment.timeIntervalSince1970 / 60).rounded() * 60)
     return TimeLabel.clock(interval.start <= rounded && rounded < interval.end ? rounded : moment, in: zone)
   }
+
+  /// Returns the words of a day that a zone does not have.
+  static func skipped(by zone: TimeZone) -> String { "no such day: \(zone.identifier) skipped it" }
 
   private func twilight(_ twilight: SunDay.Twilight) -> [String] {
     twilight.dawns.map { "from \(clock($0))" } + twilight.dusks.map { "until \(clock($0))" }

@@ -90,6 +90,28 @@ import Testing
     }
   }
 
+  @Test func theClockTimesOfAReportAreThoseOfTheText() throws {
+    var (shown, rounded) = (0, 0)
+    for row in try rows("astronomy-oracle.csv") {
+      let astronomy = try row.astronomy()
+      let object = try JSONSerialization.jsonObject(with: JSONEncoder().encode(AstronomyRow(astronomy, showsClock: true)))
+      let clock = try #require((object as? [String: Any])?["clock"] as? [String: Any])
+      let lines = astronomy.text().split(separator: "\n")
+      for (key, label) in [("sunrise", "Sunrise"), ("sunset", "Sunset"), ("moonrise", "Moonrise"), ("solar_noon", "Solar noon")] {
+        let line = try #require(lines.first { $0.hasPrefix("  \(label) ") })
+        guard let time = clock[key] as? String else {
+          #expect(line.hasSuffix(" none"), "\(row.name)")
+          continue
+        }
+        #expect(line.contains(" \(time)"), "\(row.name): \(line)")
+        shown += 1
+        if let sunrise = astronomy.sun.rises.first, key == "sunrise", time != TimeLabel.clock(sunrise, in: astronomy.zone) { rounded += 1 }
+      }
+    }
+    // Half of them are another minute when they are cut off instead.
+    #expect(shown > 1_000 && rounded > 100)
+  }
+
   @Test func theRowForMachinesHasTheTablesColumnsAndNullForWhatDoesNotHappen() throws {
     let header = try #require(try Fixture.text("astronomy-oracle.csv").split(separator: "\n").first)
     let row = try #require(try rows("astronomy-oracle.csv").first { $0["sun_state"] == "always_up" })

@@ -1,13 +1,13 @@
 // A spot's page: its weather, sky and photos, and what the person noted.
 
 import { path, request } from './api.js';
-import { charts, moments } from './charts/charts.js';
+import { charts, told } from './charts/charts.js';
 import { table } from './charts/figure.js';
 import { byId, el, say, setText } from './dom.js';
 import * as editor from './editor.js';
 import * as edits from './edits.js';
 import * as spots from './spots.js';
-import { age, clock, dayName, quantity, today, waves, wind } from './words.js';
+import { age, dayName, quantity, waves, wind } from './words.js';
 
 const PARTS = { now: 'Now', noon: 'Noon', sky: 'Sun and moon', notes: 'Your notes', days: '7 days', charts: 'Hours',
   photos: 'Photos', sources: 'Sources' };
@@ -117,21 +117,21 @@ function weather(name, hour, when) {
 function showReport(isNew) {
   const now = new Date();
   const { hours, days, astronomy, problem, recorded, attribution } = report;
-  const zone = report.timezone ?? row?.timezone;
-  const date = today(zone, now);
-  const told = [problem, recorded && 'Recorded weather, not today’s.'];
-  setText('problem', told.filter(Boolean).join(' '));
+  const sky = astronomy?.find((day) => now >= new Date(day.day_start_utc) && now < new Date(day.day_end_utc));
+  const date = sky?.date;
+  setText('problem', [problem, recorded && 'Recorded weather, not today’s.'].filter(Boolean).join(' '));
   tick();
   const hour = [report.now?.hour, ...hours ?? []].find((some) => Math.abs(now - new Date(some?.instant)) < 3600000);
-  if (hour) weather('now', hour, `${clock(hour.instant, zone)} there`);
+  if (hour) weather('now', hour, `${hour.time} there`);
   else fill('now');
-  const noon = hours?.find(({ day, time }) => day === date && time === '12:00');
-  if (noon) weather('noon', noon, dayName(noon.day));
-  const sky = astronomy?.find((day) => day.date === date);
-  if (sky) showSky(sky, zone);
+  const fromNoon = ({ time }) => Math.abs(parseInt(time, 10) * 60 + Number(time.slice(3)) - 720);
+  const noon = report.day === date ? report.noon // a report that was kept may be of another day
+    : hours?.filter(({ day }) => day === date).sort((a, b) => fromNoon(a) - fromNoon(b))[0];
+  if (noon) weather('noon', noon, `${dayName(noon.day)}, ${noon.time}`);
+  if (sky) showSky(sky);
   if (days && isNew) {
     fill('days', table('7 days', ['Day', 'Weather', 'Low', 'High', 'Wind', 'Rain', 'Waves'], days.map((day) => [
-      day.day === date ? 'Today' : dayName(day.day), day.weather ?? '–',
+      day.day === date ? 'Today' : dayName(day.day), day.skipped ? 'no such day here' : day.weather ?? '–',
       quantity(day.temperature_min_c, '°C'), quantity(day.temperature_max_c, '°C'),
       quantity(day.wind_max_kmh, 'km/h'), quantity(day.precipitation_mm, 'mm', 1), quantity(day.wave_max_m, 'm', 1)])));
   }
@@ -139,12 +139,11 @@ function showReport(isNew) {
   fill('sources', ...[...attribution ?? [], `Spot: ${row?.source}`].map(quiet));
 }
 
-function showSky(day, zone) {
-  const told = (name) => moments(day, name).map((time) => clock(time, zone)).join(', ') || '–';
+function showSky(day) {
   const always = { always_up: 'up all day', always_down: 'down all day' }[day.sun_state];
   fill('sky', facts({
-    Sunrise: always ?? told('sunrise'), Sunset: always ?? told('sunset'),
-    Moonrise: told('moonrise'), Moonset: told('moonset'),
+    Sunrise: always ?? told(day, 'sunrise'), Sunset: always ?? told(day, 'sunset'),
+    Moonrise: told(day, 'moonrise'), Moonset: told(day, 'moonset'),
     Moon: `${day.moon_elongation_longitude_deg < 180 ? 'waxing' : 'waning'}, `
       + `${quantity(day.moon_illuminated_fraction * 100, '%')} lit`,
   }));

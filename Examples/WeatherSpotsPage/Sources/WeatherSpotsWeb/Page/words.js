@@ -1,10 +1,11 @@
 // Says values in words.
 
+// An age in the words of the command.
 export function age(since) {
-  const minutes = Math.floor((Date.now() - Date.parse(since)) / 60000);
-  if (minutes < 1) return 'just now';
-  if (minutes < 120) return `${minutes} min old`;
-  return `${Math.floor(minutes / 60)} h old`;
+  const seconds = Math.round((Date.now() - Date.parse(since)) / 1000);
+  if (seconds < 60) return 'just now';
+  const [length, unit] = seconds < 7200 ? [60, 'min'] : seconds < 172800 ? [3600, 'h'] : [86400, 'days'];
+  return `${Math.floor(seconds / length)} ${unit} old`;
 }
 
 const POINTS = 'N NNE NE ENE E ESE SE SSE S SSW SW WSW W WNW NW NNW'.split(' ');
@@ -23,14 +24,5 @@ export const wind = (hour) => joined(['', quantity(hour.wind_kmh, 'km/h')],
 export const waves = (sea) => joined(['', quantity(sea.wave_m, 'm', 1)],
   [' from ', compass(sea.wave_from_degrees)], [', every ', quantity(sea.wave_period_s, 's')]);
 
-function format(instant, timeZone, options, language = 'en-GB') {
-  try {
-    return new Intl.DateTimeFormat(language, { timeZone, ...options }).format(new Date(instant));
-  } catch { // a zone that this browser does not know
-    return timeZone === 'UTC' ? '–' : format(instant, 'UTC', options, language);
-  }
-}
-
-export const clock = (instant, zone) => format(instant, zone, { hour: '2-digit', minute: '2-digit' });
-export const today = (zone, now) => format(now, zone, {}, 'sv');
-export const dayName = (day) => format(day, 'UTC', { weekday: 'short', day: 'numeric', month: 'short' });
+const days = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'short', day: 'numeric', month: 'short' });
+export const dayName = (day) => days.format(new Date(day));

@@ -30,6 +30,25 @@ import Testing
     }
   }
 
+  @Test func theTimesOnThePageAreThoseOfTheCommand() async throws {
+    try await ServedPage.running { page, browser in
+      for (name, point, zone) in [
+        ("Brest", "48.39029,-4.48628", "Europe/Paris"), ("Cape Town", "-33.92584,18.42322", "Africa/Johannesburg"),
+        ("Pokhara", "28.26689,83.96851", "Asia/Kathmandu"),
+      ] {
+        try await browser.openSpot(name)
+        let lines = try page.command("astronomy", point, "--zone", zone).split(separator: "\n")
+        for fact in ["Sunrise", "Sunset", "Moonrise", "Moonset"] {
+          let line = try #require(lines.first { $0.hasPrefix("  \(fact) ") })
+          let times = line.dropFirst(25)
+          try await browser.waitForFact(fact, times == "none" ? "–" : String(times))
+        }
+        // A zone of 45 minutes has a noon, too.
+        #expect(try await browser.element("#noon").isDisplayed(), "\(name)")
+      }
+    }
+  }
+
   @Test func aSaveOfAnotherProcessIsOnThePageWithinASecond() async throws {
     try await ServedPage.running { page, browser in
       try await browser.openSpot("Brest")

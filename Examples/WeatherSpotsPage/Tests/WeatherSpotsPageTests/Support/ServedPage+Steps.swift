@@ -24,7 +24,7 @@ extension Browser {
   /// Returns what the page says of a value of the spot.
   func fact(_ name: String) async throws -> String? {
     let script = """
-      const term = [...document.querySelectorAll('#notes dt')].find((each) => each.textContent === arguments[0]);
+      const term = [...document.querySelectorAll('#spot dt')].find((each) => each.textContent === arguments[0]);
       return term?.nextElementSibling.textContent ?? null;
       """
     return try await self.script(script, .string(name)).text

@@ -8,7 +8,8 @@ struct AstronomyCommand: ReportingCommand {
     abstract: "Shows when Sun and Moon rise and set at a point.",
     discussion: """
       Computed here, without a network and without the store. The day is that of the zone, from its first instant to the next day's; what \
-      happens twice in it is shown twice, and what does not happen is "none", or null with --json. Times are for sea level and a flat \
+      happens twice in it is shown twice, and what does not happen is "none", or null with --json. A day that the zone skipped, such as \
+      2011-12-30 in Pacific/Apia, is refused with exit code 64. Times are for sea level and a flat \
       horizon: upper limbs, 34 minutes of arc of refraction. Civil, nautical and astronomical twilight reach down to 6, 12 and 18 degrees. \
       Example: weather-spots astronomy 69.65,18.96 --zone Europe/Oslo --date 2025-07-27
       """)
@@ -26,7 +27,9 @@ struct AstronomyCommand: ReportingCommand {
   @OptionGroup var globals: GlobalOptions
 
   func execute() async throws {
-    let astronomy = Astronomy(at: place, on: date ?? LocalDay(containing: Date(), in: zone), in: zone)
+    let day = date ?? LocalDay(containing: Date(), in: zone)
+    try day.check(in: zone)
+    let astronomy = Astronomy(at: place, on: day, in: zone)
     if globals.json { try writeJSON(AstronomyRow(astronomy)) } else { try writeText(astronomy.text(textOptions.style())) }
   }
 

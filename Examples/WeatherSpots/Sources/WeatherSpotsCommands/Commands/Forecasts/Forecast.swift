@@ -9,7 +9,7 @@ struct Forecast: ReportingCommand {
     discussion: """
       The forecast comes from Open-Meteo (free for non-commercial use, CC BY 4.0) unless --provider names another. Fetched data are cached \
       by square kilometre and day: the conditions of the moment are fresh for ten minutes, hours and days for an hour, the sea for three \
-      hours. The day is the spot's own, noon is noon there. Without a network the last known forecast is shown for up to two days, marked as \
+      hours. The day is the spot's own, noon is noon there; a day that its zone skipped is refused. Without a network the last known forecast is shown for up to two days, marked as \
       stale, with its age (exit code 4); if there is none, the exit code is 69.
 
       With --all there is one line for each spot, in the order of their names, written when its forecast is stored; failures are listed at the \
@@ -100,6 +100,7 @@ struct Forecast: ReportingCommand {
   }
 
   private func show(_ spot: Spot, _ weather: WeatherService) async throws {
+    try day?.check(in: spot.zone)
     let forecast = try await weather.forecast(for: spot, on: day, days: days, policy: options.fetchPolicy)
     guard let report = ForecastReport(forecast, showsHours: hourly || marine, showsAstronomy: astronomy) else {
       throw Failure(noForecast: forecast, age: await weather.ageOfStored(for: spot, on: forecast.day))
@@ -120,6 +121,10 @@ extension Failure {
   ///
   /// - Parameter age: How old what is stored is.
   init(noForecast weather: SpotWeather, age: Duration? = nil) {
+    do throws(SkippedDay) { try weather.day.check(in: weather.spot.zone) } catch {
+      self.init(error)
+      return
+    }
     let stored = age.map { "the stored one is \(ageText(seconds: Int($0 / .seconds(1)))) old, too old to be shown" }
     switch weather.hourly {
     case .available: self.init(.noForecast, "the weather service has no forecast for \(weather.day)")

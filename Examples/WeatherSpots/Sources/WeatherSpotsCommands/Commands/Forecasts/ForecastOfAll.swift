@@ -89,7 +89,9 @@ struct ForecastOfAll {
   private func line(_ spot: Spot) async throws -> Line {
     let forecast = try await weather.forecast(for: spot, on: day, policy: policy)
     guard let report = ForecastReport(forecast) else {
-      let problem = forecast.hourly.problem ?? WeatherProblem(Failure(noForecast: forecast).message, "no forecast", isTransient: false)
+      let problem =
+        (forecast.day.exists(in: spot.zone) ? forecast.hourly.problem : nil)
+        ?? WeatherProblem(Failure(noForecast: forecast).message, "no forecast", isTransient: false)
       return .failure(NoForecastReport(forecast, provider: weather.provider.name, problem), problem)
     }
     return .report(report, forecast, isStored: await weather.isStored(forecast))

@@ -38,13 +38,17 @@ public struct LocalDay: Hashable, Comparable, Sendable, TextCodable {
   }
 
   /// From the day's first instant in a zone to the next day's; 23, 24 or 25 hours, and not always from midnight.
+  ///
+  /// A day that the zone skipped is empty: it begins and ends with the day after it.
   public func interval(in zone: TimeZone) -> DateInterval {
-    let calendar = Calendar.gregorian(in: zone)
-    // Noon exists in every zone on every day; midnight does not.
-    return calendar.dateInterval(of: .day, for: noon(in: zone)) ?? DateInterval(start: noon(in: zone) - 43200, duration: 86400)
+    // Every day of a zone has a noon, and not every day has a midnight.
+    let noon = noon(in: zone)
+    let interval = Calendar.gregorian(in: zone).dateInterval(of: .day, for: noon) ?? DateInterval(start: noon - 43200, duration: 86400)
+    let found = LocalDay(containing: noon, in: zone)
+    return found == self ? interval : DateInterval(start: found < self ? interval.end : interval.start, duration: 0)
   }
 
-  /// Returns the instant at which the clocks of a zone show 12:00 on this day.
+  /// Returns the instant at which the clocks of a zone show 12:00 on this day; an instant of a day beside it if the zone skipped this one.
   public func noon(in zone: TimeZone) -> Date {
     Calendar.gregorian(in: zone).date(from: DateComponents(year: year, month: month, day: day, hour: 12)) ?? .distantPast
   }

@@ -52,6 +52,7 @@ extension ForecastReport.Day {
     let ofDay = hours.filter { interval.start <= $0.instant && $0.instant < interval.end }
     let waves = ofDay.compactMap { $0.sea?.waveMeters }
     self.day = day.description
+    skipped = interval.duration == 0
     temperatureMinC = row?.lowestCelsius ?? summary?.temperatureCelsius?.lowerBound
     temperatureMaxC = row?.highestCelsius ?? summary?.temperatureCelsius?.upperBound
     precipitationMm = row?.precipitationMillimeters ?? summary?.precipitationMillimeters?.rounded(decimals: 2)

@@ -16,6 +16,7 @@ public struct ForecastReport: Encodable, Sendable {
   /// One day.
   struct Day: Encodable {
     let day: String
+    let skipped: Bool
     @NullEncoded var temperatureMinC: Double?
     @NullEncoded var temperatureMaxC: Double?
     @NullEncoded var precipitationMm: Double?
@@ -52,7 +53,7 @@ public struct ForecastReport: Encodable, Sendable {
       "precipitationMm": summary.precipitationMillimeters?.rounded(decimals: 2), "windMaxKmh": summary.strongestWindKilometersPerHour,
       "sea": Self.sea(weather.marine, summary.noon.sea), "alerts": weather.alerts.map { Self.alerts($0, weather.lastKnownAlerts) },
       "days": days, "hours": showsHours ? Self.hours(of: weather, all).map { Self.hour($0, zone) } : nil,
-      "astronomy": showsAstronomy ? weather.astronomy.map { AstronomyRow($0, place: spot.name) } : nil,
+      "astronomy": showsAstronomy ? weather.astronomy.map { AstronomyRow($0, place: spot.name, showsClock: true) } : nil,
       "provider": provenance.provider, "server": provenance.server, "recorded": provenance.isRecorded,
       // "network", "memory" or "disk".
       "origin": hourly.originWord, "fetchedAt": hourly.fetchedAt.formatted(.iso8601), "ageSeconds": hourly.ageSeconds,

@@ -61,6 +61,7 @@ struct WeatherText: Sendable {
 
   /// Returns a day on one line.
   func line(_ day: ForecastReport.Day, _ date: LocalDay) -> WeatherCard.Detail {
+    if day.skipped { return .init(date.shortName, [Astronomy.skipped(by: zone)]) }
     let rain = day.precipitationMm.map { text(Measurement(value: $0, unit: UnitLength.millimeters), .precipitation) }
     let wind = day.windMaxKmh.map { "wind up to \(text(Measurement(value: $0, unit: UnitSpeed.kilometersPerHour), .windSpeed))" }
     let waves = day.waveMaxM.map { "waves up to \(text(Measurement(value: $0, unit: UnitLength.meters), .waveHeight))" }

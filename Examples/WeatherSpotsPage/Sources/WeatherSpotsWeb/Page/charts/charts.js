@@ -1,6 +1,6 @@
 // The charts of the hours, and the light of the days.
 import { dayLabel, figure, hourLabel, line, write } from './figure.js';
-import { clock, compass, quantity } from '../words.js';
+import { compass, quantity } from '../words.js';
 
 // Title; least top of a scale from 0; direction; lines: [key, name, unit, digits, step of an own scale].
 const CHARTS = [
@@ -84,11 +84,13 @@ const LEVELS = [ // each paints over the one before; at last the altitude of the
   ['day', 'sunrise', 'sunset', -0.833],
 ];
 
-// Returns when something happens on a day, perhaps twice.
-export const moments = (day, name) => [day[name], day[`${name}_2`]].filter(Boolean);
+// Returns when something happens on a day, perhaps twice: instants, or, of `day.clock`, the command's clock times.
+const moments = (day, name) => [day?.[name], day?.[`${name}_2`]].filter(Boolean);
 
-const changes = (day, [, ...names]) => names.flatMap((name) =>
-  moments(day, name).map((time) => [Date.parse(time), name])).sort((a, b) => a[0] - b[0]);
+export const told = (day, name) => moments(day.clock, name).join(', ') || '–';
+
+const changes = (day, [, ...names]) => names.flatMap((name) => moments(day, name).map((time, index) =>
+  [Date.parse(time), name, moments(day.clock, name)[index]])).sort((a, b) => a[0] - b[0]);
 
 // Returns spans [from, to]; without any change the altitude decides.
 function spans(days, level) {
@@ -104,14 +106,13 @@ function spans(days, level) {
   return found;
 }
 
-function light({ astronomy: days, hours, timezone }, now) {
+function light({ astronomy: days, hours }, now) {
   const levels = LEVELS.map((level) => spans(days, level));
   const moonUp = spans(days, MOON);
   const longest = Math.max(...levels[0].map(([from, to]) => to - from));
-  const told = (instant) => clock(instant, timezone);
   const lit = (day) => quantity(day.moon_illuminated_fraction * 100, '%');
-  const words = (day) => `${dayLabel(day.date)}: ${changes(day, LEVELS[4]).map(([time, name]) =>
-    `${name} ${told(time)}`).join(', ') || `sun ${day.sun_state}`.replace('_', ' ')}, moon ${lit(day)}`;
+  const words = (day) => `${dayLabel(day.date)}: ${changes(day, LEVELS[4]).map(([, name, time]) =>
+    `${name} ${time}`).join(', ') || `sun ${day.sun_state}`.replace('_', ' ')}, moon ${lit(day)}`;
 
   function draw(width) {
     const nodes = [6, 12, 18].map((hour) =>
@@ -143,7 +144,7 @@ function light({ astronomy: days, hours, timezone }, now) {
     },
     head: ['day', ...columns.map((key) => key.replace('_', ' ')), 'moon lit'],
     rows: () => days.map((day) => [dayLabel(day.date),
-      ...columns.map((key) => moments(day, key).map(told).join(', ') || '–'), lit(day)]),
+      ...columns.map((key) => told(day, key)), lit(day)]),
   });
 }
 
