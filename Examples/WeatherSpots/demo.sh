@@ -36,8 +36,9 @@ run near 48.0,-4.0 --limit 2
 run near 48.0,-4.0 --limit 2 --explain
 run search bar harb
 run list --country FR --limit 1 2>"$demo/more"
-show list --country FR --limit 1 '\' --page "$(sed 's/.*--page //' "$demo/more")"
-weather-spots list --country FR --limit 1 --page "$(sed 's/.*--page //' "$demo/more")" 2>/dev/null
+page=$(sed -n 's/.*--page //p' "$demo/more")
+show list --country FR --limit 1 '\' --page "$page"
+weather-spots list --country FR --limit 1 --page "$page" 2>/dev/null
 
 heading "One process watches, another adds"
 mkfifo "$demo/pipe"

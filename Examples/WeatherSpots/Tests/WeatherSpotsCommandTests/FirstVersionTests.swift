@@ -15,11 +15,11 @@ import Testing
   }
 
   private let list = """
-    Brest          48.3903    -4.4863  Europe/Paris  FR  coast
+    Brest          48.3903    -4.4863  Europe/Paris         FR  coast
     Cape Agulhas  -34.8300    20.0000  Africa/Johannesburg  ZA
-    Santa Cruz     28.4682   -16.2546  Atlantic/Canary  ES
+    Santa Cruz     28.4682   -16.2546  Atlantic/Canary      ES
     Santa Cruz     36.9741  -122.0308  America/Los_Angeles  US  coast
-    Zürich         47.3667     8.5500  Europe/Zurich  CH  lake
+    Zürich         47.3667     8.5500  Europe/Zurich        CH  lake
 
     """
 

@@ -32,6 +32,9 @@ func tagArgument(_ text: String) throws -> String {
   do throws(SpotProblem) { return try Spot.normalizedTag(text) } catch { throw ValidationError("Invalid tag: \(error).") }
 }
 
+/// Reads a country: its ISO 3166 code, or its English name; what is neither stays as it is.
+func countryArgument(_ text: String) -> String { CountryNames.code(for: text) ?? text }
+
 /// The option of the current time.
 struct TimeOption: ParsableArguments, Sendable {
   @Option(help: ArgumentHelp("Use this instant as the current time.", valueName: "yyyy-MM-ddTHH:mm:ssZ"), transform: instantArgument)

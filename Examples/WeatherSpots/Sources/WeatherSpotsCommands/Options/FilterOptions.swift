@@ -1,9 +1,10 @@
 import ArgumentParser
+import Larder
 import WeatherSpotsKit
 
 /// The options that say which spots are meant.
 struct FilterOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Only spots of this country (ISO 3166).", valueName: "code"))
+  @Option(help: ArgumentHelp("Only spots of this country: its ISO 3166 code, or its English name.", valueName: "country"))
   var country: String?
 
   @Option(help: ArgumentHelp("Only spots of this kind, such as coast or lake.", valueName: "word"))
@@ -19,7 +20,32 @@ struct FilterOptions: ParsableArguments {
     guard minRating.map({ (1...5).contains($0) }) ?? true else { throw ValidationError("--min-rating takes a number from 1 to 5.") }
   }
 
-  var filter: SpotFilter { SpotFilter(country: country, kind: kind, minimumRating: minRating, tags: tag) }
+  /// Returns the conditions, with the country as the spots of a store have it.
+  func filter(in storage: SpotStore) async throws -> SpotFilter {
+    var filter = SpotFilter(country: country, kind: kind, minimumRating: minRating, tags: tag)
+    if let country { filter.country = try await storage.country(meaning: country) }
+    return filter
+  }
+
+  /// Says which of the conditions that were typed no spot fulfils, and what may have been meant; for an answer without spots.
+  func noteUnknown(_ filter: SpotFilter, in storage: SpotStore) async throws {
+    func isUnknown(_ filter: SpotFilter) async throws -> Bool { try await storage.spots.count(.spots(filter)) == 0 }
+    func similar(_ text: String, _ values: (Spot) -> [String]) async throws -> String {
+      let near = NearNames.names(near: text, in: try await storage.spots.fetch(Query().limit(20_000)).flatMap(values))
+      return near.isEmpty ? "" : "; similar: \(near.map { "\"\($0)\"" }.joined(separator: ", "))"
+    }
+    if let country, let code = filter.country, try await isUnknown(SpotFilter(country: code)) {
+      let near = CountryNames.code(for: code) == nil ? CountryNames.labels(near: country) : []
+      let place = code.isEmpty ? "without a country" : "in \(CountryNames.label(code))"
+      note("no spot is \(place)" + (near.isEmpty ? "" : "; did you mean \(near.joined(separator: " or "))?"))
+    }
+    if let kind = filter.kind, try await isUnknown(SpotFilter(kind: kind)) {
+      note("no spot has the kind \"\(kind)\"\(try await similar(kind) { [$0.kind] })")
+    }
+    for tag in filter.tags where try await isUnknown(SpotFilter(tags: [tag])) {
+      note("no spot has the tag \"\(tag)\"\(try await similar(tag, \.tags))")
+    }
+  }
 }
 
 /// The option that shows the plan of a query instead of its answer.

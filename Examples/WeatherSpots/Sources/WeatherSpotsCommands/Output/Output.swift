@@ -36,6 +36,14 @@ enum Output {
   }
 }
 
+extension String {
+  /// The text as one word of a shell.
+  var shellQuoted: String {
+    if wholeMatch(of: #/[A-Za-z0-9_.,:/=@+-]+/#) != nil { return self }
+    return "'\(replacing("'", with: #"'\''"#))'"
+  }
+}
+
 /// Writes text to standard output.
 public func writeText(_ text: String) throws { try writeBytes(Data(Output.text(text).utf8)) }
 

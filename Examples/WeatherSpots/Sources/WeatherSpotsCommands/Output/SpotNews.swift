@@ -17,6 +17,6 @@ struct SpotNews: Encodable {
 
   var text: String {
     let sign = change == "added" ? "+" : change == "removed" ? "-" : "~"
-    return "\(sign) \(SpotTable(rows: [SpotRow(spot)]))"
+    return "\(sign) \(SpotTable(rows: [SpotRow(spot)], columns: nil, hasHeader: false))"
   }
 }

@@ -6,31 +6,91 @@ import WeatherSpotsKit
 struct SpotTable: CustomStringConvertible {
   let rows: [SpotRow]
   var style = TextStyle.plain
+  /// The number of columns of a line; `nil` where there is no end to it, as in a pipe.
+  var columns = Output.columns()
+  /// Whether the first line names the columns; a pipe has one line for each spot.
+  var hasHeader = Output.columns() != nil || isatty(STDOUT_FILENO) == 1
+
+  /// One column, in the order from left to right.
+  private enum Column: String, CaseIterable {
+    case name, distance, latitude, longitude, zone, country, kind, rating, tags, visits
+
+    /// The columns that are left out where a line has no room, the first one first.
+    static let dispensable: [Set<Column>] = [[.zone], [.visits], [.tags], [.latitude, .longitude], [.rating], [.kind], [.country]]
+
+    var isNumber: Bool { [.distance, .latitude, .longitude].contains(self) }
+
+    /// The least width, so that lines of single spots stand below each other.
+    var least: Int { self == .latitude ? 8 : self == .longitude ? 9 : 0 }
+
+    func text(of row: SpotRow) -> String {
+      let spot = row.spot
+      return switch self {
+      case .name: spot.name.withoutControls
+      case .distance: row.kilometers.map { "\($0.text(decimals: 1)) km" } ?? ""
+      case .latitude: spot.latitude.text(decimals: 4)
+      case .longitude: spot.longitude.text(decimals: 4)
+      case .zone: spot.timezone
+      case .country: spot.country
+      case .kind: spot.kind
+      case .rating: String(repeating: "*", count: spot.rating)
+      case .tags: spot.tags.map { "#\($0)" }.joined(separator: " ")
+      case .visits: spot.visits == 0 ? "" : counted(spot.visits, "visit")
+      }
+    }
+  }
+
+  /// A column with its cells and its width.
+  private struct Shown {
+    let column: Column
+    let cells: [String]
+    var width: Int
+
+    /// Returns a cell with blanks beside it: before a number, else after the text.
+    func cell(_ text: String) -> String {
+      let blanks = String(repeating: " ", count: max(0, width - text.replacing(/\u{1B}\[[0-9;]*m/, with: "").columns))
+      return column.isNumber ? blanks + text : text + blanks
+    }
+  }
 
   var description: String {
     guard !rows.isEmpty else { return "No spots.\n" }
-    let longest = rows.map(\.spot.name.withoutControls.columns).max() ?? 0
-    // On a narrow terminal the numbers beside the name are worth more than the end of a long one.
-    let width = min(40, longest, max(12, (Output.columns() ?? 1000) - 45))
-    return rows.map { line($0, width) }.joined()
+    var all = Column.allCases.compactMap(shown)
+    let count = all.count
+    if let columns, let longest = all.first?.width {
+      func room() -> Int { columns - all.dropFirst().reduce(0) { $0 + 2 + $1.width } }
+      // The end of a long name is worth less than the columns beside it.
+      for group in Column.dispensable where room() < min(longest, 16) { all.removeAll { group.contains($0.column) } }
+      all[0].width = min(longest, max(room(), 8))
+    }
+    let ellipsis = all.count < count ? "  …" : ""
+    let header = hasHeader ? [line(all.map { $0.cell($0.column.rawValue.capitalized) }) + ellipsis] : []
+    return (header + rows.indices.map { lines(of: $0, all) }).map { $0 + "\n" }.joined()
   }
 
-  private func line(_ row: SpotRow, _ width: Int) -> String {
-    let spot = row.spot
-    let showsName = row.extract?.text == spot.name
-    let name = spot.name.withoutControls
-    var line = showsName ? style.marked(row.extract) : name
-    if Output.columns() != nil, name.columns > width { line = line.fitted(toColumns: width, mark: "…") }
-    line += String(repeating: " ", count: max(0, width - name.columns))
-    if let kilometers = row.kilometers { line += "  \(Self.pad(kilometers.text(decimals: 1), 8)) km" }
-    line += "  \(Self.pad(spot.latitude.text(decimals: 4), 8))  \(Self.pad(spot.longitude.text(decimals: 4), 9))  \(spot.timezone)"
-    line += (spot.country.isEmpty ? "" : "  \(spot.country)") + (spot.kind.isEmpty ? "" : "  \(spot.kind)")
-    line += spot.rating == 0 ? "" : "  " + String(repeating: "*", count: spot.rating)
-    line += spot.tags.isEmpty ? "" : "  " + spot.tags.map { "#\($0)" }.joined(separator: " ")
-    line += spot.visits == 0 ? "" : "  \(counted(spot.visits, "visit"))"
-    if row.extract != nil, !showsName { line += "\n    \(style.marked(row.extract).replacing("\n", with: " "))" }
-    return line + "\n"
+  /// Returns a column as wide as its widest cell; `nil` for one without values.
+  private func shown(_ column: Column) -> Shown? {
+    let cells = rows.map(column.text)
+    guard let longest = cells.map(\.columns).max(), longest > 0 else { return nil }
+    return Shown(column: column, cells: cells, width: max(longest, column.least, hasHeader ? column.rawValue.count : 0))
   }
 
-  private static func pad(_ text: String, _ width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }
+  private func line(_ cells: [String]) -> String {
+    let line = cells.joined(separator: "  ")
+    return String(line[..<(line.lastIndex { $0 != " " }.map(line.index(after:)) ?? line.startIndex)])
+  }
+
+  /// Returns the line of a spot, and one below it with the words that were found elsewhere than in its name.
+  private func lines(of index: Int, _ all: [Shown]) -> String {
+    let row = rows[index]
+    let showsName = row.extract?.text == row.spot.name
+    let line = line(
+      all.map { shown in
+        guard shown.column == .name else { return shown.cell(shown.cells[index]) }
+        let name = showsName ? style.marked(row.extract) : shown.cells[index]
+        return shown.cell(columns == nil ? name : name.fitted(toColumns: shown.width))
+      })
+    guard row.extract != nil, !showsName else { return line }
+    return "\(line)\n    \(style.marked(row.extract).replacing("\n", with: " "))"
+  }
 }

@@ -139,7 +139,7 @@ import Testing
       #expect(run.code == 64, "\(arguments)")
       #expect(run.output == "")
     }
-    for arguments in [["a"], ["ab", "--count", "0"], ["ab", "--language", "e&n"], ["ab", "--country", "France"]] {
+    for arguments in [["a"], ["ab", "--count", "0"], ["ab", "--language", "e&n"], ["ab", "--country", "Frnace"]] {
       #expect(try await weatherSpots(["geocode", "--store", workspace.path("x.json")] + arguments).code == 64, "\(arguments)")
     }
   }

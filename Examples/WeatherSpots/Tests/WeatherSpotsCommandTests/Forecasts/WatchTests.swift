@@ -71,7 +71,9 @@ import Testing
     ) { execution in
       let first = try await terminal.read(until: "\u{1B}[J")
       #expect(
-        first == "\u{1B}[H1 spots (Ctrl-C ends)\u{1B}[K\r\n\u{1B}[K\r\nFirst    1.0000     2.0000  GMT\u{1B}[K\r\n\u{1B}[J")
+        first
+          == "\u{1B}[H1 spots (Ctrl-C ends)\u{1B}[K\r\n\u{1B}[K\r\nName   Latitude  Longitude  Zone\u{1B}[K\r\n"
+          + "First    1.0000     2.0000  GMT\u{1B}[K\r\n\u{1B}[J")
       try await add("Another", to: store)
       let second = try await terminal.read(until: "\u{1B}[J")
       #expect(second.hasPrefix("\u{1B}[H2 spots"))

@@ -38,8 +38,8 @@ import Testing
       try await weatherSpots(["near", "-33.9,18.4", "--within", "50", "--store", store])
         == Run(
           output: """
-            Cape Town            3.8 km  -33.9300    18.4200  Africa/Johannesburg  ZA  coast  *****
-            Table Mountain       6.4 km  -33.9575    18.4031  Africa/Johannesburg  ZA  mountain  ****
+            Cape Town       3.8 km  -33.9300    18.4200  Africa/Johannesburg  ZA  coast     *****
+            Table Mountain  6.4 km  -33.9575    18.4031  Africa/Johannesburg  ZA  mountain  ****
 
             """))
     #expect(names(try await weatherSpots(["near", "-18,-179", "--limit", "1", "--store", store])) == ["Suva"])
@@ -57,7 +57,7 @@ import Testing
         == Run(
           output: """
             Table Mountain  -33.9575    18.4031  Africa/Johannesburg  ZA  mountain  ****
-            Cape Town       -33.9300    18.4200  Africa/Johannesburg  ZA  coast  *****
+            Cape Town       -33.9300    18.4200  Africa/Johannesburg  ZA  coast     *****
                 the lee of the mountain
 
             """))
@@ -104,7 +104,7 @@ import Testing
       lines += page.output
       let token = page.errors.split(separator: " ").last.map { String($0).trimmingCharacters(in: .newlines) }
       guard let token else { more = []; break }
-      if more.isEmpty { #expect(page.errors == "weather-spots: there are more: --page \(token)\n") }
+      if more.isEmpty { #expect(page.errors.hasSuffix(" --page \(token)\n")) }
       more = ["--page", token]
       // What comes before the place of the token does not move it.
       if order.isEmpty {

@@ -35,9 +35,11 @@ struct Watch: ReportingCommand {
   /// Draws the list each time it differs.
   private func draw(_ storage: SpotStore) async throws {
     let height = Output.size(STDOUT_FILENO).map { Int($0.ws_row) } ?? 0
-    let rows = max((height > 0 ? height : 24) - 3, 1)
-    for try await spots in storage.spots.results(of: .spots(filters.filter, by: sort).limit(rows)) {
-      let count = try await storage.spots.count(.spots(filters.filter))
+    // The count, a blank line, the header, and the line of the cursor.
+    let rows = max((height > 0 ? height : 24) - 4, 1)
+    let filter = try await filters.filter(in: storage)
+    for try await spots in storage.spots.results(of: .spots(filter, by: sort).limit(rows)) {
+      let count = try await storage.spots.count(.spots(filter))
       let more = count > spots.count ? ", the first \(spots.count) are shown" : ""
       // Home, each line cleared behind its text, and what was below: no flicker.
       let table = Output.fitted("\(count) spots\(more) (Ctrl-C ends)\n\n\(SpotTable(rows: spots.map { SpotRow($0) }))")
@@ -48,12 +50,13 @@ struct Watch: ReportingCommand {
   /// Writes one line for each change.
   private func follow(_ storage: SpotStore) async throws {
     let changes = storage.spots.changes()
-    let count = try await storage.spots.count(.spots(filters.filter))
+    let filter = try await filters.filter(in: storage)
+    let count = try await storage.spots.count(.spots(filter))
     if globals.json { try writeJSON(["watching": count]) } else { try writeText("Watching \(count) spots.\n") }
     for try await set in changes {
       for change in set.changes {
         if let error = change.error { note("a stored spot cannot be decoded and is kept unchanged: \(error)") }
-        guard let news = SpotNews(change, filters.filter) else { continue }
+        guard let news = SpotNews(change, filter) else { continue }
         if globals.json { try writeJSON(news) } else { try writeText(news.text) }
       }
     }

@@ -22,7 +22,7 @@ struct Add: ReportingCommand {
   @Option(help: "The time zone, such as Europe/Paris.")
   var zone: String
 
-  @Option(help: "The ISO 3166 code of the country.")
+  @Option(help: "The country: its ISO 3166 code, or its English name.", transform: countryArgument)
   var country = ""
 
   @Option(help: "A word such as coast or lake.")

@@ -15,7 +15,7 @@ struct Edit: ReportingCommand {
   @Option(help: "The time zone, such as Europe/Paris.")
   var zone: String?
 
-  @Option(help: "The ISO 3166 code of the country; empty for none.")
+  @Option(help: "The country: its ISO 3166 code, or its English name; empty for none.", transform: countryArgument)
   var country: String?
 
   @Option(help: "A word such as coast or lake; empty for none.")

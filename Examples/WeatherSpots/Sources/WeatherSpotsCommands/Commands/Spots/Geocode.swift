@@ -21,7 +21,9 @@ struct Geocode: ReportingCommand {
   @Option(help: ArgumentHelp("The language of the names, such as de.", valueName: "code"))
   var language = "en"
 
-  @Option(help: ArgumentHelp("Only places of this country (ISO 3166).", valueName: "code"))
+  @Option(
+    help: ArgumentHelp("Only places of this country: its ISO 3166 code, or its English name.", valueName: "country"),
+    transform: countryArgument)
   var country = ""
 
   @Flag(help: "Add the first place as a spot.")
@@ -35,7 +37,9 @@ struct Geocode: ReportingCommand {
     guard (1...100).contains(count) else { throw ValidationError("--count takes 1 to 100.") }
     guard language.wholeMatch(of: /[a-zA-Z]{2,3}/) != nil else { throw ValidationError("--language takes a code such as de.") }
     guard country.isEmpty || country.wholeMatch(of: /[a-zA-Z]{2}/) != nil else {
-      throw ValidationError("--country takes a code such as FR.")
+      let near = CountryNames.labels(near: country)
+      let hint = near.isEmpty ? "" : " Did you mean \(near.joined(separator: " or "))?"
+      throw ValidationError("--country takes a code such as FR, or an English name such as France.\(hint)")
     }
   }
 

@@ -6,9 +6,10 @@ struct List: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Lists the spots in an order, all or page by page.",
     discussion: """
-      With --limit, and when there are more, standard error ends with a token: the same command with --page TOKEN shows what follows. The \
-      token names a place in the order, not a number of lines, so nothing is shown twice or left out when spots come and go meanwhile. \
-      Example: weather-spots list --country US --sort rating --limit 10
+      On a terminal, or with COLUMNS, the list has a header, and columns that do not fit are left out, which an ellipsis in the header says; \
+      in a pipe each spot is one whole line. With --limit, and when there are more, standard error ends with the command that shows the next \
+      page. Its token names a place in the order, not a number of lines, so nothing is shown twice or left out when spots come and go \
+      meanwhile. Example: weather-spots list --country US --sort rating --limit 10
       """)
 
   @OptionGroup var filters: FilterOptions
@@ -36,19 +37,30 @@ struct List: ReportingCommand {
 
   func execute() async throws {
     let cursor = try page.map(Self.cursor)
-    let query = near.map { Query.spots(near: $0, filters.filter) } ?? .spots(filters.filter, by: sort ?? .name)
     try await globals.withStore { storage in
+      let filter = try await filters.filter(in: storage)
+      let query = near.map { Query.spots(near: $0, filter) } ?? .spots(filter, by: sort ?? .name)
       if explaining.explain { return try globals.write(storage.spots.explain(limit.map(query.limit) ?? query)) }
-      guard limit != nil || cursor != nil else { return try write(try await storage.allSpots(query)) }
-      let page = try await Self.page(query, after: cursor, limit: limit ?? 20, of: storage)
-      try write(page.items)
-      if let next = page.next { note("there are more: --page \(try next.token)") }
+      let isPage = limit != nil || cursor != nil
+      let page = isPage ? try await Self.page(query, after: cursor, limit: limit ?? 20, of: storage) : nil
+      let spots = if let page { page.items } else { try await storage.allSpots(query) }
+      try write(spots)
+      if let next = page?.next { note("there are more; this shows the next page:\n  \(Self.command(forPage: try next.token))") }
+      if spots.isEmpty { try await filters.noteUnknown(filter, in: storage) }
     }
   }
 
   private func write(_ spots: [Spot]) throws {
     let rows = spots.map { spot in SpotRow(spot, kilometers: near?.kilometers(to: spot.coordinate)) }
     if globals.json { try writeJSON(rows) } else { try writeTable(SpotTable(rows: rows).description) }
+  }
+
+  /// Returns this command with another page, as a shell reads it.
+  private static func command(forPage token: String) -> String {
+    var words = CommandLine.arguments
+    while let old = words.firstIndex(of: "--page"), old + 1 < words.count { words.removeSubrange(old...old + 1) }
+    words.removeAll { $0.hasPrefix("--page=") }
+    return (words + ["--page", token]).map(\.shellQuoted).joined(separator: " ")
   }
 
   private static func page(

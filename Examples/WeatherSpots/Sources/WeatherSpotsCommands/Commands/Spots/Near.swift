@@ -26,13 +26,15 @@ struct Near: ReportingCommand {
   }
 
   func execute() async throws {
-    let query = Query.spots(near: place, within: within.map(Distance.kilometers), filters.filter).limit(limit)
     try await globals.withStore { storage in
+      let filter = try await filters.filter(in: storage)
+      let query = Query.spots(near: place, within: within.map(Distance.kilometers), filter).limit(limit)
       if explaining.explain { return try globals.write(storage.spots.explain(query)) }
       let rows = try await storage.spots.matches(query).map { match in
         SpotRow(match.item, kilometers: match.distance.map { $0.meters / 1000 })
       }
       if globals.json { try writeJSON(rows) } else { try writeTable(SpotTable(rows: rows).description) }
+      if rows.isEmpty { try await filters.noteUnknown(filter, in: storage) }
     }
   }
 }

@@ -25,8 +25,9 @@ struct Search: ReportingCommand {
   }
 
   func execute() async throws {
-    let query = Query.spots(matching: words.joined(separator: " "), filters.filter).limit(limit)
     try await globals.withStore { storage in
+      let filter = try await filters.filter(in: storage)
+      let query = Query.spots(matching: words.joined(separator: " "), filter).limit(limit)
       if explaining.explain { return try globals.write(storage.spots.explain(query)) }
       let rows = try await storage.spots.matches(query).map { SpotRow($0.item, extract: $0.extract) }
       if globals.json {
@@ -34,6 +35,7 @@ struct Search: ReportingCommand {
       } else {
         try writeTable(SpotTable(rows: rows, style: .ofStandardOutput).description)
       }
+      if rows.isEmpty { try await filters.noteUnknown(filter, in: storage) }
     }
   }
 }

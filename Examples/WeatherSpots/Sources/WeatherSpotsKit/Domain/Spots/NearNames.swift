@@ -53,7 +53,9 @@ public enum NearNames {
 
 extension SpotStore {
   /// Returns the names of spots that a person may have meant; among very many spots only the first are looked at.
+  ///
+  /// Of an id, the name is looked at.
   public func names(near text: String) async throws(RepositoryError) -> [String] {
-    NearNames.names(near: text, in: try await spots.fetch(Query().limit(20_000)).map(\.name))
+    NearNames.names(near: TypedID(text)?.name ?? text, in: try await spots.fetch(Query().limit(20_000)).map(\.name))
   }
 }

@@ -80,17 +80,21 @@ extension Query<Spot> {
 
 extension SpotStore {
   /// Returns the spots that a person means by a name: the one with this id, else those of this name, else those that differ in case or
-  /// accents.
+  /// accents, else those of an id as ``TypedID`` reads it.
   public func find(named text: String) async throws(RepositoryError) -> [Spot] {
     let text = text.precomposedStringWithCanonicalMapping.trimmingCharacters(in: .whitespaces)
     if let spot = try await spots.find(by: text) { return [spot] }
     let exact = try await spots.fetch(.spots(named: text))
-    return exact.isEmpty ? try await spots.fetch(.spots(namedLike: text)) : exact
+    guard exact.isEmpty else { return exact }
+    let alike = try await spots.fetch(.spots(namedLike: text))
+    guard alike.isEmpty, let id = TypedID(text) else { return alike }
+    return try await spots.fetch(id.query)
   }
 }
 
 extension String {
-  fileprivate var foldedForSearch: String {
+  /// The text without its case and accents.
+  var foldedForSearch: String {
     folding(options: [.caseInsensitive, .diacriticInsensitive], locale: Locale(identifier: "en_US_POSIX"))
   }
 }

@@ -126,7 +126,10 @@ extension String {
 
 extension StringProtocol {
   /// The number of terminal columns of the text.
-  package var columns: Int { reduce(0) { $0 + $1.columns } }
+  package var columns: Int {
+    // Most text is printable ASCII, which needs no look at the tables of Unicode.
+    utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? utf8.count : reduce(0) { $0 + $1.columns }
+  }
 
   /// The text without what could move a terminal's cursor or turn the direction of what follows.
   var printable: String {

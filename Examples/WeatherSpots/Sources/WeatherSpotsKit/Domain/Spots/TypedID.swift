@@ -1,0 +1,53 @@
+import Foundation
+import Larder
+
+/// An id as a person types it, such as brest @48.39,-4.49: in any case, without accents, with fewer decimals, or without the name.
+struct TypedID {
+  /// A coordinate, and the place value of its last digit.
+  private struct Degrees {
+    let value: Double
+    let step: Double
+
+    init?(_ text: Substring) {
+      let text = text.trimmingCharacters(in: .whitespaces)
+      guard text.wholeMatch(of: /-?[0-9]{1,3}(\.[0-9]{1,20})?/) != nil, let value = Double(text) else { return nil }
+      self.value = value
+      step = pow(10, -Double(text.split(separator: ".").dropFirst().first?.count ?? 0))
+    }
+
+    /// Returns whether a coordinate, rounded or cut off, may be the typed one.
+    ///
+    /// Longitudes are measured across the antimeridian.
+    func fits(_ degrees: Double) -> Bool {
+      let distance = abs(degrees - value)
+      return min(distance, 360 - distance) <= step + 1e-9
+    }
+  }
+
+  /// The name, which may be empty.
+  let name: String
+  private let latitude: Degrees
+  private let longitude: Degrees
+  private let point: Coordinate
+
+  /// Reads an id; `nil` for a text that does not end in @LAT,LON.
+  init?(_ text: String) {
+    let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+    guard parts.count > 1, let degrees = parts.last?.split(separator: ",", omittingEmptySubsequences: false), degrees.count == 2,
+      let latitude = Degrees(degrees[0]), let longitude = Degrees(degrees[1]),
+      let point = Coordinate(latitude: latitude.value, longitude: longitude.value)
+    else { return nil }
+    name = parts.dropLast().joined(separator: "@").trimmingCharacters(in: .whitespaces)
+    (self.latitude, self.longitude, self.point) = (latitude, longitude, point)
+  }
+
+  /// The spots that the id may mean, the nearest first.
+  var query: Query<Spot> {
+    // A degree of a great circle has 111.2 km, and one of longitude no more.
+    let radius = Distance.kilometers(112 * (latitude.step + longitude.step) + 0.001)
+    let folded = name.foldedForSearch
+    return .spots(near: point, within: radius).filter { [latitude, longitude] spot in
+      latitude.fits(spot.latitude) && longitude.fits(spot.longitude) && (folded.isEmpty || spot.name.foldedForSearch == folded)
+    }
+  }
+}
