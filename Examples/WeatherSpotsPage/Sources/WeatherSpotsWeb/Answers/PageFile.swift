@@ -5,7 +5,7 @@ import HTTPTypes
 import Hummingbird
 import WeatherSpotsKit
 
-/// A file of the page, as it is compiled in, and packed once.
+/// A file of the page as it is sent, and packed once.
 struct PageFile: Sendable {
   let data: Data
   let type: String
@@ -13,7 +13,7 @@ struct PageFile: Sendable {
   private let packed: Data?
 
   private init(_ bytes: [UInt8], _ type: String) {
-    data = Data(bytes)
+    data = type.hasPrefix("text/") ? Self.withoutRemarks(bytes) : Data(bytes)
     self.type = type
     tag = Data(SHA256.hash(data: data).prefix(12)).base64URL
     packed = Gzip.packed(data)
@@ -30,6 +30,14 @@ struct PageFile: Sendable {
       files[file.key] = PageFile(file.value, types[kind] ?? "application/octet-stream")
     }
   }()
+
+  /// Returns a text without the blanks that lines begin with, and without the lines that are remarks: a tenth of the page.
+  ///
+  /// The page has no text of several lines in which either would count.
+  private static func withoutRemarks(_ bytes: [UInt8]) -> Data {
+    let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { $0.drop { $0 == UInt8(ascii: " ") } }
+    return Data(lines.filter { !$0.starts(with: Array("// ".utf8)) }.joined(separator: [UInt8(ascii: "\n")]))
+  }
 
   /// Returns the answer to a request for the file.
   func response(to request: Request) -> Response {

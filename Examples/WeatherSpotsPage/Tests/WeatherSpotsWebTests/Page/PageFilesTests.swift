@@ -14,7 +14,17 @@ import Testing
     #expect(Set(files.map { $0 == "index.html" ? "/" : "/\($0)" }) == Set(PageFile.all.keys))
     for (path, file) in PageFile.all {
       let name = path == "/" ? "index.html" : String(path.dropFirst())
-      #expect(try Data(contentsOf: Self.folder.appending(path: name)) == file.data, "\(name) was not compiled anew")
+      // Sent without the blanks that lines begin with, and without lines that are remarks.
+      let text = String(decoding: try Data(contentsOf: Self.folder.appending(path: name)), as: UTF8.self)
+      let lines = text.components(separatedBy: "\n").map { String($0.trimmingPrefix(while: { $0 == " " })) }.filter { !$0.hasPrefix("// ") }
+      #expect(lines.joined(separator: "\n") == Self.text(file), "\(name) was not compiled anew")
+    }
+  }
+
+  /// Of a text of several lines, blanks that lines begin with would be missing where it is shown.
+  @Test func noTextHasSeveralLines() throws {
+    for (path, file) in PageFile.all where path.hasSuffix(".js") {
+      for line in Self.text(file).split(separator: "\n") { #expect(line.count { $0 == "`" }.isMultiple(of: 2), "\(path): \(line)") }
     }
   }
 

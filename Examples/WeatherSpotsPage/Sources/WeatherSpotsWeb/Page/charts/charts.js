@@ -111,8 +111,9 @@ function light({ astronomy: days, hours }, now) {
   const moonUp = spans(days, MOON);
   const longest = Math.max(...levels[0].map(([from, to]) => to - from));
   const lit = (day) => quantity(day.moon_illuminated_fraction * 100, '%');
-  const words = (day) => `${dayLabel(day.date)}: ${changes(day, LEVELS[4]).map(([, name, time]) =>
-    `${name} ${time}`).join(', ') || `sun ${day.sun_state}`.replace('_', ' ')}, moon ${lit(day)}`;
+  const sun = (day) => changes(day, LEVELS[4]).map(([, name, time]) => `${name} ${time}`).join(', ')
+    || `sun ${day.sun_state}`.replace('_', ' ');
+  const words = (day) => `${dayLabel(day.date)}: ${sun(day)}, moon ${lit(day)}`;
 
   function draw(width) {
     const nodes = [6, 12, 18].map((hour) =>
