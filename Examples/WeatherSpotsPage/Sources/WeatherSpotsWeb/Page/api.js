@@ -2,7 +2,8 @@
 
 export const path = (what, id) => `/api/${what}/${encodeURIComponent(id)}`;
 
-// Returns {data, headers}. Errors have the `status`, 0 without an answer; that is an "offline" event, too.
+// Returns {data, headers}. Errors have the `status`, 0 without an answer, which is an "offline" event, too; and what is
+// `wrong`: [{field, detail}].
 export async function request(address, { body, ...more } = {}) {
   let response;
   let data;
@@ -16,6 +17,6 @@ export async function request(address, { body, ...more } = {}) {
     throw Object.assign(new Error('The server is unreachable.'), { status: 0 });
   }
   const { ok, status, headers } = response;
-  if (!ok) throw Object.assign(new Error(data.detail ?? data.title), { status });
+  if (!ok) throw Object.assign(new Error(data.detail ?? data.title), { status, wrong: data.errors });
   return { data, headers };
 }

@@ -4,8 +4,10 @@ import { button, byId, el, say } from './dom.js';
 import * as edits from './edits.js';
 
 let form;
+let start; // the row that the form began with
 let saved;
 let deleting;
+let current;
 
 const named = (field) => field[0].toUpperCase() + field.slice(1);
 const told = (value) => [value].flat().join(', ');
@@ -17,15 +19,19 @@ export function close() {
   byId('conflict')?.close();
 }
 
-export const buttons = (row) => actions(
-  button('Edit', () => edit(row()), { id: 'edit' }),
-  button('Visits +1', () => put(row(), { visits: row().visits + 1 }), { id: 'visit' }),
-  button('Delete…', () => remove(row()), { id: 'delete' }),
-);
+// Makes the buttons of the spot whose present row `row` returns.
+export function buttons(row) {
+  current = row;
+  return actions(
+    button('Edit', () => edit(row()), { id: 'edit' }),
+    button('Visits +1', () => put(row(), { visits: row().visits + 1 }), { id: 'visit' }),
+    button('Delete…', () => remove(row()), { id: 'delete' }),
+  );
+}
 
 function put(row, wanted, removing) {
   saved = row.id;
-  return edits.put(row, wanted, removing).then(() => true, ({ message }) => say(`Not saved: ${message}`));
+  return edits.put(row, wanted, removing).catch(({ message }) => say(`Not saved: ${message}`));
 }
 
 function control(field, value) {
@@ -33,7 +39,7 @@ function control(field, value) {
   const tag = field === 'notes' ? 'textarea' : 'input';
   const input = el(tag, { id: `field-${field}`, name: field, dir: 'auto' }, number);
   input.value = told(value);
-  return el('label', { class: field === 'notes' && 'wide' }, named(field), input);
+  return el('label', { class: field === 'notes' && 'wide' }, named(field), input, el('span', { class: 'wrong' }));
 }
 
 function read(field, old) {
@@ -42,19 +48,40 @@ function read(field, old) {
   return Number.isInteger(old) ? Number(value) : value.replace(/\s*\n\s*/g, ' ');
 }
 
+// Opens the form, and names what was refused of an edit.
 function edit(row) {
+  const refused = edits.get(row.id)?.wrong ?? [];
+  if (!form || refused.length) start = row;
   if (!form) {
     const onsubmit = (event) => {
       event.preventDefault();
-      const wanted = Object.fromEntries(edits.FIELDS.map((field) => [field, read(field, row[field])]));
-      put(row, wanted).then((isKept) => isKept && leave());
+      const wanted = Object.fromEntries(edits.FIELDS.map((field) => [field, read(field, start[field])]));
+      put(start, wanted).then((kept) => kept && finish(kept));
     };
     form = el('form', { id: 'editor', 'aria-label': 'Edit the spot', onsubmit },
       edits.FIELDS.map((field) => control(field, row[field])),
       actions(el('button', { id: 'save' }, 'Save'), button('Cancel', leave)));
     byId('notes').after(form);
   }
-  form.elements.rating.focus();
+  for (const field of edits.FIELDS) {
+    const input = form.elements[field];
+    const { detail } = refused.find((one) => one.field === field) ?? {};
+    input.ariaInvalid = Boolean(detail);
+    input.nextSibling.textContent = detail ?? '';
+  }
+  (form.querySelector('[aria-invalid=true]') ?? form.elements.rating).focus();
+}
+
+// Closes the form when the edit was taken or waits, and keeps it open for one that is refused within a second.
+async function finish({ sent }) {
+  await Promise.race([sent, new Promise((done) => { setTimeout(done, 1000); })]);
+  if (!form) return;
+  const { refused, asks } = edits.get(start.id) ?? {};
+  if (refused) return edit(current());
+  const hadFocus = form.contains(document.activeElement);
+  form.remove();
+  form = null;
+  if (hadFocus && !asks) byId('edit').focus();
 }
 
 function leave() {
@@ -76,7 +103,8 @@ export function showPending(row, kept, gone) {
   if (!kept) return;
   const words = named(edits.mark(kept)) + (refused ? `: ${refused}` : asks ? '.' : ': not sent yet.');
   place.append(el('p', words),
-    actions(asks && button('Decide…', () => ask(kept)), button('Drop my edit', () => edits.drop(id).then(leave))));
+    actions(asks && button('Decide…', () => ask(kept)), refused && !removing && button('Edit again', () => edit(row)),
+      button('Drop my edit', () => edits.drop(id).then(leave))));
   if (saved !== id || !(asks || refused)) return;
   saved = null;
   if (asks) ask(kept);

@@ -1,5 +1,5 @@
 // The edits that the server does not have yet, in IndexedDB: from the row `base` to `mine`; `remove`; `asks` a person
-// about {theirs}; `refused` why; `sent`, an attempt without an answer.
+// about {theirs}; `refused` why, and what is `wrong`; `sent`, an attempt without an answer.
 
 import { path, request } from './api.js';
 
@@ -69,13 +69,14 @@ async function update(id, change) {
 
 const amend = (id, change) => update(id, (now) => now && { ...now, ...change });
 
+// Keeps an edit, and returns {sent}: when it has been tried.
 export async function put({ mark: ignored, ...start }, wanted, remove = false) {
   const { id } = start;
   navigator.storage?.persist();
   await update(id, ({ base, mine, sent } = { base: start, mine: start }) => ({
     id, base, mine: merge(start, { ...start, ...wanted }, mine).merged, remove, sent, version: uuid(),
   }));
-  send();
+  return { sent: send() };
 }
 
 export const drop = (id) => update(id, () => null);
@@ -93,7 +94,7 @@ export function send() {
     await reload();
     for (const id of ids()) await deliver(id).catch(() => { timer = setTimeout(send, 10000); });
   };
-  (navigator.locks?.request(NAME, work) ?? work()).catch(() => null);
+  return (navigator.locks?.request(NAME, work) ?? work()).catch(() => null);
 }
 
 const read = (id) => request(path('spots', id), { cache: 'no-store' }).then(({ data }) => data, (problem) => {
@@ -130,10 +131,10 @@ async function deliver(id) {
   try {
     return await settle(id, attempt, (await write(attempt)).data);
   } catch (problem) {
-    const { status, message } = problem;
+    const { status, message, wrong } = problem;
     if (!(status >= 400 && status < 500)) throw problem;
     const again = [404, 412].includes(status) || get(id)?.version !== attempt.version;
-    await amend(id, { sent: undefined, refused: !again && message });
+    await amend(id, { sent: undefined, refused: !again && message, wrong });
     return again && deliver(id);
   }
 }

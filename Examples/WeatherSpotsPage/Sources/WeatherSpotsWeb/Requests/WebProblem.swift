@@ -13,8 +13,10 @@ struct WebProblem: Error {
   let status: HTTPResponse.Status
   /// A sentence with what was expected, what was found and what to do, and with nothing that the client has written.
   let detail: String
-  /// The value at fault.
+  /// The value at fault, the first of several.
   var field: String?
+  /// The values of a spot that cannot be.
+  private var problems: [SpotProblem] = []
   /// The spot as it is now, of a race that was lost.
   var current: Current?
   /// The seconds after which to ask again.
@@ -30,12 +32,18 @@ struct WebProblem: Error {
     (self.status, self.detail, self.field, self.retryAfter) = (status, detail, field, retryAfter)
   }
 
+  /// Names the values of a spot that cannot be.
+  init(_ problems: [SpotProblem]) {
+    let words = problems.map(\.description).joined(separator: "; ")
+    self.init(.unprocessableContent, "Expected values of a spot, found problems: \(words).", field: problems.first?.field.rawValue)
+    self.problems = problems
+  }
+
   /// Says what an error means for a client.
   init(_ error: any Error) {
     switch error {
     case let problem as WebProblem: self = problem
-    case let problem as SpotProblem:
-      self.init(.unprocessableContent, "Expected values of a spot, found a problem: \(problem).", field: problem.field.rawValue)
+    case let problem as SpotProblem: self.init([problem])
     case let error as RepositoryError: self.init(error)
     case let problem as SyncProblem:
       self.init(Self.status(of: problem), Self.detail(of: problem))
@@ -86,6 +94,9 @@ struct WebProblem: Error {
     case nil: break
     }
     if let field { row = row.adding("field", field) }
+    if !problems.isEmpty {
+      row = row.adding("errors", problems.map { ["field": $0.field.rawValue, "detail": $0.description] as JSONRow })
+    }
     let body: Data
     do { body = try ReportJSON.data(row) } catch { body = Data() }
     var fields: HTTPFields = [.contentType: "application/problem+json", .cacheControl: "no-store"]

@@ -82,6 +82,39 @@ import Testing
     }
   }
 
+  @Test func aRefusedEditKeepsTheFormAndNamesEveryWrongField() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.openSpot("Brest")
+      try await browser.element("#edit").click()
+      try await browser.fill("tags", "two;words")
+      try await browser.fill("notes", String(repeating: "x", count: 1_001))
+      try await browser.fill("rating", "3")
+      try await browser.element("#save").click()
+      let wrong = "return [...document.querySelectorAll('#editor [aria-invalid=true]')].map((field) => field.name).join()"
+      try await browser.wait(for: "the wrong fields") { try await browser.script(wrong).text == "tags,notes" }
+      #expect(try await browser.text("#editor label:has(#field-notes) .wrong") == "notes is longer than 1000 bytes")
+      #expect(try await browser.text("#editor label:has(#field-tags) .wrong").contains("is not one word"))
+      #expect(try await browser.script("return document.activeElement.id").text == "field-tags")
+      #expect(try await browser.script("return document.querySelector('#field-rating').value").text == "3")
+      try await browser.waitForText("#pending", "Refused")
+      try await page.keepPicture("refused", browser)
+      // The form is closed and the page loaded anew: the edit is there, and opens again with what is wrong.
+      try await browser.element(role: "button", named: "Cancel").click()
+      try await browser.reload()
+      try await browser.waitForWeather()
+      try await browser.element(role: "button", named: "Edit again").click()
+      #expect(try await browser.script(wrong).text == "tags,notes")
+      // What was wrong first, and is then as it was before, is not sent.
+      try await browser.fill("tags", "words")
+      _ = try await browser.script("document.querySelector('#field-notes').value = ''")
+      try await browser.element("#save").click()
+      try await browser.wait(for: "the edit in the store") { try page.command("show", "Brest", "--json").contains(#""tags":["words"]"#) }
+      #expect(try page.command("show", "Brest", "--json").contains(#""notes":"","rating":3"#))
+      try await browser.wait(for: "a closed form") { try await browser.elements("#editor").isEmpty }
+      try await browser.wait(for: "nothing that waits") { try await !browser.element("#pending").isDisplayed() }
+    }
+  }
+
   @Test func aLostRaceShowsBothAndAsks() async throws {
     try await ServedPage.running { page, browser in
       try await browser.openSpot("Brest")

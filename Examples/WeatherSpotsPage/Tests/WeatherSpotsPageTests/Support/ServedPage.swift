@@ -122,8 +122,8 @@ final class ServedPage {
     for line in try await browser.console() where line.level == "SEVERE" || line.level == "WARNING" {
       let away = ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"]
       let isAway = line.source == "network" && away.contains { line.text.contains("net::\($0)") }
-      // A lost race, and a spot that is gone, are answers.
-      let answers = ["412", "404"].map { "the server responded with a status of \($0)" }
+      // A lost race, a spot that is gone, and values that cannot be, are answers.
+      let answers = ["412", "404", "422"].map { "the server responded with a status of \($0)" }
       let isAnswer = line.source == "network" && line.text.contains("/api/spots/") && answers.contains { line.text.contains($0) }
       if isAway || isAnswer { continue }
       Issue.record("\(line)")

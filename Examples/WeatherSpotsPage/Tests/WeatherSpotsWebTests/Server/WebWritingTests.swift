@@ -112,6 +112,24 @@ import Testing
     }
   }
 
+  @Test func everyValueThatCannotBeIsNamed() async throws {
+    try await TestWeb.run { web in
+      let body = try await row(web) { row in
+        row["rating"] = 6
+        row["notes"] = JSONValue(String(repeating: "x", count: 1_001))
+        row["tags"] = ["two words"]
+        row["visits"] = 1
+        row["kind"] = "two\nlines"
+      }
+      let answer = try await web.send("PUT", Self.path, body: body, headers: ["If-Match": "\"1\""])
+      #expect(answer.status == 422 && answer.json["field"]?.stringValue == "kind")
+      let errors = try #require(answer.json["errors"]?.arrayValue)
+      #expect(errors.compactMap { $0["field"]?.stringValue } == ["kind", "rating", "notes", "tags"])
+      for error in errors { #expect(answer.json["detail"]?.stringValue?.contains(try #require(error["detail"]?.stringValue)) == true) }
+      #expect(try await web.get(Self.path).headers["etag"] == "\"1\"")
+    }
+  }
+
   @Test func noVisitIsLostAmongManyWriters() async throws {
     try await TestWeb.run { web in
       try await withThrowingTaskGroup(of: Void.self) { group in
