@@ -70,6 +70,15 @@ import Testing
       try await browser.openSpot("Brest")
       #expect(try await !browser.scrollsSideways())
       try await page.keepPicture("telephone-spot", browser)
+      // A day is two lines, and all its columns are within the screen.
+      let cells = try await browser.script(
+        """
+        return [...document.querySelectorAll('#days th, #days td')].map((cell) => cell.getBoundingClientRect())
+          .map(({ left, right }) => left >= 0 && right <= innerWidth).concat([document.querySelectorAll('#days tr').length === 8]);
+        """)
+      #expect(cells.array.count == 8 * 7 + 1 && cells.array.allSatisfy { $0.boolean == true })
+      _ = try await browser.script("document.querySelector('#days').scrollIntoView()")
+      try await page.keepPicture("telephone-days", browser)
       try await browser.element("#edit").click()
       #expect(try await !browser.scrollsSideways())
     }
