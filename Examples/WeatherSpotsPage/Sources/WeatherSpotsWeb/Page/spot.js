@@ -96,10 +96,10 @@ function showRow({ country, kind, latitude, longitude, timezone, rating, visits,
 
 export function tick() {
   if (!report) return;
-  const { fetched_at: fetched, origin, stale } = report;
+  const { fetched_at: fetched, origin, stale, recorded } = report;
   const from = kept ? 'kept by this browser' : `from ${origin === 'network' ? 'the network' : origin}`;
-  setText('origin', [fetched ? `${age(fetched)}, ${from}` : 'no weather yet', stale && 'the last known',
-    byId('connection').dataset.state === 'lost' && 'server unreachable'].filter(Boolean).join(', '));
+  setText('origin', [row?.name, fetched ? `${age(fetched)}, ${from}` : 'no weather yet', stale && 'the last known',
+    recorded && 'recorded data', byId('connection').dataset.state === 'lost' && 'server unreachable'].filter(Boolean).join(', '));
 }
 
 function weather(name, hour, when) {

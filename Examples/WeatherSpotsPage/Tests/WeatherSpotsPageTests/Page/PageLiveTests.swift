@@ -15,7 +15,9 @@ import Testing
       try await page.waitForSpots(browser)
       try await browser.openSpot("Brest")
       #expect(try await browser.title() == "Brest – Weather spots")
-      try await browser.waitForText("#origin", "just now")
+      // The line that stays on the screen says whose weather it is, and that it is not today's.
+      try await browser.waitForText("#origin", "Brest, just now")
+      try await browser.waitForText("#origin", "recorded data")
       try await browser.waitForText("#problem", "Recorded weather")
       for chart in ["temperature", "rain", "wind", "waves", "light"] {
         let figure = try await browser.element("figure.chart-\(chart)")
