@@ -18,7 +18,7 @@ function refresh() {
 }
 
 async function load() {
-  await spots.load().catch(({ message }) => say(`No spots: ${message}`));
+  await spots.load().then(() => spots.fail(''), ({ message }) => spots.fail(message));
   refresh();
 }
 
@@ -77,7 +77,7 @@ async function start() {
   window.onoffline = () => dataset.state === 'lost' || lose();
   window.onhashchange = route;
   document.onvisibilitychange = connect;
-  spots.start(refresh);
+  spots.start(refresh, load);
   await edits.start(refresh, (id, row) => spots.apply([{ id, spot: row }])).catch(() => say('No edits can be kept.'));
   await load();
   route();

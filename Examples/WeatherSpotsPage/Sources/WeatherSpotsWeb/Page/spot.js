@@ -3,7 +3,7 @@
 import { path, request } from './api.js';
 import { charts, told } from './charts/charts.js';
 import { table } from './charts/figure.js';
-import { byId, el, say, setText } from './dom.js';
+import { button, byId, el, say, setText } from './dom.js';
 import * as editor from './editor.js';
 import * as edits from './edits.js';
 import * as spots from './spots.js';
@@ -64,7 +64,18 @@ export async function load(wait = '') {
     report = data;
     showReport(isNew);
     if (data.stale && !data.problem && !wait) load('&wait=true');
-  } else if (!report) setText('origin', `No weather: ${message}`);
+  } else if (!report) {
+    setText('origin', [row?.name, 'no weather'].filter(Boolean).join(', '));
+    showProblem(message);
+  }
+}
+
+// Says what failed, and offers to try again.
+function showProblem(problem, ...more) {
+  byId('problem').replaceChildren([problem, ...more].filter(Boolean).join(' '), ' ', problem ? button('Try again', () => {
+    setText('problem', 'Asking…');
+    load('&wait=true');
+  }) : '');
 }
 
 const showPhotos = (wanted) => request(path('photos', wanted)).then(({ data }) => wanted === id
@@ -119,7 +130,7 @@ function showReport(isNew) {
   const { hours, days, astronomy, problem, recorded, attribution } = report;
   const sky = astronomy?.find((day) => now >= new Date(day.day_start_utc) && now < new Date(day.day_end_utc));
   const date = sky?.date;
-  setText('problem', [problem, recorded && 'Recorded weather, not today’s.'].filter(Boolean).join(' '));
+  showProblem(problem, recorded && 'Recorded weather, not today’s.');
   tick();
   const hour = [report.now?.hour, ...hours ?? []].find((some) => Math.abs(now - new Date(some?.instant)) < 3600000);
   if (hour) weather('now', hour, `${hour.time} there`);

@@ -1,7 +1,7 @@
 // The spots with the pending edits laid over them, and their list.
 
 import { request } from './api.js';
-import { byId, el, say, setText } from './dom.js';
+import { button, byId, el, say, setText } from './dom.js';
 import * as edits from './edits.js';
 import { quantity } from './words.js';
 
@@ -12,6 +12,9 @@ export let revision = 0;
 export let store = '';
 let timer;
 let position;
+let failed = ''; // why there is no list
+let again;
+let showAll;
 
 export const stored = (id) => rows.get(id);
 
@@ -28,6 +31,11 @@ export async function load() {
   rows = new Map(loaded.map((row) => [row.id, row]));
   revision = state;
   keep();
+}
+
+export function fail(words) {
+  failed = words;
+  if (words && rows.size) say(`No newer spots: ${words}`);
 }
 
 // Applies changes, which may come twice. Returns the new ones.
@@ -83,7 +91,7 @@ function find({ query, country, kind, rating, tags, sort }) {
 
 export const hrefOf = (id) => `#/spot/${encodeURIComponent(id)}`;
 
-export function start(changed) {
+export function start(changed, load) {
   const filters = byId('filters');
   const near = byId('near');
   const use = (next, words = '') => {
@@ -91,6 +99,11 @@ export function start(changed) {
     near.ariaPressed = Boolean(next);
     say(words);
     changed();
+  };
+  again = load;
+  showAll = () => {
+    filters.reset();
+    use(null);
   };
   filters.onsubmit = (event) => event.preventDefault();
   filters.oninput = filters.onchange = changed;
@@ -130,6 +143,16 @@ export function focus(id) {
   (link?.isConnected ? link : byId('query')).focus();
 }
 
+// Says why the list is empty, and what to do.
+function showNone(count) {
+  const [words, name, act] = count || !store && !failed ? [''] : failed ? [`No spots: ${failed}`, 'Try again', again]
+    : all().length ? ['No spot is like that.', 'Show all', showAll] : ['No spots yet: weather-spots import or add stores some.'];
+  const none = byId('none');
+  if (none.dataset.words === words) return;
+  none.dataset.words = words;
+  none.replaceChildren(words, name ? button(name, act) : '');
+}
+
 // Shows the wanted spots, and returns their rows.
 export function show(selected) {
   ['country', 'kind', 'tags'].forEach(offer);
@@ -144,5 +167,6 @@ export function show(selected) {
     else list.insertBefore(element, place);
   }
   setText('count', `${found.length} of ${all().length} spots`);
+  showNone(found.length);
   return found;
 }

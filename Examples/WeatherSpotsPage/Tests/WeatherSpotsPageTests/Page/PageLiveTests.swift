@@ -138,6 +138,37 @@ import Testing
     }
   }
 
+  @Test func whatIsEmptyOrFailedSaysSoAndWhatToDo() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.element("#query").type("qqqq")
+      try await browser.waitForText("#none", "No spot is like that.")
+      try await page.keepPicture("empty", browser)
+      try await browser.element(role: "button", named: "Show all").click()
+      try await page.waitForSpots(browser)
+      #expect(try await browser.text("#none").isEmpty)
+      // A request without an answer.
+      _ = try await browser.script(
+        """
+        const real = window.realFetch = window.fetch;
+        window.fetch = async (address, options) => {
+          if (String(address).includes('/api/forecast/')) throw new TypeError('lost');
+          return real(address, options);
+        };
+        """)
+      try await browser.element("#list li a").click()
+      try await browser.waitForText("#origin", "Annecy, no weather")
+      try await browser.waitForText("#problem", "The server is unreachable.")
+      try await page.keepPicture("failed", browser)
+      try await browser.element("#problem button").click()
+      try await browser.waitForText("#problem", "The server is unreachable.")
+      try await page.letWritesGo(browser)
+      try await browser.element("#problem button").click()
+      try await browser.waitForWeather()
+      try await browser.waitForText("#origin", "Annecy, just now")
+      #expect(try await browser.elements("#problem button").isEmpty)
+    }
+  }
+
   @Test func aSpotThatIsDeletedIsAskedAbout() async throws {
     try await ServedPage.running { page, browser in
       try await browser.openSpot("Brest")
