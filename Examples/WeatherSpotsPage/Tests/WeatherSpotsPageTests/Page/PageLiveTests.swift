@@ -19,7 +19,7 @@ import Testing
       try await browser.waitForText("#origin", "Brest, just now")
       try await browser.waitForText("#origin", "recorded data")
       try await browser.waitForText("#problem", "Recorded weather")
-      for chart in ["temperature", "rain", "wind", "waves", "light"] {
+      for chart in ["temperature", "rain", "wind", "waves", "daylight"] {
         let figure = try await browser.element("figure.chart-\(chart)")
         #expect(try await !figure.element(".chart-stage svg").name().isEmpty)
         try await figure.element("summary").click()
@@ -47,6 +47,34 @@ import Testing
         }
         // A zone of 45 minutes has a noon, too.
         #expect(try await browser.element("#noon").isDisplayed(), "\(name)")
+      }
+    }
+  }
+
+  @Test func chartsBeginNowAndShowHoursAndNights() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.openSpot("Brest")
+      for chart in ["temperature", "rain", "wind", "waves"] {
+        try await browser.element("figure.chart-\(chart) summary").click()
+        let script = """
+          const figure = document.querySelector(`figure.chart-${name}`);
+          const report = await (await fetch(`/api/forecast/${encodeURIComponent(id)}?days=7`)).json();
+          const nights = figure.querySelector('.chart-night');
+          const hours = [...figure.querySelectorAll('svg[role=img] text')].map((text) => text.textContent);
+          return [
+            figure.querySelector('tr:nth-child(2) th').textContent.slice(-5),
+            report.hours.find(({ instant }) => Date.parse(instant) > Date.now() - 3600000).time,
+            nights.getAttribute('d').split('z').length - 1,
+            nights.getBoundingClientRect().right <= figure.getBoundingClientRect().right,
+            hours.filter((text) => /^(00|06|12|18)$/.test(text)).length,
+          ];
+          """
+        let found = try await browser.script(
+          "return (async (name, id) => { \(script) })(...arguments)", .string(chart), .string(Browser.brest)
+        ).array
+        #expect(found.count == 5 && found[0].text == found[1].text, "\(chart): \(found)")
+        #expect([7, 8].contains(found[2].number) && found[3].boolean == true, "\(chart): \(found)")
+        #expect((found[4].number ?? 0) >= 12, "\(chart): \(found)")
       }
     }
   }

@@ -17,7 +17,7 @@ function round(value) {
   return power * [1, 2, 2.5, 5, 10].find((step) => step * power >= value * 0.999);
 }
 
-function hourly([title, least, from, ...lines], hours, now) {
+function hourly([title, least, from, ...lines], hours, nights, now) {
   const values = lines.map(([key]) => hours.map((hour) => hour[key]));
   const scaled = values.flatMap((some, index) => (lines[index][4] ? [] : some.filter(known)));
   if (!scaled.length) return '';
@@ -31,7 +31,10 @@ function hourly([title, least, from, ...lines], hours, now) {
   function draw(width) {
     const hour = (width - SIDE) / total * HOUR;
     const x = (time) => SIDE + (time - times[0]) / HOUR * hour;
-    const nodes = [write(SIDE - 6, 10, lines[0][2], 'end')];
+    const dark = nights.map(([start, end]) => [x(Math.max(start, times[0])), x(Math.min(end, times[0] + total))]);
+    const nodes = [write(SIDE - 6, 10, lines[0][2], 'end'),
+      line('night', dark.map(([left, right]) => (right > left ? `M${left} 0H${right}V${BASE}H${left}z` : '')).join(''))];
+    const step = hour > 4 ? 6 : 12;
     for (let tick = 0; tick < 5; tick += 1) {
       const y = BASE - tick * STEP;
       const label = String(+(low + tick * step).toFixed(2)).replace('-', '−');
@@ -41,10 +44,13 @@ function hourly([title, least, from, ...lines], hours, now) {
     hours.forEach(({ day, time, [from]: degrees }, index) => {
       const left = x(times[index]);
       if (day !== hours[index - 1]?.day) {
+        const room = hour * hours.findLastIndex((other) => other.day === day) - hour * index;
         const label = dayLabel(day).slice(0, hour < 2 ? 3 : 9);
-        nodes.push(line('midnight', `M${left} 0V${BASE}`), write(left + 4, 14, label));
-      } else if (hour > 5 && parseInt(time, 10) % 6 === 0) {
-        nodes.push(write(left, height - 6, time.replace(':00', ''), 'middle'));
+        nodes.push(line('midnight', `M${left} 0V${BASE}`), write(left + 4, 14, room > label.length * 6 && label));
+      }
+      if (parseInt(time, 10) % step === 0) {
+        nodes.push(line('grid', `M${left} ${BASE}v5`));
+        if (hour > 2 && index) nodes.push(write(left, height - 6, time.slice(0, 2), 'middle'));
       }
       if (known(degrees) && index % Math.ceil(18 / hour) === 0) {
         nodes.push(line('arrow', 'M0-7V7M-4 2L0 7L4 2', `translate(${left + 5} ${BASE + 12}) rotate(${degrees})`));
@@ -68,7 +74,7 @@ function hourly([title, least, from, ...lines], hours, now) {
       const some = values[index].filter(known).sort((a, b) => a - b);
       return some.length ? `${words} ${quantity(some[0], unit, digits)} to ${quantity(some.at(-1), unit, digits)}` : [];
     }).join(', '),
-    keys: [...lines.map(([, words], index) => [words, `line${index}`]),
+    keys: [...lines.map(([, words], index) => [words, `line${index}`]), ['night', 'night', 'M1 1H27V11H1z'],
       ...from ? [['towards', 'arrow', 'M8 6H22M17 2L22 6L17 10']] : []],
     say: (hour) => columns.map(([words, cell]) => `${words} ${cell(hour)}`).join(', '),
     head: ['hour', ...columns.map(([words]) => words)],
@@ -136,7 +142,7 @@ function light({ astronomy: days, hours }, now) {
 
   const columns = [...LEVELS.slice(1).toReversed(), MOON].flatMap(([, rise, set]) => [rise, set]);
   return figure({
-    title: 'Tide of light', height: days.length * ROW + 16, hours, now, draw, summary: words(days[0]),
+    title: 'Daylight', height: days.length * ROW + 16, hours, now, draw, summary: words(days[0]),
     keys: [...LEVELS.map(([name], tone) => [name, `tone${tone}`]), [MOON[0], 'moon']],
     say({ instant }) {
       const time = Date.parse(instant);
@@ -149,5 +155,11 @@ function light({ astronomy: days, hours }, now) {
   });
 }
 
-export const charts = (report, now) =>
-  [...CHARTS.map((chart) => hourly(chart, report.hours, now)), report.astronomy ? light(report, now) : ''];
+// The charts begin with the present hour, or with all hours where they are all past.
+export function charts(report, now) {
+  const { hours, astronomy: days } = report;
+  const coming = hours.filter(({ instant }) => Date.parse(instant) > now - HOUR);
+  const edges = days ? [Date.parse(days[0].day_start_utc), ...spans(days, LEVELS[4]).flat(), Date.parse(days.at(-1).day_end_utc)] : [];
+  const nights = edges.flatMap((edge, index) => (index % 2 ? [] : [[edge, edges[index + 1]]]));
+  return [...CHARTS.map((chart) => hourly(chart, coming.length ? coming : hours, nights, now)), days ? light(report, now) : ''];
+}
