@@ -108,7 +108,7 @@ export function showPending(row, kept, gone) {
   if (saved !== id || !(asks || refused)) return;
   saved = null;
   if (asks) ask(kept);
-  else say(words);
+  else if (!form) say(words);
 }
 
 function dialog(id, title, text, ...buttons) {

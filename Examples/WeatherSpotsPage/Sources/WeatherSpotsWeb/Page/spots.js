@@ -146,7 +146,7 @@ export function focus(id) {
 // Says why the list is empty, and what to do.
 function showNone(count) {
   const [words, name, act] = count || !store && !failed ? [''] : failed ? [`No spots: ${failed}`, 'Try again', again]
-    : all().length ? ['No spot is like that.', 'Show all', showAll] : ['No spots yet: weather-spots import or add stores some.'];
+    : all().length ? ['No spot matches.', 'Show all', showAll] : ['No spots yet: weather-spots import or add stores some.'];
   const none = byId('none');
   if (none.dataset.words === words) return;
   none.dataset.words = words;

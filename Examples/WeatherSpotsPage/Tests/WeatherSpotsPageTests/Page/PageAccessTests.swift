@@ -79,6 +79,9 @@ import Testing
       #expect(cells.array.count == 8 * 7 + 1 && cells.array.allSatisfy { $0.boolean == true })
       _ = try await browser.script("document.querySelector('#days').scrollIntoView()")
       try await page.keepPicture("telephone-days", browser)
+      _ = try await browser.script("document.querySelector('.chart-wind').scrollIntoView()")
+      try await page.keepPicture("telephone-charts", browser)
+      _ = try await browser.script("scrollTo(0, 0)")
       try await browser.element("#edit").click()
       #expect(try await !browser.scrollsSideways())
     }

@@ -54,12 +54,16 @@ import Testing
   @Test func chartsBeginNowAndShowHoursAndNights() async throws {
     try await ServedPage.running { page, browser in
       try await browser.openSpot("Brest")
+      _ = try await browser.script("document.querySelector('#charts').scrollIntoView()")
+      try await page.keepPicture("charts", browser)
+      try await browser.prefer(.dark)
+      try await page.keepPicture("charts-dark", browser)
       for chart in ["temperature", "rain", "wind", "waves"] {
         try await browser.element("figure.chart-\(chart) summary").click()
         let script = """
           const figure = document.querySelector(`figure.chart-${name}`);
           const report = await (await fetch(`/api/forecast/${encodeURIComponent(id)}?days=7`)).json();
-          const nights = figure.querySelector('.chart-night');
+          const nights = figure.querySelector('.chart-stage .chart-night');
           const hours = [...figure.querySelectorAll('svg[role=img] text')].map((text) => text.textContent);
           return [
             figure.querySelector('tr:nth-child(2) th').textContent.slice(-5),
@@ -67,14 +71,16 @@ import Testing
             nights.getAttribute('d').split('z').length - 1,
             nights.getBoundingClientRect().right <= figure.getBoundingClientRect().right,
             hours.filter((text) => /^(00|06|12|18)$/.test(text)).length,
+            figure.querySelector('.chart-stage .chart-line0').getBBox().y,
           ];
           """
         let found = try await browser.script(
           "return (async (name, id) => { \(script) })(...arguments)", .string(chart), .string(Browser.brest)
         ).array
-        #expect(found.count == 5 && found[0].text == found[1].text, "\(chart): \(found)")
+        #expect(found.count == 6 && found[0].text == found[1].text, "\(chart): \(found)")
         #expect([7, 8].contains(found[2].number) && found[3].boolean == true, "\(chart): \(found)")
-        #expect((found[4].number ?? 0) >= 12, "\(chart): \(found)")
+        // The hours are told, and the highest value is in the upper half of the scale.
+        #expect((found[4].number ?? 0) >= 12 && (0..<100).contains(found[5].number ?? -1), "\(chart): \(found)")
       }
     }
   }
@@ -169,7 +175,7 @@ import Testing
   @Test func whatIsEmptyOrFailedSaysSoAndWhatToDo() async throws {
     try await ServedPage.running { page, browser in
       try await browser.element("#query").type("qqqq")
-      try await browser.waitForText("#none", "No spot is like that.")
+      try await browser.waitForText("#none", "No spot matches.")
       try await page.keepPicture("empty", browser)
       try await browser.element(role: "button", named: "Show all").click()
       try await page.waitForSpots(browser)

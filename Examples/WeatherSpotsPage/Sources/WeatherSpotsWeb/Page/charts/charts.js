@@ -34,7 +34,7 @@ function hourly([title, least, from, ...lines], hours, nights, now) {
     const dark = nights.map(([start, end]) => [x(Math.max(start, times[0])), x(Math.min(end, times[0] + total))]);
     const nodes = [write(SIDE - 6, 10, lines[0][2], 'end'),
       line('night', dark.map(([left, right]) => (right > left ? `M${left} 0H${right}V${BASE}H${left}z` : '')).join(''))];
-    const step = hour > 4 ? 6 : 12;
+    const every = hour > 4 ? 6 : 12;
     for (let tick = 0; tick < 5; tick += 1) {
       const y = BASE - tick * STEP;
       const label = String(+(low + tick * step).toFixed(2)).replace('-', '−');
@@ -48,7 +48,7 @@ function hourly([title, least, from, ...lines], hours, nights, now) {
         const label = dayLabel(day).slice(0, hour < 2 ? 3 : 9);
         nodes.push(line('midnight', `M${left} 0V${BASE}`), write(left + 4, 14, room > label.length * 6 && label));
       }
-      if (parseInt(time, 10) % step === 0) {
+      if (parseInt(time, 10) % every === 0) {
         nodes.push(line('grid', `M${left} ${BASE}v5`));
         if (hour > 2 && index) nodes.push(write(left, height - 6, time.slice(0, 2), 'middle'));
       }
