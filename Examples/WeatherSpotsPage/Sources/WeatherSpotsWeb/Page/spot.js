@@ -2,7 +2,7 @@
 
 import { path, request } from './api.js';
 import { charts, told } from './charts/charts.js';
-import { table } from './charts/figure.js';
+import { dayLabel, table } from './charts/figure.js';
 import { button, byId, el, say, setText } from './dom.js';
 import * as editor from './editor.js';
 import * as edits from './edits.js';
@@ -113,14 +113,17 @@ export function tick() {
     recorded && 'recorded data', byId('connection').dataset.state === 'lost' && 'server unreachable'].filter(Boolean).join(', '));
 }
 
-function weather(name, hour, when) {
+// Shows the weather of an hour; the sea is that of `near`, where the hour has none.
+function weather(name, hour, when, near) {
   const { sea } = report;
+  const seen = [hour, near, sea].find((some) => some?.wave_m != null) ?? {};
   const degrees = el('p', { class: 'big' }, quantity(hour.temperature_c, '°C'), ' ', el('span', hour.weather));
   fill(name, quiet(when), degrees, facts({
     'Feels like': quantity(hour.apparent_c, '°C'),
     Wind: wind(hour),
     Rain: `${quantity(hour.precipitation_mm, 'mm', 1)}, ${quantity(hour.precipitation_percent, '%')}`,
-    Waves: sea?.state === 'available' ? waves(hour.wave_m == null ? sea : hour) : sea?.state,
+    Waves: sea?.state === 'available' ? waves(seen) : sea?.state,
+    Swell: waves(seen, 'swell'),
     Water: quantity(hour.surface_c ?? sea?.surface_c, '°C', 1),
   }));
 }
@@ -132,8 +135,9 @@ function showReport(isNew) {
   const date = sky?.date;
   showProblem(problem, recorded && 'Recorded weather, not today’s.');
   tick();
-  const hour = [report.now?.hour, ...hours ?? []].find((some) => Math.abs(now - new Date(some?.instant)) < 3600000);
-  if (hour) weather('now', hour, `${hour.time} there`);
+  const isNear = (some) => Math.abs(now - new Date(some?.instant)) < 3600000;
+  const hour = [report.now?.hour, ...hours ?? []].find(isNear);
+  if (hour) weather('now', hour, `${hour.time} there`, hours?.find(isNear));
   else fill('now');
   const fromNoon = ({ time }) => Math.abs(parseInt(time, 10) * 60 + Number(time.slice(3)) - 720);
   const noon = report.day === date ? report.noon // a report that was kept may be of another day
@@ -141,10 +145,12 @@ function showReport(isNew) {
   if (noon) weather('noon', noon, `${dayName(noon.day)}, ${noon.time}`);
   if (sky) showSky(sky);
   if (days && isNew) {
-    fill('days', table('7 days', ['Day', 'Weather', 'Low', 'High', 'Wind', 'Rain', 'Waves'], days.map((day) => [
-      day.day === date ? 'Today' : dayName(day.day), day.skipped ? 'no such day here' : day.weather ?? '–',
+    const sea = (height, period) => [quantity(height, 'm', 1), period && quantity(period, 's')].filter(Boolean).join(', ');
+    fill('days', table('7 days', ['Day', 'Weather', 'Low', 'High', 'Wind', 'Rain', 'Waves', 'Swell'], days.map((day) => [
+      day.day === date ? 'Today' : dayLabel(day.day), day.skipped ? 'no such day here' : day.weather ?? '–',
       quantity(day.temperature_min_c, '°C'), quantity(day.temperature_max_c, '°C'),
-      quantity(day.wind_max_kmh, 'km/h'), quantity(day.precipitation_mm, 'mm', 1), quantity(day.wave_max_m, 'm', 1)])));
+      quantity(day.wind_max_kmh, 'km/h'), quantity(day.precipitation_mm, 'mm', 1),
+      sea(day.wave_max_m, day.wave_period_s), sea(day.swell_max_m, day.swell_period_s)])));
   }
   if (hours && isNew) fill('charts', ...charts(report, now));
   fill('sources', ...[...attribution ?? [], `Spot: ${row?.source}`].map(quiet));

@@ -21,8 +21,8 @@ const joined = (...pairs) => pairs.filter(([, value]) => value !== '–').flat()
 export const wind = (hour) => joined(['', quantity(hour.wind_kmh, 'km/h')],
   [' from ', compass(hour.wind_from_degrees)], [', gusts ', quantity(hour.gust_kmh, 'km/h')]);
 
-export const waves = (sea) => joined(['', quantity(sea.wave_m, 'm', 1)],
-  [' from ', compass(sea.wave_from_degrees)], [', every ', quantity(sea.wave_period_s, 's')]);
+export const waves = (sea, kind = 'wave') => joined(['', quantity(sea[`${kind}_m`], 'm', 1)],
+  [' from ', compass(sea[`${kind}_from_degrees`])], [', every ', quantity(sea[`${kind}_period_s`], 's')]);
 
 const days = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'short', day: 'numeric', month: 'short' });
 export const dayName = (day) => days.format(new Date(day));

@@ -76,7 +76,7 @@ import Testing
         return [...document.querySelectorAll('#days th, #days td')].map((cell) => cell.getBoundingClientRect())
           .map(({ left, right }) => left >= 0 && right <= innerWidth).concat([document.querySelectorAll('#days tr').length === 8]);
         """)
-      #expect(cells.array.count == 8 * 7 + 1 && cells.array.allSatisfy { $0.boolean == true })
+      #expect(cells.array.count == 8 * 8 + 1 && cells.array.allSatisfy { $0.boolean == true })
       _ = try await browser.script("document.querySelector('#days').scrollIntoView()")
       try await page.keepPicture("telephone-days", browser)
       _ = try await browser.script("document.querySelector('.chart-wind').scrollIntoView()")

@@ -50,7 +50,9 @@ extension ForecastReport.Day {
     let summary = DaySummary(hours, of: day, in: weather.spot.zone)
     let interval = day.interval(in: weather.spot.zone)
     let ofDay = hours.filter { interval.start <= $0.instant && $0.instant < interval.end }
-    let waves = ofDay.compactMap { $0.sea?.waveMeters }
+    // The periods are those of the hours with the highest waves and the highest swell.
+    let waves = ofDay.compactMap(\.sea).max { ($0.waveMeters ?? -1) < ($1.waveMeters ?? -1) }
+    let swell = ofDay.compactMap(\.sea).max { ($0.swellMeters ?? -1) < ($1.swellMeters ?? -1) }
     self.day = day.description
     skipped = interval.duration == 0
     temperatureMinC = row?.lowestCelsius ?? summary?.temperatureCelsius?.lowerBound
@@ -61,7 +63,10 @@ extension ForecastReport.Day {
     windMaxKmh = (ofDay.compactMap(\.windKilometersPerHour) + [row?.windKilometersPerHour].compactMap { $0 }).max()
     gustMaxKmh = row?.gustKilometersPerHour
     uvIndexMax = row?.uvIndex
-    waveMaxM = waves.max()
+    waveMaxM = waves?.waveMeters
+    wavePeriodS = waves?.waveMeters == nil ? nil : waves?.wavePeriodSeconds
+    swellMaxM = swell?.swellMeters
+    swellPeriodS = swell?.swellMeters == nil ? nil : swell?.swellPeriodSeconds
     self.weather = row?.words ?? summary?.noon.words
     weatherCode = row.map { $0.code?.rawValue } ?? summary?.noon.code?.rawValue
   }

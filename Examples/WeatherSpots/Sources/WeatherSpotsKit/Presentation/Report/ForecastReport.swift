@@ -25,6 +25,9 @@ public struct ForecastReport: Encodable, Sendable {
     @NullEncoded var gustMaxKmh: Double?
     @NullEncoded var uvIndexMax: Double?
     @NullEncoded var waveMaxM: Double?
+    @NullEncoded var wavePeriodS: Double?
+    @NullEncoded var swellMaxM: Double?
+    @NullEncoded var swellPeriodS: Double?
     @NullEncoded var weather: String?
     @NullEncoded var weatherCode: Int?
   }

@@ -68,6 +68,11 @@ function hourly([title, least, from, ...lines], hours, nights, now) {
 
   const columns = lines.map(([key, words, unit, digits]) => [words, (hour) => quantity(hour[key], unit, digits)]);
   if (from) columns.push(['from', (hour) => compass(hour[from])]);
+  if (title === 'Waves') {
+    for (const [words, key] of [['every', 'wave_period_s'], ['swell every', 'swell_period_s']]) {
+      columns.push([words, (hour) => quantity(hour[key], 's')]);
+    }
+  }
   return figure({
     title, height, hours, now, draw,
     summary: lines.flatMap(([, words, unit, digits], index) => {
