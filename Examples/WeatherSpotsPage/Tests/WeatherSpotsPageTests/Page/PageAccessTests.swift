@@ -60,6 +60,41 @@ import Testing
     }
   }
 
+  @Test func noNameOnTheMapCoversACluster() async throws {
+    let covered = """
+      const shown = (css) => [...document.querySelectorAll(css)].map((each) => each.getBoundingClientRect()).filter(({ width }) => width);
+      const clusters = shown('.map-cluster bdi');
+      const names = shown('.map-mark:not(.map-cluster) bdi');
+      return [names.length, names.filter((name) => clusters.some((cluster) => name.left < cluster.right && name.right > cluster.left
+        && name.top < cluster.bottom && name.bottom > cluster.top)).length];
+      """
+    for width in [800, 1280, 2560] {
+      try await ServedPage.running(BrowserOptions(width: width, height: 900)) { page, browser in
+        let list = try await browser.script(covered).array.compactMap(\.number)
+        #expect(list.count == 2 && list[0] > 3 && list[1] == 0, "\(width): \(list)")
+        guard width > 960 else { return }
+        try await browser.openSpot("Brest")
+        let spot = try await browser.script(covered).array.compactMap(\.number)
+        #expect(spot.count == 2 && spot[0] > 1 && spot[1] == 0, "\(width): \(spot)")
+        try await page.keepPicture("map-\(width)", browser)
+      }
+    }
+  }
+
+  @Test func theWheelZoomsTheMapWithoutAFocus() async throws {
+    try await ServedPage.running { page, browser in
+      let scale = "return new DOMMatrix(getComputedStyle(document.querySelector('#map-world').parentElement).transform).a"
+      let before = try #require(try await browser.script(scale).number)
+      _ = try await browser.script(
+        """
+        const { left, top, width, height } = document.querySelector('.map-view').getBoundingClientRect();
+        document.querySelector('.map-view').dispatchEvent(new WheelEvent('wheel', { deltaY: -200, bubbles: true, cancelable: true,
+          clientX: left + width / 2, clientY: top + height / 2 }));
+        """)
+      try await browser.wait(for: "a closer map") { (try await browser.script(scale).number ?? 0) > before * 1.5 }
+    }
+  }
+
   @Test func nothingScrollsSidewaysOnATelephone() async throws {
     try await ServedPage.running { page, browser in
       try await browser.emulateScreen(width: 360, height: 740, scale: 2, isMobile: true)

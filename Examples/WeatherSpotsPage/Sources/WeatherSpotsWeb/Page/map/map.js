@@ -35,15 +35,17 @@ function gathered(places, selected, onScreen, { width, height }) {
   return groups.sort((a, b) => a.x - b.x);
 }
 
-// Shows the names that touch no mark and no other name.
+// Shows the names that touch no mark, no cluster and no other name, to the right or else to the left; the selected one first.
 function placeNames(groups, width) {
-  const taken = groups.map(({ x, y }) => [x - 12, x + 12, y]);
-  for (const { button, x, y, members: [{ name }, more] } of groups) {
-    const end = x + 22 + Math.min(150, name.length * 7);
-    const free = !more && end < width / 2 && !taken.some((other) =>
-      other[0] < end && other[1] > x + 12 && Math.abs(other[2] - y) < 18);
-    if (free) taken.push([x + 12, end, y]);
-    button.classList.toggle('map-named', free);
+  const taken = groups.map(({ x, y, members: { length } }) => (length > 1 ? [x - 17, x + 17, y, 25] : [x - 12, x + 12, y, 18]));
+  for (const { button, x, y, members: [{ name }, more] } of groups.toSorted((a, b) => b.own - a.own)) {
+    const long = 22 + Math.min(150, name.length * 7);
+    const spans = [[x + 12, x + long], [x - long, x - 12]];
+    const free = more ? null : spans.find(([left, right]) => Math.max(-left, right) < width / 2
+      && !taken.some((other) => other[0] < right && other[1] > left && Math.abs(other[2] - y) < other[3]));
+    if (free) taken.push([...free, y, 18]);
+    button.classList.toggle('map-named', Boolean(free));
+    button.classList.toggle('map-left', free === spans[1]);
   }
 }
 
@@ -156,7 +158,6 @@ export function makeMap(element, onSelect) {
   }
 
   function onwheel(event) {
-    if (!event.ctrlKey && !view.matches(':focus-within')) return;
     event.preventDefault();
     zoom(Math.exp(event.deltaY * -0.004), point(event));
   }
