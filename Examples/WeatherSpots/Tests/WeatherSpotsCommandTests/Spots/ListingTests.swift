@@ -14,7 +14,7 @@ import Testing
 
   init() throws { workspace = try Workspace() }
 
-  private let six = """
+  private let seven = """
     name,latitude,longitude,timezone,country,kind,rating,notes,tags
     Brest,48.39029,-4.48628,Europe/Paris,fr,coast,3,,pier
     Cape Town,-33.93,18.42,Africa/Johannesburg,ZA,coast,5,the lee of the mountain,
@@ -22,11 +22,12 @@ import Testing
     Santa Cruz,28.46824,-16.25462,Atlantic/Canary,ES,,,,
     Suva,-18.14161,178.44149,Pacific/Fiji,FJ,Harbour,4,,
     Table Mountain,-33.9575,18.4031,Africa/Johannesburg,Atlantis,mountain,4,,
+    The cable car,-33.957,18.403,Africa/Johannesburg,,,,,
 
     """
 
   private func store(_ name: String = "spots.sqlite") async throws -> String {
-    #expect(try await weatherSpots(["import", workspace.file("six.csv", six), "--store", workspace.path(name)]).code == 0)
+    #expect(try await weatherSpots(["import", workspace.file("seven.csv", seven), "--store", workspace.path(name)]).code == 0)
     return workspace.path(name)
   }
 
@@ -77,7 +78,7 @@ import Testing
         .path("/bin/sh"), arguments: ["-c", String(lines[1])], output: .string(limit: 1 << 20), error: .string(limit: 1 << 20))
       run = Run(output: pasted.standardOutput, errors: pasted.standardError)
     }
-    #expect(pages.count == 3)
+    #expect(pages.count == 4)
     #expect(pages.map { $0.dropFirst().dropLast(2) }.joined(separator: ",") == all.output.dropFirst().dropLast(2))
   }
 
@@ -121,14 +122,17 @@ import Testing
       ("brest@48.39,-4.49", "Brest @48.39029,-4.48628"), ("@48.3903,-4.4863", "Brest @48.39029,-4.48628"),
       ("Brest @48, -4", "Brest @48.39029,-4.48628"), ("sânta cruz @28.5,-16.3", "Santa Cruz @28.46824,-16.25462"),
       ("SANTA CRUZ@36.974,-122.030", "Santa Cruz @36.97412,-122.0308"), ("suva@-18.1,178.4", "Suva @-18.14161,178.44149"),
-      ("@-18,179", "Suva @-18.14161,178.44149"),
+      ("suva@-18,179", "Suva @-18.14161,178.44149"), ("@-18.14,178.44", "Suva @-18.14161,178.44149"),
     ] {
       let run = try await weatherSpots(["show", text, "--store", store])
       #expect(run.code == 0 && run.output.contains("  id        \(id)\n"), "\(text): \(run)")
     }
-    let two = try await weatherSpots(["show", "@-33.9,18.4", "--store", store])
-    #expect(two.code == 3 && two.errors.hasSuffix("these ids:\n  Cape Town @-33.93,18.42\n  Table Mountain @-33.9575,18.4031\n"), "\(two)")
-    for text in ["brest@50,3", "brest@48.39", "brest@91,0", "brest@48.392,-4.486", "@", "brest@x,y", "brest@nan,0"] {
+    let two = try await weatherSpots(["show", "@-33.957,18.403", "--store", store])
+    #expect(
+      two.code == 3 && two.errors.hasSuffix("these ids:\n  The cable car @-33.957,18.403\n  Table Mountain @-33.9575,18.4031\n"), "\(two)")
+    for text in [
+      "brest@50,3", "brest@48.39", "@-18,179", "@48.4,-4.49", "brest@91,0", "brest@48.392,-4.486", "@", "brest@x,y", "brest@nan,0",
+    ] {
       let run = try await weatherSpots(["remove", text, "--store", store])
       #expect(run.code == 2 && run.errors.hasPrefix("weather-spots: no spot named \"\(text)\""), "\(text): \(run)")
     }

@@ -9,8 +9,8 @@ struct Forecast: ReportingCommand {
     discussion: """
       The forecast comes from Open-Meteo (free for non-commercial use, CC BY 4.0) unless --provider names another. Fetched data are cached \
       by square kilometre and day: the conditions of the moment are fresh for ten minutes, hours and days for an hour, the sea for three \
-      hours. The day is the spot's own, noon is noon there; a day that its zone skipped is refused. Without a network the last known forecast is shown for up to two days, marked as \
-      stale, with its age (exit code 4); if there is none, the exit code is 69.
+      hours. The day is the spot's own, noon is noon there; a day that its zone skipped is refused. Without a network the last known \
+      forecast is shown for up to two days, marked as stale, with its age (exit code 4); if there is none, the exit code is 69.
 
       With --all there is one line for each spot, in the order of their names, written when its forecast is stored; failures are listed at the \
       end. At most four requests run at a time, each for up to 25 spots of Open-Meteo. If the disk is full, forecasts are shown without being \

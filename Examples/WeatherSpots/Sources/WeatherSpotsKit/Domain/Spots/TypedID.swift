@@ -30,7 +30,7 @@ struct TypedID {
   private let longitude: Degrees
   private let point: Coordinate
 
-  /// Reads an id; `nil` for a text that does not end in @LAT,LON.
+  /// Reads an id; `nil` for a text that does not end in @LAT,LON, and for one without a name that is less exact than about a kilometre.
   init?(_ text: String) {
     let parts = text.split(separator: "@", omittingEmptySubsequences: false)
     guard parts.count > 1, let degrees = parts.last?.split(separator: ",", omittingEmptySubsequences: false), degrees.count == 2,
@@ -38,6 +38,8 @@ struct TypedID {
       let point = Coordinate(latitude: latitude.value, longitude: longitude.value)
     else { return nil }
     name = parts.dropLast().joined(separator: "@").trimmingCharacters(in: .whitespaces)
+    // `remove @48,-4` must not remove the only spot of a whole region.
+    guard !name.isEmpty || max(latitude.step, longitude.step) < 0.05 else { return nil }
     (self.latitude, self.longitude, self.point) = (latitude, longitude, point)
   }
 
