@@ -74,8 +74,9 @@ function edit(row) {
 
 // Closes the form when the edit was taken or waits, and keeps it open for one that is refused within a second.
 async function finish({ sent }) {
+  const own = form;
   await Promise.race([sent, new Promise((done) => { setTimeout(done, 1000); })]);
-  if (!form) return;
+  if (!form || form !== own) return;
   const { refused, asks } = edits.get(start.id) ?? {};
   if (refused) return edit(current());
   const hadFocus = form.contains(document.activeElement);
@@ -108,7 +109,7 @@ export function showPending(row, kept, gone) {
   if (saved !== id || !(asks || refused)) return;
   saved = null;
   if (asks) ask(kept);
-  else if (!form) say(words);
+  else if (!form || !kept.wrong) say(words);
 }
 
 function dialog(id, title, text, ...buttons) {

@@ -33,6 +33,7 @@ export async function load() {
   keep();
 }
 
+// Notes why there is no newer list; nothing when there is one.
 export function fail(words) {
   failed = words;
   if (words && rows.size) say(`No newer spots: ${words}`);
@@ -145,8 +146,8 @@ export function focus(id) {
 
 // Says why the list is empty, and what to do.
 function showNone(count) {
-  const [words, name, act] = count || !store && !failed ? [''] : failed ? [`No spots: ${failed}`, 'Try again', again]
-    : all().length ? ['No spot matches.', 'Show all', showAll] : ['No spots yet: weather-spots import or add stores some.'];
+  const [words, name, act] = count || !store && !failed ? [''] : all().length ? ['No spot matches.', 'Show all', showAll]
+    : failed ? [`No spots: ${failed}`, 'Try again', again] : ['No spots yet: weather-spots import or add stores some.'];
   const none = byId('none');
   if (none.dataset.words === words) return;
   none.dataset.words = words;
