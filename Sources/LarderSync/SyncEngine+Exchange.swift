@@ -172,11 +172,12 @@ extension SyncEngine {
     case .overQuota:
       // The server has taken nothing of it: deletions are sent alone next, which make room, and then fewer records, of which some may fit.
       let isNew = full.insert(ledger.scope).inserted
-      let count = push.groups.joined().count
+      // A transaction stays whole, however full the server is.
+      let fewer = max(push.groups.joined().count / 2, push.groups.map(\.count).max() ?? 1)
       try await store.writeStored { (pending) throws(RepositoryError) in
-        try ledger.takeBack(push, recordLimit: isNew ? nil : max(1, count / 2), in: &pending)
+        try ledger.takeBack(push, recordLimit: isNew ? nil : fewer, in: &pending)
       }
-      if isNew || count > 1 { return }
+      if isNew || push.groups.count > 1 { return }
       throw problem
     case .unreachable:
       // A page has told the outcome since: only the answer was lost.

@@ -12,11 +12,11 @@ extension SyncEngine {
   /// the exchanges: it may concern the list alone.
   func quietScopes() async -> Set<String> {
     guard ledgers.count > 1 else { return [] }
+    let signOuts = signOuts
     let found: SyncScopes?
-    let before = signOuts
     do { found = try await transport.scopes(named: ledgers.map(\.scope)) } catch { return [] }
     guard let found, let history = found.history else { return [] }
-    let (signOuts, waiting) = (before, Set(forbidden().map(\.scope)))
+    let waiting = Set(forbidden().map(\.scope))
     let heads = found.scopes.filter(\.mayRead).reduce(into: [:]) { $0[$1.name] = $1.head }
     var quiet: Set<String> = []
     for ledger in ledgers {

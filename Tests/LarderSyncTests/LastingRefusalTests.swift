@@ -34,7 +34,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   ) async throws -> (notes: LocalRepository<Note>, sync: SyncEngine, transport: GatedTransport) {
     let transport = GatedTransport(server)
     let store = try await Store.open(backend)
-    let migrations: [Migration] = version == 1 ? [] : [.init(from: 1) { _ in }]
+    let migrations: [Migration] = version == 1 ? [] : [.init(from: 1) { $0["color"] = "red" }]
     let notes = try await store.repository(RepositorySchema<Note>("notes", version: version, migrations: migrations).synced(in: "user/1"))
     return (notes, try await SyncEngine(store, transport: transport, scopes: ["user/1"]), transport)
   }

@@ -239,9 +239,17 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() }
     #expect(server.records(of: "user/1").map(\.id) == ["100", "101", "102"])
     #expect(try await here.sync.pending == 597)
+    // A transaction is not divided for a quota.
+    for id in ["100", "101"] { try await here.notes.delete(id) }
+    let notes = here.notes
+    for id in 102..<700 { try await notes.delete("\(id)") }
+    try await notes.transaction { transaction in for id in 0..<4 { try transaction.save(Note(id: "t\(id)"), in: notes) } }
+    await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() }
+    #expect(server.records(of: "user/1").isEmpty)
+    #expect(here.sync.status.current.dividedTransactions == 0)
     here.transport.set { $0.refusal = nil }
     try await here.sync.exchange()
-    #expect(server.records(of: "user/1").count == 600)
+    #expect(server.records(of: "user/1").count == 4)
     let problem = SyncProblem.overQuota("full")
     #expect(SyncProblem(status: 507, body: problem.json) == problem)
     // As a proxy says it.

@@ -127,12 +127,12 @@ import Testing
   @Test func aRefusalIsInTheLogWithTheDevice() async throws {
     let validator = RecordValidator { _, _, record in record.id == "bad" ? SyncRejectionReason(code: "bad-id", detail: "secret") : nil }
     try await TestServer.run(validator: validator) { server in
-      #expect(try await server.push(onePush(device: "phone", id: "bad", version: 7, value: #""private""#)).status == 200)
+      #expect(try await server.push(onePush(device: "pho\u{1B}[31m\nne", id: "bad", version: 7, value: #""private""#)).status == 200)
       try await server.store.setMinimum(9, of: "user/42")
       #expect(try await server.push(onePush(device: "tablet", version: 8)).status == 426)
       let lines = server.logs.text.split(separator: "\n").filter { $0.contains("a push is refused") }
       let expected = [
-        ["debug", "ann", "phone", "user/42", "[7]", "bad-id"], ["debug", "ann", "tablet", "user/42", "[8]", "newer version"],
+        ["debug", "ann", "pho[31mne", "user/42", "[7]", "bad-id"], ["debug", "ann", "tablet", "user/42", "[8]", "newer version"],
       ]
       #expect(lines.count == 2)
       for (line, words) in zip(lines, expected) { for word in words { #expect(line.contains(word), "\(line)") } }

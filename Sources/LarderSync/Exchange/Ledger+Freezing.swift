@@ -27,10 +27,15 @@ extension Ledger {
         try parkUnsendable(entry, key, at: address, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
         continue
       }
-      let local = pending.stored(address.key, in: collection)
+      var local = pending.stored(address.key, in: collection)
       guard local != edits.base || (local != nil && entry.revision == 0) else {
         try forget(entry, key, at: address.key, in: collection, of: &pending)
         continue
+      }
+      if let value = local, let coder = pending.tracking(of: collection)?.coder, value.schemaVersion < coder.schemaVersion {
+        // The migration in the background may not have come to it, and the scope may take no older version.
+        do throws(RepositoryError) { local = try coder.broughtUp(value, key: address.key) } catch {}  // sent as it is, then
+        try put(local, for: address.key, in: collection, of: &pending)
       }
       // A deletion is of the version of the app that deletes.
       let version = local?.schemaVersion ?? pending.tracking(of: collection)?.coder.schemaVersion ?? edits.base?.schemaVersion ?? 1

@@ -54,7 +54,9 @@ extension SyncResponder {
     logger.debug(
       "a push is refused",
       metadata: [
-        "identity": "\(identity.name)", "device": "\(push.device)", "scope": "\(scope)",
+        // A client chooses these names, and a terminal obeys control characters.
+        "identity": "\(WireField.detail.cut(identity.name))", "device": "\(WireField.detail.cut(push.device))",
+        "scope": "\(WireField.detail.cut(scope))",
         "versions": "\(Set(push.groups.joined().map(\.version)).sorted())", "reason": "\(reason)",
       ])
   }
