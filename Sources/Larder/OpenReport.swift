@@ -78,8 +78,9 @@ public struct OpenReport: Sendable {
   /// out, and no collection of which no record decodes.
   ///
   /// Replaying a journal is not a loss and stays clean. A repository decodes its records when they are first touched. Its opening decodes
-  /// records up to the first that decodes, usually one, and all of them only where none does. A record of an older schema version
-  /// counts as one that decodes, since its migration runs when it is first read. So `true` does not mean that all decode:
+  /// records up to the first that decodes, usually one, and all of them only where none does. A record of another schema version
+  /// counts as one that decodes: the migration of an older one runs when it is first read, and a newer one waits for the update of the
+  /// app. So `true` does not mean that all decode:
   /// ``RepositorySnapshot/undecodable`` lists those that do not.
   public var isClean: Bool {
     cutTail == nil && removedTemporaryFiles.isEmpty && undecodable.isEmpty && duplicates.isEmpty && leftOut.isEmpty

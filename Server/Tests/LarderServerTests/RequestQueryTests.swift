@@ -62,8 +62,7 @@ import Testing
       }
       for _ in 0..<2 {
         let answer = try await server.send("GET", "/v1/scopes", token: TestTokens.bob)
-        let json = try JSONSerialization.jsonObject(with: answer.body) as? [String: [[String: Any]]]
-        let found = (json?["scopes"] ?? []).compactMap { $0["scope"] as? String }
+        let found = try SyncScopes(json: answer.body).scopes.map(\.name)
         #expect(found.map { Array($0.utf8) } == names.map { Array($0.utf8) })
       }
     }

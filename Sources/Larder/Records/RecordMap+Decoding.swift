@@ -15,13 +15,14 @@ extension RecordMap {
 
   /// Returns all records with their errors if none of them decodes; nothing if one does, or if there are no records.
   ///
-  /// A record of an older version counts as one that decodes: its migration runs when it is first read.
+  /// A record of another version counts as one that decodes: the migration of an older one runs when it is first read, and a newer one
+  /// waits for the update of the app.
   ///
   /// Cost: decodes records up to the first that decodes, which is the first of all in a collection of the right type.
   func failuresOfAll<Item>(_ coder: RecordCoder<Item>) -> [(slot: RecordSlot, error: RepositoryError)] {
     var failures: [(RecordSlot, RepositoryError)] = []
     visitOneByOne { slot in
-      if slot.schemaVersion >= coder.schemaVersion {
+      if slot.schemaVersion == coder.schemaVersion {
         do throws(RepositoryError) { _ = try slot.peek(coder) } catch {
           failures.append((slot, error))
           return true

@@ -21,7 +21,9 @@ extension SQLiteConnection {
       guard sqlite3_errcode(handle) & 0xFF == SQLITE_ERROR else { throw error }
     }
     var count = 0
-    for table in try [SQLiteLayout.store, SQLiteLayout.tombstones] + SQLiteLayout.collections(on: self) {
+    // SQLite takes a name that begins with a digit for the limit of a check of the whole file. The scan of records reads these tables.
+    let named = try SQLiteLayout.collections(on: self).filter { name in name.utf8.first.map { !(0x30...0x39).contains($0) } ?? false }
+    for table in [SQLiteLayout.store, SQLiteLayout.tombstones] + named {
       count += try problemCount("PRAGMA \(check.rawValue)(\(SQLiteLayout.quoted(table)))")
     }
     return count

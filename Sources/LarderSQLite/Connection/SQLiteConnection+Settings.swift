@@ -21,11 +21,10 @@ extension SQLiteConnection {
     }
     // Virtual tables of other programs stay closed: a module could read other files, or parse hostile contents.
     sqlite3_drop_modules(handle, nil)
-    // The length of a value stays SQLite's own limit: a store must show records that were saved under a wider one. Columns, depth, terms
-    // and arguments limit tables, views and triggers of other programs: SQLite parses them with the schema, and refuses all of it for one.
+    // The length of a value stays SQLite's own limit: a store must show records that were saved under a wider one. So do columns, depth,
+    // terms and arguments: SQLite parses the tables, views and triggers of other programs with the schema, and refuses all of it for one.
     let limits: [(Int32, Int32)] = [
-      (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_COLUMN, 2_000), (SQLITE_LIMIT_EXPR_DEPTH, 100), (SQLITE_LIMIT_COMPOUND_SELECT, 100),
-      (SQLITE_LIMIT_FUNCTION_ARG, 100), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
+      (SQLITE_LIMIT_SQL_LENGTH, 100_000), (SQLITE_LIMIT_ATTACHED, 0), (SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
       (SQLITE_LIMIT_VARIABLE_NUMBER, 16), (SQLITE_LIMIT_TRIGGER_DEPTH, 1),
     ]
     for (limit, value) in limits { sqlite3_limit(handle, limit, value) }

@@ -31,14 +31,17 @@ enum SQLiteLayout {
     crc INTEGER NOT NULL, PRIMARY KEY (collection, id)) WITHOUT ROWID
     """
 
-  static func createCollection(_ name: String) -> String { beginning(ofCollection: name) + " value TEXT NOT NULL) WITHOUT ROWID" }
+  static func createCollection(_ name: String) -> String {
+    "CREATE TABLE \(quoted(name)) (\(collectionColumns.joined(separator: ", "))) WITHOUT ROWID"
+  }
 
-  /// The beginning of the statement for a collection, which no other program writes.
-  private static func beginning(ofCollection name: String) -> String {
-    """
-    CREATE TABLE \(quoted(name)) (id TEXT NOT NULL PRIMARY KEY, revision INTEGER NOT NULL, version INTEGER NOT NULL, \
-    crc INTEGER NOT NULL,
-    """
+  private static let collectionColumns = [
+    "id TEXT NOT NULL PRIMARY KEY", "revision INTEGER NOT NULL", "version INTEGER NOT NULL", "crc INTEGER NOT NULL", "value TEXT NOT NULL",
+  ]
+
+  /// Whether a statement is that of a collection to which a column was added, or of which one was renamed or dropped.
+  private static func isAlteredCollection(_ sql: String) -> Bool {
+    sql.hasSuffix("WITHOUT ROWID") && collectionColumns.count { sql.contains($0) } >= collectionColumns.count - 1
   }
 
   /// Returns the statement for an index by revision, which makes finding foreign commits cheap in `.shared` stores.
@@ -156,7 +159,7 @@ enum SQLiteLayout {
       case ("table", store) where sql == createStore: own += 1
       case ("table", tombstones) where sql == createTombstones: own += 1
       case ("table", _) where isCollectionName(name) && sql == createCollection(name): names.append(name)
-      case ("table", _) where isCollectionName(name) && sql.hasPrefix(beginning(ofCollection: name)):
+      case ("table", _) where isCollectionName(name) && isAlteredCollection(sql):
         throw connection.damaged("expected \"\(name)\" as a table of format \(formatVersion), found it altered: restore a backup")
       default: break
       }

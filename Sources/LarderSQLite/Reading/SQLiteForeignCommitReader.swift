@@ -26,7 +26,13 @@ final class SQLiteForeignCommitReader {
   func newCollections() throws(RepositoryError) -> [String]? {
     let number = try statement("PRAGMA schema_version").number()
     guard number != schemaNumber else { return nil }
-    collections = try SQLiteLayout.collections(on: connection)
+    let found = try SQLiteLayout.collections(on: connection)
+    // No store drops the table of a collection. Without this, all its records would look deleted.
+    if let missing = collections.first(where: { !found.contains($0) }) {
+      throw connection.damaged(
+        "expected the table \"\(missing)\", found none of the format: another program has changed it; restore a backup")
+    }
+    collections = found
     schemaNumber = number
     return collections
   }

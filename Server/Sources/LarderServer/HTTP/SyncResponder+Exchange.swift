@@ -137,19 +137,19 @@ extension SyncResponder {
   /// Returns the scopes of an identity: those that there are, or those that it names, also without any commit.
   func scopes(of identity: Identity, named names: [String], _ request: Request) async throws(SyncProblem) -> Response {
     for name in names { try WireField.scope.check(name) }
-    let (history, heads) = names.isEmpty ? try await grantedScopes(of: identity) : try await store.news(of: names)
-    // By bytes: two texts that Unicode takes for the same are two scopes.
-    let ordered = (names.isEmpty ? Array(heads.keys) : names).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-    let scopes = ordered.map { name in
+    let names = names.isEmpty ? try await grantedScopes(of: identity) : names
+    let (history, heads) = try await store.headsByBytes(of: names)
+    let scopes = Set(names.map { Array($0.utf8) }).sorted { $0.lexicographicallyPrecedes($1) }.map { bytes in
+      let name = String(decoding: bytes, as: UTF8.self)
       let access = identity.access(to: name)
       let mayRead = access.contains(.read)
       // Commits show when others write, which is for those who may read.
-      return SyncScope(name: name, mayRead: mayRead, mayWrite: access.contains(.write), head: mayRead ? heads[name] ?? 0 : 0)
+      return SyncScope(name: name, mayRead: mayRead, mayWrite: access.contains(.write), head: mayRead ? heads[bytes] ?? 0 : 0)
     }
     return Answer.success(SyncScopes(history: history, scopes: scopes).json, to: request)
   }
 
-  private func grantedScopes(of identity: Identity) async throws(SyncProblem) -> (history: String, heads: [String: Int]) {
+  private func grantedScopes(of identity: Identity) async throws(SyncProblem) -> [String] {
     var names: [String] = []
     do throws(StoreError) {
       for grant in identity.grants {
@@ -161,7 +161,7 @@ extension SyncResponder {
       logger.error("the store failed", metadata: ["error": "\(error)"])
       throw .unavailable(retryAfter: 1)
     }
-    return try await store.news(of: names)
+    return names
   }
 }
 

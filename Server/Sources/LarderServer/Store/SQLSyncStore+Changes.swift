@@ -93,11 +93,17 @@ extension SQLSyncStore {
 
   /// Returns the newest commits of scopes, and the history that they are of.
   func news(of scopes: [String]) async throws(SyncProblem) -> (history: String, heads: [String: Int]) {
+    let (history, heads) = try await headsByBytes(of: scopes)
+    return (history, heads.reduce(into: [:]) { $0[String(decoding: $1.key, as: UTF8.self)] = $1.value })
+  }
+
+  /// Returns the newest commits of scopes by the bytes of their names: two texts that Unicode takes for the same are two scopes.
+  func headsByBytes(of scopes: [String]) async throws(SyncProblem) -> (history: String, heads: [[UInt8]: Int]) {
     try await answer(on: readers) { (connection) throws(StoreError) in
-      var heads: [String: Int] = [:]
+      var heads: [[UInt8]: Int] = [:]
       for list in InList.lists(of: scopes.map(SQLValue.text)) {
         for row in try connection.rows("SELECT scope, head FROM larder_scopes WHERE scope IN (\(list.marks))", list.values) {
-          heads[row.text(0)] = row.integer(1)
+          heads[Array(row.text(0).utf8)] = row.integer(1)
         }
       }
       return (try SQLSchema.history(connection), heads)

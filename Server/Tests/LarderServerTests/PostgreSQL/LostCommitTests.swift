@@ -52,7 +52,7 @@ import Testing
     for number in 1...3 { _ = try await store.push(onePush(device: "d\(number)"), to: "a", by: "ann") }
     losses.plan(2)
     #expect(try await store.moveDevices(from: "ann", to: "anna") == 3)
-    #expect(try await store.deviceOwners() == [DeviceOwner(identity: "anna", devices: 3)])
+    #expect(try await store.deviceOwners() == [DeviceOwner(identity: "anna", devices: 3, records: 1, bytes: 13)])
     #expect(try await store.moveDevices(from: "ann", to: "anna") == 0)
     await store.close()
   }

@@ -69,7 +69,10 @@ import Testing
     let cases: [(store: String, arguments: [String], text: String)] = [
       (store, ["serve", "--insecure-no-auth", "--port", "\(first.port)"], "found \(first.port), at which another program listens"),
       (store, ["serve", "--tokens", tokens, "--host", "192.0.2.1", "--port", "0"], "expected an address of this machine for --host"),
-      (store, ["serve", "--tokens", tokens, "--host", "no.such.name.invalid", "--port", "0"], "or a name that leads to it, for --host"),
+      (
+        store, ["serve", "--tokens", tokens, "--host", String(repeating: "a", count: 70), "--port", "0"],
+        "or a name that leads to it, for --host"
+      ),
       ("sqlite:/no/such/folder/s", ["serve", "--insecure-no-auth"], "expected the folder /no/such/folder/, found none: make it"),
       ("sqlite:\(directory.file(""))", ["serve", "--insecure-no-auth"], "found a folder: name a file in it"),
       ("sqlite:\(directory.file("letter"))", ["serve", "--insecure-no-auth"], "found a file of another kind: name another file"),

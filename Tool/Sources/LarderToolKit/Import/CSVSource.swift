@@ -8,10 +8,11 @@ enum CSVSource {
   /// A column is of numbers, or of true and false, where all its values are; empty ones are left out. Otherwise it is of texts.
   /// - Parameters:
   ///   - id: The name of a column that must be there.
+  ///   - idType: The type of the ids, if it is given: digits in their column are a text for an app with texts as ids.
   ///   - isText: Whether every column is of texts, and empty values are kept.
   /// - Throws: `.decodingFailed` with the line for a row that is not as it must be, for a header without the column, and for another
   ///   encoding than UTF-8.
-  static func read(_ path: String, id: String, isText: Bool) throws(RepositoryError) -> [ImportedRecord] {
+  static func read(_ path: String, id: String, idType: IDType? = nil, isText: Bool) throws(RepositoryError) -> [ImportedRecord] {
     let bytes = try ImportBytes.read(path)
     // Excel's "Unicode Text", with its byte order mark or without.
     guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]), !bytes.prefix(64).contains(0) else {
@@ -38,7 +39,10 @@ enum CSVSource {
       }
       found.append(row)
     }
-    let kinds = header.fields.indices.map { column in isText ? .text : Kind(of: found.lazy.map { $0.fields[column] }) }
+    let hasTextIDs = idType != nil && idType != .integer
+    let kinds = header.fields.enumerated().map { column, name in
+      isText || (hasTextIDs && name == id) ? .text : Kind(of: found.lazy.map { $0.fields[column] })
+    }
     return found.map { row in
       var object = JSONObject()
       for (column, name) in header.fields.enumerated() { object[name] = kinds[column].value(row.fields[column], keepsEmpty: isText) }

@@ -58,9 +58,9 @@ package enum IDType: String, CaseIterable, Sendable {
     for record in records {
       let id = try record.id(in: member)
       guard let key = type.key(of: id) else {
-        let found = (type == .text ? IDType.integer : .text).key(of: id) == nil ? "another value" : "the other one"
+        let other: IDType = type == .text ? .integer : .text
         throw record.invalidKey(
-          "expected \(type.description) as `\(member)`, as in the first record, found \(found); one type must read all ids")
+          "expected \(type.description) as `\(member)`, the type of the first record, found \(other.description): give all ids one type")
       }
       guard areUUIDs else { continue }
       let canonical = uuid.key(of: id)

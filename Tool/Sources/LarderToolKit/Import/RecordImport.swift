@@ -52,7 +52,7 @@ package struct RecordImport: Answer {
     let found = try ProgressLine.during("reading", source) { _ throws(RepositoryError) in
       switch kind {
       case .array: try ArraySource.read(source)
-      case .csv: try CSVSource.read(source, id: options.member, isText: options.isText)
+      case .csv: try CSVSource.read(source, id: options.member, idType: options.idType, isText: options.isText)
       case .bodega: try BodegaSource.read(source)
       }
     }

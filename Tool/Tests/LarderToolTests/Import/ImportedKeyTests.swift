@@ -94,4 +94,14 @@ import Testing
     let imported = try await imports(["\"\(Self.lower)\"", "\"\(Self.lower.uppercased())\""], "uuid")
     #expect(imported.run.code == 2 && imported.run.errors.contains("the id occurs in line 2 too"), "\(imported.run)")
   }
+
+  @Test func `digits in a column of CSV are texts for an app with texts`() async throws {
+    let workspace = try Workspace()
+    let file = try StoreFile(newAt: workspace.path("new.json"))
+    try Data("id,lat\n75001,48.1\n02100,49.8\n".utf8).write(to: workspace.url("source"))
+    let arguments = ["import", "csv", workspace.path("source"), "--to", file.path, "--collection", "notes", "--id", "id", "--json"]
+    let run = try await larder(arguments + ["--id-type", "text"])
+    #expect(run.code == 0, "\(run.errors)")
+    #expect(try await count(String.self, in: Imported(run: run, file: file, workspace: workspace)) == 2)
+  }
 }
