@@ -24,7 +24,7 @@ struct LarderServerCommand: AsyncParsableCommand {
   }
 }
 
-/// Returns a text without what would steer a terminal.
+/// Returns a text whose control and format characters, which a terminal obeys, are escaped.
 private func printable(_ text: String) -> String {
   let steering: Set<Unicode.GeneralCategory> = [.control, .format, .lineSeparator, .paragraphSeparator]
   return text.unicodeScalars.reduce(into: "") { result, scalar in

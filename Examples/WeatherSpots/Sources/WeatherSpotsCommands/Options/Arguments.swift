@@ -32,7 +32,9 @@ func tagArgument(_ text: String) throws -> String {
   do throws(SpotProblem) { return try Spot.normalizedTag(text) } catch { throw ValidationError("Invalid tag: \(error).") }
 }
 
-/// Reads a country: its ISO 3166 code, or its English name; what is neither stays as it is.
+/// Reads a country by its ISO 3166 code or its English name.
+///
+/// Any other text stays as it is.
 func countryArgument(_ text: String) -> String { CountryNames.code(for: text) ?? text }
 
 /// The option of the current time.

@@ -20,14 +20,12 @@ struct FilterOptions: ParsableArguments {
     guard minRating.map({ (1...5).contains($0) }) ?? true else { throw ValidationError("--min-rating takes a number from 1 to 5.") }
   }
 
-  /// Returns the conditions, with the country as the spots of a store have it.
-  func filter(in storage: SpotStore) async throws -> SpotFilter {
-    var filter = SpotFilter(country: country, kind: kind, minimumRating: minRating, tags: tag)
-    if let country { filter.country = try await storage.country(meaning: country) }
-    return filter
-  }
+  /// The conditions.
+  var filter: SpotFilter { SpotFilter(country: country, kind: kind, minimumRating: minRating, tags: tag) }
 
-  /// Says which of the conditions that were typed no spot fulfils, and what may have been meant; for an answer without spots.
+  /// Names each typed condition that no spot fulfils, with similar values that spots have.
+  ///
+  /// Call it for an answer without spots.
   func noteUnknown(_ filter: SpotFilter, in storage: SpotStore) async throws {
     func isUnknown(_ filter: SpotFilter) async throws -> Bool { try await storage.spots.count(.spots(filter)) == 0 }
     func similar(_ text: String, _ values: (Spot) -> [String]) async throws -> String {

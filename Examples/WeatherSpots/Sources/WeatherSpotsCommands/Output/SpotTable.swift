@@ -6,9 +6,11 @@ import WeatherSpotsKit
 struct SpotTable: CustomStringConvertible {
   let rows: [SpotRow]
   var style = TextStyle.plain
-  /// The number of columns of a line; `nil` where there is no end to it, as in a pipe.
+  /// The number of columns of a line; `nil` for lines of any length, as in a pipe.
   var columns = Output.columns()
-  /// Whether the first line names the columns; a pipe has one line for each spot.
+  /// Whether the first line names the columns.
+  ///
+  /// A pipe has no such line, so that a program counts spots by lines.
   var hasHeader = Output.columns() != nil || isatty(STDOUT_FILENO) == 1
 
   /// One column, in the order from left to right.
@@ -48,8 +50,13 @@ struct SpotTable: CustomStringConvertible {
 
     /// Returns a cell with blanks beside it: before a number, else after the text.
     func cell(_ text: String) -> String {
-      let blanks = String(repeating: " ", count: max(0, width - text.replacing(/\u{1B}\[[0-9;]*m/, with: "").columns))
+      let blanks = String(repeating: " ", count: max(0, width - Self.columns(of: text)))
       return column.isNumber ? blanks + text : text + blanks
+    }
+
+    /// Returns the width of a text without the escape sequences of colors, which few cells have.
+    private static func columns(of text: String) -> Int {
+      text.utf8.contains(0x1B) ? text.replacing(/\u{1B}\[[0-9;]*m/, with: "").columns : text.columns
     }
   }
 
@@ -58,7 +65,8 @@ struct SpotTable: CustomStringConvertible {
     var all = Column.allCases.compactMap(shown)
     let count = all.count
     if let columns, let longest = all.first?.width {
-      func room() -> Int { columns - all.dropFirst().reduce(0) { $0 + 2 + $1.width } }
+      // The header shows by three columns at its end that some are left out.
+      func room() -> Int { columns - (hasHeader && all.count < count ? 3 : 0) - all.dropFirst().reduce(0) { $0 + 2 + $1.width } }
       // The end of a long name is worth less than the columns beside it.
       for group in Column.dispensable where room() < min(longest, 16) { all.removeAll { group.contains($0.column) } }
       all[0].width = min(longest, max(room(), 8))
@@ -68,7 +76,7 @@ struct SpotTable: CustomStringConvertible {
     return (header + rows.indices.map { lines(of: $0, all) }).map { $0 + "\n" }.joined()
   }
 
-  /// Returns a column as wide as its widest cell; `nil` for one without values.
+  /// Returns a column as wide as its widest cell, or `nil` if no row has a value in it.
   private func shown(_ column: Column) -> Shown? {
     let cells = rows.map(column.text)
     guard let longest = cells.map(\.columns).max(), longest > 0 else { return nil }

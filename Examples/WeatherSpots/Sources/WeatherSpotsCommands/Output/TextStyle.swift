@@ -29,7 +29,7 @@ extension CardStyle {
   /// Returns the style that standard output supports.
   ///
   /// Colors only on a terminal that has them, and not where NO_COLOR or the user asks for plain text. As wide as `COLUMNS` says, or else
-  /// the terminal; without either, lines are whole.
+  /// the terminal. Without either, lines are whole.
   static func ofStandardOutput(isPlain: Bool = false, units: UnitSystem = .metric) -> CardStyle {
     let environment = ProcessInfo.processInfo.environment
     let refusesColor = environment["NO_COLOR"].map { !$0.isEmpty } ?? false

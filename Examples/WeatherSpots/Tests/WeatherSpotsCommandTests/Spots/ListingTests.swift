@@ -46,6 +46,8 @@ import Testing
       #expect(words.starts(with: arguments[0] == "near" ? ["Name", "Distance"] : ["Name"]) && words.count > 2, "\(run)")
       #expect(String(header).hasSuffix("…") != (words.contains("Zone") && words.contains("Latitude")), "\(run)")
       #expect(words.contains("Zone") || width < 120, "\(run)")
+      let known = ["Name", "Distance", "Latitude", "Longitude", "Zone", "Country", "Kind", "Rating", "Tags", "Visits"]
+      #expect(words.allSatisfy { known.contains(String($0)) }, "a header is cut: \(run)")
       // A column of text begins where its word in the header does, behind two blanks; one of numbers ends there.
       for word in words where word != "Name" {
         let start = try #require(String(header).range(of: word)).lowerBound.utf16Offset(in: String(header))
@@ -116,6 +118,18 @@ import Testing
     #expect(refused.code == 64 && refused.errors.contains("Did you mean United States (US)?"), "\(refused)")
   }
 
+  /// One spelling would otherwise hide the spots of another.
+  @Test func aCountryHasOneFormHoweverItWasWritten() async throws {
+    let rows = ["France", "FRA", "fr", "UK"].enumerated().map { "P\($0),\(40 + $0),1,Europe/Paris,\($1)" }
+    let file = try workspace.file("c.csv", (["name,latitude,longitude,timezone,country"] + rows).joined(separator: "\n"))
+    let store = workspace.path("countries.sqlite")
+    #expect(try await weatherSpots(["import", file, "--store", store]).code == 0)
+    for country in ["France", "FR"] {
+      #expect(names(try await weatherSpots(["list", "--country", country, "--store", store])) == ["P0", "P1", "P2"])
+    }
+    #expect(names(try await weatherSpots(["list", "--country", "gb", "--store", store])) == ["P3"])
+  }
+
   @Test(arguments: SpotCommandsTests.stores) func anIdCanBeTyped(_ name: String) async throws {
     let store = try await store(name)
     for (text, id) in [
@@ -131,7 +145,8 @@ import Testing
     #expect(
       two.code == 3 && two.errors.hasSuffix("these ids:\n  The cable car @-33.957,18.403\n  Table Mountain @-33.9575,18.4031\n"), "\(two)")
     for text in [
-      "brest@50,3", "brest@48.39", "@-18,179", "@48.4,-4.49", "brest@91,0", "brest@48.392,-4.486", "@", "brest@x,y", "brest@nan,0",
+      "brest@50,3", "brest@48.39", "@-18,179", "@48.4,-4.49", "brest@91,0", "brest@48.392,-4.486", "@48.38,-4.49", "@-33.94,18.42", "@",
+      "brest@x,y", "brest@nan,0",
     ] {
       let run = try await weatherSpots(["remove", text, "--store", store])
       #expect(run.code == 2 && run.errors.hasPrefix("weather-spots: no spot named \"\(text)\""), "\(text): \(run)")

@@ -51,12 +51,17 @@ function read(field, old) {
 // Opens the form, and names what was refused of an edit.
 function edit(row) {
   const refused = edits.get(row.id)?.wrong ?? [];
-  if (!form || refused.length) start = row;
+  if (!form || edits.get(row.id)?.refused) start = row;
   if (!form) {
     const onsubmit = (event) => {
       event.preventDefault();
+      // A second edit from the same start would count visits twice.
+      if (form.inert) return;
       const wanted = Object.fromEntries(edits.FIELDS.map((field) => [field, read(field, start[field])]));
-      put(start, wanted).then((kept) => kept && finish(kept));
+      const own = form;
+      const hadFocus = own.contains(document.activeElement);
+      own.inert = true;
+      put(start, wanted).then((kept) => (kept ? finish(kept, own, hadFocus) : own.inert = false));
     };
     form = el('form', { id: 'editor', 'aria-label': 'Edit the spot', onsubmit },
       edits.FIELDS.map((field) => control(field, row[field])),
@@ -73,13 +78,12 @@ function edit(row) {
 }
 
 // Closes the form when the edit was taken or waits, and keeps it open for one that is refused within a second.
-async function finish({ sent }) {
-  const own = form;
+async function finish({ sent }, own, hadFocus) {
   await Promise.race([sent, new Promise((done) => { setTimeout(done, 1000); })]);
-  if (!form || form !== own) return;
+  if (form !== own) return;
+  own.inert = false;
   const { refused, asks } = edits.get(start.id) ?? {};
   if (refused) return edit(current());
-  const hadFocus = form.contains(document.activeElement);
   form.remove();
   form = null;
   if (hadFocus && !asks) byId('edit').focus();
@@ -109,7 +113,8 @@ export function showPending(row, kept, gone) {
   if (saved !== id || !(asks || refused)) return;
   saved = null;
   if (asks) ask(kept);
-  else if (!form || !kept.wrong) say(words);
+  else if (!kept.wrong) say(words);
+  else if (!form) edit(row);
 }
 
 function dialog(id, title, text, ...buttons) {

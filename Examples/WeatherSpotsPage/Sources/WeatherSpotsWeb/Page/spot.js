@@ -39,7 +39,7 @@ export function open(next) {
   const name = el('h2', { tabindex: -1 }, el('bdi', { id: 'name' }));
   page.replaceChildren(
     el('a', { href: '#/' }, '← All spots'), name, el('p', { id: 'place', class: 'quiet' }),
-    el('p', { id: 'origin' }, 'Loading…'), el('p', { id: 'problem' }), el('div', { id: 'pending' }),
+    el('p', { id: 'origin' }, 'Loading…'), el('p', { id: 'problem', role: 'status' }), el('div', { id: 'pending' }),
     ...Object.entries(PARTS).map(([part, title]) =>
       el('section', { id: part, hidden: true }, el('h3', title), el('div'))),
   );
@@ -52,7 +52,7 @@ export function open(next) {
 }
 
 // Gets the forecast of the spot on the screen: what is stored at once, and newer data where that is old.
-export async function load(wait = '') {
+export async function load(wait = '', isRetry = false) {
   if (!id) return;
   const wanted = id;
   const { data, headers, message } = await request(`${path('forecast', id)}?days=7${wait}`).catch((problem) => problem);
@@ -67,14 +67,16 @@ export async function load(wait = '') {
   } else if (!report) {
     setText('origin', [row?.name, 'no weather'].filter(Boolean).join(', '));
     showProblem(message);
-  }
+  } else if (isRetry) showProblem(message ?? report.problem, report.recorded && RECORDED);
 }
+
+const RECORDED = 'Recorded weather, not today’s.';
 
 // Says what failed, and offers to try again.
 function showProblem(problem, ...more) {
   byId('problem').replaceChildren([problem, ...more].filter(Boolean).join(' '), ' ', problem ? button('Try again', () => {
     setText('problem', 'Asking…');
-    load('&wait=true');
+    load('&wait=true', true).then(() => byId('problem').querySelector('button')?.focus());
   }) : '');
 }
 
@@ -133,7 +135,7 @@ function showReport(isNew) {
   const { hours, days, astronomy, problem, recorded, attribution } = report;
   const sky = astronomy?.find((day) => now >= new Date(day.day_start_utc) && now < new Date(day.day_end_utc));
   const date = sky?.date;
-  showProblem(problem, recorded && 'Recorded weather, not today’s.');
+  showProblem(problem, recorded && RECORDED);
   tick();
   const isNear = (some) => Math.abs(now - new Date(some?.instant)) < 3600000;
   const hour = [report.now?.hour, ...hours ?? []].find(isNear);

@@ -1,10 +1,10 @@
 // Says values in words.
 
-// An age in the words of the command.
+// An age in the units of the command; up to a minute it is "just now".
 export function age(since) {
   const seconds = Math.round((Date.now() - Date.parse(since)) / 1000);
   if (seconds < 60) return 'just now';
-  const [length, unit] = seconds < 7200 ? [60, 'min'] : seconds < 172800 ? [3600, 'h'] : [86400, 'days'];
+  const [length, unit] = seconds < 120 ? [1, 's'] : seconds < 7200 ? [60, 'min'] : seconds < 172800 ? [3600, 'h'] : [86400, 'days'];
   return `${Math.floor(seconds / length)} ${unit} old`;
 }
 

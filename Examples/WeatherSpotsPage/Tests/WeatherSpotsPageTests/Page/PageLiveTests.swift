@@ -157,6 +157,46 @@ import Testing
     }
   }
 
+  /// Visits are a counter: an edit that is sent twice from one start would count twice.
+  @Test func visitsCountOnceHoweverOftenTheFormIsSent() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.openSpot("Brest")
+      try await browser.element("#edit").click()
+      try await browser.fill("visits", "3")
+      // A proxy's refusal names no field.
+      _ = try await browser.script(
+        """
+        const real = window.realFetch = window.fetch;
+        window.fetch = async (address, options) => (options?.method === 'PUT'
+          ? new Response('{"title":"too large"}', { status: 413 }) : real(address, options));
+        const form = document.querySelector('#editor');
+        form.elements.notes.value = 'long';
+        form.requestSubmit();
+        form.requestSubmit();
+        """)
+      try await browser.waitForText("#pending", "Refused")
+      // A refusal within a second leaves the form open, and a later one offers it.
+      let form = """
+        const form = document.querySelector('#editor');
+        if (!form) [...document.querySelectorAll('#pending button')].find(({ textContent }) => textContent === 'Edit again')?.click();
+        return Boolean(form) && !form.inert;
+        """
+      try await browser.wait(for: "the form") { try await browser.script(form).boolean == true }
+      try await page.letWritesGo(browser)
+      _ = try await browser.script(
+        """
+        const form = document.querySelector('#editor');
+        form.elements.notes.value = '';
+        form.requestSubmit();
+        form.requestSubmit();
+        """)
+      try await browser.wait(for: "a closed form") { try await browser.elements("#editor").isEmpty }
+      try await browser.wait(for: "nothing that waits") { try await !browser.element("#pending").isDisplayed() }
+      let shown = try page.command("show", "Brest", "--json")
+      #expect(shown.contains(#""visits":3"#), "\(shown)")
+    }
+  }
+
   @Test func aLostRaceShowsBothAndAsks() async throws {
     try await ServedPage.running { page, browser in
       try await browser.openSpot("Brest")

@@ -37,7 +37,7 @@ struct Watch: ReportingCommand {
     let height = Output.size(STDOUT_FILENO).map { Int($0.ws_row) } ?? 0
     // The count, a blank line, the header, and the line of the cursor.
     let rows = max((height > 0 ? height : 24) - 4, 1)
-    let filter = try await filters.filter(in: storage)
+    let filter = filters.filter
     for try await spots in storage.spots.results(of: .spots(filter, by: sort).limit(rows)) {
       let count = try await storage.spots.count(.spots(filter))
       let more = count > spots.count ? ", the first \(spots.count) are shown" : ""
@@ -50,7 +50,7 @@ struct Watch: ReportingCommand {
   /// Writes one line for each change.
   private func follow(_ storage: SpotStore) async throws {
     let changes = storage.spots.changes()
-    let filter = try await filters.filter(in: storage)
+    let filter = filters.filter
     let count = try await storage.spots.count(.spots(filter))
     if globals.json { try writeJSON(["watching": count]) } else { try writeText("Watching \(count) spots.\n") }
     for try await set in changes {

@@ -38,7 +38,7 @@ struct List: ReportingCommand {
   func execute() async throws {
     let cursor = try page.map(Self.cursor)
     try await globals.withStore { storage in
-      let filter = try await filters.filter(in: storage)
+      let filter = filters.filter
       let query = near.map { Query.spots(near: $0, filter) } ?? .spots(filter, by: sort ?? .name)
       if explaining.explain { return try globals.write(storage.spots.explain(limit.map(query.limit) ?? query)) }
       let isPage = limit != nil || cursor != nil

@@ -27,7 +27,7 @@ struct Near: ReportingCommand {
 
   func execute() async throws {
     try await globals.withStore { storage in
-      let filter = try await filters.filter(in: storage)
+      let filter = filters.filter
       let query = Query.spots(near: place, within: within.map(Distance.kilometers), filter).limit(limit)
       if explaining.explain { return try globals.write(storage.spots.explain(query)) }
       let rows = try await storage.spots.matches(query).map { match in

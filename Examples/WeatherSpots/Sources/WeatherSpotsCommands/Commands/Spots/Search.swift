@@ -26,7 +26,7 @@ struct Search: ReportingCommand {
 
   func execute() async throws {
     try await globals.withStore { storage in
-      let filter = try await filters.filter(in: storage)
+      let filter = filters.filter
       let query = Query.spots(matching: words.joined(separator: " "), filter).limit(limit)
       if explaining.explain { return try globals.write(storage.spots.explain(query)) }
       let rows = try await storage.spots.matches(query).map { SpotRow($0.item, extract: $0.extract) }

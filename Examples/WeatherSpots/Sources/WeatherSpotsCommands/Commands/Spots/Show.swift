@@ -8,7 +8,7 @@ struct Show: ReportingCommand {
     discussion: """
       A name that several spots have is refused, and their ids are listed (exit code 3); an id, such as "Brest @48.39029,-4.48628", may \
       stand wherever a name may. Case and accents matter only if two names differ in nothing else. An id may be typed with fewer decimals, \
-      or without the name and at least two decimals: brest@48.4,-4.5 and @48.39,-4.49 mean the same spot, if no other one is as near.
+      or without the name and at least two decimals: brest@48.4,-4.5 and @48.39,-4.49 mean the same spot, if no other one fits.
       """)
 
   @Argument(help: "The name or the id.")

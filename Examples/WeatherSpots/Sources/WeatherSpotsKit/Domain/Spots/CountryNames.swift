@@ -1,13 +1,13 @@
 import Foundation
-public import Larder
 
 /// Countries by their ISO 3166 codes and their English names.
 public enum CountryNames {
   private static let english = Locale(identifier: "en")
 
+  private static let regions = Set(Locale.Region.isoRegions.map(\.identifier).filter { $0.utf8.count == 2 })
+
   /// The codes by the folded names.
   private static let codes: [String: String] = {
-    let regions = Locale.Region.isoRegions.map(\.identifier).filter { $0.utf8.count == 2 }
     let named = regions.compactMap { code in english.localizedString(forRegionCode: code).map { (folded($0), code) } }
     return Dictionary(named) { first, _ in first }
   }()
@@ -18,6 +18,7 @@ public enum CountryNames {
   public static func code(for text: String) -> String? {
     let name = folded(text)
     guard !name.isEmpty else { return nil }
+    if regions.contains(text) { return text }
     if let code = codes[name] { return code }
     if (2...3).contains(name.utf8.count), let found = english.localizedString(forRegionCode: name.uppercased()),
       let code = codes[folded(found)]
@@ -42,14 +43,5 @@ public enum CountryNames {
     let plain = text.folding(options: [.caseInsensitive, .diacriticInsensitive], locale: Locale(identifier: "en_US_POSIX"))
     let words = plain.replacing("&", with: "and").replacing("st.", with: "saint").replacing("’", with: "'").split(separator: " ")
     return words.joined(separator: " ")
-  }
-}
-
-extension SpotStore {
-  /// Returns the stored form of the country that a person means: as spots have it, else the code of its name, else what was typed.
-  public func country(meaning text: String) async throws(RepositoryError) -> String {
-    let typed = SpotFilter(country: text)
-    if try await spots.count(.spots(typed)) > 0 { return Spot.normalizedCountry(text) }
-    return CountryNames.code(for: text) ?? Spot.normalizedCountry(text)
   }
 }

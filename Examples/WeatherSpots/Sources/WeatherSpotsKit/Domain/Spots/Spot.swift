@@ -97,7 +97,9 @@ public struct Spot: Codable, Hashable, Identifiable, Sendable {
   }
 
   /// Returns the stored form of a country, so that an index finds it in any case.
-  static func normalizedCountry(_ text: String) -> String { text.trimmingCharacters(in: .whitespaces).uppercased() }
+  static func normalizedCountry(_ text: String) -> String {
+    CountryNames.code(for: text) ?? text.trimmingCharacters(in: .whitespaces).uppercased()
+  }
 
   /// Returns the stored form of a kind, so that an index finds it in any case.
   static func normalizedKind(_ text: String) -> String { text.trimmingCharacters(in: .whitespaces).lowercased() }

@@ -17,8 +17,13 @@ struct TypedID {
 
     /// Returns whether a coordinate, rounded or cut off, may be the typed one.
     ///
-    /// Longitudes are measured across the antimeridian.
-    func fits(_ degrees: Double) -> Bool {
+    /// Beside a name one unit of the last digit is enough, and longitudes are measured across the antimeridian.
+    func fits(_ degrees: Double, besideName: Bool) -> Bool {
+      guard besideName else {
+        // Rounding moves a coordinate by half a unit of the last digit, and cutting it off by less than one towards 0.
+        let more = abs(degrees) - abs(value)
+        return degrees * value >= 0 && more >= -step / 2 - 1e-9 && more < step - 1e-9
+      }
       let distance = abs(degrees - value)
       return min(distance, 360 - distance) <= step + 1e-9
     }
@@ -30,7 +35,9 @@ struct TypedID {
   private let longitude: Degrees
   private let point: Coordinate
 
-  /// Reads an id; `nil` for a text that does not end in @LAT,LON, and for one without a name that is less exact than about a kilometre.
+  /// Reads an id.
+  ///
+  /// The result is `nil` for a text that does not end in @LAT,LON. Without a name, two decimals are needed.
   init?(_ text: String) {
     let parts = text.split(separator: "@", omittingEmptySubsequences: false)
     guard parts.count > 1, let degrees = parts.last?.split(separator: ",", omittingEmptySubsequences: false), degrees.count == 2,
@@ -49,7 +56,9 @@ struct TypedID {
     let radius = Distance.kilometers(112 * (latitude.step + longitude.step) + 0.001)
     let folded = name.foldedForSearch
     return .spots(near: point, within: radius).filter { [latitude, longitude] spot in
-      latitude.fits(spot.latitude) && longitude.fits(spot.longitude) && (folded.isEmpty || spot.name.foldedForSearch == folded)
+      let hasName = !folded.isEmpty
+      return latitude.fits(spot.latitude, besideName: hasName) && longitude.fits(spot.longitude, besideName: hasName)
+        && (!hasName || spot.name.foldedForSearch == folded)
     }
   }
 }

@@ -48,7 +48,9 @@ public struct LocalDay: Hashable, Comparable, Sendable, TextCodable {
     return found == self ? interval : DateInterval(start: found < self ? interval.end : interval.start, duration: 0)
   }
 
-  /// Returns the instant at which the clocks of a zone show 12:00 on this day; an instant of a day beside it if the zone skipped this one.
+  /// Returns the instant at which the clocks of a zone show 12:00 on this day.
+  ///
+  /// If the zone skipped the day, the instant is in a day beside it.
   public func noon(in zone: TimeZone) -> Date {
     Calendar.gregorian(in: zone).date(from: DateComponents(year: year, month: month, day: day, hour: 12)) ?? .distantPast
   }

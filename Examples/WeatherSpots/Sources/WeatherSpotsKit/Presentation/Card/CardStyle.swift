@@ -8,9 +8,9 @@ import Foundation
 
 /// The style of drawn text: the terminal and the units.
 public struct CardStyle: Hashable, Sendable {
-  /// The number of columns of a chart, and of a line where it ``isLimited``; at least 20.
+  /// The number of columns of a chart, at least 20, and of a line if ``isLimited``.
   public let width: Int
-  /// Whether longer lines are wrapped or cut, as on a terminal; in a pipe they are whole.
+  /// Whether longer lines are wrapped or cut, as on a terminal and not in a pipe.
   public let isLimited: Bool
   /// Whether text may have colors; only on a terminal whose user has not asked for none.
   public let usesColor: Bool
@@ -19,7 +19,9 @@ public struct CardStyle: Hashable, Sendable {
   /// The units of what is shown.
   public let units: UnitSystem
 
-  /// Makes a style; by default that of a pipe: whole lines, charts of 80 columns, no color, Unicode, metric.
+  /// Makes a style.
+  ///
+  /// The default is that of a pipe: whole lines, charts of 80 columns, no color, Unicode, metric.
   public init(width: Int? = nil, usesColor: Bool = false, isPlain: Bool = false, units: UnitSystem = .metric) {
     self.width = max(20, width ?? 80)
     isLimited = width != nil

@@ -48,9 +48,10 @@ function hourly([title, least, from, ...lines], hours, nights, now) {
         const label = dayLabel(day).slice(0, hour < 2 ? 3 : 9);
         nodes.push(line('midnight', `M${left} 0V${BASE}`), write(left + 4, 14, room > label.length * 6 && label));
       }
-      if (parseInt(time, 10) % every === 0) {
-        nodes.push(line('grid', `M${left} ${BASE}v5`));
-        if (hour > 2 && index) nodes.push(write(left, height - 6, time.slice(0, 2), 'middle'));
+      const tick = left - time.slice(3) / 60 * hour; // in some zones the hours of the report begin at :30 or :45
+      if (parseInt(time, 10) % every === 0 && tick >= SIDE) {
+        nodes.push(line('grid', `M${tick} ${BASE}v5`));
+        if (hour > 2 && index) nodes.push(write(tick, height - 6, time.slice(0, 2), 'middle'));
       }
       if (known(degrees) && index % Math.ceil(18 / hour) === 0) {
         nodes.push(line('arrow', 'M0-7V7M-4 2L0 7L4 2', `translate(${left + 5} ${BASE + 12}) rotate(${degrees})`));
@@ -101,7 +102,7 @@ const moments = (day, name) => [day?.[name], day?.[`${name}_2`]].filter(Boolean)
 export const told = (day, name) => moments(day.clock, name).join(', ') || '–';
 
 const changes = (day, [, ...names]) => names.flatMap((name) => moments(day, name).map((time, index) =>
-  [Date.parse(time), name, moments(day.clock, name)[index]])).sort((a, b) => a[0] - b[0]);
+  [Date.parse(time), name, moments(day.clock, name)[index] ?? '–'])).sort((a, b) => a[0] - b[0]);
 
 // Returns spans [from, to]; without any change the altitude decides.
 function spans(days, level) {

@@ -158,8 +158,10 @@ export function makeMap(element, onSelect) {
   }
 
   function onwheel(event) {
-    event.preventDefault();
-    zoom(Math.exp(event.deltaY * -0.004), point(event));
+    const { k } = look;
+    // Firefox counts lines.
+    zoom(Math.exp(event.deltaY * (event.deltaMode ? 33 : 1) * -0.004), point(event));
+    if (look.k !== k) event.preventDefault(); // at the closest and the farthest, the page scrolls
   }
 
   function onpointerdown(event) {
