@@ -3,7 +3,7 @@
 # Usage: check-sources.sh [ROOT], or check-sources.sh --self-test, which breaks every rule once and wants to see it found.
 #
 # In Sources: constructs that hide or turn errors into traps (see `find_constructs`) need a comment with the reason on their line or the one
-# above, and an entry in Scripts/allowed.txt; files have at most 300 lines. In Tests: no sleeping. Everywhere: no unfinished work, no
+# above, and an entry in Scripts/allowed.txt; files have at most 400 lines. In Tests: no sleeping. Everywhere: no unfinished work, no
 # spaces in paths.
 set -euo pipefail
 
@@ -105,7 +105,7 @@ check() {
       find_constructs sources $sources
       for file in $sources; do
         lines=$(wc -l <"$file" | tr -d ' ')
-        if [ "$lines" -gt 300 ]; then echo "$file: $lines lines: a file has one subject and at most 300 lines"; fi
+        if [ "$lines" -gt 400 ]; then echo "$file: $lines lines: a file has one subject and at most 400 lines"; fi
       done
     fi
     # shellcheck disable=SC2086
@@ -174,9 +174,9 @@ CASES
   expect "" $file 'typealias Work = [Int]\nlet a = Mutex<Work?>(nil)'
   expect "" $file 'func f(_ a: Mutex<[Int: Int]>) -> Int { g { a in a } }'
   expect "no line needs this entry any more" $file 'let a = 1' "$file: try?"
-  expect "301 lines" $file "$(printf 'let a = 1\\n%.0s' $(seq 300))"
+  expect "401 lines" $file "$(printf 'let a = 1\\n%.0s' $(seq 400))"
   expect "" $file "$(printf 'let a = 1\\n%.0s' $(seq 299))"
-  expect "" Tests/A/A.swift "$(printf 'let a = 1\\n%.0s' $(seq 300))"
+  expect "" Tests/A/A.swift "$(printf 'let a = 1\\n%.0s' $(seq 400))"
   local sleep
   for sleep in 'try await Task.sleep(for: .seconds(1))' 'usleep(10)' 'sleep(1)' 'Thread.sleep(forTimeInterval: 1)' 'x = nanosleep(&a, nil)'; do
     expect "tests wait on gates" Tests/A/A.swift "$sleep"
