@@ -68,6 +68,8 @@ internal import Synchronization
 /// - ``flush()``
 /// - ``checkpoint()``
 /// - ``refresh()``
+/// - ``suspend()``
+/// - ``resume()``
 /// - ``migrationProgress``
 /// - ``finishMigration()``
 /// - ``close()``

@@ -92,7 +92,7 @@ extension RepositoryError {
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     private enum Name: String {
       case corrupted, newerSchema, notOurStore, dataMissing, protectedDataUnavailable, locked, alreadyOpen, migrationFailed
-      case encodingFailed, decodingFailed, invalidKey, tooLarge, inputOutput, full, outcomeUnknown, poisoned, closed, cancelled
+      case encodingFailed, decodingFailed, invalidKey, tooLarge, inputOutput, full, outcomeUnknown, poisoned, closed, cancelled, suspended
       case notFound, alreadyExists, revisionMismatch, uniqueViolation, unsupported
     }
     private let name: Name
@@ -145,6 +145,10 @@ extension RepositoryError {
     public static let closed = Code(name: .closed)
     /// The task was cancelled before the commit point: nothing happened.
     public static let cancelled = Code(name: .cancelled)
+    /// The store is suspended, and what was asked needs its files, or has waited for ``StoreOptions/suspensionTimeout``.
+    ///
+    /// Nothing happened: call ``Store/resume()``, and try again.
+    public static let suspended = Code(name: .suspended)
     /// There is no record with this id.
     public static let notFound = Code(name: .notFound)
     /// There is a record with this id already.

@@ -40,6 +40,8 @@ public import Foundation
 /// - ``copy(to:)``
 /// - ``checkpoint()``
 /// - ``refresh()``
+/// - ``suspend()``
+/// - ``resume()``
 /// - ``close()``
 ///
 /// ### Migrating
@@ -66,7 +68,7 @@ public final class Store: Sendable {
     Store(try await StoreCore.open(backend, options) { (_) throws(RepositoryError) in })
   }
 
-  /// The findings of opening the store.
+  /// The findings of opening the store, or of the last ``resume()`` that had to read it anew.
   public var openReport: OpenReport { core.openReport }
 
   /// Returns the repository of a collection; repositories of one name share their records.

@@ -16,6 +16,7 @@
 /// - ``access-swift.property``
 /// - ``pollInterval``
 /// - ``lockTimeout``
+/// - ``suspensionTimeout``
 ///
 /// ### Writing
 ///
@@ -214,6 +215,10 @@ public struct StoreOptions: Sendable {
   ///
   /// Longer waits mean that another process holds the store in the middle of a write, as one that was stopped by a debugger does.
   public var lockTimeout: Duration
+  /// The time for which a write waits in a suspended store before it throws `.suspended`: 30 s by default.
+  ///
+  /// With `.zero` it throws at once. A process that the system has stopped counts that time too, unless the device slept.
+  public var suspensionTimeout: Duration
   /// The policy for records of an older schema version: rewritten in the background by default, after a copy was made.
   public var migration: Migration
   /// The coder of values as JSON: Larder's own by default.
@@ -224,7 +229,7 @@ public struct StoreOptions: Sendable {
     access: Access = .exclusive, durability: Durability = .durable, limits: Limits = .init(),
     checkpoint: Checkpoint = .automatic, keepsPreviousSnapshot: Bool = false, recovery: Recovery = .cutAndReport,
     indexing: Indexing = .onFirstNeed, pollInterval: Duration? = .milliseconds(500), lockTimeout: Duration = .seconds(30),
-    migration: Migration = .init(), coding: Coding = .larder
+    suspensionTimeout: Duration = .seconds(30), migration: Migration = .init(), coding: Coding = .larder
   ) {
     self.access = access
     self.durability = durability
@@ -235,6 +240,7 @@ public struct StoreOptions: Sendable {
     self.indexing = indexing
     self.pollInterval = pollInterval
     self.lockTimeout = lockTimeout
+    self.suspensionTimeout = suspensionTimeout
     self.migration = migration
     self.coding = coding
   }

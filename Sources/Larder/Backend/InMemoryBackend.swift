@@ -150,6 +150,15 @@ public final class InMemoryBackend: StorageBackend {
     return report
   }
 
+  /// Does nothing: memory has no lock.
+  public func suspend() throws(RepositoryError) { try checkOpen() }
+
+  /// Does nothing: nobody else can have written.
+  public func resume() throws(RepositoryError) -> Bool {
+    try checkOpen()
+    return true
+  }
+
   /// Ends the use of the store, and leaves the contents as they are.
   public func abandon() { state.withLock { $0.isOpen = false } }
 

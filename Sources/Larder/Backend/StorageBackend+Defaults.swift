@@ -46,6 +46,21 @@ extension StorageBackend {
   /// Returns no commits: for a backend that no other process writes to.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? { nil }
 
+  /// Does nothing: for a backend that never waits for others.
+  public func endWaiting() {}
+
+  /// Makes everything durable, and closes the backend.
+  public func suspend() throws(RepositoryError) {
+    do throws(RepositoryError) { try flush() } catch {
+      abandon()
+      throw error
+    }
+    try close()
+  }
+
+  /// Has the store read anew.
+  public func resume() throws(RepositoryError) -> Bool { false }
+
   /// Refuses: each run then makes a copy of its own, where one is needed.
   public func readCopy(at url: URL, _ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport {
     throw RepositoryError(.unsupported, "this backend does not read copies", file: name)

@@ -18,14 +18,14 @@ public import Foundation
 ///
 /// A store calls its backend synchronously, one call at a time, from an executor that may block. First comes `open`, which reads. Then
 /// `recover` follows, once the store has accepted what was read (never for `.readOnly`), or `abandon`, if it has not. `close` comes last.
-/// Two exceptions run beside other calls: the parts that ``beginCheckpoint()`` and ``continueCheckpoint()`` hand out, and
-/// ``readCopy(at:_:)``.
+/// Three exceptions run beside other calls: the parts that ``beginCheckpoint()`` and ``continueCheckpoint()`` hand out,
+/// ``readCopy(at:_:)``, and ``endWaiting()``.
 ///
 /// After `close`, after `abandon`, and after an `open` that has thrown, the backend is as if it had just been made: it may be opened
 /// again, and every other call but `verify`, `close`, `abandon`, `readCopy` and `readAll` throws `.closed`. An `open` of a backend that
 /// is open throws `.alreadyOpen`.
 ///
-/// A conformer is `Sendable` so that it can be handed over. Its state can live in a `Mutex`, which is hardly ever contended: only the two
+/// A conformer is `Sendable` so that it can be handed over. Its state can live in a `Mutex`, which is hardly ever contended: only the
 /// exceptions run beside other calls.
 ///
 /// ## Cost
@@ -57,6 +57,11 @@ public import Foundation
 /// - ``cancelCommit()``
 /// - ``foreignCommits(after:)``
 /// - ``hasOtherWriters``
+///
+/// ### Suspending
+/// - ``endWaiting()``
+/// - ``suspend()``
+/// - ``resume()``
 ///
 /// ### Checking and copying
 /// - ``verify()``
@@ -162,6 +167,27 @@ public protocol StorageBackend: Sendable {
   /// - Returns: The next long part; `nil` when the checkpoint is over or was given up.
   /// - Throws: as `checkpoint`; the checkpoint is given up then.
   func continueCheckpoint() throws(RepositoryError) -> (@Sendable () -> Void)?
+
+  /// Ends a wait for other processes: the call that waits throws `.locked`, and so does every later one until ``suspend()``.
+  ///
+  /// Called beside other calls, from any thread, before `suspend`. By default it does nothing.
+  func endWaiting()
+
+  /// Gives up every lock and transaction for a while, and leaves to other processes a store that holds everything committed.
+  ///
+  /// What follows is ``resume()``, `close` or `abandon`. Must be quick: the system is about to stop the process. By default everything is
+  /// made durable and the backend is closed.
+  /// - Throws: `.outcomeUnknown` when a sync failed, or what else went wrong; the locks are given up all the same.
+  func suspend() throws(RepositoryError)
+
+  /// Takes the locks again that ``suspend()`` has given up, if the files tell that going on where it left off loses nothing.
+  ///
+  /// Commits of others since then must be told by ``foreignCommits(after:)`` if the store is open `.shared`, and must lead to `false` if it
+  /// is not.
+  /// - Returns: `false` when the store must be read anew, as by default: the backend is closed then, and ``open(_:_:)`` follows.
+  /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing` when another file has taken the place of the store's, or what else was in the way;
+  ///   the backend stays suspended, and may be asked again.
+  func resume() throws(RepositoryError) -> Bool
 
   /// Reads everything back from storage and compares every checksum, changing nothing.
   func verify() -> VerifyReport

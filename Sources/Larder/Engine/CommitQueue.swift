@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Foundation
 internal import Synchronization
 
 /// The writes that wait for the disk, and how they are committed: all that have arrived meanwhile share one commit, and so one sync.
@@ -11,12 +12,14 @@ final class CommitQueue: Sendable {
 
   private struct Inbox: Sendable {
     var writes: [PendingWrite] = []
+    /// The writes that a suspended store holds, before `writes`, and the moment at which each of them gives up.
+    var held: [(write: PendingWrite, deadline: ContinuousClock.Instant)] = []
     /// Whether a drain is scheduled or running, which will see what is added.
     var isDraining = false
   }
 
   /// The number of writes that wait for the next commit, cancelled ones included.
-  var count: Int { inbox.withLock { $0.writes.count } }
+  var count: Int { inbox.withLock { $0.held.count + $0.writes.count } }
 
   // MARK: Gathering
 
@@ -35,6 +38,7 @@ final class CommitQueue: Sendable {
   ///
   /// On the executor only.
   private func drain(_ core: StoreCore) {
+    guard !core.state.isSuspended else { return hold(by: core) }
     guard let writes = removeGroup() else { return rest(core) }
     commit(writes, to: core)
     core.checkpointBySize()
@@ -56,10 +60,11 @@ final class CommitQueue: Sendable {
     }
   }
 
-  /// Commits everything that waits: for a store that is being closed.
+  /// Commits everything that waits, or refuses what a suspended store holds: for a store that is being closed.
   ///
   /// On the executor only.
   func commitAll(to core: StoreCore) {
+    takeHeld()
     while let writes = removeGroup() { commit(writes, to: core) }
   }
 
@@ -83,6 +88,57 @@ final class CommitQueue: Sendable {
     }
   }
 
+  // MARK: Suspending
+
+  /// Commits the next group: for a store that is being suspended.
+  ///
+  /// On the executor only.
+  func commitNext(to core: StoreCore) {
+    if let writes = removeGroup() { commit(writes, to: core) }
+  }
+
+  /// Holds the writes that wait until the store is resumed, each at most for ``StoreOptions/suspensionTimeout``.
+  private func hold(by core: StoreCore) {
+    let timeout = core.options.suspensionTimeout
+    let deadline = ContinuousClock.now + timeout
+    let count = inbox.withLock { inbox in
+      let writes = inbox.writes
+      inbox.held += writes.map { ($0, deadline) }
+      inbox.writes = []
+      inbox.isDraining = false
+      return writes.count
+    }
+    guard count > 0 else { return }
+    guard timeout > .zero else { return expire() }
+    core.executor.queue.asyncAfter(deadline: .now() + timeout.inSeconds) { [weak core] in core?.commits.expire() }
+  }
+
+  /// Refuses the writes that were held for too long.
+  private func expire() {
+    let now = ContinuousClock.now
+    let writes = inbox.withLock { inbox in
+      // Their deadlines ascend.
+      let count = inbox.held.firstIndex { $0.deadline > now } ?? inbox.held.count
+      defer { inbox.held.removeFirst(count) }
+      return inbox.held.prefix(count).map(\.write)
+    }
+    for write in writes where write.claim() { write.outcome.resolve(.failure(.storeSuspended)) }
+  }
+
+  /// Has the executor commit what was held: for a store that was resumed.
+  func release(to core: StoreCore) {
+    takeHeld()
+    inbox.withLock { $0.isDraining = true }
+    core.executor.queue.async { self.drain(core) }
+  }
+
+  private func takeHeld() {
+    inbox.withLock { inbox in
+      inbox.writes = inbox.held.map(\.write) + inbox.writes
+      inbox.held = []
+    }
+  }
+
   // MARK: Committing
 
   /// Claims writes, stages them, and commits what they have staged.
@@ -96,6 +152,10 @@ final class CommitQueue: Sendable {
         state = try core.beginSharedCommit(durability, after: state)
       }
     } catch {
+      if core.isSuspending.load(ordering: .acquiring), error.code == .locked {
+        // The wait for other processes was ended, and the writes wait for the store to be resumed.
+        return inbox.withLock { $0.writes = writes + $0.writes }
+      }
       for write in writes where write.claim() { write.outcome.resolve(.failure(error)) }
       return
     }

@@ -8,6 +8,8 @@ struct ForeignState: Sendable {
   var supportedVersions: [Int: Int] = [:]
   /// The reason why the last look for foreign commits failed.
   var failure: RepositoryError?
+  /// Whether the timer of the next look runs.
+  var isTimerSet = false
 }
 
 extension StoreCore {
@@ -41,7 +43,7 @@ extension StoreCore {
   /// Publishes and announces foreign commits.
   ///
   /// On the executor only.
-  private func publish(_ commits: ForeignCommits) {
+  func publish(_ commits: ForeignCommits) {
     var positions: [String: Int] = [:]
     for record in commits.records where positions[record.collection] == nil {
       positions[record.collection] = collection(named: record.collection)
@@ -106,7 +108,7 @@ extension StoreCore {
   /// Publishes and announces the foreign commits that are there, and notes a failure for `verify`.
   ///
   /// On the executor only.
-  private func follow() throws(RepositoryError) {
+  func follow() throws(RepositoryError) {
     guard hasForeignWriters else { return }
     do throws(RepositoryError) {
       if let commits = try backend.foreignCommits(after: Revision(state.commit)) { publish(commits) }
@@ -118,9 +120,15 @@ extension StoreCore {
     }
   }
 
-  /// Sets the timer of the next look for foreign commits; it ends with the store.
+  /// Sets the timer of the next look for foreign commits, unless it runs; it ends with the store, and while the store is suspended.
   func schedulePoll() {
     guard hasForeignWriters, let interval = options.pollInterval, state.isOpen else { return }
+    // A store that was suspended and resumed may have the timer from before.
+    let isFirst = foreign.withLock { foreign in
+      defer { foreign.isTimerSet = true }
+      return !foreign.isTimerSet
+    }
+    guard isFirst else { return }
     executor.queue.asyncAfter(deadline: .now() + max(interval.inSeconds, 0.01)) { [weak self] in self?.pollTimerFired() }
   }
 
@@ -128,6 +136,7 @@ extension StoreCore {
   ///
   /// On the executor only.
   private func pollTimerFired() {
+    foreign.withLock { $0.isTimerSet = false }
     guard state.isOpen else { return }
     // Readers keep what they have. `verify`, `refresh` and the next write tell of the failure, and the next look may succeed.
     do throws(RepositoryError) { try follow() } catch {}

@@ -19,6 +19,7 @@ extension StoreCore {
     var report = await executor.run {
       // A backend that was closed may have been opened again, for another store.
       guard !self.state.isClosed else { return VerifyReport(problems: [.storeClosed]) }
+      guard !self.state.isSuspended else { return VerifyReport(problems: [.storeSuspended]) }
       return self.backend.verify()
     }
     if let failure = checkpoints.withLock({ $0.failure }) { report.problems.append(failure) }

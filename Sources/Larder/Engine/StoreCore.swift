@@ -14,7 +14,8 @@ final class StoreCore: Sendable {
   let identity = StoreIdentity()
   let executor: StoreExecutor
   let options: StoreOptions
-  let openReport: OpenReport
+  /// The findings of opening the store, or of the last ``resume()`` that has read it anew.
+  let report: Mutex<OpenReport>
   let backend: any StorageBackend
   let published: Mutex<StoreState>
   /// The writes that wait for their commit.
@@ -30,6 +31,8 @@ final class StoreCore: Sendable {
   let indexBuilds = Mutex<[IndexAddress: Task<Void, Never>]>([:])
   /// Whether indexes are to settle, which is asked for on the executor only.
   let isSettlingIndexes = Atomic(false)
+  /// Whether the store is about to be suspended: a write waits for no other process any more.
+  let isSuspending = Atomic(false)
   /// The state of following the other processes that write the store.
   let foreign = Mutex(ForeignState())
   /// The observers of what is committed.
@@ -48,12 +51,14 @@ final class StoreCore: Sendable {
     self.executor = executor
     self.backend = backend
     self.options = options
-    self.openReport = openReport
+    report = Mutex(openReport)
     published = Mutex(state)
     hub = ChangeHub(deletions)
     checkpoints = Mutex(CheckpointState(folded: state.commit - min(state.commit, UInt64(openReport.replayedCommits))))
     usage = StoreUsage(name: backend.name, executor: executor)
   }
+
+  var openReport: OpenReport { report.withLock { $0 } }
 
   /// The number of writes that wait for the next commit, cancelled ones included: for tests, which fill the queue while the disk is busy.
   var waitingWriteCount: Int { commits.count }

@@ -6,6 +6,8 @@ struct StoreState: Sendable {
   var names: [String]
   var collections: [CollectionState]
   var condition: Condition = .open
+  /// Whether the backend has given up its locks: reads go on, writes wait.
+  var isSuspended = false
   /// The number of times that records were published: as long as it is the same, so are all records.
   var publication: UInt64 = 0
 
@@ -22,12 +24,13 @@ struct StoreState: Sendable {
   }
 
   var isClosed: Bool { if case .closed = condition { true } else { false } }
-  var isOpen: Bool { if case .open = condition { true } else { false } }
+  /// Whether the backend can be asked to write.
+  var isOpen: Bool { if case .open = condition { !isSuspended } else { false } }
 
-  /// - Throws: `.poisoned` or `.closed`.
+  /// - Throws: `.poisoned`, `.closed` or `.suspended`.
   func checkWritable() throws(RepositoryError) {
     switch condition {
-    case .open: return
+    case .open: if isSuspended { throw .storeSuspended }
     case .poisoned(let cause): throw RepositoryError(.poisoned, "an earlier sync failed; reopen the store", underlying: cause)
     case .closed: throw .storeClosed
     }

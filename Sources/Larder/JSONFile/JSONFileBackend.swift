@@ -54,6 +54,8 @@ public final class JSONFileBackend: PackingBackend {
     /// Read, and not accepted yet.
     case found(JSONFileOpening.Found, OpenReport)
     case open(JSONFileStore)
+    /// Open before, and without a lock now.
+    case suspended(JSONFileStore)
     case reading
     case closed
   }
@@ -118,7 +120,7 @@ public final class JSONFileBackend: PackingBackend {
       case .new, .closed:
         phase = .opening
         return true
-      case .opening, .found, .open, .reading: return false
+      case .opening, .found, .open, .suspended, .reading: return false
       }
     }
     guard isFree else { throw RepositoryError(.alreadyOpen, "the backend is open: close its store first", file: name) }
@@ -221,13 +223,52 @@ public final class JSONFileBackend: PackingBackend {
     try phase.withLock { (phase) throws(RepositoryError) in try store(&phase).continueCheckpoint() }
   }
 
+  /// Makes everything durable, and gives up the lock of the document and the lock file; see `StorageBackend.suspend()`.
+  ///
+  /// - Throws: as ``flush()``; the locks are given up all the same.
+  public func suspend() throws(RepositoryError) {
+    try phase.withLock { (phase) throws(RepositoryError) in
+      switch phase {
+      case .open(let store):
+        phase = .suspended(store)
+        try store.suspend()
+      case .found(let found, _):
+        // Nothing was committed yet, and it is read anew.
+        phase = .closed
+        found.release()
+      case .new, .opening, .suspended, .reading, .closed: return
+      }
+    }
+  }
+
+  /// Takes the locks again, if document and journal are as ``suspend()`` has left them.
+  ///
+  /// - Throws: `.locked`, `.alreadyOpen`, `.unsupported` for a document that has several names by now, `.inputOutput`,
+  ///   `.protectedDataUnavailable`.
+  public func resume() throws(RepositoryError) -> Bool {
+    try phase.withLock { (phase) throws(RepositoryError) in
+      switch phase {
+      case .suspended(let store):
+        if try store.resume() {
+          phase = .open(store)
+          return true
+        }
+        store.release()
+        phase = .closed
+        return false
+      case .reading: return true
+      case .new, .opening, .found, .open, .closed: return false
+      }
+    }
+  }
+
   /// Reads document and journal back, compares every checksum, and changes nothing.
   public func verify() -> VerifyReport {
     phase.withLock { phase in
       switch phase {
       case .reading: reading(StoreOptions(access: .readOnly)).verify()
       case .open(let store): store.verify()
-      case .new, .opening, .found, .closed:
+      case .new, .opening, .found, .suspended, .closed:
         VerifyReport(problems: [notOpen])
       }
     }
@@ -258,6 +299,7 @@ public final class JSONFileBackend: PackingBackend {
       let old = phase
       phase = .closed
       if case .found(let found, _) = old { found.release() }
+      if case .suspended(let store) = old { store.release() }
       if case .open(let store) = old { try store.close() }
     }
   }
@@ -267,6 +309,7 @@ public final class JSONFileBackend: PackingBackend {
     phase.withLock { phase in
       if case .found(let found, _) = phase { found.release() }
       if case .open(let store) = phase { store.release() }
+      if case .suspended(let store) = phase { store.release() }
       phase = .closed
     }
   }
@@ -290,7 +333,7 @@ public final class JSONFileBackend: PackingBackend {
       phase = .open(store)
       return store
     case .reading: throw RepositoryError(.unsupported, "the store was opened for reading only", file: name)
-    case .new, .opening, .closed: throw notOpen
+    case .new, .opening, .suspended, .closed: throw notOpen
     }
   }
 }

@@ -6,7 +6,7 @@ final class JSONFileStore {
   let fileSystem: any FileSystem
   let tuning: JSONFileBackend.Tuning
   let options: StoreOptions
-  let lock: any HeldLock
+  var lock: any HeldLock
   var main: MainFile
   /// Whether the main file's name is durable too.
   var isMainDurable = true

@@ -5,6 +5,8 @@ internal import Synchronization
 protocol AnyMigrationRun: AnyObject, Sendable {
   /// Ends it before its next batch.
   func cancel()
+  /// Begins again if it has stopped because the store was suspended.
+  func resume()
   /// Notes the copy of the store that was made before the first record of its version.
   func note(copy file: String)
 }
@@ -49,6 +51,8 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
   var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
   func cancel() { state.withLock { $0.isCancelled = true } }
+
+  func resume() { if progress.phase == .stopped, progress.error?.code == .suspended { start(isUrgent: false) } }
 
   func note(copy file: String) { state.withLock { $0.progress.backupFile = file } }
 
@@ -113,6 +117,8 @@ final class MigrationRun<Item: Codable & Identifiable & Sendable>: AnyMigrationR
     }
     options.progress?(progress)
     ended.raise()
+    // The store may have been resumed before the run has noticed that it was suspended.
+    if core?.state.isSuspended == false { resume() }
   }
 }
 

@@ -87,6 +87,30 @@ extension BackendRequirement {
       try trial.commit(.put("c"))
       try trial.reopen()
     },
+    BackendRequirement(
+      "aSuspendedBackendLetsOthersIn", "a suspended backend lets others open the place, and goes on with what they have committed",
+      needs: [.handles]
+    ) { trial in
+      try trial.open()
+      try trial.commit(.put("a"), durability: .buffered)
+      let first = try trial.backend
+      try first.suspend()
+      if try !first.resume() { try trial.open(first) }
+      try trial.commit(.put("b"))
+      try first.suspend()
+      try trial.open(trial.place.makeBackend())
+      try trial.requireError(.alreadyOpen, .locked, from: "resuming beside a backend that is open") {
+        if try !first.resume() { _ = try Trial.open(first) }
+      }
+      try trial.commit(.put("c"), .delete("a"))
+      try trial.close()
+      try trial.require(!first.resume(), "a backend goes on by itself, though another has written meanwhile")
+      try trial.open(first)
+      try trial.commit(.put("d"))
+      try first.suspend()
+      try first.close()
+      try trial.open()
+    },
     BackendRequirement("closeIsFinal", "commit, flush, checkpoint and backup of a closed backend throw closed") { trial in
       try trial.open()
       try trial.commit(.put("a"))

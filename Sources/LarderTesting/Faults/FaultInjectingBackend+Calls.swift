@@ -66,6 +66,15 @@ extension FaultInjectingBackend {
   /// Reads the inner backend again; not counted, stopped or failed.
   public func readAll(_ visit: (StoredRecord) -> Void) throws(RepositoryError) -> OpenReport { try inner.readAll(visit) }
 
+  /// Ends a wait of the inner backend; not counted, held or failed.
+  public func endWaiting() { inner.endWaiting() }
+
+  /// Suspends the inner backend; not counted, held or failed.
+  public func suspend() throws(RepositoryError) { try inner.suspend() }
+
+  /// Resumes the inner backend; not counted, held or failed.
+  public func resume() throws(RepositoryError) -> Bool { try inner.resume() }
+
   /// Closes the inner backend, once the gate and the faults let it.
   public func close() throws(RepositoryError) {
     try call(.close) { () throws(RepositoryError) in try inner.close() }

@@ -168,6 +168,14 @@ final class LogBackend: StorageBackend {
     }
   }
 
+  func suspend() throws(RepositoryError) {
+    if defect == .ignoresSuspension { return }
+    try flush()
+    try close()
+  }
+
+  func resume() throws(RepositoryError) -> Bool { defect == .ignoresSuspension }
+
   func close() throws(RepositoryError) {
     if defect == .secondCloseThrows, state.withLock({ $0.wasClosed }) { throw RepositoryError(.closed, file: name) }
     let wasOpen = state.withLock { $0.isOpen }

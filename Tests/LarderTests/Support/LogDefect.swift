@@ -12,6 +12,7 @@ enum LogDefect: String, CaseIterable, Sendable {
   case opensTwice, opensOnce, refusedCloseReleases, keepsLockWhenDropped, keepsBufferedInMemory, closeDropsBuffered, secondCloseThrows
   case flushesWhenClosed, flushDropsBuffered, checkpointDropsTombstones, checkpointKeepsOneCollection, secondCheckpointEmpties
   case verifyCountsTombstones, backupIsOld, backupReplaces
+  case ignoresSuspension
   case createsWhileOpening, cutsWhileOpening, recoveryForgets
 
   /// The names of the rules that must fail.
@@ -51,8 +52,8 @@ enum LogDefect: String, CaseIterable, Sendable {
     case .reencodesValues, .takesNullForADeletion: ["valuesAreKeptByteForByte"]
     case .losesLargeValues: ["aMebibyteIsKept"]
     case .losesManyRecords: ["tenThousandRecordsAreKept"]
-    case .opensTwice: ["aSecondOpenIsRefused", "aRefusedOpenHoldsNothing", "aClosedBackendOpensAgain"]
-    case .opensOnce: ["aClosedBackendOpensAgain"]
+    case .opensTwice: ["aSecondOpenIsRefused", "aRefusedOpenHoldsNothing", "aClosedBackendOpensAgain", "aSuspendedBackendLetsOthersIn"]
+    case .opensOnce: ["aClosedBackendOpensAgain", "aSuspendedBackendLetsOthersIn"]
     case .refusedCloseReleases: ["aRefusedOpenHoldsNothing"]
     case .keepsLockWhenDropped:
       [
@@ -66,9 +67,10 @@ enum LogDefect: String, CaseIterable, Sendable {
         "closeKeepsBufferedCommits", "droppingKeepsBufferedCommits", "aBackupEqualsTheStore", "aRefusedOpenChangesNothing",
         "recoveryKeepsWhatWasHandedOut",
       ]
-    case .secondCloseThrows: ["closeCanBeRepeated"]
+    case .ignoresSuspension: ["aSuspendedBackendLetsOthersIn"]
+    case .secondCloseThrows: ["closeCanBeRepeated", "aSuspendedBackendLetsOthersIn"]
     case .flushesWhenClosed: ["closeIsFinal"]
-    case .flushDropsBuffered: ["flushKeepsEverything"]
+    case .flushDropsBuffered: ["flushKeepsEverything", "aSuspendedBackendLetsOthersIn"]
     case .checkpointDropsTombstones:
       [
         "checkpointKeepsEverything", "tombstonesAreBounded", "verifyCountsWhatIsThere", "droppingLosesNothing", "tenThousandRecordsAreKept",

@@ -60,6 +60,9 @@ enum BackendSmoke {
       _ = try backend.readAll { if $0.value != nil { found += 1 } }
       try expect(found == 1)
     }
+    backend.endWaiting()
+    try backend.suspend()
+    try expect(try backend.resume())
     try backend.close()
     backend.abandon()
     let commits = ForeignCommits(commit: Revision(2), records: [record], addresses: [record.address])

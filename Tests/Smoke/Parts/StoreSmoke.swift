@@ -20,6 +20,11 @@ enum StoreSmoke {
     try await store.flush()
     try await store.checkpoint()
     try await store.refresh()
+    await store.suspend()
+    try await store.resume()
+    await jars.suspend()
+    try await jars.resume()
+    try expect(RepositoryError.Code.suspended.description == "suspended" && StoreOptions().suspensionTimeout == .seconds(30))
     let report = await store.verify()
     try expect(report.isSound && report.problems.isEmpty && report.recordCount == 3 && report.tombstoneCount == 0 && report.commit > .zero)
     try expect(

@@ -22,6 +22,9 @@ struct MainFile: Sendable {
     (identity, size, mode, owner) = (status.identity, status.size, status.mode, status.owner)
   }
 
+  /// Returns the same main file by another descriptor of it.
+  func reopened(as file: any OpenFile) throws(RepositoryError) -> MainFile { try MainFile(file, header, tombstones: tombstones) }
+
   /// Opens the main file and locks it; `nil` when there is none.
   ///
   /// - Throws: `.locked` or `.alreadyOpen` when it is open by whatever name; `.unsupported` when it has several names, since what is

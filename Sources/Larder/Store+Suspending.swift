@@ -1,0 +1,36 @@
+extension Store {
+  /// Gives up every lock before the system stops the process, and keeps the store usable for reading.
+  ///
+  /// iOS ends a process that is suspended while it holds a lock on a file of a shared container (`0xDEAD10CC`). Call this when the app goes
+  /// to the background, and ``resume()`` when it comes back; <doc:InAnXcodeApp> says where. In between another process may use the store.
+  ///
+  /// Reads, snapshots, live queries and observers go on with what is in memory. A write waits for ``resume()``, at most for
+  /// ``StoreOptions/suspensionTimeout``, and then throws `.suspended`. What else needs the files throws it at once: `checkpoint`, `backup`,
+  /// `flush`, `refresh`; `verify` reports it. A checkpoint that runs beside commits is given up, and nothing is lost with it.
+  ///
+  /// What was acknowledged is durable when this returns, buffered writes too. Cost: the writes that wait already, as far as one commit takes
+  /// them, and one sync; a backup or a verification that runs is waited for. The second call does nothing, nor does one on a closed store.
+  public func suspend() async { await core.suspend() }
+
+  /// Takes the locks again, and takes in what other processes have committed since ``suspend()``.
+  ///
+  /// Observers are told of those commits, and the writes that wait go on after them. Where other processes have changed the files in a way
+  /// that only reading all of them tells, the store is read anew, as ``openReport`` then says.
+  ///
+  /// Cost: some calls of the system; in a `.shared` store what was committed meanwhile, in an exclusive one that another process has
+  /// written the whole store. The call does nothing when the store is not suspended.
+  /// - Throws: `.locked` or `.alreadyOpen` while another process, or another store of this one, has the file; `.dataMissing` when another
+  ///   file, or an older copy, has taken the place of the store; otherwise as ``open(_:options:)``. The store stays suspended, and a later
+  ///   call may succeed. `.closed`.
+  public func resume() async throws(RepositoryError) { try await core.resume() }
+}
+
+extension LocalRepository {
+  /// Suspends the store of the repository, with all its repositories; see ``Store/suspend()``.
+  public nonisolated(nonsending) func suspend() async { await core.suspend() }
+
+  /// Resumes the store of the repository; see ``Store/resume()``.
+  ///
+  /// - Throws: as ``Store/resume()``.
+  public nonisolated(nonsending) func resume() async throws(RepositoryError) { try await core.resume() }
+}
