@@ -68,6 +68,11 @@ internal import Synchronization
 /// - ``cancelCommit()``
 /// - ``foreignCommits(after:)``
 ///
+/// ### Suspending
+/// - ``endWaiting()``
+/// - ``suspend()``
+/// - ``resume()``
+///
 /// ### Checking and copying
 /// - ``verify()``
 /// - ``backup(to:)``
@@ -76,6 +81,8 @@ public final class SQLiteBackend: PackingBackend {
   /// The path of the database.
   public let name: String
   let store: Mutex<SQLiteStore>
+  /// The waits of the store's connection, outside the lock that a call holds while it waits.
+  let wait = SQLiteWait()
 
   /// Names the file; touches nothing before ``open(_:_:)``.
   public convenience init(file: URL) {
@@ -84,7 +91,7 @@ public final class SQLiteBackend: PackingBackend {
 
   init(file: URL, fileSystem: any FileSystem = POSIXFileSystem(), disk: SQLiteDisk = .system) {
     name = file.standardizedFileURL.path(percentEncoded: false)
-    store = Mutex(SQLiteStore(file, fileSystem, disk))
+    store = Mutex(SQLiteStore(file, fileSystem, disk, wait))
   }
 
   // MARK: Opening
@@ -205,6 +212,27 @@ public final class SQLiteBackend: PackingBackend {
   /// - Throws: `.corrupted`, `.inputOutput`, `.dataMissing`, `.locked`, `.poisoned`, `.closed`.
   public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
     try store.withLock { store throws(RepositoryError) in try store.foreignCommits(after: revision) }
+  }
+
+  // MARK: Suspending
+
+  /// Ends a wait for the write lock of a shared store; see `StorageBackend.endWaiting()`.
+  public func endWaiting() { wait.isEnded.store(true, ordering: .relaxed) }
+
+  /// Makes everything durable, and closes the connection and every lock; see `StorageBackend.suspend()`.
+  ///
+  /// A log of at most 250 pages is folded into the database, unless another process has the store open, so that the next process finds a
+  /// store that was closed. A longer one stays beside it, as after a crash: folding it takes too long.
+  /// - Throws: as ``close()``, and `.poisoned`.
+  public func suspend() throws(RepositoryError) {
+    try store.withLock { store throws(RepositoryError) in try store.suspend() }
+  }
+
+  /// Takes the locks again, if the database is as it was; or open `.shared`, with whole commits after it.
+  ///
+  /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing` when another file has the name, `.notOurStore`, `.inputOutput`.
+  public func resume() throws(RepositoryError) -> Bool {
+    try store.withLock { store throws(RepositoryError) in try store.resume() }
   }
 
   // MARK: Checking and copying

@@ -5,6 +5,11 @@ extension SQLiteStore {
   func close() throws(RepositoryError) {
     guard case .writing(let writer, let locks) = phase else { return abandon() }
     phase = .closed
+    try end(writer, locks)
+  }
+
+  /// Folds the log unless another process uses it, ends the connection, and releases the locks.
+  func end(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
     defer { locks.release() }
     // After a failed sync the log is left for the next open to judge.
     if writer.poison != nil { return writer.abandon() }
@@ -53,6 +58,7 @@ extension SQLiteStore {
     case .writing(let writer, let locks):
       endWriter(writer)
       locks.release()
+    case .suspended(let suspension): suspension.anchor?.release()
     case .unopened, .closed: break
     }
   }

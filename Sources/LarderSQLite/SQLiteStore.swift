@@ -10,20 +10,21 @@ final class SQLiteStore {
     case opened(SQLiteOpening)
     case writing(SQLiteWriter, SQLiteLocks)
     case reading(SQLiteReadOnlyReader, SQLiteFileLock?)
+    /// Written before, and without a lock now.
+    case suspended(SQLiteSuspension)
     case closed
   }
 
   let file: URL
   let fileSystem: any FileSystem
   let disk: SQLiteDisk
+  let wait: SQLiteWait
   var phase = Phase.unopened
   var options = StoreOptions()
   var path: SQLitePath?
 
-  init(_ file: URL, _ fileSystem: any FileSystem, _ disk: SQLiteDisk) {
-    self.file = file
-    self.fileSystem = fileSystem
-    self.disk = disk
+  init(_ file: URL, _ fileSystem: any FileSystem, _ disk: SQLiteDisk, _ wait: SQLiteWait) {
+    (self.file, self.fileSystem, self.disk, self.wait) = (file, fileSystem, disk, wait)
   }
 
   // A store that is dropped without close() is left as by a crash: all that was acknowledged is in the log.
@@ -80,6 +81,7 @@ final class SQLiteStore {
 
   private func beginWriting(_ opening: SQLiteOpening) throws(RepositoryError) {
     let (writer, locks) = try opening.recover()
+    writer.connection.wait = wait
     phase = .writing(writer, locks)
   }
 
@@ -141,7 +143,7 @@ final class SQLiteStore {
     switch phase {
     case .writing(let writer, _): return writer
     case .reading, .opened: return nil
-    case .unopened, .opening, .closed: throw notOpen
+    case .unopened, .opening, .suspended, .closed: throw notOpen
     }
   }
 }

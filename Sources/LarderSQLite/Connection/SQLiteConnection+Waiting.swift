@@ -1,6 +1,7 @@
 internal import CSQLite
 internal import Foundation
 internal import Larder
+internal import Synchronization
 
 extension SQLiteConnection {
   /// Runs a body that waits for other writers at most as long as the timeout, in short sleeps on the store's own thread.
@@ -10,23 +11,41 @@ extension SQLiteConnection {
   func waiting<Result>(_ timeout: Duration, _ body: () throws(RepositoryError) -> Result) throws(RepositoryError) -> Result {
     let (seconds, attoseconds) = timeout.components
     let nanoseconds = min(max(seconds, 0), 1_000_000) * 1_000_000_000 + max(attoseconds, 0) / 1_000_000_000
-    waitDeadline.pointee = SQLiteConnection.uptime + nanoseconds
+    wait.deadline.store(SQLiteConnection.uptime + nanoseconds, ordering: .relaxed)
+    let wait = wait
     sqlite3_busy_handler(
       handle,
       { context, count in
-        guard let deadline = context?.load(as: Int64.self), SQLiteConnection.uptime < deadline else { return 0 }
+        guard let context else { return 0 }
+        let wait = Unmanaged<SQLiteWait>.fromOpaque(context).takeUnretainedValue()
+        guard !wait.isOver else { return 0 }
         // After about a second the lock is held for long, and looking less often costs nothing.
         usleep(.random(in: 100...(count < 2_000 ? 1_000 : 5_000)))
         return 1
-      }, waitDeadline)
-    defer { sqlite3_busy_timeout(handle, Self.busyTimeout) }
+      }, Unmanaged.passUnretained(wait).toOpaque())
+    defer {
+      sqlite3_busy_timeout(handle, Self.busyTimeout)
+      withExtendedLifetime(wait) {}
+    }
     return try body()
   }
 
   /// The nanoseconds of a clock that only grows.
-  private static var uptime: Int64 {
+  fileprivate static var uptime: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+}
+
+/// A wait for other writers, which another thread may end.
+final class SQLiteWait: Sendable {
+  /// The end of the wait, in nanoseconds of uptime.
+  let deadline = Atomic<Int64>(0)
+  /// Whether no wait is allowed, because the store is about to be suspended.
+  let isEnded = Atomic(false)
+
+  var isOver: Bool {
+    isEnded.load(ordering: .relaxed) || SQLiteConnection.uptime >= deadline.load(ordering: .relaxed)
   }
 }

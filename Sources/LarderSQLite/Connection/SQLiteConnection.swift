@@ -29,8 +29,8 @@ final class SQLiteConnection {
   private(set) var handle: OpaquePointer?
   /// The length of the write-ahead log in pages after the last commit; SQLite fills it in.
   let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
-  /// The end of the current wait for a lock, on the clock of ``waiting(_:_:)``; SQLite's busy handler reads it.
-  let waitDeadline = UnsafeMutablePointer<Int64>.allocate(capacity: 1)
+  /// The current wait for a lock; SQLite's busy handler reads it.
+  var wait = SQLiteWait()
   /// The functions by which SQLite reaches the file, where they are not its own.
   private var methods: UnsafeMutablePointer<sqlite3_io_methods>?
   /// The database, the log and its index as they were when the store was opened.
@@ -42,7 +42,6 @@ final class SQLiteConnection {
   init?(path: String, _ mode: Mode) throws(RepositoryError) {
     self.path = path
     logPages.initialize(to: 0)
-    waitDeadline.initialize(to: 0)
     var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI
     // An exclusive lock needs a descriptor that may write.
     flags |= mode == .readWrite || mode == .exclusive ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
@@ -71,7 +70,6 @@ final class SQLiteConnection {
     keepLogOnClose()
     sqlite3_close_v2(handle)
     logPages.deallocate()
-    waitDeadline.deallocate()
     methods?.deallocate()
   }
 

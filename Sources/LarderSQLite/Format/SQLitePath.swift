@@ -146,6 +146,14 @@ struct SQLitePath {
     RepositoryError(.dataMissing, "the file was removed while it was in use: bring it back, and open the store again", file: main)
   }
 
+  /// The error for a database that is not the one that was suspended.
+  var replaced: RepositoryError {
+    RepositoryError(
+      .dataMissing,
+      "expected the database that was suspended, found another or an older one in its place: put it back and resume the store, or close it",
+      file: main)
+  }
+
   /// The error for a write to a store that was opened `.readOnly`.
   var readOnlyRefusal: RepositoryError {
     RepositoryError(

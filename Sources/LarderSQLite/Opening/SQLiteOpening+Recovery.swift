@@ -37,12 +37,7 @@ extension SQLiteOpening {
   }
 
   private func begin(_ connection: SQLiteConnection, _ locks: SQLiteLocks) throws(RepositoryError) -> SQLiteWriter {
-    guard try connection.text("PRAGMA journal_mode = WAL", while: .writing) == "wal" else {
-      throw RepositoryError(
-        .unsupported, "expected a file system with shared memory for SQLite's write-ahead log, found none: keep the store on a local disk",
-        file: path.main)
-    }
-    try connection.prepareForWriting()
+    try Self.prepare(connection)
     if locks.isExclusive {
       // SQLite does not say when the name of the log cannot be made durable.
       try fileSystem.syncDirectory(path.directory)
@@ -62,6 +57,16 @@ extension SQLiteOpening {
     try connection.rememberFiles()
     try locks.share()
     return writer
+  }
+
+  /// Has a connection write by way of the log.
+  static func prepare(_ connection: SQLiteConnection) throws(RepositoryError) {
+    guard try connection.text("PRAGMA journal_mode = WAL", while: .writing) == "wal" else {
+      throw RepositoryError(
+        .unsupported, "expected a file system with shared memory for SQLite's write-ahead log, found none: keep the store on a local disk",
+        file: connection.path)
+    }
+    try connection.prepareForWriting()
   }
 
   /// Gives the bytes that interrupted recoveries have cut their lasting names: a report has one cut, and a later opening that finds nothing

@@ -13,17 +13,19 @@ struct SQLiteSharing {
     self.lockTimeout = lockTimeout
   }
 
-  /// Checks the indexes by revision, and creates those that are missing.
+  /// Compares the indexes by revision with their tables, and creates those that are missing.
+  ///
+  /// Without `comparesOthers` the indexes that are there are not compared: each of their uses looks at what it reads.
   ///
   /// An object of another program may have the name of one. Its table then has none, and finding foreign commits scans that table.
   static func createIndexes(
-    for collections: [String], on connection: SQLiteConnection, waiting timeout: Duration
+    for collections: [String], on connection: SQLiteConnection, waiting timeout: Duration, comparesOthers: Bool = true
   ) throws(RepositoryError) {
     let names = try SQLiteWriter.objectNames(on: connection)
     var missing: [String] = []
     for table in collections + [SQLiteLayout.tombstones] {
       if try hasIndex(table, on: connection) {
-        try SQLiteForeignCommitReader.checkIndex(of: table, on: connection)
+        if comparesOthers { try SQLiteForeignCommitReader.checkIndex(of: table, on: connection) }
       } else if !names.contains(SQLiteLayout.folded(SQLiteLayout.revisionIndex(table))) {
         missing.append(table)
       }
