@@ -59,6 +59,28 @@ struct Counter: Codable, Identifiable, Sendable {
     try await counters.close()
   }
 
+  /// Each process gives its locks up after every increment, and others write between.
+  @Test(arguments: [("json", "exclusive"), ("sqlite", "exclusive"), ("sqlite", "shared")])
+  func processesThatTakeTurnsLoseNoIncrement(_ kind: String, _ access: String) async throws {
+    let file = directory.url.appendingPathComponent("turns.\(kind)")
+    let cycles = Torture.count(100, full: 5_000)
+    let processes = try (0..<2).map { _ in try WriterProcess("cycle", file.path, "\(cycles)", access) }
+    for process in processes { try #require(process.nextLine() == "open") }
+    for process in processes { try process.letGo() }
+    for process in processes {
+      while let line = process.nextLine() { if line != "done" { Issue.record("\(line)") } }
+      process.waitUntilExit()
+    }
+    #expect(try directory.locks() == [])
+    let backend: any StorageBackend = kind == "json" ? JSONFileBackend(file: file) : SQLiteBackend(file: file)
+    let store = try await Store.open(backend)
+    #expect(store.openReport.isClean)
+    let counters = try await store.repository(RepositorySchema<Counter>("counters"))
+    #expect(try await counters.find(by: "all")?.count == 2 * cycles)
+    #expect(await store.verify().problems.isEmpty)
+    try await store.close()
+  }
+
   @Test func aProcessThatIsKilledTakesNothingFromTheOthers() async throws {
     let endless = try counting(2, tasks: 2, increments: 1_000_000)
     let others = try counting(2, tasks: 2)

@@ -12,6 +12,35 @@ struct Counter: Codable, Identifiable, Sendable {
 /// Waits for a line on its standard input after opening, so that all begin at once. Says `done` after each increment, and at the end the
 /// longest that one took.
 enum Counting {
+  /// Adds to the counter and suspends the store after each increment: `LedgerWriter cycle FILE INCREMENTS ACCESS`.
+  ///
+  /// Asks again while another process has the store.
+  static func cycle(_ arguments: [String], on backend: any StorageBackend) async throws {
+    let options = StoreOptions(access: arguments.last == "shared" ? .shared : .exclusive, pollInterval: nil)
+    let counters = try await retrying { try await LocalRepository<Counter>(backend: backend, schema: .init("counters"), options: options) }
+    do {
+      try await counters.insert(Counter(id: "all", count: 0))
+    } catch {
+      if error.code != .alreadyExists { throw error }  // another process was first
+    }
+    await counters.suspend()
+    LedgerWriter.say("open")
+    _ = readLine()
+    for _ in 0..<(Int(arguments[3]) ?? 0) {
+      try await retrying { try await counters.resume() }
+      try await counters.update("all") { $0.count += 1 }
+      await counters.suspend()
+      LedgerWriter.say("done")
+    }
+    try await counters.close()
+  }
+
+  private static func retrying<Output>(_ body: () async throws -> Output) async throws -> Output {
+    while true {
+      do { return try await body() } catch RepositoryError.Code.locked { await Task.yield() }
+    }
+  }
+
   static func run(_ arguments: [String]) async throws {
     let file = URL(fileURLWithPath: arguments[2])
     let (increments, tasks) = (Int(arguments[3]) ?? 0, Int(arguments[4]) ?? 1)

@@ -15,13 +15,17 @@ struct Entry: Codable, Identifiable, Sendable {
 
 @main struct LedgerWriter {
   /// Writes or holds a store: `LedgerWriter write FILE SEED FIRST-STEP [WORKLOAD]` or `LedgerWriter hold FILE [ACCESS]`; or counts in one that is
-  /// shared, see ``Counting``; or migrates one, see `migrate`; or makes the steps of a
+  /// shared or suspended, see ``Counting``; or migrates one, see `migrate`; or makes the steps of a
   /// ``Script``.
   static func main() async throws {
     let arguments = CommandLine.arguments
-    if arguments[1] == "count" {
+    if arguments[1] == "count" || arguments[1] == "cycle" {
       do {
-        try await Counting.run(arguments)
+        if arguments[1] == "count" {
+          try await Counting.run(arguments)
+        } else {
+          try await Counting.cycle(arguments, on: backend(URL(fileURLWithPath: arguments[2])))
+        }
       } catch {
         say("failed \(error)")
         exit(1)

@@ -150,17 +150,65 @@ func openInBackground() async throws(RepositoryError) -> LocalRepository<Spot>? 
   }
 }
 
+// MARK: App groups
+
 extension SpotStore {
-  func close() async {
-    let open = spots
-    spots = nil  // views show that it is closed, and read nothing from it
+  func suspend() async { await spots?.suspend() }
+
+  func resume() async {
     do throws(RepositoryError) {
-      try await open?.close()
+      try await spots?.resume()
+      message = nil
     } catch {
+      // Another process has the store, or another file is in its place: reads go on, and the next call tries again.
       message = error.localizedDescription
     }
   }
 }
+
+struct SuspendingRootView: View {
+  let store: SpotStore
+  @Environment(\.scenePhase) private var phase
+
+  var body: some View {
+    RootView(store: store)
+      .onChange(of: phase) { _, phase in
+        Task {
+          switch phase {
+          case .background: await store.suspend()
+          case .active: await store.resume()
+          default: break
+          }
+        }
+      }
+  }
+}
+
+#if os(iOS) && canImport(UIKit)
+  import UIKit
+
+  @MainActor func suspend(_ store: SpotStore) {
+    let application = UIApplication.shared
+    let task = application.beginBackgroundTask(withName: "Suspend the store")
+    Task {
+      await store.suspend()
+      application.endBackgroundTask(task)
+    }
+  }
+
+  nonisolated func suspendInAnExtension(_ spots: LocalRepository<Spot>) {
+    // The system calls the closure on a thread of its own, and lets the process live until it returns.
+    ProcessInfo.processInfo.performExpiringActivity(withReason: "Suspend the store") { isExpired in
+      guard !isExpired else { return }
+      let isOver = DispatchSemaphore(value: 0)
+      Task {
+        await spots.suspend()
+        isOver.signal()
+      }
+      isOver.wait()
+    }
+  }
+#endif
 
 #if canImport(Darwin)
   func fileOfTheGroup() -> URL? {

@@ -48,6 +48,22 @@
     }
   }
 
+  @propertyWrapper struct Environment<Value> {
+    private let keyPath: KeyPath<EnvironmentValues, Value>
+    init(_ keyPath: KeyPath<EnvironmentValues, Value>) { self.keyPath = keyPath }
+    var wrappedValue: Value { EnvironmentValues()[keyPath: keyPath] }
+  }
+
+  struct EnvironmentValues: Sendable {
+    var scenePhase: ScenePhase { .active }
+  }
+
+  enum ScenePhase: Sendable { case active, inactive, background }
+
+  extension View {
+    func onChange<Value: Equatable>(of value: Value, _ action: @escaping (Value, Value) -> Void) -> some View { Drawing() }
+  }
+
   @MainActor struct Text: View {
     init(_ text: String) {}
     var body: Drawing { Drawing() }
