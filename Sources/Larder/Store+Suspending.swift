@@ -8,8 +8,10 @@ extension Store {
   /// ``StoreOptions/suspensionTimeout``, and then throws `.suspended`. What else needs the files throws it at once: `checkpoint`, `backup`,
   /// `flush`, `refresh`; `verify` reports it. A checkpoint that runs beside commits is given up, and nothing is lost with it.
   ///
-  /// What was acknowledged is durable when this returns, buffered writes too. Cost: the writes that wait already, as far as one commit takes
-  /// them, and one sync; a backup or a verification that runs is waited for. The second call does nothing, nor does one on a closed store.
+  /// What was acknowledged is durable when this returns, buffered writes too. The second call does nothing, nor does one on a closed store.
+  ///
+  /// Cost: the writes that wait already, as far as one commit takes them, and some syncs. A backup or a verification that runs is waited
+  /// for.
   public func suspend() async { await core.suspend() }
 
   /// Takes the locks again, and takes in what other processes have committed since ``suspend()``.
