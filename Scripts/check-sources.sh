@@ -175,7 +175,7 @@ CASES
   expect "" $file 'func f(_ a: Mutex<[Int: Int]>) -> Int { g { a in a } }'
   expect "no line needs this entry any more" $file 'let a = 1' "$file: try?"
   expect "401 lines" $file "$(printf 'let a = 1\\n%.0s' $(seq 400))"
-  expect "" $file "$(printf 'let a = 1\\n%.0s' $(seq 299))"
+  expect "" $file "$(printf 'let a = 1\\n%.0s' $(seq 399))"
   expect "" Tests/A/A.swift "$(printf 'let a = 1\\n%.0s' $(seq 400))"
   local sleep
   for sleep in 'try await Task.sleep(for: .seconds(1))' 'usleep(10)' 'sleep(1)' 'Thread.sleep(forTimeInterval: 1)' 'x = nanosleep(&a, nil)'; do

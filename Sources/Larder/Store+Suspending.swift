@@ -12,19 +12,18 @@ extension Store {
   ///
   /// Cost: the writes that wait already, as far as one commit takes them, and some syncs. A backup or a verification that runs is waited
   /// for.
-  public func suspend() async { await core.suspend() }
+  public nonisolated(nonsending) func suspend() async { await core.suspend() }
 
   /// Takes the locks again, and takes in what other processes have committed since ``suspend()``.
   ///
-  /// Observers are told of those commits, and the writes that wait go on after them. Where other processes have changed the files in a way
-  /// that only reading all of them tells, the store is read anew, as ``openReport`` then says.
+  /// Observers are told of those commits, and the writes that wait go on after them. An exclusive store that another process has written is
+  /// read anew, and ``openReport`` then says what was found. The call does nothing when the store is not suspended.
   ///
-  /// Cost: some calls of the system; in a `.shared` store what was committed meanwhile, in an exclusive one that another process has
-  /// written the whole store. The call does nothing when the store is not suspended.
+  /// Cost: some calls of the system. A `.shared` store also reads what was committed meanwhile, a store that is read anew everything.
   /// - Throws: `.locked` or `.alreadyOpen` while another process, or another store of this one, has the file; `.dataMissing` when another
   ///   file, or an older copy, has taken the place of the store; otherwise as ``open(_:options:)``. The store stays suspended, and a later
-  ///   call may succeed. `.closed`.
-  public func resume() async throws(RepositoryError) { try await core.resume() }
+  ///   call may succeed. `.poisoned` after a failed sync, `.closed`.
+  public nonisolated(nonsending) func resume() async throws(RepositoryError) { try await core.resume() }
 }
 
 extension LocalRepository {

@@ -1,4 +1,5 @@
 internal import Larder
+internal import Synchronization
 
 extension SQLiteStore {
   /// Folds the log and ends the connection; only the database file stays.
@@ -26,6 +27,8 @@ extension SQLiteStore {
       try writer.flush()
     }
     guard locks.reclaim(), let connection = try SQLiteConnection(path: writer.connection.path, .readWrite) else { return }
+    connection.wait = wait
+    if wait.isEnded.load(ordering: .relaxed) { connection.stopWaiting() }
     try connection.prepareForWriting()
     let collections = try SQLiteLayout.collections(on: connection)
     try fold(SQLiteWriter(connection, row: SQLiteStoreRow(on: connection), collections: collections, disk: disk))

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+internal import Synchronization
 
 /// A store from its opening to its close: the calls that each phase allows, and their parts.
 final class SQLiteStore {
@@ -42,6 +43,7 @@ final class SQLiteStore {
     default: throw RepositoryError(.alreadyOpen, "this backend is open already; close it first", file: name)
     }
     self.options = options
+    wait.isEnded.store(false, ordering: .relaxed)
     let opening: SQLiteOpening
     switch options.access {
     case .exclusive, .shared: opening = try SQLiteOpening(file, options, limits, fileSystem, disk)

@@ -60,6 +60,62 @@ struct SuspendedSQLiteTests: SQLiteSuite {
     try await items.close()
   }
 
+  /// A second `suspend` ends no later wait.
+  @Test func waitingIsAllowedAgain() async throws {
+    let backend = SQLiteBackend(file: url)
+    let items = try await LocalRepository<Pier>(
+      backend: backend, schema: .init("piers"), options: .init(access: .shared, pollInterval: nil))
+    await items.suspend()
+    await items.suspend()
+    try await items.resume()
+    let other = SQLiteBackend(file: url)
+    _ = try other.openAndRecover(.init(access: .shared)) { _ in }
+    _ = try other.beginCommit(after: .zero, .durable)
+    let save = Task { try await items.save(Pier(id: "a", length: 1)) }
+    try await until { backend.wait.deadline.load(ordering: .relaxed) != 0 }
+    // Refused, the write would be over before this.
+    for _ in 0..<5_000 { await Task.yield() }
+    other.cancelCommit()
+    _ = try await save.value
+    try other.close()
+    try await items.close()
+  }
+
+  /// A sync that fails in a fold that no caller waits for is known to the writer alone.
+  @Test func aFailedSyncIsNotForgotten() async throws {
+    let backend = SQLiteBackend(file: url)
+    let items = try await LocalRepository<Pier>(backend: backend, schema: .init("piers"))
+    try await items.save(Pier(id: "a", length: 1))
+    backend.store.withLock { store in
+      if case .writing(let writer, _) = store.phase { writer.poison = RepositoryError(.outcomeUnknown) }
+    }
+    await items.suspend()
+    #expect(await code { try await items.resume() } == .poisoned)
+    #expect(try await items.count() == 1)
+    try await items.close()
+    let again = try await open(.exclusive)
+    #expect(try await again.count() == 1)
+    try await again.close()
+  }
+
+  /// Where the row of the store could not be brought up to the last commit, the store is read anew.
+  @Test func aRowThatIsBehindIsNoOtherStore() async throws {
+    let backend = SQLiteBackend(file: url)
+    let items = try await LocalRepository<Pier>(backend: backend, schema: .init("piers"))
+    for number in 0..<5 { try await items.save(Pier(id: "\(number)", length: number)) }
+    FaultyFiles.setDisk(0, at: main)
+    await items.suspend()
+    FaultyFiles.setDisk(nil, at: main)
+    #expect(try directory.locks() == [])
+    try await items.resume()
+    #expect(try await items.count() == 5)
+    try await items.save(Pier(id: "5", length: 5))
+    try await items.close()
+    let again = try await open(.exclusive)
+    #expect(try await again.count() == 6)
+    try await again.close()
+  }
+
   /// A log that takes long to fold stays, and is whole when the store goes on, or when another process takes over.
   @Test(arguments: [StoreOptions.Access.exclusive, .shared], [true, false])
   func aLongLogStays(_ access: StoreOptions.Access, _ othersWrite: Bool) async throws {

@@ -169,11 +169,13 @@ extension SpotStore {
 struct SuspendingRootView: View {
   let store: SpotStore
   @Environment(\.scenePhase) private var phase
+  @State private var last: Task<Void, Never>?
 
   var body: some View {
     RootView(store: store)
       .onChange(of: phase) { _, phase in
-        Task {
+        last = Task { [last] in
+          await last?.value  // a user who is back at once must not be overtaken
           switch phase {
           case .background: await store.suspend()
           case .active: await store.resume()
@@ -189,10 +191,15 @@ struct SuspendingRootView: View {
 
   @MainActor func suspend(_ store: SpotStore) {
     let application = UIApplication.shared
-    let task = application.beginBackgroundTask(withName: "Suspend the store")
+    var task = UIBackgroundTaskIdentifier.invalid
+    let end = {
+      application.endBackgroundTask(task)
+      task = .invalid
+    }
+    task = application.beginBackgroundTask(withName: "Suspend the store", expirationHandler: end)
     Task {
       await store.suspend()
-      application.endBackgroundTask(task)
+      end()
     }
   }
 

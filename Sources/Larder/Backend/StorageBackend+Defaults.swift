@@ -52,6 +52,7 @@ extension StorageBackend {
   /// Makes everything durable, and closes the backend.
   public func suspend() throws(RepositoryError) {
     do throws(RepositoryError) { try flush() } catch {
+      if error.code == .closed { return }
       abandon()
       throw error
     }

@@ -175,12 +175,12 @@ public protocol StorageBackend: Sendable {
 
   /// Gives up every lock and transaction for a while, and leaves to other processes a store that holds everything committed.
   ///
-  /// What follows is ``resume()``, `close` or `abandon`. Must be quick: the system is about to stop the process. By default everything is
-  /// made durable and the backend is closed.
+  /// What follows is ``resume()``, `close` or `abandon`. Must be quick: the system is about to stop the process. The second call does
+  /// nothing, but that waits are allowed again. By default everything is made durable and the backend is closed.
   /// - Throws: `.outcomeUnknown` when a sync failed, or what else went wrong; the locks are given up all the same.
   func suspend() throws(RepositoryError)
 
-  /// Takes the locks again that ``suspend()`` has given up, if the files tell that going on where it left off loses nothing.
+  /// Takes the locks again that ``suspend()`` has given up, unless others have changed the files.
   ///
   /// Commits of others since then must be told by ``foreignCommits(after:)`` if the store is open `.shared`, and must lead to `false` if it
   /// is not.

@@ -14,6 +14,8 @@ final class CommitQueue: Sendable {
     var writes: [PendingWrite] = []
     /// The writes that a suspended store holds, before `writes`, and the moment at which each of them gives up.
     var held: [(write: PendingWrite, deadline: ContinuousClock.Instant)] = []
+    /// Whether the timer of the first deadline runs.
+    var isTimerSet = false
     /// Whether a drain is scheduled or running, which will see what is added.
     var isDraining = false
   }
@@ -38,7 +40,7 @@ final class CommitQueue: Sendable {
   ///
   /// On the executor only.
   private func drain(_ core: StoreCore) {
-    guard !core.state.isSuspended else { return hold(by: core) }
+    guard !core.state.holdsWrites else { return hold(by: core) }
     guard let writes = removeGroup() else { return rest(core) }
     commit(writes, to: core)
     core.checkpointBySize()
@@ -65,7 +67,8 @@ final class CommitQueue: Sendable {
   /// On the executor only.
   func commitAll(to core: StoreCore) {
     takeHeld()
-    while let writes = removeGroup() { commit(writes, to: core) }
+    // A wait that is ended refuses the writes here: put back, they would come again and again.
+    while let writes = removeGroup() { commit(writes, to: core, putsBack: false) }
   }
 
   /// Removes the writes of the next group, in their order: as many as ``WriteSize/group`` allows, and at least one.
@@ -99,40 +102,44 @@ final class CommitQueue: Sendable {
 
   /// Holds the writes that wait until the store is resumed, each at most for ``StoreOptions/suspensionTimeout``.
   private func hold(by core: StoreCore) {
-    let timeout = core.options.suspensionTimeout
-    let deadline = ContinuousClock.now + timeout
-    let count = inbox.withLock { inbox in
-      let writes = inbox.writes
-      inbox.held += writes.map { ($0, deadline) }
+    let deadline = ContinuousClock.now + core.options.suspensionTimeout
+    inbox.withLock { inbox in
+      inbox.held += inbox.writes.map { ($0, deadline) }
       inbox.writes = []
       inbox.isDraining = false
-      return writes.count
     }
-    guard count > 0 else { return }
-    guard timeout > .zero else { return expire() }
-    core.executor.queue.asyncAfter(deadline: .now() + timeout.inSeconds) { [weak core] in core?.commits.expire() }
+    refuseOverdue(of: core)
   }
 
-  /// Refuses the writes that were held for too long.
-  private func expire() {
+  /// Refuses the writes that were held for too long, and sets the one timer for the next.
+  private func refuseOverdue(of core: StoreCore) {
     let now = ContinuousClock.now
-    let writes = inbox.withLock { inbox in
+    let (overdue, next): ([PendingWrite], ContinuousClock.Instant?) = inbox.withLock { inbox in
       // Their deadlines ascend.
       let count = inbox.held.firstIndex { $0.deadline > now } ?? inbox.held.count
-      defer { inbox.held.removeFirst(count) }
-      return inbox.held.prefix(count).map(\.write)
+      let overdue = inbox.held.prefix(count).map(\.write)
+      inbox.held.removeFirst(count)
+      guard !inbox.isTimerSet, let next = inbox.held.first?.deadline else { return (overdue, nil) }
+      inbox.isTimerSet = true
+      return (overdue, next)
     }
-    for write in writes where write.claim() { write.outcome.resolve(.failure(.storeSuspended)) }
+    for write in overdue where write.claim() { write.outcome.resolve(.failure(.storeSuspended)) }
+    guard let next else { return }
+    core.executor.queue.asyncAfter(deadline: .now() + (next - now).inSeconds) { [weak core] in
+      guard let core else { return }
+      core.commits.inbox.withLock { $0.isTimerSet = false }
+      core.commits.refuseOverdue(of: core)
+    }
   }
 
-  /// Has the executor commit what was held: for a store that was resumed.
-  func release(to core: StoreCore) {
-    takeHeld()
+  /// Has the executor commit what waits: for a store that was resumed.
+  func drainSoon(to core: StoreCore) {
     inbox.withLock { $0.isDraining = true }
     core.executor.queue.async { self.drain(core) }
   }
 
-  private func takeHeld() {
+  /// Puts the writes that were held before those that came later.
+  func takeHeld() {
     inbox.withLock { inbox in
       inbox.writes = inbox.held.map(\.write) + inbox.writes
       inbox.held = []
@@ -142,7 +149,9 @@ final class CommitQueue: Sendable {
   // MARK: Committing
 
   /// Claims writes, stages them, and commits what they have staged.
-  private func commit(_ writes: [PendingWrite], to core: StoreCore) {
+  ///
+  /// - Parameter putsBack: Whether writes wait on where the wait for other processes was ended, because the store is about to be suspended.
+  private func commit(_ writes: [PendingWrite], to core: StoreCore, putsBack: Bool = true) {
     var state = core.state
     do throws(RepositoryError) {
       try state.checkWritable()
@@ -152,8 +161,7 @@ final class CommitQueue: Sendable {
         state = try core.beginSharedCommit(durability, after: state)
       }
     } catch {
-      if core.isSuspending.load(ordering: .acquiring), error.code == .locked {
-        // The wait for other processes was ended, and the writes wait for the store to be resumed.
+      if putsBack, core.isSuspending.load(ordering: .acquiring), error.code == .locked {
         return inbox.withLock { $0.writes = writes + $0.writes }
       }
       for write in writes where write.claim() { write.outcome.resolve(.failure(error)) }

@@ -55,6 +55,8 @@ extension StoreCore {
         self?.executor.queue.async { [weak self] in self?.continueCheckpoint(commit) }
       }
     } catch {
+      // Given up because the store was suspended: no failure.
+      if error.code == .suspended { return checkpointTurn.release() }
       notePoison(error)
       checkpoints.withLock { state in
         state.failure = error
@@ -101,6 +103,8 @@ extension StoreCore {
       state.isIdleTimerSet = false
       return state.lastWrite
     }
+    // A store that is resumed sets the timer again.
+    guard state.isOpen else { return }
     if ContinuousClock.now - lastWrite >= idle, !isCheckpointRunning {
       if backend.isCheckpointWorthwhile {
         automaticCheckpoint(state.commit)

@@ -19,7 +19,9 @@ extension StoreCore {
     var report = await executor.run {
       // A backend that was closed may have been opened again, for another store.
       guard !self.state.isClosed else { return VerifyReport(problems: [.storeClosed]) }
-      guard !self.state.isSuspended else { return VerifyReport(problems: [.storeSuspended]) }
+      if self.state.isSuspended {
+        do throws(RepositoryError) { try self.state.checkWritable() } catch { return VerifyReport(problems: [error]) }
+      }
       return self.backend.verify()
     }
     if let failure = checkpoints.withLock({ $0.failure }) { report.problems.append(failure) }

@@ -15,10 +15,11 @@ extension StoreCore {
 
   /// On the executor only.
   private func suspendNow() {
-    guard !state.isClosed, !state.isSuspended else { return }
-    commits.commitNext(to: self)
+    guard !state.isClosed else { return }
+    if !state.isSuspended { commits.commitNext(to: self) }
     published.withLock { $0.isSuspended = true }
     do throws(RepositoryError) {
+      // Also the second time: it ends what `endWaiting` has begun.
       try backend.suspend()
     } catch {
       // The locks are given up. What went wrong shows at the next write, and `verify` tells of it.
@@ -28,24 +29,22 @@ extension StoreCore {
   }
 
   /// Takes the locks again and publishes the foreign commits that are there; does nothing in a store that is not suspended.
-  /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing`, or what opening throws; the store stays suspended. `.closed`.
+  /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing`, or what opening throws; the store stays suspended. `.poisoned`, `.closed`.
   func resume() async throws(RepositoryError) {
     try await executor.run { () throws(RepositoryError) in try self.resumeNow() }
     schedulePoll()
-    commits.release(to: self)
+    commits.drainSoon(to: self)
     for run in migrations.withLock({ Array($0.values) }) { run.resume() }
   }
 
   /// On the executor only.
   private func resumeNow() throws(RepositoryError) {
     let state = state
-    if state.isClosed { throw .storeClosed }
-    guard state.isSuspended else { return }
-    // After a failed sync nothing is written any more, so that no lock is needed.
-    if case .open = state.condition {
-      if try backend.resume() { try catchUp() } else { try readAnew(after: state) }
-      foreign.withLock { $0.failure = nil }
-    }
+    guard state.isSuspended, state.holdsWrites else { return try state.checkWritable() }
+    if try backend.resume() { try catchUp() } else { try readAnew(after: state) }
+    foreign.withLock { $0.failure = nil }
+    // Before a drain that waits already can commit what came after them.
+    commits.takeHeld()
     published.withLock { $0.isSuspended = false }
   }
 

@@ -27,6 +27,9 @@ struct StoreState: Sendable {
   /// Whether the backend can be asked to write.
   var isOpen: Bool { if case .open = condition { !isSuspended } else { false } }
 
+  /// Whether writes wait until the store is resumed.
+  var holdsWrites: Bool { if case .open = condition { isSuspended } else { false } }
+
   /// - Throws: `.poisoned`, `.closed` or `.suspended`.
   func checkWritable() throws(RepositoryError) {
     switch condition {

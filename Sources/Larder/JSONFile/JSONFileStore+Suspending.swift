@@ -7,13 +7,15 @@ extension JSONFileStore {
   /// A checkpoint that goes on beside commits is given up.
   /// - Throws: what went wrong; the locks are given up all the same.
   func suspend() throws(RepositoryError) {
+    if case .mainFile = folding?.part { givenUp = .storeSuspended }
     giveUpFolding()
     journal?.stopGrowing()
     var failure: RepositoryError?
     do throws(RepositoryError) {
       try flush()
       // Closing the descriptor that is locked gives up the lock of the file.
-      if let anchor = try fileSystem.open(paths.mainFile, writable: false) { try take(anchor) }
+      guard let file = try fileSystem.open(paths.mainFile, writable: false) else { throw .noMainFile(paths.mainFile) }
+      try take(file)
     } catch {
       failure = error
       do throws(RepositoryError) { try main.file.close() } catch {}  // it is read anew then, which the first failure says
@@ -44,11 +46,14 @@ extension JSONFileStore {
     }
   }
 
-  /// Takes another descriptor of the main file into use, if it is that file.
+  /// Takes another descriptor of the main file into use.
+  /// - Throws: `.dataMissing` when it is of another file.
   private func take(_ file: any OpenFile) throws(RepositoryError) {
     let old = main
-    main = try old.reopened(as: file)
-    try old.file.close()
+    let next = try old.reopened(as: file)
+    guard next.identity == old.identity else { throw .noMainFile(paths.mainFile) }
+    main = next
+    do throws(RepositoryError) { try old.file.close() } catch {}  // its lock is gone in any case, and nothing is written by it any more
   }
 
   /// Whether the names still mean the files that are open, and nothing was appended to the journal.
@@ -58,7 +63,16 @@ extension JSONFileStore {
       guard error.code == .dataMissing || error.code == .locked else { throw error }
       return false
     }
-    guard let journal else { return true }
+    // Another process may have written into a journal that is not in use here.
+    guard let journal else { return !hasUnusedJournal }
     return try journal.file.read(at: journal.end, count: JournalFormat.terminatorSize).allSatisfy { $0 == 0 }
+  }
+}
+
+extension RepositoryError {
+  /// The error for a main file that was removed or replaced while its store is open.
+  fileprivate static func noMainFile(_ path: String) -> RepositoryError {
+    RepositoryError(
+      .dataMissing, "the main file was removed or replaced while its store is open; put it back, or close the store", file: path)
   }
 }

@@ -63,6 +63,9 @@ extension SQLiteConnection {
     if result != SQLITE_OK { throw error(result, while: .writing) }
   }
 
+  /// Notes the length of a log that was there before the connection, until the next commit tells it.
+  func noteLogLength(bytes: Int) { logPages.pointee = Int32(clamping: bytes / 4_096) }
+
   /// Notes that the next commit may begin a log.
   func forgetLogLength() { logPages.pointee = 0 }
 

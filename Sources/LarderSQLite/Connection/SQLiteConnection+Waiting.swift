@@ -24,11 +24,14 @@ extension SQLiteConnection {
         return 1
       }, Unmanaged.passUnretained(wait).toOpaque())
     defer {
-      sqlite3_busy_timeout(handle, Self.busyTimeout)
+      sqlite3_busy_timeout(handle, wait.isEnded.load(ordering: .relaxed) ? 0 : Self.busyTimeout)
       withExtendedLifetime(wait) {}
     }
     return try body()
   }
+
+  /// Lets no statement wait for a lock any more.
+  func stopWaiting() { sqlite3_busy_timeout(handle, 0) }
 
   /// The nanoseconds of a clock that only grows.
   fileprivate static var uptime: Int64 {

@@ -150,7 +150,7 @@ struct SQLitePath {
   var replaced: RepositoryError {
     RepositoryError(
       .dataMissing,
-      "expected the database that was suspended, found another or an older one in its place: put it back and resume the store, or close it",
+      "expected the database that was suspended, found another or an older one in its place: move it back and resume the store, or close it",
       file: main)
   }
 

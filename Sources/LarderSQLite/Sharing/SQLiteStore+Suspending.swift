@@ -1,11 +1,15 @@
+internal import Foundation
 internal import Larder
 internal import Synchronization
 
 /// The state of a store that was suspended, by which its files are known again.
 struct SQLiteSuspension {
-  /// The row of `larder_store` after the last commit.
-  let row: SQLiteStoreRow
+  /// The row of `larder_store` as it was left; `nil` where the row is behind the last commit, as on a full disk.
+  let row: SQLiteStoreRow?
+  let storeID: UUID
   let identity: FileIdentity?
+  /// Whether a log was left, because it was long or others use it.
+  let leavesLog: Bool
   /// Keeps a descriptor of the database open, so that the system gives its identity to no other file.
   let anchor: SQLiteFileLock?
 }
@@ -16,30 +20,39 @@ extension SQLiteStore {
 
   /// Makes everything durable, and gives up the connection and the locks.
   func suspend() throws(RepositoryError) {
-    wait.isEnded.store(false, ordering: .relaxed)
-    guard case .writing(let writer, let locks) = phase else {
-      // A reader holds nothing. A store that was not recovered has committed nothing, and is read anew.
-      if case .reading = phase { return }
-      return abandon()
-    }
-    phase = .closed
-    do throws(RepositoryError) {
-      let identity = writer.connection.openFiles.first?.identity
-      let anchor = try SQLiteFileLock.lock(writer.connection.path, .unlocked)
-      defer { phase = .suspended(SQLiteSuspension(row: writer.row, identity: identity, anchor: anchor)) }
-      if writer.connection.logPageCount <= Self.foldedPages { return try end(writer, locks) }
-      defer { leave(writer, locks) }
-      try settle(writer)
-    } catch {
-      leave(writer, locks)
-      throw error
+    defer { wait.isEnded.store(false, ordering: .relaxed) }
+    switch phase {
+    case .writing(let writer, let locks): try suspend(writer, locks)
+    // A reader holds nothing.
+    case .reading, .suspended: break
+    // A store that was not recovered has committed nothing, and is read anew.
+    case .unopened, .opening, .opened, .closed: abandon()
     }
   }
 
-  /// Ends the connection, leaves the log as it is, and releases the locks; the second call does nothing.
-  private func leave(_ writer: SQLiteWriter, _ locks: SQLiteLocks) {
+  private func suspend(_ writer: SQLiteWriter, _ locks: SQLiteLocks) throws(RepositoryError) {
+    let path = writer.connection.path
+    // A reader in another process may be busy for seconds.
+    wait.isEnded.store(true, ordering: .relaxed)
+    writer.connection.stopWaiting()
+    var failure: RepositoryError?
+    var anchor: SQLiteFileLock?
+    do throws(RepositoryError) {
+      anchor = try SQLiteFileLock.lock(path, .unlocked)
+      // A failed sync of a fold in passing is known to the writer alone.
+      try writer.checkUse()
+      if writer.connection.logPageCount <= Self.foldedPages { try end(writer, locks) } else { try settle(writer) }
+    } catch {
+      failure = error
+    }
     writer.abandon()
     locks.release()
+    let isSettled = writer.storedRow == writer.row
+    phase = .suspended(
+      SQLiteSuspension(
+        row: isSettled ? writer.row : nil, storeID: writer.row.id, identity: writer.connection.openFiles.first?.identity,
+        leavesLog: !SQLitePath.isAbsent(path + "-wal"), anchor: anchor))
+    if let failure { throw failure }
   }
 
   /// Makes every commit durable, with the row that tells of the newest where the disk has room for it.
@@ -50,7 +63,7 @@ extension SQLiteStore {
     try writer.flush()
   }
 
-  /// Takes the locks again, if the files tell that nothing is lost by going on; `false` when the store must be read anew.
+  /// Takes the locks again; `false` when the store must be read anew.
   func resume() throws(RepositoryError) -> Bool {
     guard case .suspended(let suspension) = phase, let path else {
       if case .reading = phase { return true }
@@ -60,11 +73,12 @@ extension SQLiteStore {
     let locks = try SQLiteLocks(path, options, fileSystem)
     do throws(RepositoryError) {
       path.giveToOwner(path.lock)
-      guard suspension.identity != nil, try FileIdentity(at: path.main) == suspension.identity else { throw path.replaced }
+      let identity = try FileIdentity(at: path.main)
+      guard let identity else { throw path.vanished }
+      guard identity == suspension.identity else { throw path.replaced }
       try path.checkRollbackJournal(fileSystem)
       try locks.lockDatabase()
       if let writer = try reconnect(suspension, path, locks) {
-        writer.connection.wait = wait
         phase = .writing(writer, locks)
       } else {
         locks.release()
@@ -79,25 +93,27 @@ extension SQLiteStore {
     return false
   }
 
-  /// Connects to the database, unless only reading all of it would tell what others have done.
+  /// Connects to the database, unless only reading all of it would show what others have done.
   private func reconnect(
     _ suspension: SQLiteSuspension, _ path: SQLitePath, _ locks: SQLiteLocks
   ) throws(RepositoryError) -> SQLiteWriter? {
-    let hadLog = try path.hasLog(on: fileSystem)
+    let log = try fileSystem.status(of: path.log)
     guard let connection = try SQLiteConnection(path: path.main, .readWrite) else { throw path.vanished }
+    connection.wait = wait
     do throws(RepositoryError) {
       try SQLiteOpening.prepare(connection)
       let row = try SQLiteStoreRow(on: connection)
-      guard row.id == suspension.row.id, row.commit >= suspension.row.commit else { throw path.replaced }
-      if locks.isExclusive, row != suspension.row {
+      guard row.id == suspension.storeID, row.commit >= suspension.row?.commit ?? 0 else { throw path.replaced }
+      if locks.isExclusive, row != suspension.row || log != nil && !suspension.leavesLog {
         // A process that wrote alone may have left commits that the row does not tell of, and a log that must be judged.
-        guard locks.isShared, !hadLog, try !connection.hasRecords(after: row.commit) else {
+        guard locks.isShared, log == nil, try !connection.hasRecords(after: row.commit) else {
           connection.keepLogOnClose()
           try connection.close()
           return nil
         }
       }
       let writer = try writer(on: connection, row, locks)
+      if let log { connection.noteLogLength(bytes: log.size) }
       if locks.isExclusive { try fileSystem.syncDirectory(path.directory) }
       try connection.rememberFiles()
       try locks.share()

@@ -13,6 +13,8 @@ struct SQLiteSeamScenario: Sendable, CustomStringConvertible {
     case flush
     case checkpoint
     case close
+    /// Suspends the store, or takes its locks again.
+    case suspend, resume
     /// Leaves the files as a killed process does.
     case kill
     /// Opens the store for reading, beside the writer if there is one, looks for foreign commits, and verifies.
@@ -78,6 +80,12 @@ struct SQLiteSeamScenario: Sendable, CustomStringConvertible {
       SQLiteSeamScenario(
         name: "shared", options: StoreOptions(access: .shared, lockTimeout: .milliseconds(50)), files: closed,
         steps: [.open, .save(["c"]), .read, .kill, .open, .save(["d"]), .close]),
+      SQLiteSeamScenario(
+        name: "suspended", files: closed,
+        steps: [.open, .save(["c"]), .save(["d"], .buffered), .suspend, .read, .resume, .save(["e"]), .suspend, .resume, .close]),
+      SQLiteSeamScenario(
+        name: "shared and suspended", options: StoreOptions(access: .shared, lockTimeout: .milliseconds(50)), files: closed,
+        steps: [.open, .save(["c"]), .suspend, .resume, .save(["d"]), .close]),
       SQLiteSeamScenario(name: "the tool", files: killed, steps: [.inspect, .open, .close, .inspect]),
       SQLiteSeamScenario(name: "the tool on a torn log", files: torn(killed), steps: [.inspect]),
     ]

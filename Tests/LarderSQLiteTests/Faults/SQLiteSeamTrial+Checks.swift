@@ -20,7 +20,7 @@ extension SQLiteSeamTrial {
 
   /// Checks what the open store says of itself, and what a process that is killed now leaves.
   func checkAfter(_ what: String) throws {
-    if let backend, scenario.options.access != .shared {
+    if let backend, !isSuspended, scenario.options.access != .shared {
       let hits = faulty.hits
       let report = backend.verify()
       if faulty.hits == hits, let problem = report.problems.first { throw Violation("\(what): verify: \(problem)") }
@@ -55,7 +55,7 @@ extension SQLiteSeamTrial {
 
   /// Leaves a store whose sync has failed, which takes no write any more.
   func reopenPoisoned(_ step: Step) throws {
-    if let backend {
+    if let backend, !isSuspended {
       let next = code { try backend.commit(makeBatch(["poison"], .durable).0) }
       try expect(next == .poisoned, "\(step): expected .poisoned after a sync has failed, found \(String(describing: next))")
     }

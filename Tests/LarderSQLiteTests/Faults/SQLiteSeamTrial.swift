@@ -20,6 +20,7 @@ final class SQLiteSeamTrial {
   let fault: Fault?
 
   var backend: SQLiteBackend?
+  var isSuspended = false
   /// The contents that were acknowledged, or found by the first opening of the scenario's files.
   var state: State
   var commit: UInt64
@@ -87,6 +88,11 @@ final class SQLiteSeamTrial {
     case .flush: try opened().flush()
     case .checkpoint: try opened().checkpoint()
     case .close: try close()
+    case .suspend:
+      let backend = try opened()
+      isSuspended = true
+      try backend.suspend()
+    case .resume: _ = try opened()
     case .kill: try kill()
     case .read: try read()
     case .inspect: try inspect()
@@ -100,7 +106,13 @@ final class SQLiteSeamTrial {
 
   /// Returns the open store; opens it unless it is open.
   func opened() throws(RepositoryError) -> SQLiteBackend {
-    if let backend { return backend }
+    if let backend {
+      if !isSuspended { return backend }
+      let goesOn = try backend.resume()
+      isSuspended = false
+      if goesOn { return backend }
+      drop()
+    }
     let backend = SQLiteBackend(file: place.store, fileSystem: faulty, disk: SQLiteSeamScenario.disk)
     var found: State = [:]
     let report: OpenReport
@@ -142,13 +154,13 @@ final class SQLiteSeamTrial {
 
   private func close() throws(RepositoryError) {
     guard let backend else { return }
-    self.backend = nil
+    (self.backend, isSuspended) = (nil, false)
     try backend.close()
   }
 
   func drop() {
     backend?.abandon()
-    backend = nil
+    (backend, isSuspended) = (nil, false)
   }
 
   /// Ends the store, and puts the files back as they were before.

@@ -22,7 +22,9 @@ import Testing
 
   // MARK: Suspended
 
-  @Test(arguments: [TestBackend.json, .sqlite])
+  @Test(
+    .enabled(if: FileManager.default.fileExists(atPath: "/proc/locks"), "the system lists no locks"),
+    arguments: [TestBackend.json, .sqlite])
   func aSuspendedStoreHoldsNoLock(_ backend: TestBackend) async throws {
     let items = try await open(backend)
     for number in 0..<20 { try await items.save(Measurement(id: number, value: 1)) }
@@ -204,6 +206,36 @@ import Testing
     }
     try await items.finishMigration()
     #expect(items.migrationProgress.phase == .finished)
+    try await items.close()
+  }
+
+  /// What came first is committed first, also when another write came between.
+  @Test func heldWritesKeepTheirOrder() async throws {
+    let items = try await open(.json)
+    for round in 0..<50 {
+      await items.suspend()
+      let first = Task { try await items.save(Measurement(id: 1, value: Double(2 * round))) }
+      try await until { items.core.waitingWriteCount == 1 }
+      async let resumed: Void = items.resume()
+      try await until { !items.core.state.isSuspended }
+      try await items.save(Measurement(id: 1, value: Double(2 * round + 1)))
+      _ = try await (first.value, resumed)
+      #expect(try await items.find(by: 1)?.value == Double(2 * round + 1))
+    }
+    try await items.close()
+  }
+
+  @Test func aStoreWhoseSyncHasFailedStaysSuspended() async throws {
+    let disk = FaultInjectingBackend(TestBackend.json.backend(directory.file("store")))
+    let items = try await LocalRepository<Measurement>(backend: disk)
+    disk.fail(.commit, with: RepositoryError(.outcomeUnknown))
+    #expect(await code { try await items.save(Measurement(id: 1, value: 1)) } == .outcomeUnknown)
+    await items.suspend()
+    #expect(try directory.locks() == [])
+    #expect(await code { try await items.save(Measurement(id: 1, value: 1)) } == .poisoned)
+    #expect(await code { try await items.resume() } == .poisoned)
+    #expect(await items.core.verify().problems.map(\.code) == [.poisoned])
+    #expect(try await items.count() == 0)
     try await items.close()
   }
 

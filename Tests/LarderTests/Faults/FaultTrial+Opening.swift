@@ -7,6 +7,11 @@ import TestSupport
 extension FaultTrial {
   /// Opens the store, and compares what it has with what was acknowledged.
   func opening() throws {
+    if isSuspended {
+      isOpen = try backend.resume()
+      isSuspended = false
+      if isOpen { return }
+    }
     var found: [RecordAddress: StoredRecord] = [:]
     let report = try backend.openAndRecover(workload.options) { found[$0.address] = $0 }
     isOpen = true
@@ -55,9 +60,20 @@ extension FaultTrial {
     durable = commit
   }
 
+  func suspend() throws {
+    work = nil
+    (isOpen, isSuspended) = (false, true)
+    do throws(RepositoryError) { try backend.suspend() } catch {
+      // The store does not resume it after a failed sync.
+      if [.outcomeUnknown, .poisoned].contains(error.code) { abandon() }
+      throw error
+    }
+    durable = commit
+  }
+
   func abandon() {
     work = nil
-    isOpen = false
+    (isOpen, isSuspended) = (false, false)
     backend.abandon()
     renew()
   }

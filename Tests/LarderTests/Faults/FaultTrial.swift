@@ -29,6 +29,7 @@ final class FaultTrial {
 
   var backend: JSONFileBackend
   var isOpen = false
+  var isSuspended = false
   var work: (@Sendable () -> Void)?
   /// The contents of the store after each commit that was acknowledged.
   var states: [UInt64: [RecordAddress: StoredRecord]] = [0: [:]]
@@ -110,6 +111,8 @@ final class FaultTrial {
     case .reopen:
       try close()
       try open()
+    case .suspend: try suspend()
+    case .resume: try open()
     case .drop:
       abandon()
       try open()

@@ -13,6 +13,8 @@ struct FaultWorkload: Sendable, CustomStringConvertible {
     case begin, work, next
     /// Closes the store, or drops it as a kill does, and opens it again.
     case reopen, drop
+    /// Suspends the store, or takes its locks again.
+    case suspend, resume
     /// Drops the store and leaves half a frame behind the journal.
     case tear
     /// Copies the store to a new file and reads the copy.
@@ -64,6 +66,13 @@ struct FaultWorkload: Sendable, CustomStringConvertible {
       steps: [
         .save(["a", "b"], size: 300), .reopen, .save(["c"]), .reopen, .save(["d"], durability: .buffered), .drop, .save(["e"]), .drop,
         .checkpoint,
+      ]),
+    FaultWorkload(
+      name: "suspending",
+      steps: [
+        .save(["a"]), .save(["b"], durability: .buffered), .suspend, .resume, .save(["c"]), .begin, .suspend, .resume, .checkpoint,
+        .suspend,
+        .resume, .save(["d"]), .drop, .save(["e"]),
       ]),
     FaultWorkload(name: "a torn tail", steps: [.save(["a"]), .tear, .save(["b"]), .tear, .reopen, .save(["c"])]),
     FaultWorkload(
