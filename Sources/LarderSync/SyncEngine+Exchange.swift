@@ -195,11 +195,16 @@ extension SyncEngine {
     var untaken = 0
     while true {
       try Task.checkCancellation()
-      guard let state = try ledger.state(in: store.stored) else { return }
+      // Within a write, which has every edit before it.
+      let (found, unsent) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
+        (try ledger.state(in: pending), dirty.countWithRejected(of: ledger.scope))
+      }
+      guard let state = found else { return }
       let size = pageSizes[ledger.scope] ?? pageSize
-      let request = SyncChangesRequest(
+      var request = SyncChangesRequest(
         device: state.device, history: state.history, since: state.position, limit: size, collections: state.collections,
         from: state.pass?.horizon)
+      request.pending = unsent
       do {
         let page = try await transport.changes(request, in: ledger.scope)
         if let history = state.history, page.history != history { throw SyncProblem.history(page.history) }

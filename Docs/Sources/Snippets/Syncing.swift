@@ -54,6 +54,14 @@ func conflictsAndRefusals(_ sync: SyncEngine) async throws {
   }
 }
 
+func tellingTheVersion(_ store: Store, server: URL) async throws -> SyncEngine {
+  var transport = HTTPTransport(server) { try await token() }
+  transport.appVersion = "2.4.1"  // shown to the operator, and nothing else
+  let sync = try await SyncEngine(store, transport: transport, scopes: ["user/42"])
+  await sync.start()  // by itself from now on, as with SyncEngine(_:server:scopes:credentials:)
+  return sync
+}
+
 func severalScopes(_ store: Store, server: URL) async throws -> SyncEngine {
   _ = try await store.repository(Trip.schema.synced(in: { "user/\($0.owner)" }, merge: .fields()))
   return try await SyncEngine(store, server: server, scopes: ["user/42", "user/43"], credentials: { try await token() })

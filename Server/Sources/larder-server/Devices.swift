@@ -1,24 +1,48 @@
 internal import ArgumentParser
+internal import Foundation
 internal import LarderServer
 
 /// `larder-server devices`.
 struct Devices: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Lists the identities that devices belong to, moves the devices of one to another, or forgets devices.",
+    abstract: "Lists identities and their devices, moves the devices of one to another, or forgets devices.",
     subcommands: [List.self, Move.self, Forget.self])
 
   /// `larder-server devices list`.
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Lists the identities: name, devices counted once for each scope, and the records and bytes that count for their quota.")
+      abstract: "Lists the identities: name, devices counted once for each scope, and the records and bytes that count for their quota.",
+      discussion:
+        "Below each identity, a line with a tab in front for each device and scope: when it was last seen, how far it has read, how "
+        + "many commits it is behind, how many of its records wait to be sent, and the version of its app. A running server stores what it "
+        + "sees every 30 seconds.")
     @OptionGroup var store: StoreOptions
+    @Option(help: "The identity that the devices belong to; all without it.") var identity: String?
+    @Option(help: "The scope; all without it.") var scope: String?
+    @Flag(help: "Only devices that have not read the newest commit, or on which records wait.") var behind = false
 
     func run() async throws {
       try await store.withStore { store in
-        for owner in try await store.deviceOwners() {
-          print("\(owner.identity)\t\(owner.devices)\t\(owner.records)\t\(owner.bytes)")
+        let owners = try await store.deviceOwners().reduce(into: [:]) { $0[$1.identity] = $1 }
+        var devices = try await store.devices(identity: identity, scope: scope)
+        let isWhole = !behind && scope == nil
+        if behind { devices = devices.filter { $0.behind ?? 0 > 0 || $0.pending ?? 0 > 0 } }
+        let found = Dictionary(grouping: devices, by: \.identity)
+        let names = Set(found.keys).union(isWhole ? owners.keys.filter { identity == nil || $0 == identity } : [])
+        for name in names.sorted() {
+          let owner = owners[name]
+          print("\(printable(name))\t\(owner?.devices ?? 0)\t\(owner?.records ?? 0)\t\(owner?.bytes ?? 0)")
+          for device in found[name] ?? [] { print(Self.line(of: device)) }
         }
       }
+    }
+
+    /// Returns the line of a device, without the characters that a terminal obeys: clients choose its names.
+    private static func line(of device: SeenDevice) -> String {
+      let seen = Date(timeIntervalSince1970: Double(device.seenAt) / 1_000).formatted(.iso8601)
+      let read = device.position.map { "read \($0) of \(device.head)\tbehind \(device.behind ?? 0)" } ?? "read ?\tbehind ?"
+      let (pending, app) = (device.pending.map(String.init) ?? "?", device.app.map(printable) ?? "?")
+      return "\t\(printable(device.scope))\t\(printable(device.device))\tseen \(seen)\t\(read)\tpending \(pending)\tapp \(app)"
     }
   }
 
@@ -45,7 +69,9 @@ struct Devices: AsyncParsableCommand {
   struct Forget: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Forgets devices that have not pushed for some days; their records stay, and one that comes back goes on under a new name.",
-      discussion: "The records that a forgotten device was the last to write count for no quota until they are written again.")
+      discussion:
+        "The records that a forgotten device was the last to write count for no quota until they are written again. A device that "
+        + "only reads is forgotten when it has not asked for changes for as long.")
     @OptionGroup var store: StoreOptions
     @Option(help: "The days since the newest push of a device.") var days: Double
     @Option(help: "The identity that the devices belong to; all without it.") var identity: String?

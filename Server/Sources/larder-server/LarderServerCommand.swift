@@ -25,7 +25,7 @@ struct LarderServerCommand: AsyncParsableCommand {
 }
 
 /// Returns a text whose control and format characters, which a terminal obeys, are escaped.
-private func printable(_ text: String) -> String {
+func printable(_ text: String) -> String {
   let steering: Set<Unicode.GeneralCategory> = [.control, .format, .lineSeparator, .paragraphSeparator]
   return text.unicodeScalars.reduce(into: "") { result, scalar in
     result += steering.contains(scalar.properties.generalCategory) ? scalar.escaped(asASCII: true) : String(scalar)

@@ -64,6 +64,7 @@ import Testing
     _ = try await old.push(onePush(), to: "a", by: "ann")
     let history = try await old.history()
     try await old.writers.perform { (connection) throws(StoreError) in
+      try connection.execute("DROP TABLE larder_sightings")
       for column in ["larder_records DROP COLUMN size", "larder_devices DROP COLUMN records", "larder_devices DROP COLUMN bytes"] {
         try connection.execute("ALTER TABLE \(column)")
       }

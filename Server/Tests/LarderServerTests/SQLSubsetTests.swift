@@ -10,12 +10,13 @@ import Testing
   private static let keywords = Set(
     """
     SELECT FROM WHERE AND OR NOT NULL IS IN AS ON BY ORDER GROUP LIMIT DISTINCT LEFT JOIN INSERT INTO VALUES UPDATE SET DELETE CREATE TABLE INDEX IF EXISTS
-    PRIMARY KEY BIGINT TEXT CONFLICT DO NOTHING COUNT MAX SUM CAST COALESCE ALTER ADD COLUMN DEFAULT
+    PRIMARY KEY BIGINT TEXT CONFLICT DO NOTHING COUNT MAX SUM CAST COALESCE ALTER ADD COLUMN DEFAULT UNION ALL DESC
     """.split { $0 == " " || $0 == "\n" }.map(String.init))
   private static let names = Set(
     """
     larder_meta larder_scopes larder_records larder_records_changes larder_devices larder_devices_owner one version history scope head horizon minimum
-    token collection id revision stamp writer value deleted_at device owner last_seq last_token outcome seen_at records bytes size excluded r s d
+    token collection id revision stamp writer value deleted_at device owner last_seq last_token outcome seen_at records bytes size excluded r s d v
+    larder_sightings larder_sightings_owner position pending app
     """.split { $0 == " " || $0 == "\n" }.map(String.init))
 
   /// Returns what of a statement is not of the part that all databases share.

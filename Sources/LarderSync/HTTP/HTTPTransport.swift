@@ -14,6 +14,11 @@ public import Foundation
 /// every 5 seconds for another one, and longer apart while the server refuses those, too. Redirections are not followed: a token
 /// is sent to no other host. Answers may be compressed; requests are not, since Foundation cannot on every platform.
 public struct HTTPTransport: SyncTransport {
+  /// The version of the app, such as `2.4.1 (57)`; not sent unless it is set.
+  ///
+  /// `larder-server devices list` shows it to the operator, cut after 64 bytes and without control characters.
+  public var appVersion: String?
+
   private let server: URL
   private let timeout: Duration
   private let connection = HTTPConnection()
@@ -56,7 +61,9 @@ public struct HTTPTransport: SyncTransport {
   ///
   /// - Throws: ``SyncProblem``; what the credentials throw.
   public func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
-    let url = try url(scope, "changes", Self.query(of: request))
+    var query = Self.query(of: request)
+    if let appVersion { query += "&app=\(Self.escaped(WireField.app.cut(appVersion)))" }
+    let url = try url(scope, "changes", query)
     return try SyncChanges(json: try await answer(to: URLRequest(url: url), within: timeout + .seconds(request.wait)))
   }
 
@@ -119,6 +126,7 @@ public struct HTTPTransport: SyncTransport {
     if !request.collections.isEmpty { query.append("collections=\(request.collections.map(escaped).joined(separator: ","))") }
     if request.wait > 0 { query.append("wait=\(request.wait)") }
     if let from = request.from { query.append("from=\(from)") }
+    if let pending = request.pending { query.append("pending=\(pending)") }
     return query.joined(separator: "&")
   }
 

@@ -15,6 +15,8 @@ final class DirtyEntries: Sendable {
   private struct State: Sendable {
     var marks: [RecordKey: Mark] = [:]
     var queues: [String: SendQueue] = [:]
+    /// The numbers of entries that the server has refused, by scope.
+    var parked: [String: Int] = [:]
     /// The commit up to which all entries were looked for; `nil` before the first search.
     var searched: Revision?
     /// The entries that were looked at before they were committed, which they may never be.
@@ -54,6 +56,9 @@ final class DirtyEntries: Sendable {
 
   /// Returns the number of entries that are to be sent to a scope, within a write.
   func count(of scope: String) -> Int { current { $0.queues[scope]?.count ?? 0 } }
+
+  /// Returns the number of entries of a scope with edits, those that the server has refused included, within a write.
+  func countWithRejected(of scope: String) -> Int { current { ($0.queues[scope]?.count ?? 0) + ($0.parked[scope] ?? 0) } }
 
   /// Returns the scopes that some entries are to be sent to, whose changes were announced.
   func scopes(toSend keys: Set<RecordKey>) -> Set<String> {
@@ -114,13 +119,14 @@ final class DirtyEntries: Sendable {
   /// Looks at one entry as it is stored.
   private func look(at key: RecordKey, _ stored: StoredValue?, _ state: inout State) {
     let known = state.marks.removeValue(forKey: key)
+    if let known, known.isParked { state.parked[known.scope]? -= 1 }
     if let known, !known.isParked { state.queues[known.scope]?.count -= 1 }
     // What cannot be read is met, and told of, when it is to be sent.
     guard let stored, let entry = SyncEntry(readable: stored), let edits = entry.edits else { return }
     state.marks[key] = Mark(scope: entry.scope, isParked: edits.isParked, groups: edits.groups)
     // A collection whose last record was deleted is not there before it is asked for.
     if let name = SyncEntry.address(key)?.collection, state.collections.insert(name).inserted { _ = store.collection(named: name) }
-    if edits.isParked { return }
+    if edits.isParked { return state.parked[entry.scope, default: 0] += 1 }
     state.queues[entry.scope, default: SendQueue()].count += 1
     // What is queued already is found there.
     let isQueued = known.map { !$0.isParked && $0.scope == entry.scope } ?? false

@@ -17,6 +17,10 @@ public struct SyncChangesRequest: Sendable, Hashable {
   public var wait: Int
   /// The horizon with which a full pass began; `nil` outside of one.
   public var from: Int?
+  /// The number of records of the scope with edits that the server has not taken, those that it has refused included; `nil` for unknown.
+  ///
+  /// A server shows it to its operator, and answers as it would without it.
+  public var pending: Int?
 
   /// Makes a question.
   public init(

@@ -8,10 +8,10 @@ internal import Larder
 @_spi(Wire) public enum WireField: String, CaseIterable, Sendable {
   case scope, collection = "in", id, device, token, history
   case writer = "by"
-  case code, detail
+  case code, detail, app
   case seq, clock, base, version, stamp
   case revision = "rev"
-  case ok, since, until, head, horizon, total, now, last, minimum, most
+  case ok, since, until, head, horizon, total, now, last, minimum, most, pending
   case value
 
   /// The values that a member may have.
@@ -37,11 +37,11 @@ internal import Larder
     switch self {
     case .scope, .collection, .id, .device, .token, .history: .text(1...Self.nameBytes)
     case .writer: .text(0...Self.nameBytes)
-    case .code: .words(64)
+    case .code, .app: .words(64)
     case .detail: .words(1_024)
     case .seq: .number(1...WireObject.largestNumber)
     case .version: .number(StoredValue.schemaVersions)
-    case .clock, .base, .stamp, .revision, .ok, .since, .until, .head, .horizon, .total, .now, .last, .most:
+    case .clock, .base, .stamp, .revision, .ok, .since, .until, .head, .horizon, .total, .now, .last, .most, .pending:
       .number(0...WireObject.largestNumber)
     // 0 where a scope takes every version.
     case .minimum: .number(0...StoredValue.schemaVersions.upperBound)

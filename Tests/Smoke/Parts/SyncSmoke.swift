@@ -123,12 +123,15 @@ enum SyncSmoke {
   /// An engine that runs by itself, towards a server that is not there.
   private static func running() async throws {
     guard let nowhere = URL(string: "http://127.0.0.1:1/larder/") else { throw SmokeFailure(description: "expected a URL") }
-    let transport = HTTPTransport(nowhere, timeout: .seconds(5)) { "token" }
+    var transport = HTTPTransport(nowhere, timeout: .seconds(5)) { "token" }
+    transport.appVersion = "2.4.1"
+    var question = SyncChangesRequest(device: "d", since: 0, collections: ["a"], from: 1)
+    question.pending = 3
     for call in 0..<3 {
       do {
         switch call {
         case 0: _ = try await transport.push(push(1), to: "user/1")
-        case 1: _ = try await transport.changes(SyncChangesRequest(device: "d", since: 0, collections: ["a"], from: 1), in: "user/1")
+        case 1: _ = try await transport.changes(question, in: "user/1")
         default: for try await _ in try await transport.heads(of: "user/1") {}
         }
         throw SmokeFailure(description: "expected no answer")

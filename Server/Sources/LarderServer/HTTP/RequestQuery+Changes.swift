@@ -18,10 +18,20 @@ extension RequestQuery {
     let (device, history) = (try text("device") ?? "", try text("history"))
     if !device.isEmpty { try WireField.device.check(device) }
     if let history { try WireField.history.check(history) }
-    return SyncChangesRequest(
+    var request = SyncChangesRequest(
       device: device, history: history, since: try number("since") ?? 0,
       limit: min(max(try number("limit") ?? Self.usualLimit, 1), Self.mostChanges),
       collections: collections, wait: min(try number("wait") ?? 0, longestWait),
       from: try number("from"))
+    request.pending = try number("pending")
+    return request
+  }
+
+  /// Returns the version of the app that asks, within its bound; `nil` where it does not say.
+  ///
+  /// - Throws: `.malformed`.
+  func appVersion() throws(SyncProblem) -> String? {
+    guard let text = try text("app").map(WireField.app.cut), !text.isEmpty else { return nil }
+    return text
   }
 }

@@ -24,7 +24,8 @@ enum ServerDescription {
       request: "Push", answer: ("application/json", "PushReply")),
     Operation(
       route: .changes(scope: ""), summary: "Returns a page of changes: whole commits, in their order.", statuses: [404, 409, 410],
-      parameters: ["since", "limit", "device", "history", "collections", "wait", "from"], answer: ("application/json", "Changes")),
+      parameters: ["since", "limit", "device", "history", "collections", "wait", "from", "pending", "app"],
+      answer: ("application/json", "Changes")),
     Operation(
       route: .events(scope: ""), summary: "Tells the newest commit at once, and each newer one, as server-sent events.",
       statuses: [404],
@@ -84,6 +85,11 @@ enum ServerDescription {
     case "names":
       ##""description":"scopes to list, with no access where the token has none, and head 0 where there is no commit","##
         + ##""style":"form","explode":false,"schema":{"type":"array","maxItems":\##(RequestQuery.mostNames),"items":\##(optionalName)}"##
+    case "pending":
+      ##""description":"the records with edits that wait on the device, for the operator","schema":{"$ref":"#/components/schemas/Number"}"##
+    case "app":
+      ##""description":"the version of the app, for the operator: cut after 64 bytes in UTF-8, and without control characters","##
+        + ##""schema":{"type":"string"}"##
     case "since", "from": ##""schema":{"$ref":"#/components/schemas/Number"}"##
     case "collections":
       // Each name is percent-encoded, its commas included; those between names are not.

@@ -32,7 +32,7 @@ final class ServerMetrics: Sendable {
   }
 
   /// Returns all numbers as text.
-  func text(streams: Int, connections: Int, bytesHeld: Int) -> String {
+  func text(streams: Int, connections: Int, bytesHeld: Int, lags: DeviceLags = DeviceLags()) -> String {
     let state = state.withLock { $0 }
     var text = requests.text
     text.add(
@@ -42,6 +42,38 @@ final class ServerMetrics: Sendable {
     text.add("larder_streams", .gauge, "Event streams and long polls that wait.", [("", "\(streams)")])
     text.add("larder_connections", .gauge, "Open connections.", [("", "\(connections)")])
     text.add("larder_bytes_held", .gauge, "Bytes of requests and answers that wait.", [("", "\(bytesHeld)")])
+    text.add(lags)
     return text.description
+  }
+}
+
+extension MetricsText {
+  /// Adds the numbers of devices that have not read everything.
+  fileprivate mutating func add(_ lags: DeviceLags) {
+    add("larder_devices_seen", .gauge, "Devices that were seen within 30 days, counted once for each scope.", [("", "\(lags.seen)")])
+    add("larder_scopes_behind", .gauge, "Scopes with devices that have not read everything.", [("", "\(lags.scopesBehind)")])
+    let scopes = lags.worst.map { (label: "scope=\"\(Self.escaped($0.scope))\"", lag: $0) }
+    add(
+      "larder_devices_behind", .gauge, "Devices that have not read everything, of the 20 scopes that are most behind.",
+      scopes.map { ($0.label, "\($0.lag.devices)") })
+    add(
+      "larder_commits_behind", .gauge, "Commits that the last of these devices has not read.",
+      scopes.map { ($0.label, "\($0.lag.commits)") })
+  }
+
+  /// Returns a text as the value of a label, without the characters that a terminal obeys.
+  ///
+  /// Two texts stay two: a series that came twice would make the whole answer unreadable.
+  private static func escaped(_ text: String) -> String {
+    var plain = ""
+    for scalar in text.unicodeScalars {
+      switch scalar.properties.generalCategory {
+      case .control, .format, .lineSeparator, .paragraphSeparator: plain += scalar.escaped(asASCII: true)
+      default: plain.unicodeScalars.append(scalar)
+      }
+      // Doubled, so that no name has the form of an escaped character.
+      if scalar == "\\" { plain += "\\" }
+    }
+    return plain.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
   }
 }

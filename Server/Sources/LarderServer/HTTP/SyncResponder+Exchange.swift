@@ -80,7 +80,7 @@ extension SyncResponder {
   }
 
   func changes(
-    _ question: SyncChangesRequest, in scope: String, by identity: Identity, _ request: Request
+    _ question: SyncChangesRequest, app: String?, in scope: String, by identity: Identity, _ request: Request
   ) async throws(SyncProblem) -> Response {
     var (page, answer) = try await page(question, in: scope, by: identity, request)
     if page.isEmpty, question.wait > 0 {
@@ -99,6 +99,7 @@ extension SyncResponder {
       }
     }
     metrics.note(recordsRead: page.count)
+    sightings.note(question, app: app, until: page.until, in: scope, by: identity.name, now: store.now())
     return answer
   }
 
@@ -114,7 +115,7 @@ extension SyncResponder {
       }
       let (newest, page) = (found.newest, found.changes)
       let summary = PageSummary(
-        head: page.head, newest: newest, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
+        head: page.head, until: page.until, newest: newest, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
       let size = page.changes.reduce(0) { $0 + ($1.value?.count ?? 0) + 256 }
       if size <= LargeWork.mostInPlace { return (summary, Answer.success(page.json, to: request)) }
       return (summary, await bounds.large.run(share.identity) { Answer.success(page.json, to: request) })
@@ -168,6 +169,8 @@ extension SyncResponder {
 /// The numbers of a page that is in its sent form already.
 private struct PageSummary: Sendable {
   var head: Int
+  /// The commit with which the page ends.
+  var until: Int
   /// The newest commit of the scope, which is below the head for whoever asks behind it.
   var newest: Int
   var count: Int

@@ -16,6 +16,7 @@ struct SyncResponder: HTTPResponder {
   let options: ServerOptions
   let rates: RequestRates
   let seats: StreamSeats
+  let sightings: Sightings
   let bounds: ServerBounds
   let drain: Drain
   let metrics: ServerMetrics
@@ -58,7 +59,8 @@ struct SyncResponder: HTTPResponder {
       _ = try await store.heads(of: ["-"])
       return Answer.success(Data("ready\n".utf8), type: "text/plain", to: request)
     case .metrics:
-      let text = metrics.text(streams: hub.count, connections: bounds.connectionCount, bytesHeld: bounds.bytesHeld)
+      let text = metrics.text(
+        streams: hub.count, connections: bounds.connectionCount, bytesHeld: bounds.bytesHeld, lags: sightings.lags)
       return Answer.success(Data(text.utf8), type: "text/plain; version=0.0.4", to: request)
     case .description: return Answer.success(ServerDescription.json, to: request)
     case .scopes:
@@ -72,7 +74,7 @@ struct SyncResponder: HTTPResponder {
       try check(identity, scope, .read)
       let question = try query.changesRequest(longestWait: options.waitSeconds)
       if let seconds = rates.take(identity, device: question.device) { throw .tooManyRequests(retryAfter: seconds) }
-      return try await changes(question, in: scope, by: identity, request)
+      return try await changes(question, app: try query.appVersion(), in: scope, by: identity, request)
     case .events(let scope):
       let identity = try await identity(of: request, context)
       try check(identity, scope, .read)

@@ -46,13 +46,12 @@ public struct SyncServer: Service {
   public func run() async throws {
     let hub = HeadHub(pause: .milliseconds(options.coalescingMilliseconds))
     let bounds = ServerBounds(options.bounds)
-    let (drain, metrics) = (Drain(time: .seconds(options.drainSeconds)), ServerMetrics())
+    let (drain, metrics, sightings) = (Drain(time: .seconds(options.drainSeconds)), ServerMetrics(), Sightings())
     let responder = SyncResponder(
       store: store, hub: hub, authorizer: authorizer, validator: validator, options: options,
       rates: RequestRates(options),
-      seats: StreamSeats(total: options.streams, perIdentity: options.mostStreamsPerIdentity), bounds: bounds, drain: drain,
-      metrics: metrics,
-      logger: logger)
+      seats: StreamSeats(total: options.streams, perIdentity: options.mostStreamsPerIdentity), sightings: sightings,
+      bounds: bounds, drain: drain, metrics: metrics, logger: logger)
     let log = AnswerLog(metrics: metrics.requests, logger: logger)
     let channels = HTTPServerBuilder.bounded(bounds, paths: SyncPaths(), log: log) { [tls] channel in
       if let tls { SecuredChannel(base: channel, files: tls) } else { channel }
@@ -64,10 +63,15 @@ public struct SyncServer: Service {
     quiet.logLevel = max(logger.logLevel, .warning)
     var configuration = ServiceGroupConfiguration(
       // The last service ends first: the server says that it is not ready, streams end, and then it waits only for requests that end by
-      // themselves.
-      services: renewals + [server, HeadWatch(hub: hub, store: store, interval: watch, beat: beat), drain], logger: quiet)
+      // themselves. What was seen until then is stored at the end.
+      services: [service(of: sightings)] + renewals + [server, HeadWatch(hub: hub, store: store, interval: watch, beat: beat), drain],
+      logger: quiet)
     configuration.maximumGracefulShutdownDuration = .seconds(options.drainSeconds + options.shutdownSeconds)
     try await ServiceGroup(configuration: configuration).run()
+  }
+
+  private func service(of sightings: Sightings) -> SightingService {
+    SightingService(sightings: sightings, store: store, most: options.devicesPerIdentity, logger: logger)
   }
 
   private var renewals: [any Service] { tls.map { [TLSRenewal(files: $0, interval: .seconds(10))] } ?? [] }

@@ -28,6 +28,9 @@ public struct SQLRow: Sendable {
     if case .integer(let number) = values[column] { number } else { 0 }
   }
 
+  /// Returns the number of a column; `nil` for NULL.
+  func optionalInteger(_ column: Int) -> Int? { values[column] == .null ? nil : integer(column) }
+
   /// Returns the text of a column; an empty one for NULL.
   func text(_ column: Int) -> String {
     switch values[column] {

@@ -3,7 +3,7 @@ internal import Foundation
 /// The store's own tables, and their numbered migrations, which go forward only.
 enum SQLSchema {
   /// The version that this code reads and writes.
-  static let version = 2
+  static let version = 3
 
   /// The statements that lead to each version from the one before it.
   private static func migrations(_ dialect: SQLDialect) -> [[String]] {
@@ -27,6 +27,12 @@ enum SQLSchema {
         "ALTER TABLE larder_records ADD COLUMN size BIGINT NOT NULL DEFAULT 0",
         "ALTER TABLE larder_devices ADD COLUMN records BIGINT NOT NULL DEFAULT 0",
         "ALTER TABLE larder_devices ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0",
+      ],
+      // Apart from the devices that push, since a device may only read, and since a push must not wait for a sighting.
+      [
+        "CREATE TABLE larder_sightings (scope \(key) NOT NULL, device \(key) NOT NULL, owner TEXT NOT NULL, seen_at BIGINT NOT NULL, "
+          + "position BIGINT NOT NULL, pending BIGINT, app TEXT, PRIMARY KEY (scope, device))",
+        "CREATE INDEX larder_sightings_owner ON larder_sightings (owner, seen_at)",
       ],
     ]
   }

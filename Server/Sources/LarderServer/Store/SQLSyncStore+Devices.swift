@@ -21,7 +21,7 @@ public struct DeviceSelection: Sendable, Hashable {
   public var scope: String?
   /// The name of the device; `nil` for any.
   public var device: String?
-  /// The days since the newest push.
+  /// The days since the newest push, and of a device that only reads since its newest question.
   ///
   /// 0 chooses a device of any age.
   public var olderThanDays: Double
@@ -55,7 +55,9 @@ extension SQLSyncStore {
     let most = Mutex(0)
     return try await writers.perform { (connection) throws(StoreError) in
       let count = try connection.row("SELECT COUNT(*) FROM larder_devices WHERE owner = ?", [.text(old)])?.integer(0) ?? 0
-      try connection.execute("UPDATE larder_devices SET owner = ? WHERE owner = ?", [.text(new), .text(old)])
+      for table in ["larder_devices", "larder_sightings"] {
+        try connection.execute("UPDATE \(table) SET owner = ? WHERE owner = ?", [.text(new), .text(old)])
+      }
       // Where the answer to COMMIT was lost, the next try finds none: what the one before has counted is known to be moved then.
       return most.withLock { most in
         most = max(most, count)
@@ -64,7 +66,7 @@ extension SQLSyncStore {
     }
   }
 
-  /// Forgets devices: their receipts, and the count of the records that they were the last to write.
+  /// Forgets devices: their receipts, the count of the records that they were the last to write, and when they were seen.
   ///
   /// The records stay. A forgotten device that comes back goes on under a new name. A push of which it did not learn the outcome is sent
   /// again, and merged with its own first writing.
@@ -83,7 +85,10 @@ extension SQLSyncStore {
     }
     let (filter, values) = (conditions, parameters)
     let scopes = try await readers.perform { (connection) throws(StoreError) in
-      try connection.rows("SELECT DISTINCT scope FROM larder_devices WHERE \(filter) ORDER BY scope", values).map { $0.text(0) }
+      try connection.rows(
+        "SELECT DISTINCT scope FROM larder_devices WHERE \(filter) UNION SELECT DISTINCT scope FROM larder_sightings WHERE \(filter) "
+          + "ORDER BY scope", values + values
+      ).map { $0.text(0) }
     }
     var count = 0
     // One scope at a time, under its lock, so that no push counts for a device while it is forgotten.
@@ -95,6 +100,13 @@ extension SQLSyncStore {
         let found = try connection.rows(
           "SELECT device FROM larder_devices WHERE \(filter) AND scope = ?", values + [.text(scope)]
         ).map { $0.values[0] }
+        let onlyReading = try connection.row(
+          "SELECT COUNT(*) FROM larder_sightings v LEFT JOIN larder_devices d ON d.scope = v.scope AND d.device = v.device "
+            + "WHERE v.scope = ? AND d.scope IS NULL AND v.device IN (SELECT device FROM larder_sightings WHERE \(filter) AND scope = ?)",
+          [.text(scope)] + values + [.text(scope)])
+        // One that has read since its last push is still seen.
+        try connection.execute("DELETE FROM larder_sightings WHERE \(filter) AND scope = ?", values + [.text(scope)])
+        let forgotten = found.count + (onlyReading?.integer(0) ?? 0)
         for list in InList.lists(of: found) {
           // A device of the same name begins at a count of 0.
           try connection.execute(
@@ -103,7 +115,7 @@ extension SQLSyncStore {
             "DELETE FROM larder_devices WHERE scope = ? AND device IN (\(list.marks))", [.text(scope)] + list.values)
         }
         return most.withLock { most in
-          most = max(most, found.count)
+          most = max(most, forgotten)
           return most
         }
       }

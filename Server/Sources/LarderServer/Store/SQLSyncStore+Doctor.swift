@@ -44,6 +44,10 @@ extension SQLSyncStore {
           "devices are in no scope"
         ),
         (
+          "SELECT COUNT(*) FROM larder_sightings d LEFT JOIN larder_scopes s ON d.scope = s.scope WHERE s.scope IS NULL",
+          "sightings of devices are in no scope"
+        ),
+        (
           "SELECT COUNT(*) FROM larder_devices d LEFT JOIN (SELECT scope, writer, COUNT(*) AS records, SUM(size) AS bytes "
             + "FROM larder_records WHERE size > 0 GROUP BY scope, writer) r ON d.scope = r.scope AND d.device = r.writer "
             + "WHERE d.records <> COALESCE(r.records, 0) OR d.bytes <> COALESCE(r.bytes, 0)",

@@ -1,0 +1,77 @@
+extension SQLSyncStore {
+  /// The most sightings of one transaction: pushes wait for it where the database has one writer.
+  private static let sightingsAtOnce = 256
+  /// The days after which a device that was not seen is no more among those that are behind: most such devices are gone.
+  private static let recentDays = 30.0
+  /// The most scopes of ``lags()``.
+  static let mostLags = 20
+
+  /// Stores sightings of devices in scopes that have commits.
+  ///
+  /// - Parameter most: The most sightings of one identity. Beyond it, those of the devices that were seen least recently are dropped.
+  /// - Throws: ``StoreError``.
+  func note(_ sightings: [DeviceSighting], most: Int) async throws(StoreError) {
+    // In one order, so that two processes do not wait for each other.
+    let sorted = sightings.sorted { ($0.scope, $0.device) < ($1.scope, $1.device) }
+    for start in stride(from: 0, to: sorted.count, by: Self.sightingsAtOnce) {
+      let part = Array(sorted[start..<min(start + Self.sightingsAtOnce, sorted.count)])
+      try await writers.perform { (connection) throws(StoreError) in
+        try Self.write(part, connection)
+        for owner in Set(part.map(\.owner)).sorted() { try Self.dropOldest(of: owner, beyond: most, connection) }
+      }
+    }
+  }
+
+  private static func write(_ sightings: [DeviceSighting], _ connection: any SQLConnection) throws(StoreError) {
+    // A client may name any scope that its token covers: one without commits has nothing to read, and gets no row.
+    var known: Set<[UInt8]> = []
+    for list in InList.lists(of: Set(sightings.map(\.scope)).sorted().map(SQLValue.text)) {
+      for row in try connection.rows("SELECT scope FROM larder_scopes WHERE scope IN (\(list.marks))", list.values) {
+        known.insert(Array(row.text(0).utf8))
+      }
+    }
+    for sighting in sightings where known.contains(Array(sighting.scope.utf8)) {
+      // Another server process may have seen the device since.
+      try connection.execute(
+        "INSERT INTO larder_sightings (scope, device, owner, seen_at, position, pending, app) VALUES (?, ?, ?, ?, ?, ?, ?) "
+          + "ON CONFLICT (scope, device) DO UPDATE SET owner = excluded.owner, seen_at = excluded.seen_at, "
+          + "position = excluded.position, pending = excluded.pending, app = excluded.app "
+          + "WHERE excluded.seen_at >= larder_sightings.seen_at",
+        [
+          .text(sighting.scope), .text(sighting.device), .text(sighting.owner), .integer(sighting.seenAt), .integer(sighting.position),
+          sighting.pending.map(SQLValue.integer) ?? .null, sighting.app.map(SQLValue.text) ?? .null,
+        ])
+    }
+  }
+
+  /// Drops the sightings of an identity beyond a number: names of devices are of the client's choosing, and cost nothing to make.
+  private static func dropOldest(of owner: String, beyond most: Int, _ connection: any SQLConnection) throws(StoreError) {
+    let count = try connection.row("SELECT COUNT(*) FROM larder_sightings WHERE owner = ?", [.text(owner)])?.integer(0) ?? 0
+    guard count > most else { return }
+    let oldest = try connection.rows(
+      "SELECT scope, device FROM larder_sightings WHERE owner = ? ORDER BY seen_at, scope, device LIMIT ?",
+      [.text(owner), .integer(count - most)])
+    for row in oldest {
+      try connection.execute("DELETE FROM larder_sightings WHERE scope = ? AND device = ?", [row.values[0], row.values[1]])
+    }
+  }
+
+  /// Returns how far devices are behind that were seen lately.
+  ///
+  /// - Throws: ``StoreError``.
+  func lags() async throws(StoreError) -> DeviceLags {
+    let limit = SQLValue.integer(now() - Self.milliseconds(ofDays: Self.recentDays))
+    return try await readers.perform { (connection) throws(StoreError) in
+      var lags = DeviceLags()
+      lags.seen = try connection.row("SELECT COUNT(*) FROM larder_sightings WHERE seen_at > ?", [limit])?.integer(0) ?? 0
+      let behind =
+        "FROM larder_sightings d JOIN larder_scopes s ON d.scope = s.scope WHERE d.seen_at > ? AND d.position < s.head"
+      lags.scopesBehind = try connection.row("SELECT COUNT(DISTINCT d.scope) \(behind)", [limit])?.integer(0) ?? 0
+      lags.worst = try connection.rows(
+        "SELECT d.scope, COUNT(*), MAX(s.head - d.position) \(behind) "
+          + "GROUP BY d.scope ORDER BY MAX(s.head - d.position) DESC, d.scope LIMIT ?", [limit, .integer(Self.mostLags)]
+      ).map { DeviceLags.Scope(scope: $0.text(0), devices: $0.integer(1), commits: $0.integer(2)) }
+      return lags
+    }
+  }
+}
