@@ -110,9 +110,11 @@ extension SyncEngine {
   private func question(of ledger: Ledger) -> SyncChangesRequest? {
     do {
       guard let state = try ledger.state(in: store.stored), state.pass == nil else { return nil }
-      return SyncChangesRequest(
+      var question = SyncChangesRequest(
         device: state.device, history: state.history, since: state.position, limit: 1, collections: state.collections,
         wait: HeadWatch.wait)
+      question.pending = dirty.countWithRejected(of: ledger.scope)
+      return question
     } catch { return nil }
   }
 

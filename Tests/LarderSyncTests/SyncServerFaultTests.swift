@@ -259,8 +259,10 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   // MARK: What is asked, and what is left
 
   @Test func aCommaInTheNameOfACollectionIsEscaped() {
-    let request = SyncChangesRequest(device: "d", since: 0, collections: ["a,b", "c"])
+    var request = SyncChangesRequest(device: "d", since: 0, collections: ["a,b", "c"])
     #expect(HTTPTransport.query(of: request) == "since=0&limit=1000&device=d&collections=a%2Cb,c")
+    request.pending = 3
+    #expect(HTTPTransport.query(of: request) == "since=0&limit=1000&device=d&collections=a%2Cb,c&pending=3")
   }
 
   @Test func signingOutRemovesConflicts() async throws {

@@ -50,6 +50,28 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(here.status.isSaved)
   }
 
+  /// The operator of a server sees how many edits wait on a device.
+  @Test func aQuestionTellsHowManyEditsWait() async throws {
+    let here = try await device()
+    server.refuse { $0.id == "bad" ? "bad" : nil }
+    for id in ["bad", "good"] { try await here.notes.save(Note(id: id)) }
+    here.transport.set { $0.pushProblem = .unreachable("cut off") }
+    await #expect(throws: SyncProblem.self) { try await exchange(here) }
+    #expect(here.transport.pending == 2)
+    here.transport.set { $0.pushProblem = nil }
+    try await exchange(here)
+    #expect(here.transport.pending == 1)
+    for refusal in try await here.sync.rejected.loadAll() { try await here.sync.revert(refusal) }
+    try await exchange(here)
+    #expect(here.transport.pending == 0)
+    // A question that waits for news tells it, too, or the server would take it for unknown again.
+    here.transport.set { ($0.hasEvents, $0.pending) = (false, nil) }
+    await here.sync.start()
+    try await until { here.transport.polls > 0 }
+    #expect(here.transport.pending == 0)
+    await here.sync.stop()
+  }
+
   /// Such a record would otherwise wait for ever, and count as something that is about to be sent.
   @Test func editsInAnotherScopeAreNamed() async throws {
     let here = try await device()

@@ -43,6 +43,8 @@ final class GatedTransport: SyncTransport {
     var questions = 0
     var streams: [AsyncThrowingStream<Int, any Error>.Continuation] = []
     var (pushes, polls, pulls) = (0, 0, 0)
+    /// The number of unsent edits that the last question for changes told of.
+    var pending: Int?
   }
 
   let server: SimulatedSyncServer
@@ -52,6 +54,7 @@ final class GatedTransport: SyncTransport {
 
   func set(_ change: (inout Rules) -> Void) { rules.withLock { change(&$0) } }
   var pushes: Int { rules.withLock { $0.pushes } }
+  var pending: Int? { rules.withLock { $0.pending } }
   /// The number of lists of scopes that were asked for.
   var lists: Int { rules.withLock { $0.lists } }
   var polls: Int { rules.withLock { $0.polls } }
@@ -81,6 +84,7 @@ final class GatedTransport: SyncTransport {
   }
 
   func changes(_ request: SyncChangesRequest, in scope: String) async throws -> SyncChanges {
+    rules.withLock { $0.pending = request.pending }
     let problem: SyncProblem? = rules.withLock { rules in
       if request.wait > 0 { rules.polls += 1 } else { rules.pulls += 1 }
       if rules.pagesUntilCut == 0 { return .unreachable("cut off") }
