@@ -1,6 +1,9 @@
 public import Foundation
 
 /// A value that lost against another one when a record was merged, kept so that the user can have it back.
+///
+/// It is also the note of a record that a unique index finds equal to another one. Then ``duplicateOf`` names the other one, and nothing has
+/// lost.
 public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
   /// The identity of the entry.
   public var id: UUID
@@ -12,13 +15,19 @@ public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
   public var recordID: String
   /// The members that were not taken, as JSON, by their names.
   ///
-  /// The whole value has an empty name where the record was deleted. There are no members where an edit of another device undid a
-  /// deletion of this one.
+  /// The whole value has an empty name where the record was deleted. There are no members where another device undid a deletion of this
+  /// one, by an edit or by an insertion, and where ``duplicateOf`` names a record.
   public var lost: [String: String]
   /// Whether the lost value is of this device.
   public var isLocal: Bool
   /// The time of the merge, by this device's clock.
   public var date: Date
+  /// The text of the key of another record with the same values in the unique index ``index``; `nil` for a value that has lost.
+  ///
+  /// Both records are stored, and in `OpenReport.duplicates` when the store is opened, until the app deletes or changes one.
+  public var duplicateOf: String?
+  /// The name of the unique index that finds the record equal to ``duplicateOf``; `nil` without that.
+  public var index: String?
 }
 
 /// An edit that the server has refused, or that could not be merged.

@@ -142,6 +142,7 @@ extension SyncEngine {
       if next.flight != nil { next.becomeNewDevice() }
       if next.history == nil { next.history = reply.history }
       try ledger.store(next, in: &pending)
+      try ledger.noteDuplicates(in: &pending)
     }
     if flight.groups.joined().contains(where: { $0.value != nil }) { full.remove(ledger.scope) }
     try await forgetOldConflicts()

@@ -42,6 +42,7 @@ extension SyncEngine {
         guard var entry = try ledger.entry(key, in: pending), entry.edits?.isParked == true else { continue }
         try body(ledger, key, &entry, &pending)
       }
+      try ledger.noteDuplicates(in: &pending)
     }
   }
 }

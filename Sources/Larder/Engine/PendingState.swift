@@ -17,14 +17,14 @@ package struct PendingState {
   /// The group that the write being staged belongs to, for triggers; see ``groupOfWrite``.
   private var group: (commit: UInt64, number: UInt64)?
   /// Whether the present write has met another record with its values in a unique index, and must be checked when it ends.
-  private var isContested = false
+  private(set) var isContested = false
   let names: [String]
   /// The triggers and coders of tracked collections, by their positions.
   let triggers: [Int: CollectionTrigger]
   private var committed: UInt64
   private var commit: UInt64
   /// The number of records of the writes that have ended.
-  private var endedCount = 0
+  private(set) var endedCount = 0
   /// The store, which copies itself before the first record of a newer schema version is staged.
   let core: StoreCore
 
@@ -101,15 +101,19 @@ package struct PendingState {
 
   /// - Throws: `.uniqueViolation` for a record that these changes have put where another one is.
   private func checkUniqueness(_ changes: ArraySlice<RecordChange>) throws(RepositoryError) {
+    for (collection, new, old) in uniqueChanges(in: changes) {
+      if let violation = collections[collection].indexes.violation(of: new, replacing: old) { throw violation }
+    }
+  }
+
+  /// Returns the records of collections with a unique index that some changes have written, each as it is now and as it was before them.
+  func uniqueChanges(in changes: ArraySlice<RecordChange>) -> [(collection: Int, new: RecordSlot, old: RecordSlot?)] {
     var before: [Int: [RecordKey: RecordSlot?]] = [:]
     for change in changes where collections[change.collection].indexes.areUnique {
       if before[change.collection]?[change.key] == nil { before[change.collection, default: [:]][change.key] = .some(change.old) }
     }
-    for (collection, records) in before {
-      for (key, old) in records {
-        guard let new = collections[collection].records[key] else { continue }
-        if let violation = collections[collection].indexes.violation(of: new, replacing: old) { throw violation }
-      }
+    return before.flatMap { collection, records in
+      records.compactMap { key, old in collections[collection].records[key].map { (collection, $0, old) } }
     }
   }
 

@@ -3,13 +3,18 @@ internal import Foundation
 extension IndexSet {
   /// Returns why a record may not be as it is now, when it was `old` before the write that is being staged; `nil` when it may.
   func violation(of new: RecordSlot, replacing old: RecordSlot?) -> RepositoryError? {
+    guard let found = newDuplicate(of: new, replacing: old) else { return nil }
+    return RepositoryError(
+      .uniqueViolation, "\(found.index) holds these values for the record \(found.other) already", keyHash: new.key.hash)
+  }
+
+  /// Returns the first unique index that holds the values of a record for another one, too, which it did not when the record was `old`.
+  func newDuplicate(of new: RecordSlot, replacing old: RecordSlot?) -> (index: String, other: RecordKey)? {
     for (index, definition) in definitions.enumerated() where definition.isUnique {
       guard let tree = tree(index), let entry = definition.entry(new), !entry.hasNull else { continue }
       // What was equal already is no new violation: the record may be saved until the app resolves it.
       if let old, let oldEntry = definition.entry(old), oldEntry.hasValues(of: entry) { continue }
-      guard let other = Self.other(than: entry, in: tree) else { continue }
-      return RepositoryError(
-        .uniqueViolation, "\(definition.name) holds these values for the record \(other.slot.key) already", keyHash: new.key.hash)
+      if let other = Self.other(than: entry, in: tree) { return (definition.name, other.slot.key) }
     }
     return nil
   }

@@ -63,10 +63,39 @@ extension PendingState {
     try upsert(slot, as: value, in: collection)
   }
 
+  /// Returns the records that the write being staged has put where a unique index holds another one with the same values.
+  ///
+  /// Each pair is listed once, in the order of collections and keys.
+  /// Cost: none where no value met its like.
+  package func newDuplicates() -> [StoredDuplicate] {
+    guard isContested else { return [] }
+    var found: [StoredDuplicate] = []
+    for (collection, new, old) in uniqueChanges(in: changes[endedCount...]) {
+      guard let (index, other) = collections[collection].indexes.newDuplicate(of: new, replacing: old) else { continue }
+      found.append(StoredDuplicate(collection: names[collection], index: index, key: new.key, other: other))
+    }
+    var pairs: Set<Set<RecordAddress>> = []
+    return found.sorted { ($0.collection, $0.key) < ($1.collection, $1.key) }.filter { duplicate in
+      pairs.insert(Set([duplicate.key, duplicate.other].map { RecordAddress(collection: duplicate.collection, key: $0) })).inserted
+    }
+  }
+
   /// Deletes a record, leaving a tombstone; does nothing where there is none.
   package mutating func erase(_ key: RecordKey, in collection: Int) {
     remove(key, in: collection, schemaVersion: 1)
   }
+}
+
+/// Two records with the same values in a unique index.
+package struct StoredDuplicate: Sendable, Hashable {
+  /// The name of the collection.
+  package let collection: String
+  /// The name of the index.
+  package let index: String
+  /// The record that was written.
+  package let key: RecordKey
+  /// The record that has the values, too.
+  package let other: RecordKey
 }
 
 /// A mark in the place of the value of a record that is used as it is stored.

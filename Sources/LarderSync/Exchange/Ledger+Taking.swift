@@ -30,6 +30,7 @@ extension Ledger {
       state.checkpoint = max(page.until, state.checkpoint)
     }
     try store(state, in: &pending)
+    try noteDuplicates(in: &pending)
     return state
   }
 

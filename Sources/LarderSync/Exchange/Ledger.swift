@@ -96,6 +96,18 @@ struct Ledger: Sendable {
     try pending.save(conflict, in: conflicts)
   }
 
+  /// Notes the records of other devices that this write has stored beside others with the same values in a unique index.
+  func noteDuplicates(in pending: inout PendingState) throws(RepositoryError) {
+    for duplicate in pending.newDuplicates().prefix(SyncEngine.conflictLimit) {
+      // Reverted edits are of several scopes.
+      let scope = try entry(SyncEntry.key(duplicate.collection, duplicate.key), in: pending)?.scope ?? scope
+      let conflict = SyncConflict(
+        id: UUID(), scope: scope, collection: duplicate.collection, recordID: duplicate.key.text, lost: [:], isLocal: false,
+        date: clock.now, duplicateOf: duplicate.other.text, index: duplicate.index)
+      try pending.save(conflict, in: conflicts)
+    }
+  }
+
   func reject(
     _ entryKey: RecordKey, of key: RecordKey, in collection: String, code: String, detail: String, in pending: inout PendingState
   ) throws(RepositoryError) {

@@ -118,6 +118,7 @@ enum SyncSmoke {
     try await syncs[1].retry(rejection)
     let conflict: SyncConflict? = try await syncs[1].conflicts.first(Query())
     try expect(conflict?.lost == nil && conflict?.isLocal == nil && conflict?.scope == nil)
+    try expect(conflict?.duplicateOf == nil && conflict?.index == nil)
   }
 
   /// An engine that runs by itself, towards a server that is not there.
