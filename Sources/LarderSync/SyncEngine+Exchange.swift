@@ -12,6 +12,7 @@ extension SyncEngine {
   func exchange(_ ledger: Ledger) async throws {
     progress[ledger.scope] = ExchangeProgress()
     try await prepare(ledger)
+    try await forgetOldDeletions()
     try await retryForbidden(ledger)
     var (rounds, least, passes, mayRead) = (0, Int.max, 0, true)
     while rounds < Self.roundLimit {
@@ -146,6 +147,7 @@ extension SyncEngine {
     }
     if flight.groups.joined().contains(where: { $0.value != nil }) { full.remove(ledger.scope) }
     try await forgetOldConflicts()
+    if deletions.snapshot.count > SyncDeletion.most { try await forgetOldDeletions() }
     noteAccepted(reply.receipt, of: flight, in: ledger.scope)
     return nil
   }

@@ -24,6 +24,8 @@ public actor SyncEngine {
   /// The edits that the server has refused; they are not sent until they are edited again or retried.
   public nonisolated let rejected: LocalRepository<SyncRejection>
 
+  /// The deletions that the server has accepted lately.
+  let deletions: LocalRepository<SyncDeletion>
   let store: Store
   let transport: any SyncTransport
   let clock: any WallClock
@@ -87,10 +89,12 @@ public actor SyncEngine {
     self.pageSize = max(1, pageSize)
     let conflicts = try await store.repository(RepositorySchema<SyncConflict>(SyncCollections.conflicts))
     let rejected = try await store.repository(RepositorySchema<SyncRejection>(SyncCollections.rejected))
-    (self.conflicts, self.rejected) = (conflicts, rejected)
+    let deletions = try await store.repository(RepositorySchema<SyncDeletion>(SyncCollections.deletions))
+    (self.conflicts, self.rejected, self.deletions) = (conflicts, rejected, deletions)
     let (records, states) = (store.collection(named: SyncCollections.records), store.collection(named: SyncCollections.scopes))
     let ledger = { (scope: String) in
-      Ledger(scope: scope, records: records, scopes: states, conflicts: conflicts, rejected: rejected, clock: clock)
+      Ledger(
+        scope: scope, records: records, scopes: states, conflicts: conflicts, rejected: rejected, deletions: deletions, clock: clock)
     }
     (ledgers, common) = (Set(scopes).sorted().map(ledger), ledger(""))
     alarms = scopes.reduce(into: [:]) { $0[$1] = ScopeAlarm() }

@@ -26,6 +26,7 @@ extension Ledger {
     try forgetConflicts(in: &pending)
     // A record that was never stored has a rejection and no entry.
     for rejection in rejected.snapshot.loadAll() where rejection.scope == scope { try pending.delete(rejection.id, in: rejected) }
+    for deletion in deletions.snapshot.loadAll() where deletion.scope == scope { try pending.delete(deletion.id, in: deletions) }
     pending.erase(key, in: scopes)
   }
 

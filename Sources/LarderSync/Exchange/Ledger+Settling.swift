@@ -81,6 +81,7 @@ extension Ledger {
       entry.edits = isStored(value, key, in: collection, of: pending) ? nil : edits
     }
     try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
+    try noteAccepted(sent, entryKey, in: &pending)
   }
 
   /// Merges what was held back for a record that a conflict has left out: pages behind the checkpoint do not bring it again.

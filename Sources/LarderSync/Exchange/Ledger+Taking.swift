@@ -49,6 +49,7 @@ extension Ledger {
         return try merge(entry, entryKey, with: remote, in: collection, pass: pass, of: &pending)
       }
       guard value != nil else { return }
+      try noteReturn(remote, entryKey, in: &pending)
       try put(value, for: key, in: collection, of: &pending)
       return try store(
         SyncEntry(scope: scope, revision: remote.revision, pass: pass ?? 0), for: entryKey, hasRecord: true, in: &pending)

@@ -8,6 +8,7 @@ struct Ledger: Sendable {
   let scopes: Int
   let conflicts: LocalRepository<SyncConflict>
   let rejected: LocalRepository<SyncRejection>
+  let deletions: LocalRepository<SyncDeletion>
   let clock: any WallClock
   /// The milliseconds by which the server's clock is ahead of this device's.
   private var skew = 0
@@ -16,10 +17,10 @@ struct Ledger: Sendable {
 
   init(
     scope: String, records: Int, scopes: Int, conflicts: LocalRepository<SyncConflict>, rejected: LocalRepository<SyncRejection>,
-    clock: any WallClock
+    deletions: LocalRepository<SyncDeletion>, clock: any WallClock
   ) {
     (self.scope, self.records, self.scopes) = (scope, records, scopes)
-    (self.conflicts, self.rejected, self.clock) = (conflicts, rejected, clock)
+    (self.conflicts, self.rejected, self.deletions, self.clock) = (conflicts, rejected, deletions, clock)
   }
 
   // MARK: Clocks

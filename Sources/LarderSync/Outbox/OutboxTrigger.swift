@@ -7,6 +7,7 @@ enum SyncCollections {
   static let scopes = "larder.sync.scopes"
   static let conflicts = "larder.sync.conflicts"
   static let rejected = "larder.sync.rejected"
+  static let deletions = "larder.sync.deletions"
 }
 
 /// The outbox of a synced collection: notes beside each change, in the same commit, what the server does not have yet.
