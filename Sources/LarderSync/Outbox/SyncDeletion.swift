@@ -1,7 +1,9 @@
 internal import Foundation
 internal import Larder
 
-/// A deletion of this device that the server has accepted. It is kept for a time, so that the user learns when another device undoes it.
+/// A deletion of this device that the server has accepted.
+///
+/// It is kept for a time, so that the user learns when another device undoes it.
 struct SyncDeletion: Codable, Identifiable, Sendable, Hashable {
   /// The collection and the key of the record, as of its entry.
   var id: String
@@ -12,7 +14,9 @@ struct SyncDeletion: Codable, Identifiable, Sendable, Hashable {
 
   /// The most deletions that are kept, the newest ones.
   static let most = 1_000
-  /// The seconds for which a deletion is kept. A record that comes back later is not reported.
+  /// The seconds for which a deletion is kept.
+  ///
+  /// A record that comes back later is not reported.
   static let longest: TimeInterval = 30 * 86_400
 }
 
