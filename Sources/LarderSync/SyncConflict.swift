@@ -2,8 +2,8 @@ public import Foundation
 
 /// A value that lost against another one when a record was merged, kept so that the user can have it back.
 ///
-/// It is also the note of a record that a unique index finds equal to another one. Then ``duplicateOf`` names the other one, and nothing has
-/// lost.
+/// It is also the note of a record that a unique index finds equal to another one. Then ``duplicateOf`` names the other one, and nothing
+/// has lost.
 public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
   /// The identity of the entry.
   public var id: UUID
