@@ -153,6 +153,7 @@ if [ "$part" = all ]; then
   Examples/WeatherSpotsPage/set-up-chromium.sh
 fi
 
+behind "numbers that an Int of 32 bits holds" Scripts/check-numbers.sh
 build_and_test "the library's tests" .
 build_and_test "the guides' snippets and their tests" Docs
 behind "the guides' snippets in the eight settings of apps" Docs/settings.sh

@@ -51,7 +51,7 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     let freshUntil = max(fetchedAt, freshUntil)
     self.init(
       key: key, content: content, fetchedAt: fetchedAt, freshUntil: freshUntil, usableUntil: max(freshUntil, usableUntil),
-      validator: validator, byteCount: min(max(byteCount ?? content.byteCount, 0), 1 << 40), noticedInFutureAt: nil)
+      validator: validator, byteCount: Self.bounded(Int64(byteCount ?? content.byteCount)), noticedInFutureAt: nil)
   }
 
   init(
@@ -67,6 +67,9 @@ public struct CachedEntry<Key: Hashable & Codable & Sendable, Value: Codable & S
     self.byteCount = byteCount
     self.noticedInFutureAt = noticedInFutureAt
   }
+
+  /// Returns a number of bytes from 0 to 2⁴⁰, or to 2³¹ − 1 where `Int` has 32 bits.
+  private static func bounded(_ byteCount: Int64) -> Int { Int(clamping: min(max(byteCount, 0), 1 << 40)) }
 
   private static func parts(of content: Content) -> (DecodedValue<Value>?, String) {
     switch content {
@@ -118,7 +121,7 @@ extension CachedEntry: Codable {
     usableUntil = try container.decode(Date.self, forKey: .usableUntil)
     validator = try container.decodeIfPresent(String.self, forKey: .validator)
     // Bounded, so that sums of these never overflow, whatever is on disk.
-    byteCount = min(max(try container.decode(Int.self, forKey: .byteCount), 0), 1 << 40)
+    byteCount = Self.bounded(try container.decode(Int64.self, forKey: .byteCount))
     noticedInFutureAt = try container.decodeIfPresent(Date.self, forKey: .noticedInFutureAt)
   }
 

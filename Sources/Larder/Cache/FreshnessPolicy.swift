@@ -89,7 +89,7 @@ extension Duration {
   }
 
   /// The longest time that the cache counts with: a hundred years, which can be added to any date and any time without overflow.
-  static let longest: Duration = .seconds(3_155_760_000)
+  static let longest: Duration = .seconds(3_155_760_000 as Int64)
 
   /// Makes a duration of seconds from an untrusted number: at most ``longest`` either way, and zero for what is no number.
   init(bounding seconds: Double) {

@@ -77,7 +77,8 @@ extension FileStatus {
       default: .other
       }
     self.init(
-      kind: kind, identity: FileIdentity(status), size: Int(status.st_size), mode: UInt16(truncatingIfNeeded: status.st_mode & 0o7777),
+      kind: kind, identity: FileIdentity(status), size: Int(clamping: status.st_size),
+      mode: UInt16(truncatingIfNeeded: status.st_mode & 0o7777),
       linkCount: Int(clamping: status.st_nlink), owner: FileOwner(user: status.st_uid, group: status.st_gid))
   }
 }

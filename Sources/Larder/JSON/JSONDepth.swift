@@ -30,8 +30,8 @@ enum JSONDepth {
         sums &+= (~differing >> 7) & each
         index += 8
       }
-      let pairs = (sums & 0x00FF_00FF_00FF_00FF) &+ (sums >> 8 & 0x00FF_00FF_00FF_00FF)
-      count += Int((pairs &* 0x0001_0001_0001_0001) >> 48)
+      let pairs = (sums & 0x00FF_00FF_00FF_00FF) &+ (sums >> 8 & 0x00FF_00FF_00FF_00FF)  // UInt64
+      count += Int((pairs &* 0x0001_0001_0001_0001) >> 48)  // UInt64
     }
     while index < bytes.count {
       if bytes[index] | 0x20 == 0x7B { count += 1 }

@@ -31,7 +31,7 @@ struct JSONScan {
 
   mutating func run() -> JSONSyntax.Verdict {
     // Entries count in 32 bits; no record may be so long.
-    guard bytes.count < UInt32.max else { return .malformed(offset: Int(UInt32.max)) }
+    guard bytes.count < UInt32.max else { return .malformed(offset: Int(clamping: UInt32.max)) }
     while true {
       switch value() {
       case .value: continue

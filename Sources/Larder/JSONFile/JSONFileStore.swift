@@ -140,7 +140,7 @@ final class JSONFileStore {
           .encodingFailed, "expected one line of JSON, found a line feed or nothing", file: paths.mainFile, keyHash: record.key.hash)
       }
     }
-    guard size < 1 << 31, batch.records.count < 1 << 24 else {
+    guard size <= Int(Int32.max), batch.records.count < 1 << 24 else {
       throw RepositoryError(.tooLarge, "a batch is at most 2 GiB and 16 million records", file: paths.mainFile)
     }
   }

@@ -10,7 +10,7 @@ extension SQLiteConnection {
   /// some hundred microseconds, so that is the length of one sleep here; it is random, so that several waiters do not move in step.
   func waiting<Result>(_ timeout: Duration, _ body: () throws(RepositoryError) -> Result) throws(RepositoryError) -> Result {
     let (seconds, attoseconds) = timeout.components
-    let nanoseconds = min(max(seconds, 0), 1_000_000) * 1_000_000_000 + max(attoseconds, 0) / 1_000_000_000
+    let nanoseconds = min(max(seconds, 0), 1_000_000) * 1_000_000_000 + max(attoseconds, 0) / 1_000_000_000  // Int64
     wait.deadline.store(SQLiteConnection.uptime + nanoseconds, ordering: .relaxed)
     let wait = wait
     sqlite3_busy_handler(

@@ -67,8 +67,8 @@ struct SQLiteStoreRow: Equatable {
     for column: Int32 in 1...7 { numbers.append(try statement.integer(column)) }
     commit = UInt64(bitPattern: numbers[0])
     tombstonesSince = UInt64(bitPattern: numbers[1])
-    records = Int(numbers[2])
-    tombstones = Int(numbers[3])
+    records = Int(clamping: numbers[2])
+    tombstones = Int(clamping: numbers[3])
     digest = UInt64(bitPattern: numbers[4])
     isBuffered = numbers[5] != 0
     let text = try statement.text(0)

@@ -61,7 +61,7 @@ enum SQLiteDraft {
     guard let file = try fileSystem.open(path, writable: false) else { return false }
     let start = try [UInt8](file.read(at: 0, count: journalMagic.count))
     try file.close()
-    guard start.count == min(Int(status.st_size), journalMagic.count) else { return false }
+    guard start.count == min(Int(clamping: status.st_size), journalMagic.count) else { return false }
     // SQLite writes zeros first, and the beginning over them, which a kill may cut short.
     let written = zip(start, journalMagic).prefix { $0 == $1 }.count
     return start.dropFirst(written).allSatisfy { $0 == 0 }

@@ -37,7 +37,7 @@ extension SQLiteOpening {
     var cuts: [OpenReport.CutTail] = []
     for name in try (fileSystem.entries(of: path.directory) ?? []).sorted() {
       guard let (quarantine, offset) = path.unreportedCut(name) else { continue }
-      let size = try SQLitePath.status(of: SQLitePath.unreported(quarantine)).map { Int($0.st_size) } ?? 0
+      let size = try SQLitePath.status(of: SQLitePath.unreported(quarantine)).map { Int(clamping: $0.st_size) } ?? 0
       cuts.append(
         .init(file: path.log, offset: UInt64(offset), byteCount: max(0, size - offset), quarantineFile: quarantine, isAmbiguous: true))
     }

@@ -116,7 +116,7 @@ final class SQLiteForeignCommitReader {
     let key = RecordKey(String(decoding: keyBytes, as: UTF8.self))
     let record = StoredRecord(
       collection: name, key: key, revision: Revision(UInt64(bitPattern: try statement.integer(1))),
-      schemaVersion: Int(try statement.integer(2)), value: value)
+      schemaVersion: Int(clamping: try statement.integer(2)), value: value)
     guard try record.checksum == SQLiteChecksum(column: statement.integer(3)).crc, key.byteCount == keyBytes.count else {
       throw connection.damagedRow(record)
     }

@@ -7,7 +7,7 @@ internal import Synchronization
 struct SQLiteRowBlock: Sendable {
   private struct Row: Sendable {
     let revision: Int64
-    let schemaVersion: Int64
+    let schemaVersion: Int
     let crc: UInt32
     /// The offset of the key in the bytes; the value follows it.
     let start: Int
@@ -41,16 +41,16 @@ struct SQLiteRowBlock: Sendable {
         var crc = name.withUnsafeBytes { name in
           key.withChecksummedBytes(keyBytes) { key in
             StoredRecord.checksum(
-              name, key: key, revision: UInt64(bitPattern: row.revision), schemaVersion: Int(row.schemaVersion), hasValue: true)
+              name, key: key, revision: UInt64(bitPattern: row.revision), schemaVersion: row.schemaVersion, hasValue: true)
           }
         }
         crc.update(value)
         let revision = Revision(UInt64(bitPattern: row.revision))
         if crc.value == row.crc && key.byteCount == keyBytes.count && row.revision >= 0 {
-          packer.append(key, revision: revision, schemaVersion: Int(row.schemaVersion), value: value)
+          packer.append(key, revision: revision, schemaVersion: row.schemaVersion, value: value)
         } else {
           damaged.append(
-            StoredRecord(collection: collection, key: key, revision: revision, schemaVersion: Int(row.schemaVersion), value: Data()))
+            StoredRecord(collection: collection, key: key, revision: revision, schemaVersion: row.schemaVersion, value: Data()))
         }
       }
     }
@@ -109,7 +109,8 @@ struct SQLiteRowBlock: Sendable {
     {
       rows.append(
         Row(
-          revision: revision, schemaVersion: schemaVersion, crc: crc, start: used, keyCount: key.count, valueCount: value.count))
+          revision: revision, schemaVersion: Int(clamping: schemaVersion), crc: crc, start: used, keyCount: key.count,
+          valueCount: value.count))
       if used + key.count + value.count > bytes.count {
         large = Data(key) + Data(value)
         return

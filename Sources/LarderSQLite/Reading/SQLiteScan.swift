@@ -176,7 +176,7 @@ final class SQLiteScan {
       let checksum = SQLiteChecksum(column: statement.row.integer(3))
       let record = StoredRecord(
         collection: name, key: key, revision: Revision(UInt64(bitPattern: statement.row.integer(1))),
-        schemaVersion: Int(statement.row.integer(2)), value: nil)
+        schemaVersion: Int(clamping: statement.row.integer(2)), value: nil)
       sum.add(checksum.crc)
       newest.note(Int64(bitPattern: record.revision.number), checksum)
       counts.tombstones += 1

@@ -24,33 +24,34 @@ private func systemStatus(_ path: String, _ status: inout statvfs) -> Int32 { st
 /// store that has filled its disk to the last byte could not be cleared any more.
 struct SQLiteDiskSpace {
   /// The size of the file as it would be after folding the log, and as it is.
-  private let (target, size): (Int, Int)
+  private let (target, size): (Int64, Int64)
   /// The free bytes of the disk; `nil` where the system does not say.
-  private let free: Int?
+  private let free: Int64?
   /// The bytes of the pages that hold records, and of those that hold nothing, after folding the log.
-  private let (used, unused): (Int, Int)
+  private let (used, unused): (Int64, Int64)
   private let path: String
 
   init(of connection: SQLiteConnection, on disk: SQLiteDisk) throws(RepositoryError) {
     let pages = try connection.number("PRAGMA page_count") ?? 0
     let pageSize = try connection.number("PRAGMA page_size") ?? 4096
     let freePages = try connection.number("PRAGMA freelist_count") ?? 0
-    unused = Int(clamping: freePages) * Int(clamping: pageSize)
-    used = Int(clamping: pages - freePages) * Int(clamping: pageSize)
-    target = Int(clamping: pages) * Int(clamping: pageSize)
-    size = Int(clamping: try connection.header().size)
+    unused = freePages * pageSize
+    used = (pages - freePages) * pageSize
+    target = pages * pageSize
+    size = try connection.header().size
     path = connection.path
-    free = disk.freeBytes(path)
+    free = disk.freeBytes(path).map { Int64($0) }
   }
 
   /// The bytes that must stay free: the log of a transaction that clears the store, with the list of its free pages.
-  private var reserve: Int { 256 << 10 + max(target, size) / 500 }
+  private var reserve: Int64 { 256 << 10 + max(target, size) / 500 }
 
   /// Throws `.full` when values of so many bytes would not leave the reserve free.
   ///
   /// Values that have room in free pages of the file make it no longer: folding gives back what they take in the log, so a quarter of the
   /// reserve is enough.
   func check(_ byteCount: Int) throws(RepositoryError) {
+    let byteCount = Int64(byteCount)
     let kept = byteCount <= unused / 2 && target <= size ? reserve / 4 : reserve
     guard let free, free < byteCount + kept else { return }
     throw RepositoryError(

@@ -86,7 +86,7 @@ extension Ledger {
     try pending.delete(entryKey.text, in: rejected)
   }
 
-  private func side(_ value: StoredValue?, _ stamp: Int, _ writer: String) throws(RepositoryError) -> MergeSide {
+  private func side(_ value: StoredValue?, _ stamp: SyncMilliseconds, _ writer: String) throws(RepositoryError) -> MergeSide {
     MergeSide(value: try value.map { (value) throws(RepositoryError) in try JSONValue(json: value.json) }, stamp: stamp, writer: writer)
   }
 

@@ -11,7 +11,7 @@ struct Ledger: Sendable {
   let deletions: LocalRepository<SyncDeletion>
   let clock: any WallClock
   /// The milliseconds by which the server's clock is ahead of this device's.
-  private var skew = 0
+  private var skew: SyncMilliseconds = 0
   /// The newest state of the scope that was read or stored: a push in flight makes it long.
   let newest = NewestState()
 
@@ -33,7 +33,7 @@ struct Ledger: Sendable {
   }
 
   /// Returns the time of an edit of this device as the server would store it: by its clock, and not in the future.
-  func corrected(_ stamp: Int) -> Int { min(stamp, clock.now.milliseconds) &+ skew }
+  func corrected(_ stamp: SyncMilliseconds) -> SyncMilliseconds { min(stamp, clock.now.milliseconds) &+ skew }
 
   // MARK: The state of the scope
 

@@ -3,7 +3,7 @@ internal import Larder
 /// One side of a merge: a value, or that there is none, and who made it when.
 struct MergeSide: Sendable {
   var value: JSONValue?
-  var stamp = 0
+  var stamp: SyncMilliseconds = 0
   var writer = ""
 
   /// Returns a part of the side.

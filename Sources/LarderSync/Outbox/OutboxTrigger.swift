@@ -19,7 +19,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   let clock: any WallClock
 
   /// The milliseconds by which the time of an edit may be too early: clocks are no better than that.
-  static var stampTolerance: Int { 1_000 }
+  static var stampTolerance: SyncMilliseconds { 1_000 }
 
   var collections: [String] { [SyncCollections.records, SyncCollections.scopes] }
 
@@ -65,7 +65,7 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   ///
   /// - Parameter isClean: Whether the record had no unsent edits. Its deletion needs no hash, which costs a decode: the value is the base.
   private func noteInsertion(
-    _ change: TriggeredChange, _ edits: inout SyncEntry.Edits, _ now: Int, isClean: Bool, in pending: PendingState
+    _ change: TriggeredChange, _ edits: inout SyncEntry.Edits, _ now: SyncMilliseconds, isClean: Bool, in pending: PendingState
   ) {
     guard let new = change.new else { return edits.deletedHash = isClean ? nil : change.old.map { hash(of: $0, change) } }
     // The bytes of a record over a limit are not here, and the record is.
@@ -79,11 +79,11 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
   }
 
   /// Returns a hash of a value as its type has it: 48 bits of FNV-1a, which every language's JSON holds exactly.
-  private func hash(of value: StoredValue, _ change: TriggeredChange) -> Int {
+  private func hash(of value: StoredValue, _ change: TriggeredChange) -> Int64 {
     var form = value.json
     do throws(RepositoryError) { form = try change.coder.canonicalForm(of: value, key: change.key) } catch {}  // as it is stored, then
     let hash = form.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
-    return Int(hash >> 16)
+    return Int64(hash >> 16)
   }
 
   /// Puts an edit into the group of the write that it is part of.
@@ -142,9 +142,9 @@ enum ScopeName {
 }
 
 extension Date {
-  /// The most milliseconds since 1970 that are told from the next ones, as a number of JSON.
-  static let latestMilliseconds = 9_007_199_254_740_991
+  /// 2⁵³ − 1, the largest integer that JSON numbers hold exactly.
+  static let latestMilliseconds: SyncMilliseconds = 9_007_199_254_740_991
 
   /// The milliseconds since 1970.
-  var milliseconds: Int { Int(max(0, min(timeIntervalSince1970 * 1_000, Double(Self.latestMilliseconds)))) }
+  var milliseconds: SyncMilliseconds { SyncMilliseconds(max(0, min(timeIntervalSince1970 * 1_000, Double(Self.latestMilliseconds)))) }
 }

@@ -20,7 +20,7 @@ struct ScopeState: Sendable, Hashable {
   /// The most records of the next push, while the server does not take as many as usual.
   var recordLimit: Int?
   /// The milliseconds by which the server's clock is ahead of the device's, as of the last answer to a push.
-  var skew: Int?
+  var skew: SyncMilliseconds?
   /// The collections that were taken up to ``checkpoint``.
   var collections: [String] = []
   /// The schema versions of the collections with the app that has last prepared the scope.
@@ -73,7 +73,7 @@ extension ScopeState {
     passes = json["passes"]?.intValue ?? 0
     turn = json["turn"]?.intValue ?? 0
     recordLimit = json["recordLimit"]?.intValue
-    skew = json["skew"]?.intValue
+    skew = json["skew"]?.numberValue?.exactly(SyncMilliseconds.self)
     collections = json["collections"]?.arrayValue?.compactMap(\.stringValue) ?? []
     if let object = json["versions"]?.objectValue { for name in object.names { versions[name] = object[name]?.intValue } }
     if let pass = json["pass"] {

@@ -18,9 +18,10 @@ extension SyncEntry {
     guard let scope = json["s"]?.stringValue, let revision = json["r"]?.intValue else { throw Self.unreadable }
     self.init(scope: scope, revision: revision, pass: json["p"]?.intValue ?? 0)
     guard let groups = json["g"]?.arrayValue else { return }
-    var edits = Edits(stamp: json["t"]?.intValue ?? 0, isParked: json["x"]?.boolValue ?? false)
-    (edits.insertedAt, edits.deletedHash) = (json["n"]?.intValue, json["d"]?.intValue)
-    edits.groups = groups.compactMap { $0.intValue.flatMap(UInt64.init(exactly:)) }
+    var edits = Edits(stamp: json["t"]?.numberValue?.exactly(SyncMilliseconds.self) ?? 0, isParked: json["x"]?.boolValue ?? false)
+    edits.insertedAt = json["n"]?.numberValue?.exactly(SyncMilliseconds.self)
+    edits.deletedHash = json["d"]?.numberValue?.exactly(Int64.self)
+    edits.groups = groups.compactMap { $0.numberValue?.exactly(UInt64.self) }
     if let base = json["b"], let version = json["v"]?.intValue { edits.base = StoredValue(schemaVersion: version, json: base.json) }
     // An app before this one may have held a version that no store takes.
     if let held = json["h"], let version = json["w"]?.intValue, let revision = json["q"]?.intValue,
@@ -68,7 +69,7 @@ private struct EntryWriter {
 
   mutating func put(_ entry: SyncEntry) {
     put("{\"r\":")
-    put(entry.revision)
+    put(Int64(entry.revision))
     put(",\"s\":\"")
     for byte in entry.scope.utf8 { put(byte) }
     put("\"")
@@ -82,7 +83,7 @@ private struct EntryWriter {
     put(",\"g\":[")
     for (position, group) in edits.groups.enumerated() {
       if position > 0 { put(",") }
-      put(Int(clamping: group))
+      put(Int64(clamping: group))
     }
     put(edits.isParked ? "],\"x\":true" : "]")
     if let insertedAt = edits.insertedAt { put(",\"n\":", insertedAt) }
@@ -111,9 +112,9 @@ private struct EntryWriter {
     for position in 0..<text.utf8CodeUnitCount { put(text.utf8Start[position]) }
   }
 
-  private mutating func put(_ text: StaticString, _ number: Int) {
+  private mutating func put(_ text: StaticString, _ number: some FixedWidthInteger) {
     put(text)
-    put(number)
+    put(Int64(number))
   }
 
   private mutating func put(_ json: Data) {
@@ -121,7 +122,7 @@ private struct EntryWriter {
     count += json.count
   }
 
-  private mutating func put(_ number: Int) {
+  private mutating func put(_ number: Int64) {
     if number < 0 { put("-") }
     var (rest, start) = (number.magnitude, count)
     repeat {
@@ -150,32 +151,32 @@ private struct EntryReader {
 
   /// Returns the entry; `nil` for one in another form, which is read as any JSON.
   mutating func entry() -> SyncEntry? {
-    guard take("{\"r\":"), let revision = number(), take(",\"s\":\""), let scope = text(), take("\"") else { return nil }
+    guard take("{\"r\":"), let revision: Int = number(), take(",\"s\":\""), let scope = text(), take("\"") else { return nil }
     var entry = SyncEntry(scope: scope, revision: revision)
     if take(",\"p\":") {
-      guard let pass = number() else { return nil }
+      guard let pass: Int = number() else { return nil }
       entry.pass = pass
     }
     if isEnd { return entry }
-    guard take(",\"t\":"), let stamp = number(), take(",\"g\":[") else { return nil }
+    guard take(",\"t\":"), let stamp: SyncMilliseconds = number(), take(",\"g\":[") else { return nil }
     var edits = SyncEntry.Edits(stamp: stamp)
-    while let group = number() {
-      edits.groups.append(UInt64(group))
+    while let group: UInt64 = number() {
+      edits.groups.append(group)
       _ = take(",")
     }
     guard take("]") else { return nil }
     edits.isParked = take(",\"x\":true")
     if take(",\"n\":") {
-      guard let insertedAt = number() else { return nil }
+      guard let insertedAt: SyncMilliseconds = number() else { return nil }
       edits.insertedAt = insertedAt
     }
     if take(",\"d\":") {
-      guard let deletedHash = number() else { return nil }
+      guard let deletedHash: Int64 = number() else { return nil }
       edits.deletedHash = deletedHash
     }
     if take(",\"v\":") {
       // The length tells a whole base from one that was cut at a bracket.
-      guard let version = number(), take(",\"l\":"), let count = number(), take(",\"b\":"), position + count + 1 == bytes.count,
+      guard let version: Int = number(), take(",\"l\":"), let count: Int = number(), take(",\"b\":"), position + count + 1 == bytes.count,
         bytes.last == UInt8(ascii: "}")
       else { return nil }
       edits.base = StoredValue(schemaVersion: version, json: Data(json[json.startIndex + position..<json.endIndex - 1]))
@@ -197,15 +198,15 @@ private struct EntryReader {
     return true
   }
 
-  /// Returns a number without a sign.
-  private mutating func number() -> Int? {
-    var (number, count) = (0, 0)
+  /// Returns a number without a sign; `nil` for one that does not fit.
+  private mutating func number<Number: FixedWidthInteger>() -> Number? {
+    var (number, count) = (Int64(0), 0)
     while position + count < bytes.count, count < 18, case let digit = bytes[position + count], digit >= 0x30, digit <= 0x39 {
-      number = number * 10 + Int(digit - 0x30)
+      number = number * 10 + Int64(digit - 0x30)
       count += 1
     }
     position += count
-    return count > 0 ? number : nil
+    return count > 0 ? Number(exactly: number) : nil
   }
 
   /// Returns a text up to its quotation mark; a scope has neither that nor anything escaped.

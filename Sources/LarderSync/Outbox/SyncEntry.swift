@@ -20,15 +20,15 @@ struct SyncEntry: Sendable, Hashable {
     /// The groups that they belong to: records that share one are pushed all or none.
     var groups: [UInt64] = []
     /// The time of the last of them, in milliseconds since 1970.
-    var stamp = 0
+    var stamp: SyncMilliseconds = 0
     /// The time, in milliseconds since 1970, at which a record was inserted in the place of one that was deleted here; `nil` for none.
     ///
     /// The record is another one than ``base``: a merge has no base then.
-    var insertedAt: Int?
+    var insertedAt: SyncMilliseconds?
     /// A hash of the value that was deleted here, where that was another one than ``base``.
     ///
     /// An insertion of the deleted value undoes the deletion.
-    var deletedHash: Int?
+    var deletedHash: Int64?
     /// Whether they wait for the user, since the server has refused them, or for a newer app.
     var isParked = false
     /// The server's value in a form that only a newer app reads; base and revision stay, so that such an app can merge.

@@ -12,12 +12,12 @@ public struct SyncPush: Sendable, Hashable {
   /// The name of this push, made by chance: two stores that were one file send the same numbers, and never the same name.
   public var token: String
   /// The device's clock when it is sent, in milliseconds since 1970.
-  public var clock: Int
+  public var clock: SyncMilliseconds
   /// The records, in groups that are accepted whole or not at all.
   public var groups: [[PushedRecord]]
 
   /// Makes a push.
-  public init(history: String?, device: String, seq: Int, token: String, clock: Int, groups: [[PushedRecord]]) {
+  public init(history: String?, device: String, seq: Int, token: String, clock: SyncMilliseconds, groups: [[PushedRecord]]) {
     self.history = history
     self.device = device
     self.seq = seq
@@ -77,7 +77,7 @@ public enum SyncOutcome: Sendable, Hashable {
 
 extension SyncOutcome {
   init(_ json: WireObject) throws(SyncProblem) {
-    if let revision = try json.optionalNumber("ok") {
+    if let revision: Int = try json.optionalNumber("ok") {
       self = .accepted(revision)
     } else if let rejection = try json.optionalObject("rejected") {
       self = .rejected(code: try rejection.text("code"), detail: try rejection.text("detail", default: ""))
@@ -194,12 +194,12 @@ public struct SyncPushReply: Sendable, Hashable {
   /// The history of the server.
   public var history: String
   /// The server's clock in milliseconds since 1970.
-  public var now: Int
+  public var now: SyncMilliseconds
   /// The number of the push, and its outcomes.
   public var receipt: SyncReceipt
 
   /// Makes an answer.
-  public init(history: String, now: Int, receipt: SyncReceipt) {
+  public init(history: String, now: SyncMilliseconds, receipt: SyncReceipt) {
     self.history = history
     self.now = now
     self.receipt = receipt

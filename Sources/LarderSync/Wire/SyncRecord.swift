@@ -15,7 +15,7 @@ public struct SyncRecord: Sendable, Hashable {
   /// The schema version of the value.
   public var version: Int
   /// The time of the edit in milliseconds since 1970, as the server has bounded it.
-  public var stamp: Int
+  public var stamp: SyncMilliseconds
   /// The device that wrote it.
   public var writer: String
   /// The value as JSON; `nil` for a tombstone.
@@ -23,7 +23,7 @@ public struct SyncRecord: Sendable, Hashable {
 
   /// Makes a record; without a value, a tombstone.
   public init(
-    collection: String, id: String, revision: Int, version: Int = 1, stamp: Int = 0, writer: String = "", value: Data? = nil
+    collection: String, id: String, revision: Int, version: Int = 1, stamp: SyncMilliseconds = 0, writer: String = "", value: Data? = nil
   ) {
     self.collection = collection
     self.id = id
@@ -46,12 +46,12 @@ public struct PushedRecord: Sendable, Hashable {
   /// The schema version of the value.
   public var version: Int
   /// The time of the edit by the device's clock, in milliseconds since 1970.
-  public var stamp: Int
+  public var stamp: SyncMilliseconds
   /// The value as JSON; `nil` to delete the record.
   public var value: Data?
 
   /// Makes a record; without a value, a deletion.
-  public init(collection: String, id: String, base: Int, version: Int = 1, stamp: Int = 0, value: Data? = nil) {
+  public init(collection: String, id: String, base: Int, version: Int = 1, stamp: SyncMilliseconds = 0, value: Data? = nil) {
     self.collection = collection
     self.id = id
     self.base = base

@@ -21,7 +21,7 @@ public struct SyncScopes: Sendable, Hashable {
     scopes = []
     for object in try json.objects("scopes") {
       let (name, access) = (try object.text("scope"), try object.text("access"))
-      let head = try object.number("head")
+      let head: Int = try object.number("head")
       try WireField.scope.check(name)
       try WireField.head.check(head)
       scopes.append(SyncScope(name: name, mayRead: access.contains("r"), mayWrite: access.contains("w"), head: head))

@@ -21,7 +21,7 @@ internal import Larder
     /// A text for people. The receiver cuts it after so many bytes and drops control characters.
     case words(Int)
     /// An integer.
-    case number(ClosedRange<Int>)
+    case number(ClosedRange<Int64>)
     /// JSON of at most so many nested levels.
     case json(Int)
   }
@@ -40,11 +40,11 @@ internal import Larder
     case .code, .app: .words(64)
     case .detail: .words(1_024)
     case .seq: .number(1...WireObject.largestNumber)
-    case .version: .number(StoredValue.schemaVersions)
+    case .version: .number(Int64(StoredValue.schemaVersions.lowerBound)...Int64(StoredValue.schemaVersions.upperBound))
     case .clock, .base, .stamp, .revision, .ok, .since, .until, .head, .horizon, .total, .now, .last, .most, .pending:
       .number(0...WireObject.largestNumber)
     // 0 where a scope takes every version.
-    case .minimum: .number(0...StoredValue.schemaVersions.upperBound)
+    case .minimum: .number(0...Int64(StoredValue.schemaVersions.upperBound))
     case .value: .json(Self.valueDepth)
     }
   }
@@ -58,9 +58,9 @@ internal import Larder
   }
 
   /// - Throws: `.malformed` for a number out of bounds.
-  public func check(_ number: Int) throws(SyncProblem) {
+  public func check(_ number: some BinaryInteger) throws(SyncProblem) {
     guard case .number(let range) = bound else { return }
-    guard range.contains(number) else {
+    guard range.contains(Int64(clamping: number)) else {
       throw .malformed("expected an integer from \(range.lowerBound) to \(range.upperBound) for \(rawValue), found \(number)")
     }
   }

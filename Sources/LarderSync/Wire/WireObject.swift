@@ -6,7 +6,7 @@ struct WireObject {
   private let object: JSONObject
 
   /// The largest number of the wire: every language's JSON holds it exactly.
-  static let largestNumber = (1 << 53) - 1
+  static let largestNumber: Int64 = 1 << 53 - 1
 
   /// - Throws: `.malformed` for what is not one object of JSON.
   init(_ json: Data) throws(SyncProblem) {
@@ -36,30 +36,30 @@ struct WireObject {
     return text
   }
 
-  func optionalNumber(_ name: String) throws(SyncProblem) -> Int? {
-    guard let number = try optionalInteger(name) else { return nil }
-    guard (0...Self.largestNumber).contains(number) else {
+  func optionalNumber<Number: FixedWidthInteger>(_ name: String) throws(SyncProblem) -> Number? {
+    guard let number: Number = try optionalInteger(name) else { return nil }
+    guard (0...Self.largestNumber).contains(Int64(clamping: number)) else {
       throw .malformed("expected an integer from 0 to 2^53 for \(name), found another")
     }
     return number
   }
 
-  private func optionalInteger(_ name: String) throws(SyncProblem) -> Int? {
+  private func optionalInteger<Number: FixedWidthInteger>(_ name: String) throws(SyncProblem) -> Number? {
     guard let value = value(name) else { return nil }
     // 4.0 is an integer of JSON, too: some languages write no other.
-    guard let number = value.intValue ?? value.doubleValue.flatMap({ Int(exactly: $0) }) else {
+    guard let number = value.numberValue?.exactly(Number.self) ?? value.doubleValue.flatMap({ Number(exactly: $0) }) else {
       throw .malformed("expected an integer for \(name), found another value")
     }
     return number
   }
 
   /// Returns an integer of a record, within bounds or not: those of a record are checked apart from the message that it is in.
-  func integer(_ name: String, default fallback: Int? = nil) throws(SyncProblem) -> Int {
+  func integer<Number: FixedWidthInteger>(_ name: String, default fallback: Number? = nil) throws(SyncProblem) -> Number {
     guard let number = try optionalInteger(name) ?? fallback else { throw .malformed("expected \(name), found none") }
     return number
   }
 
-  func number(_ name: String, default fallback: Int? = nil) throws(SyncProblem) -> Int {
+  func number<Number: FixedWidthInteger>(_ name: String, default fallback: Number? = nil) throws(SyncProblem) -> Number {
     guard let number = try optionalNumber(name) ?? fallback else { throw .malformed("expected \(name), found none") }
     return number
   }

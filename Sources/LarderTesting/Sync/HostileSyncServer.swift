@@ -66,7 +66,7 @@ final class HostileSyncServer: SyncTransport {
       state.answersLeft -= 1
       if state.answersLeft < 0 { return .unreachable("no more answers") }
       guard state.chance(8) else { return nil }
-      let number = number(&state)
+      let number: Int = number(&state)
       return state.one(of: [
         .gap(last: number), .history("another history"), .resync(horizon: number), .tooLarge, .malformed("no"), .answerTooLarge,
         .refused(status: 422, detail: "\u{1B}[2J"), .upgradeRequired(minimum: number), .forbidden,
@@ -129,9 +129,9 @@ final class HostileSyncServer: SyncTransport {
     return record
   }
 
-  private func number(_ state: inout State) -> Int {
+  private func number<Number: FixedWidthInteger>(_ state: inout State) -> Number {
     let (version, number) = (Int64(1) << 31, Int64(1) << 53)
-    return Int(clamping: state.one(of: [0, 1, 2, 3, 5, 8, 40, 1_000, version - 1, version, number - 1, number, .max, -1, .min]))
+    return Number(clamping: state.one(of: [0, 1, 2, 3, 5, 8, 40, 1_000, version - 1, version, number - 1, number, .max, -1, .min]))
   }
 
   private func text(_ state: inout State) -> String {

@@ -13,7 +13,7 @@ public final class SimulatedSyncServer: Sendable {
   fileprivate struct Device: Sendable {
     /// The newest receipt, whose conflicts only name their records.
     var last: SyncReceipt
-    var stamp = 0
+    var stamp: SyncMilliseconds = 0
   }
 
   fileprivate struct Scope: Sendable {
@@ -41,16 +41,18 @@ public final class SimulatedSyncServer: Sendable {
   }
 
   private let state = Mutex(State())
-  private let now: @Sendable () -> Int
+  private let now: @Sendable () -> SyncMilliseconds
   /// The bytes of the values that the conflicts of one push tell.
   private let conflictBytes: Int
 
   /// Makes a server without records.
   ///
   /// - Parameter now: Its clock, in milliseconds since 1970.
-  public convenience init(now: @escaping @Sendable () -> Int = { 1_767_225_600_000 }) { self.init(conflictBytes: 1 << 20, now: now) }
+  public convenience init(now: @escaping @Sendable () -> SyncMilliseconds = { 1_767_225_600_000 }) {
+    self.init(conflictBytes: 1 << 20, now: now)
+  }
 
-  init(conflictBytes: Int, now: @escaping @Sendable () -> Int) { (self.conflictBytes, self.now) = (conflictBytes, now) }
+  init(conflictBytes: Int, now: @escaping @Sendable () -> SyncMilliseconds) { (self.conflictBytes, self.now) = (conflictBytes, now) }
 
   /// The number of records that conflicts have left out.
   var leftOut: Int { state.withLock { $0.leftOut } }

@@ -32,7 +32,7 @@ actor SyncHistory {
     generator = SeededGenerator(seed: seed)
     let time = ManualClock()
     self.time = time
-    server = SimulatedSyncServer(conflictBytes: seed % 5 == 0 ? 150 : 1 << 20) { Int(time.now.timeIntervalSince1970 * 1_000) }
+    server = SimulatedSyncServer(conflictBytes: seed % 5 == 0 ? 150 : 1 << 20) { SyncMilliseconds(time.now.timeIntervalSince1970 * 1_000) }
     post = SimulatedPost(server)
     report = SyncSimulation.Report(seed: seed)
     (restores, copies, refuses) = (seed % 4 == 3, seed % 8 == 6, seed % 8 == 2)

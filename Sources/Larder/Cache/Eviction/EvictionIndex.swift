@@ -22,7 +22,8 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
   private var proven = KeyQueue<Key>()
   /// The entries that expire by the wall clock before that is proven.
   private var doubtful = KeyQueue<Key>()
-  private(set) var byteCount = 0
+  /// `Int64`, because many entries of up to 2 GiB may be more than an `Int` of 32 bits holds.
+  private var byteCount: Int64 = 0
 
   var count: Int { items.count }
 
@@ -39,7 +40,7 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
     let victims = makeRoom(policy, for: item.byteCount, now)
     order.insert(key)
     items[key] = item
-    byteCount += item.byteCount
+    byteCount += Int64(item.byteCount)
     proven.insert(key, at: item.provenExpiry)
     if item.expiry < item.provenExpiry { doubtful.insert(key, at: item.expiry) }
     return victims
@@ -65,7 +66,7 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
   private func excess(_ policy: EvictionPolicy, _ bytes: Int) -> CacheStatistics.EvictionCause? {
     guard count > 0 else { return nil }
     if let limit = policy.countLimit, count + 1 > limit { return .count }
-    if let limit = policy.byteLimit, byteCount + bytes > limit { return .bytes }
+    if let limit = policy.byteLimit, byteCount + Int64(bytes) > limit { return .bytes }
     return nil
   }
 
@@ -94,7 +95,7 @@ struct EvictionIndex<Key: Hashable & Codable & Sendable>: Sendable {
   /// Takes out everything but the place in the order, which a key that comes again keeps.
   private mutating func take(_ key: Key) -> Item? {
     guard let item = items.removeValue(forKey: key) else { return nil }
-    byteCount -= item.byteCount
+    byteCount -= Int64(item.byteCount)
     proven.remove(key)
     doubtful.remove(key)
     return item

@@ -27,7 +27,14 @@ final class POSIXFile: OpenFile {
     _ = closeOnce()
   }
 
-  func size() throws(RepositoryError) -> Int { Int(try currentStatus().st_size) }
+  func size() throws(RepositoryError) -> Int {
+    let size = try currentStatus().st_size
+    guard let count = Int(exactly: size) else {
+      throw RepositoryError(
+        .tooLarge, "expected a file of at most \(Int.max) bytes, which this system can address, found \(size)", file: path)
+    }
+    return count
+  }
 
   func mode() throws(RepositoryError) -> UInt16 { UInt16(truncatingIfNeeded: try currentStatus().st_mode & 0o7777) }
 
@@ -41,7 +48,7 @@ final class POSIXFile: OpenFile {
   func read(at offset: Int, count: Int) throws(RepositoryError) -> Data {
     try withState("pread") { (_, descriptor) throws(RepositoryError) in
       guard offset >= 0 else { throw .system("pread", EINVAL, file: path) }
-      let size = Int(try Self.status(of: descriptor, path).st_size)
+      let size = Int(clamping: try Self.status(of: descriptor, path).st_size)
       var data = Data(count: max(0, min(count, size - offset)))  // the size bounds what a wild count can allocate
       let outcome = data.withUnsafeMutableBytes { buffer in
         SystemCall.readAll(into: buffer, at: offset) { piece, offset in
@@ -90,7 +97,7 @@ final class POSIXFile: OpenFile {
   func cut(to size: Int) throws(RepositoryError) {
     try withState("ftruncate") { (state, descriptor) throws(RepositoryError) in
       guard size >= 0 else { throw .system("ftruncate", EINVAL, file: path) }
-      guard size < Int(try Self.status(of: descriptor, path).st_size) else { return }
+      guard size < Int(clamping: try Self.status(of: descriptor, path).st_size) else { return }
       try SystemCall.perform("ftruncate", path) { ftruncate(descriptor, off_t(size)) }
       state.metadataChanged = true
     }

@@ -34,7 +34,7 @@ enum IndexHead {
 
   private static func integer(_ value: Int64) -> UInt64 {
     let limit: Int64 = 1 << 55
-    if value >= limit - 1 { return head(2, 1 << 56 - 1) | isPart }
+    if value >= limit - 1 { return head(2, 1 << 56 - 1) | isPart }  // UInt64
     if value <= -limit { return head(2, 0) | isPart }
     return head(2, UInt64(value + limit))
   }
@@ -47,7 +47,7 @@ enum IndexHead {
   /// Returns bits that ascend with the numbers, as those of numbers do that are not negative; those of negative ones descend.
   private static func ascendingBits(_ value: Double) -> UInt64 {
     let bits = value.bitPattern
-    return bits >> 63 == 0 ? bits | 1 << 63 : ~bits
+    return bits >> 63 == 0 ? bits | 1 << 63 : ~bits  // UInt64
   }
 
   /// Returns the first seven bytes, in the form in which texts are compared, and their number.
@@ -61,7 +61,7 @@ enum IndexHead {
   static func value(_ head: UInt64, _ rest: UInt64, isDescending: Bool) -> IndexValue {
     let isExact = isExact(head, isDescending: isDescending)
     let (head, rest) = isDescending ? (~head, ~rest) : (head, rest)
-    let beginning = head >> 5 & (1 << 56 - 1)
+    let beginning: UInt64 = head >> 5 & (1 << 56 - 1)
     return switch head >> 61 {
     case 1: IndexValue(beginning == 1)
     case 2 where isExact: IndexValue(Int64(beginning) - 1 << 55)

@@ -87,6 +87,11 @@ extension UnsafeRawBufferPointer {
     Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
   }
 
+  /// Returns the little-endian count of four bytes at an offset, which must be inside.
+  ///
+  /// The bound keeps the sum of a few counts from a damaged journal within an `Int` of 32 bits. No such system holds so many bytes.
+  func count(at offset: Int) -> Int { Swift.min(Int(clamping: number(at: offset) as UInt32), Int.max / 8) }
+
   /// Whether there is something, and no line feed in it.
   var isOneLine: Bool {
     guard let base = baseAddress, count > 0 else { return false }

@@ -74,7 +74,7 @@ struct JournalReader {
     guard version == JournalFormat.version else {
       throw RepositoryError(
         .newerSchema, "the journal has a newer format", file: file, offset: 8,
-        versions: .init(found: Int(version), supported: Int(JournalFormat.version)))
+        versions: .init(found: Int(clamping: version), supported: Int(JournalFormat.version)))
     }
     let (generation, base): (UInt64, UInt64) = (bytes.number(at: 32), bytes.number(at: 40))
     guard generation < .max, base < .max else { throw corrupted("expected numbers that a store can reach", at: 32) }
@@ -102,8 +102,8 @@ struct JournalReader {
     let (first, last): (UInt64, UInt64) = (bytes.number(at: offset + 8), bytes.number(at: offset + 16))
     guard first <= last else { return nil }
     return JournalFrame(
-      payloadSize: Int(bytes.number(at: offset + 4) as UInt32), commits: first...last, durableThrough: bytes.number(at: offset + 24),
-      operationCount: Int(bytes.number(at: offset + 32) as UInt32))
+      payloadSize: bytes.count(at: offset + 4), commits: first...last, durableThrough: bytes.number(at: offset + 24),
+      operationCount: bytes.count(at: offset + 32))
   }
 
   private func isPayloadWhole(_ frame: JournalFrame, at offset: Int, in bytes: UnsafeRawBufferPointer, _ header: JournalHeader) -> Bool {
@@ -120,15 +120,15 @@ struct JournalReader {
     for _ in 0..<frame.operationCount {
       guard end - position >= JournalFormat.operationHeaderSize else { throw corrupted("a commit is shorter than it says", at: position) }
       let kind: UInt32 = bytes.number(at: position)
-      let (nameSize, keySize) = (Int(kind >> 1), Int(bytes.number(at: position + 4) as UInt32))
-      let valueSize = Int(bytes.number(at: position + 8) as UInt32)
+      let (nameSize, keySize) = (Int(kind >> 1), bytes.count(at: position + 4))
+      let valueSize = bytes.count(at: position + 8)
       let name = position + JournalFormat.operationHeaderSize
       let (key, value) = (name + nameSize, name + nameSize + keySize)
       guard value + valueSize <= end else { throw corrupted("a commit is shorter than it says", at: position) }
       let record = StoredRecord(
         collection: String(decoding: bytes[name..<key], as: UTF8.self),
         key: RecordKey(String(decoding: bytes[key..<value], as: UTF8.self)),
-        revision: Revision(bytes.number(at: position + 16)), schemaVersion: Int(bytes.number(at: position + 12) as UInt32),
+        revision: Revision(bytes.number(at: position + 16)), schemaVersion: Int(clamping: bytes.number(at: position + 12) as UInt32),
         value: kind & 1 == 0 ? nil : data[(data.startIndex + value)..<(data.startIndex + value + valueSize)])
       guard record.checksum == bytes.number(at: position + 24) else {
         throw RepositoryError(

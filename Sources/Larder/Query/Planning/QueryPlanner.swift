@@ -214,7 +214,7 @@ struct QueryPlanner {
     return .groups(columns: equal + wanted.count, isReversed: isReversed ?? false)
   }
 
-  private static func clamped(_ number: Double) -> Int { number < 1e15 ? Int(number.rounded(.up)) : Int.max }
+  private static func clamped(_ number: Double) -> Int { Int(exactly: number.rounded(.up)) ?? Int.max }
 }
 
 extension IndexSpan {
