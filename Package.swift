@@ -29,11 +29,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
   ],
   targets: [
-    .systemLibrary(
-      name: "CSQLite",
-      pkgConfig: "sqlite3",
-      providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]
-    ),
+    // Without pkg-config: Xcode warns of it in apps for iOS, and on macOS it may name the headers of another SQLite than the linked one.
+    .systemLibrary(name: "CSQLite"),
     // The processor's instruction for CRC32C. See Docs/Design/0013-checksums-by-the-processor.md.
     .target(name: "CLarderChecksum"),
     // The status of a file without its times. See Docs/Design/0003-allocated-journal.md.

@@ -12,11 +12,7 @@ let package = Package(
   ],
   targets: [
     // The system's SQLite, for the peer that calls it from the least code there can be.
-    .systemLibrary(
-      name: "BenchmarkSQLite",
-      pkgConfig: "sqlite3",
-      providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]
-    ),
+    .systemLibrary(name: "BenchmarkSQLite"),
     // The records that everything is measured with.
     .target(
       name: "BenchmarkRecords",

@@ -8,11 +8,11 @@ missing() { # WHAT COMMAND: one line that says what to type
   exit 1
 }
 
-has() { # PKG-CONFIG-NAME HEADER
-  if command -v pkg-config >/dev/null && pkg-config --exists "$1"; then return 0; fi
+has() { # HEADER [PKG-CONFIG-NAME]: in the compiler's default path, or where the package asks pkg-config for it
+  if [ -n "${2:-}" ] && command -v pkg-config >/dev/null && pkg-config --exists "$2"; then return 0; fi
   local compiler
   for compiler in clang cc gcc; do
-    if command -v "$compiler" >/dev/null && echo "#include <$2>" | "$compiler" -E -x c - >/dev/null 2>&1; then return 0; fi
+    if command -v "$compiler" >/dev/null && echo "#include <$1>" | "$compiler" -E -x c - >/dev/null 2>&1; then return 0; fi
   done
   return 1
 }
@@ -46,13 +46,13 @@ if ! command -v swift >/dev/null; then
   echo "Swift 6.2 or later is missing: get it from https://www.swift.org/install, then run this again." >&2
   exit 1
 fi
-if ! has sqlite3 sqlite3.h; then
+if ! has sqlite3.h; then
   provide sqlite3.h LarderSQLite libsqlite3-dev sqlite sqlite-devel \
     "xcode-select --install (macOS), or your system's command for SQLite's development files"
 fi
-if [ -n "${1:-}" ] && ! has zlib zlib.h; then
+if [ -n "${1:-}" ] && ! has zlib.h; then
   provide zlib.h "what answers over HTTP" zlib1g-dev zlib zlib-devel "your system's command for the development files of zlib"
 fi
-if [ "${1:-}" = server ] && ! has libpq libpq-fe.h; then
+if [ "${1:-}" = server ] && ! has libpq-fe.h libpq; then
   provide libpq-fe.h larder-server libpq-dev libpq libpq-devel "your system's command for the development files of PostgreSQL's libpq"
 fi

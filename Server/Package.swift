@@ -32,9 +32,10 @@ let package = Package(
     .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
   ],
   targets: [
-    .systemLibrary(name: "CServerSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    // SQLite and zlib are in the compiler's default path on Linux and in Apple's SDK. Homebrew's libpq is in neither.
+    .systemLibrary(name: "CServerSQLite"),
     .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
-    .systemLibrary(name: "CServerZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+    .systemLibrary(name: "CServerZlib"),
     .target(
       name: "BoundedHTTP",
       dependencies: [

@@ -53,6 +53,11 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(problem.withLock { $0 } == .answerTooLarge)
   }
 
+  @Test func plainHTTPOnAppleSystemsNamesAppTransportSecurity() {
+    let words = HTTPCall.words(for: URLError.Code(rawValue: -1_022))
+    #expect(words.contains("App Transport Security") && words.contains("https") && words.contains("Info.plist"))
+  }
+
   @Test func whatAConflictLeavesOutComesWithTheChanges() async throws {
     let server = SimulatedSyncServer(conflictBytes: 0) { 1_767_225_600_000 }
     let (here, there) = (try await device(server), try await device(server))

@@ -78,7 +78,7 @@ final class HTTPCall: Sendable {
   }
 
   /// Returns why there is no answer; without the address, which may hold a password.
-  private static func words(for code: URLError.Code?) -> String {
+  static func words(for code: URLError.Code?) -> String {
     switch code {
     case .cannotFindHost?, .dnsLookupFailed?: "the host is not known; is there a network?"
     case .cannotConnectToHost?: "the connection was refused"
@@ -86,6 +86,8 @@ final class HTTPCall: Sendable {
     case .timedOut?: "there was no answer in time"
     case .secureConnectionFailed?, .serverCertificateUntrusted?: "there is no secure connection"
     case .cancelled?: "the request was cancelled"
+    case .appTransportSecurityRequiresSecureConnection?:
+      "App Transport Security allows no http: use an https address, or name the host under NSAppTransportSecurity in Info.plist"
     default: "the connection broke off"
     }
   }
@@ -106,7 +108,7 @@ final class HTTPCalls: NSObject, URLSessionDataDelegate, Sendable {
 
   func urlSession(
     _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64, totalBytesExpectedToSend: Int64
-  ) { call(of: task)?.noteSent(Int(bytesSent)) }
+  ) { call(of: task)?.noteSent(Int(clamping: bytesSent)) }
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
     let status = (dataTask.response as? HTTPURLResponse)?.statusCode ?? 0

@@ -75,6 +75,7 @@ public enum TransportError: Error, Hashable, Codable, CustomStringConvertible {
     case NSURLErrorNetworkConnectionLost: "the connection was lost"
     case NSURLErrorUnknown: "the connection broke off"
     case NSURLErrorSecureConnectionFailed, NSURLErrorServerCertificateUntrusted: "no secure connection"
+    case NSURLErrorAppTransportSecurityRequiresSecureConnection: "App Transport Security allows no http; use https"
     default: "network error \(code)"
     }
   }
