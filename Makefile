@@ -1,5 +1,5 @@
 # The door of the project: each job does its own set-up. `make` alone lists them.
-.PHONY: help demo demo-sync page test test-all times smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites manual lint api bench instructions docs server
+.PHONY: help demo demo-sync page test test-all times smoke torture power-cuts system-calls soak sanitize fuzz mutants fault-sites darwin-check manual lint api bench instructions docs server
 
 help:
 	@echo 'make demo     stores, finds, kills, reopens and forecasts real spots, with every step shown; two minutes'
@@ -18,6 +18,7 @@ help:
 	@echo 'make fuzz     fuzzes what reads bytes from outside; ARGUMENTS="journal --seconds 600" runs a part'
 	@echo 'make mutants  breaks the library in 179 places, one at a time, and shows that the tests notice; takes hours'
 	@echo 'make fault-sites  renews Docs/Reliability/FaultSites.md, the calls of the file seam that tests fail'
+	@echo 'make darwin-check  compiles the packages for macOS and iOS on Linux, against a stand-in for their SDK; minutes'
 	@echo 'make manual   renews the manual pages of the tool'
 	@echo 'make api      renews Docs/API, the list of public declarations that make test compares'
 	@echo 'make lint     checks formatting, words, rooms, guides and house rules; needs no build'
@@ -88,6 +89,10 @@ mutants:
 fault-sites:
 	@Scripts/set-up.sh
 	@Scripts/Torture/fault-sites.sh
+
+darwin-check:
+	@Scripts/set-up.sh
+	@Scripts/darwin-check/check.sh $(ARGUMENTS)
 
 manual:
 	@Scripts/set-up.sh
