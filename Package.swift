@@ -33,7 +33,7 @@ let package = Package(
     .systemLibrary(name: "CSQLite"),
     // The processor's instruction for CRC32C. See Docs/Design/0013-checksums-by-the-processor.md.
     .target(name: "CLarderChecksum"),
-    // The status of a file without its times. See Docs/Design/0003-allocated-journal.md.
+    // The status of a file without its times (Docs/Design/0003-allocated-journal.md), the lock of an open file, and its attributes.
     .target(name: "CLarderFiles"),
     .target(
       name: "Larder",
@@ -44,7 +44,7 @@ let package = Package(
       ],
       swiftSettings: settings
     ),
-    .target(name: "LarderSQLite", dependencies: ["Larder", "CSQLite"], swiftSettings: settings),
+    .target(name: "LarderSQLite", dependencies: ["Larder", "CLarderFiles", "CSQLite"], swiftSettings: settings),
     .target(
       name: "LarderBlobs",
       dependencies: [

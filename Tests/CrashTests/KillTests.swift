@@ -97,18 +97,18 @@ struct Entry: Codable, Identifiable, Sendable {
 
 extension KillTests {
   /// The file itself is locked, not only its name.
-  @Test func anotherProcessIsRefusedAlsoWhenTheLockFileWasDeleted() async throws {
+  @Test(arguments: DiskBackend.allCases) func anotherProcessIsRefusedAlsoWhenTheLockFileWasDeleted(_ kind: DiskBackend) async throws {
     let directory = try TemporaryDirectory()
-    let file = directory.url.appendingPathComponent("held.json")
+    let file = directory.url.appendingPathComponent("held.\(kind.rawValue)")
     let holder = try WriterProcess("hold", file.path)
     #expect(holder.nextLine() == "open")
     try FileManager.default.removeItem(at: URL(fileURLWithPath: file.path + "-lock"))
     let error = await #expect(throws: RepositoryError.self) {
-      _ = try await LocalRepository<Entry>(backend: JSONFileBackend(file: file), schema: .init("entries"))
+      _ = try await LocalRepository<Entry>(backend: kind.backend(file), schema: .init("entries"))
     }
     #expect(error?.code == .locked)
     holder.kill()
     holder.waitUntilExit()
-    try await LocalRepository<Entry>(backend: JSONFileBackend(file: file), schema: .init("entries")).close()
+    try await LocalRepository<Entry>(backend: kind.backend(file), schema: .init("entries")).close()
   }
 }

@@ -36,6 +36,33 @@ struct SQLiteExclusivityTests: SQLiteSuite {
   }
 
   #if os(Linux)
+    /// The lock is one of the open file, on a byte far from those that SQLite locks: on Darwin a `flock` would exclude SQLite's own locks.
+    @Test func theLockOnTheDatabaseIsOnAByteThatSQLiteLeavesAlone() throws {
+      let backend = try openStore()
+      try backend.commit([record("a", "1", at: 1)], at: 1)
+      #expect(try locks().filter { !$0.hasPrefix("POSIX") } == ["OFDLCK WRITE 4611686018427387904 4611686018427387904"])
+      // What SQLite has locked lies below.
+      #expect(try locks().contains { $0.hasPrefix("POSIX READ 10737418") })
+      try backend.close()
+      let shared = try openStore(.shared)
+      #expect(try locks().filter { !$0.hasPrefix("POSIX") } == ["OFDLCK READ 4611686018427387904 4611686018427387904"])
+      // Closing another descriptor of the file leaves the lock alone.
+      close(open(main, O_RDWR))
+      #expect(try locks().contains { $0.hasPrefix("OFDLCK READ") })
+      try shared.close()
+      #expect(try locks() == [])
+    }
+
+    /// Returns the locks that the system has of the database: kind, type, first and last byte.
+    private func locks() throws -> [String] {
+      let inode = try #require(FileManager.default.attributesOfItem(atPath: main)[.systemFileNumber] as? Int)
+      return try String(contentsOf: URL(filePath: "/proc/locks"), encoding: .utf8).split(separator: "\n").compactMap { line in
+        let words = line.split(separator: " ")
+        guard words.count == 8, words[5].hasSuffix(":\(inode)") else { return nil }
+        return "\(words[1]) \(words[3]) \(words[6]) \(words[7])"
+      }
+    }
+
     /// A descriptor of the file is not closed while another store of the process has it open, and is used again.
     @Test func openingAgainBesideAReaderTakesNoMoreDescriptors() throws {
       let backend = try openStore()

@@ -1,4 +1,4 @@
-// The status of files, as far as Swift's modules of the C library do not have it.
+// The status, locks and attributes of files, as far as Swift's modules of the C library do not have them.
 #ifndef LARDER_FILES_H
 #define LARDER_FILES_H
 
@@ -8,5 +8,17 @@
 //
 // Linux (from 6.13 on) gives a file whose times were asked for a new one at its next write, and a sync then writes the file's metadata, too.
 int larder_lstat_without_times(const char *path, struct stat *status);
+
+// Changes the lock that an open file has on one byte, and waits for nobody: `type` is F_RDLCK, F_WRLCK or F_UNLCK.
+//
+// The lock belongs to the open file, as that of `flock` does, so closing another descriptor of the file does not drop it. It excludes locks
+// of the same byte alone. -1 with EAGAIN or EACCES says that another lock is in the way, and the old one is kept.
+int larder_lock_byte(int descriptor, int type, off_t offset);
+
+// Gives an open file the extended attributes of another one that apps can set, and on Apple's systems its class of protection; returns the
+// number of those that it has got. -1 with EPERM or EACCES says that it may not get that class now, as while the device is locked.
+//
+// On Linux these are the attributes in the namespace "user". Those of the system (ACLs, labels) follow from the directory.
+int larder_copy_attributes(int source, int target);
 
 #endif

@@ -1,13 +1,15 @@
+internal import CLarderFiles
 internal import Foundation
 internal import Larder
 internal import Synchronization
 
-/// A `flock` on the database itself, because the lock file beside it can be deleted by hand and belongs to one name only.
+/// A lock on the database itself, because the lock file beside it can be deleted by hand and belongs to one name only.
+///
+/// It is one of `F_OFD_SETLK` on the byte ``place``. On Darwin a `flock` would exclude SQLite's own locks, which are on the bytes from
+/// 0x40000000 to 0x400001FF.
 ///
 /// Closing any descriptor of a file drops all POSIX locks that SQLite has on it in this process. So a descriptor is closed only when no
 /// store of this process uses the file any more; until then it is kept, without its lock.
-///
-/// On Darwin a `flock` and SQLite's own locks would exclude each other, so there it only keeps descriptors open, and nothing is refused.
 final class SQLiteFileLock: Sendable {
   enum Mode {
     /// Excludes every other lock.
@@ -25,6 +27,8 @@ final class SQLiteFileLock: Sendable {
     /// Descriptors without a lock, to be closed with the last store.
     var parked: [Int32] = []
   }
+  /// The byte that is locked; no database is as long.
+  static let place = off_t(1) << 62
   private static let uses = Mutex<[FileIdentity: Use]>([:])
 
   private let path: String
@@ -55,14 +59,14 @@ final class SQLiteFileLock: Sendable {
       }
       // A parked descriptor is of this very file and has no lock: a backend that is opened again and again needs no more of them.
       let descriptor = if let parked = use.parked.popLast() { parked } else { try opened(path) }
-      if let number = change(mode == .exclusive ? LOCK_EX : LOCK_SH, descriptor) {
+      if let number = change(mode == .exclusive ? F_WRLCK : F_RDLCK, descriptor) {
         if use.stores == 0 {
           close(descriptor)
         } else {
           use.parked.append(descriptor)
           uses[identity] = use
         }
-        guard number == EWOULDBLOCK else { throw failure("flock", number, path) }
+        guard number == EWOULDBLOCK || number == EACCES else { throw failure("fcntl(F_OFD_SETLK)", number, path) }
         if use.locks > 0 {
           throw RepositoryError(.alreadyOpen, "this process has the file open by another name: close that store first", file: path)
         }
@@ -76,24 +80,30 @@ final class SQLiteFileLock: Sendable {
     }
   }
 
+  /// Opens the file for writing, without which the system gives no exclusive lock.
   private static func opened(_ path: String) throws(RepositoryError) -> Int32 {
-    switch SystemCall.uninterrupted({ Int(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) }) {
+    switch SystemCall.uninterrupted({ Int(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) }) {
     case .done(let descriptor): return Int32(descriptor)
+    case .failed(let number) where [EACCES, EPERM, EROFS].contains(number):
+      throw RepositoryError(
+        .protectedDataUnavailable,
+        "expected permission to write the file, found none: change its permissions, or open it for reading only", file: path,
+        underlying: SystemCallError(call: "open", errorNumber: number))
     case .failed(let number): throw failure("open", number, path)
     }
   }
 
   /// Turns an exclusive lock into a shared one.
   func share() throws(RepositoryError) {
-    if let number = Self.change(LOCK_SH, descriptor) {
+    if let number = Self.change(F_RDLCK, descriptor) {
       throw RepositoryError(
         .locked, "another process locked the file in this moment: try again", file: path,
-        underlying: SystemCallError(call: "flock", errorNumber: number))
+        underlying: SystemCallError(call: "fcntl(F_OFD_SETLK)", errorNumber: number))
     }
   }
 
   /// Turns a shared lock into an exclusive one; when it returns `false`, only ``release()`` may follow.
-  func reclaim() -> Bool { Self.change(LOCK_EX, descriptor) == nil }
+  func reclaim() -> Bool { Self.change(F_WRLCK, descriptor) == nil }
 
   /// Releases the lock, after every connection to the file was closed; the second call does nothing.
   func release() {
@@ -105,7 +115,7 @@ final class SQLiteFileLock: Sendable {
       guard isFirst, var use = uses[identity] else { return }
       use.stores -= 1
       if descriptor >= 0 {
-        _ = Self.change(LOCK_UN, descriptor)
+        _ = Self.change(F_UNLCK, descriptor)
         use.locks -= 1
         use.parked.append(descriptor)
       }
@@ -115,13 +125,13 @@ final class SQLiteFileLock: Sendable {
   }
 
   /// Changes the lock without waiting; returns the system's error number when it was refused.
-  private static func change(_ operation: Int32, _ descriptor: Int32) -> Int32? {
-    #if canImport(Darwin)
-      return nil
-    #else
-      while flock(descriptor, operation | LOCK_NB) != 0 { if errno != EINTR { return errno } }
-      return nil
-    #endif
+  ///
+  /// A file system without such locks, as some over a network, refuses nothing: there the lock file alone excludes others.
+  private static func change(_ type: Int32, _ descriptor: Int32) -> Int32? {
+    switch SystemCall.uninterrupted({ Int(larder_lock_byte(descriptor, type, place)) }) {
+    case .done, .failed(ENOTSUP), .failed(EOPNOTSUPP): nil
+    case .failed(let number): number
+    }
   }
 
   private static func failure(_ call: String, _ number: Int32, _ path: String) -> RepositoryError {
