@@ -72,15 +72,21 @@ static inline int larder_sqlite3_checkpoint_marking(sqlite3 *db, const void *mar
   return result;
 }
 
+// The error number of the last operation on the write-ahead log that failed, or 0. COMMIT leaves that of `sqlite3_system_errno` as it was.
+static inline int larder_sqlite3_log_errno(sqlite3 *db) {
+  int number = 0;
+  sqlite3_file *file = 0;
+  if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK && file && file->pMethods) {
+    file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number);
+  }
+  return number;
+}
+
 // The error number of the last operation on the database or its log that failed, or 0. SQLite reports a read that ended in EIO as damage.
 static inline int larder_sqlite3_last_errno(sqlite3 *db) {
   int number = 0;
   if (db) sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
-  sqlite3_file *file = 0;
-  if (number == 0 && db && sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK && file && file->pMethods) {
-    file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number);
-  }
-  return number;
+  return number == 0 && db ? larder_sqlite3_log_errno(db) : number;
 }
 
 // An index of the write-ahead log that cannot be reached: SQLite then keeps one in memory, as it does beside a directory that it must not write.

@@ -26,8 +26,8 @@ internal import Synchronization
 ///
 /// ## Durability
 ///
-/// A durable commit syncs the log once (`synchronous=FULL`); a buffered one does not. On Darwin syncs ask for `F_FULLFSYNC`, which Apple's
-/// own build of SQLite may weaken to a barrier: the order of commits is certain there, survival of a power cut depends on the drive.
+/// A durable commit syncs the log once (`synchronous=FULL`). A buffered one does not. Apple's own build of SQLite is reported to stop at a
+/// barrier, which is the durability of an ordered commit. So on Darwin a durable commit also calls `F_FULLFSYNC` on the log.
 ///
 /// ## Limits
 ///

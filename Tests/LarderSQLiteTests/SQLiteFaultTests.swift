@@ -93,6 +93,65 @@ struct SQLiteFaultTests: SQLiteSuite {
     }
   }
 
+  /// A device that was locked refuses writes to protected files with EPERM, and Apple's SQLite has a code of its own for that.
+  @Test(arguments: [(SQLITE_IOERR | 3 << 8, EPERM), (SQLITE_IOERR | 3 << 8, EACCES), (SQLITE_IOERR | 28 << 8, EPERM), (SQLITE_AUTH, EPERM)])
+  func aWriteThatALockedDeviceRefusesPoisonsNothing(_ result: Int32, _ number: Int32) throws {
+    for access in [StoreOptions.Access.exclusive, .shared] {
+      try directory.replace(with: [:])
+      let backend = SQLiteBackend(file: url)
+      _ = try backend.openAll(StoreOptions(access: access))
+      func commit(_ key: String, at number: UInt64) throws {
+        _ = try backend.beginCommit(after: Revision(number - 1), .durable)
+        try backend.commit([record(key, "1", at: number), record("other \(number)", "1", at: number)], at: number)
+      }
+      try commit("a", at: 1)
+      for countdown in 1...2 {
+        FaultyFiles.set(.init(operation: .write, countdown: countdown, result: result, lasts: true, errorNumber: number), at: log)
+        #expect(code { try commit("b", at: 2) } == .protectedDataUnavailable, "\(countdown), \(access)")
+        FaultyFiles.set(nil, at: log)
+        #expect(backend.verify().isSound)
+      }
+      try commit("c", at: 2)
+      FaultyFiles.set(.init(operation: .write, countdown: 1, result: result, lasts: true, errorNumber: number), at: main)
+      #expect(code { try backend.checkpoint() } == .protectedDataUnavailable)
+      FaultyFiles.set(nil, at: main)
+      try backend.checkpoint()
+      try commit("d", at: 3)
+      try backend.close()
+      let (report, contents) = try readBack(url)
+      #expect(report.commit == Revision(3) && report.cutTail == nil && contents.count == 6 && contents[key("b")] == nil)
+    }
+  }
+
+  /// The number of an earlier refusal does not count for a later failure.
+  @Test func aBrokenDiskAfterALockedDeviceStillPoisons() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    try backend.commit([record("a", "1", at: 1)], at: 1)
+    for path in [main, log] {
+      FaultyFiles.set(.init(operation: .write, countdown: 1, result: ioError, errorNumber: EPERM), at: path)
+      #expect(code { if path == log { try backend.commit([record("a", "2", at: 2)], at: 2) } else { try backend.checkpoint() } } != nil)
+      FaultyFiles.set(nil, at: path)
+    }
+    FaultyFiles.set(.init(operation: .write, countdown: 1, result: ioError, errorNumber: EIO), at: log)
+    #expect(code { try backend.commit([record("a", "2", at: 2)], at: 2) } == .outcomeUnknown)
+    FaultyFiles.set(nil, at: log)
+    #expect(code { try backend.commit([record("a", "2", at: 2)], at: 2) } == .poisoned)
+    try backend.close()
+  }
+
+  /// A sync that the device refuses may have lost what it should have covered.
+  @Test func aSyncThatALockedDeviceRefusesPoisons() throws {
+    let backend = SQLiteBackend(file: url)
+    _ = try backend.openAll()
+    try backend.commit([record("a", "1", at: 1)], at: 1)
+    FaultyFiles.set(.init(operation: .sync, countdown: 1, result: syncError, errorNumber: EPERM), at: log)
+    #expect(code { try backend.commit([record("a", "2", at: 2)], at: 2) } == .outcomeUnknown)
+    FaultyFiles.set(nil, at: log)
+    #expect(code { try backend.commit([record("a", "2", at: 2)], at: 2) } == .poisoned)
+    try backend.close()
+  }
+
   @Test func durableCommitsSyncOnceAndBufferedOnesNotUntilAFlush() throws {
     let backend = SQLiteBackend(file: url)
     _ = try backend.openAll()
@@ -220,9 +279,24 @@ struct SQLiteFaultTests: SQLiteSuite {
     (SQLITE_TOOBIG, .writing, .tooLarge), (SQLITE_READONLY, .writing, .protectedDataUnavailable),
     (SQLITE_CONSTRAINT | 5 << 8, .writing, .unsupported), (SQLITE_CONSTRAINT | 8 << 8, .writing, .unsupported),
     (SQLITE_READONLY | 4 << 8, .writing, .dataMissing), (SQLITE_NOMEM, .writing, .inputOutput),
+    (SQLITE_AUTH, .committing, .protectedDataUnavailable), (SQLITE_IOERR | 28 << 8, .committing, .protectedDataUnavailable),
   ])
   func aResultCodeHasOneMeaning(_ result: Int32, _ activity: SQLiteResult.Activity, _ expected: RepositoryError.Code) {
     #expect(SQLiteResult.error(result, while: activity, file: "f").code == expected)
+  }
+
+  @Test func aRefusalByTheSystemIsNoUnknownOutcomeUnlessItIsOfASync() {
+    for number in [EPERM, EACCES] {
+      func code(_ result: Int32) -> RepositoryError.Code {
+        SQLiteResult.error(result, while: .committing, file: "f", errorNumber: number).code
+      }
+      #expect(code(ioError) == .protectedDataUnavailable && code(SQLITE_CANTOPEN) == .protectedDataUnavailable)
+      #expect(code(syncError) == .outcomeUnknown)
+      // A short read and a lack of memory leave the number of an earlier call.
+      #expect(code(SQLITE_IOERR | 2 << 8) == .outcomeUnknown && code(SQLITE_IOERR | 12 << 8) == .outcomeUnknown)
+      // The index of the log is written after the log: the commit may be there.
+      #expect(code(SQLITE_IOERR | 19 << 8) == .outcomeUnknown)
+    }
   }
 
   @Test func aViolatedNotNullIsNotADuplicate() throws {

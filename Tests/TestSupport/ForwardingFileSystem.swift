@@ -33,6 +33,9 @@ extension ForwardingFile {
   package func status() throws(RepositoryError) -> FileStatus { try base.status() }
   package func lock() throws(RepositoryError) { try base.lock() }
   package func setOwner(_ owner: FileOwner) throws(RepositoryError) { try base.setOwner(owner) }
+  package func copyAttributes(of file: any OpenFile) throws(RepositoryError) {
+    try base.copyAttributes(of: (file as? any ForwardingFile)?.base ?? file)
+  }
   package func size() throws(RepositoryError) -> Int { try base.size() }
   package func mode() throws(RepositoryError) -> UInt16 { try base.mode() }
   package func setMode(_ mode: UInt16) throws(RepositoryError) { try base.setMode(mode) }
@@ -40,5 +43,6 @@ extension ForwardingFile {
   package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(RepositoryError) { try base.write(bytes, at: offset) }
   package func cut(to size: Int) throws(RepositoryError) { try base.cut(to: size) }
   package func sync() throws(RepositoryError) { try base.sync() }
+  package func order() throws(RepositoryError) { try base.order() }
   package func close() throws(RepositoryError) { try base.close() }
 }

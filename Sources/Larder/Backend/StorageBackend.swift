@@ -100,9 +100,9 @@ public protocol StorageBackend: Sendable {
   /// A batch has at most 64 MiB in 65,536 records, unless a single write is larger.
   ///
   /// When this returns, the records survive what the batch's durability says, and every earlier batch does too if it says `.durable`.
-  /// - Throws: `.full` or `.inputOutput` when nothing of the batch is kept and the backend can go on; `.outcomeUnknown` when a sync failed,
-  ///   after which every call but `verify` and `close` throws `.poisoned`; `.tooLarge`, `.unsupported` or `.encodingFailed` for a batch it
-  ///   cannot keep.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when nothing of the batch is kept and the backend can go on;
+  ///   `.outcomeUnknown` when a sync failed, after which every call but `verify` and `close` throws `.poisoned`; `.tooLarge`,
+  ///   `.unsupported` or `.encodingFailed` for a batch it cannot keep.
   func commit(_ batch: WriteBatch) throws(RepositoryError)
 
   /// Commits a batch of deletions on a disk that is full, and gives back to the system what they free.

@@ -157,7 +157,7 @@ final class CommitQueue: Sendable {
       try state.checkWritable()
       if core.options.access == .shared {
         // Nothing is claimed yet: a write can be cancelled while other processes are waited for.
-        let durability: Durability = writes.contains { $0.durability == .durable } ? .durable : .buffered
+        let durability = writes.reduce(Durability.buffered) { $0.combined(with: $1.durability) }
         state = try core.beginSharedCommit(durability, after: state)
       }
     } catch {
@@ -198,7 +198,7 @@ final class CommitQueue: Sendable {
         group.durability = .buffered
       }
       group.claims.append(.init(write: write, outcome: outcome, isFinal: savepoint.recordCount == 0 && !hasWritten))
-      if write.durability == .durable { group.durability = .durable }
+      group.durability = group.durability.combined(with: write.durability)
     }
     return before + [group]
   }

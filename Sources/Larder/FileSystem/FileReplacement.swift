@@ -17,15 +17,15 @@ struct FileReplacement: Sendable {
   /// Creates the file under its temporary name and lets it be written; removes it again when that fails.
   ///
   /// - Parameters:
-  ///   - owner: The owner that the file is given, if any.
+  ///   - original: The main file whose owner and attributes the file is given, if any.
   ///   - body: Writes the file and syncs it.
   func write<Output>(
-    owner: FileOwner?, _ body: (any OpenFile) throws(RepositoryError) -> Output
+    like original: MainFile?, _ body: (any OpenFile) throws(RepositoryError) -> Output
   ) throws(RepositoryError) -> Output {
     try fileSystem.remove(temporary)
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
-      if let owner { try file.setOwner(owner) }
+      try original?.passOn(to: file)
       return try body(file)
     } catch {
       discard(file)

@@ -116,6 +116,9 @@ public protocol OpenFile: AnyObject, Sendable {
   func lock() throws(RepositoryError)
   /// Gives the file to an owner as far as this process may, which is no error where it may not. By default nothing is done.
   func setOwner(_ owner: FileOwner) throws(RepositoryError)
+  /// Gives the file the attributes that an app has set on another one, as far as this process may: its extended attributes and, on
+  /// Apple platforms, its class of protection. By default nothing is done.
+  func copyAttributes(of file: any OpenFile) throws(RepositoryError)
   /// Returns its size in bytes.
   func size() throws(RepositoryError) -> Int
   /// Returns its permission bits.
@@ -137,6 +140,10 @@ public protocol OpenFile: AnyObject, Sendable {
   func cut(to size: Int) throws(RepositoryError)
   /// Makes contents and size survive power loss. After a failure the contents are unknown: a second call proves nothing.
   func sync() throws(RepositoryError)
+  /// Makes contents and size reach the medium before whatever is written to it later; by default syncs.
+  ///
+  /// A power cut may take them. After a failure they are unknown, as after one of ``sync()``.
+  func order() throws(RepositoryError)
   /// Closes the file; later calls fail. The second call does nothing.
   func close() throws(RepositoryError)
 }
@@ -156,10 +163,14 @@ extension OpenFile {
   }
   /// Does nothing: the space stays in use.
   public func cut(to size: Int) throws(RepositoryError) {}
+  /// Syncs: a file system of your own need not have barriers.
+  public func order() throws(RepositoryError) { try sync() }
   /// Does nothing: such files are not locked themselves.
   public func lock() throws(RepositoryError) {}
   /// Does nothing.
   public func setOwner(_ owner: FileOwner) throws(RepositoryError) {}
+  /// Does nothing.
+  public func copyAttributes(of file: any OpenFile) throws(RepositoryError) {}
 }
 
 /// A lock that is held until it is released.

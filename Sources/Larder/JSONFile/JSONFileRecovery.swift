@@ -15,14 +15,14 @@ struct JSONFileRecovery {
     try JSONFileStore.checkMainFile(main, at: paths.mainFile, fileSystem)
     var journal: JournalWriter?
     if let (data, replay) = found.journal.map({ ($0.data, $0.replay) }) {
-      if let cut = report.cutTail, case .torn = replay.contents.tail { report.cutTail = try keepAside(cut, of: data, main.owner) }
+      if let cut = report.cutTail, case .torn = replay.contents.tail { report.cutTail = try keepAside(cut, of: data, main) }
       report.removedTemporaryFiles = try removeTemporaryFiles()
       if replay.isBehind {
         main = try renewMain(main, folding: replay.contents.header.salt, found.options)
         try fileSystem.remove(paths.journal)
         try fileSystem.syncDirectory(paths.directory)
       } else {
-        journal = try renewJournal(replay.contents, from: data, main.owner)
+        journal = try renewJournal(replay.contents, from: data, main)
       }
     } else {
       report.removedTemporaryFiles = try removeTemporaryFiles()
@@ -75,7 +75,7 @@ struct JSONFileRecovery {
     let header = MainFileHeader(
       storeID: report.storeID, generation: 1, commit: 0, tombstonesSince: 0, journal: MainFileHeader.newTag())
     let replacement = FileReplacement(path: paths.mainFile, fileSystem: fileSystem)
-    let file = try replacement.write(owner: nil) { file throws(RepositoryError) in
+    let file = try replacement.write(like: nil) { file throws(RepositoryError) in
       var writer = MainFileWriter(file, header)
       try writer.finish()
       try file.lock()
@@ -100,12 +100,12 @@ struct JSONFileRecovery {
   ///
   /// A full disk must not keep a store shut because of a write that was never finished; where something acknowledged may be among the
   /// bytes, it does.
-  private func keepAside(_ cut: OpenReport.CutTail, of data: Data, _ owner: FileOwner?) throws(RepositoryError) -> OpenReport.CutTail {
+  private func keepAside(_ cut: OpenReport.CutTail, of data: Data, _ main: MainFile) throws(RepositoryError) -> OpenReport.CutTail {
     let start = data.startIndex + Int(cut.offset)
     let tail = data[start..<(start + cut.byteCount)]
     let replacement = FileReplacement(path: cut.quarantineFile, fileSystem: fileSystem)
     do throws(RepositoryError) {
-      try replacement.write(owner: owner) { copy throws(RepositoryError) in
+      try replacement.write(like: main) { copy throws(RepositoryError) in
         try tail.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
         try copy.sync()
         try copy.close()
@@ -125,7 +125,7 @@ struct JSONFileRecovery {
   ///
   /// The old one is not appended to: if a sync of it has failed before, the system may hold bytes that no later sync writes. The tail is
   /// left behind in one step, so that a crash here finds it as it was.
-  private func renewJournal(_ contents: JournalReader.Contents, from data: Data, _ owner: FileOwner?) throws(RepositoryError)
+  private func renewJournal(_ contents: JournalReader.Contents, from data: Data, _ main: MainFile) throws(RepositoryError)
     -> JournalWriter
   {
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
@@ -134,7 +134,7 @@ struct JSONFileRecovery {
     bytes.append(Data(count: size - bytes.count))
     var isRenamed = false
     do throws(RepositoryError) {
-      let copy = try replacement.write(owner: owner) { copy throws(RepositoryError) in
+      let copy = try replacement.write(like: main) { copy throws(RepositoryError) in
         try bytes.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
         try copy.sync()
         return copy

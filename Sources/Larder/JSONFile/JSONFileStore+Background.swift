@@ -95,7 +95,7 @@ extension JSONFileStore {
     _ carrier: JournalCarrier, from mark: Int, to carried: CarriedJournal? = nil, rounds: Int = 0
   ) -> (@Sendable () -> Void)? {
     guard let journal else { return nil }
-    let (fileSystem, owner, end, commit, directory) = (fileSystem, main.owner, journal.end, journal.lastCommit, paths.directory)
+    let (fileSystem, main, end, commit, directory) = (fileSystem, main, journal.end, journal.lastCommit, paths.directory)
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
     let room = room
     let work = BackgroundWork<CarriedJournal> { work throws(RepositoryError) in
@@ -107,7 +107,7 @@ extension JSONFileStore {
       }
       if let carried { return try carry(to: carried.file, at: carried.end) }
       try fileSystem.syncDirectory(directory)
-      return try replacement.write(owner: owner) { file throws(RepositoryError) in
+      return try replacement.write(like: main) { file throws(RepositoryError) in
         let header = carrier.new.bytes
         try header.lending { bytes throws(RepositoryError) in try file.write(bytes, at: 0) }
         return try carry(to: file, at: header.count)

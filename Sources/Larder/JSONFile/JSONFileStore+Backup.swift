@@ -79,7 +79,8 @@ extension JSONFileStore {
     }
     let reader = JournalReader(data: data, file: paths.journal)
     let contents = try reader.read { _ in }
-    guard contents.header == journal.header, contents.lastCommit == journal.lastCommit, contents.tail == .clean else {
+    let isTailKnown = contents.tail == .clean || journal.hasBrokenFrame
+    guard contents.header == journal.header, contents.lastCommit == journal.lastCommit, isTailKnown else {
       throw RepositoryError(
         .corrupted, "the journal ends at commit \(contents.lastCommit), not \(journal.lastCommit)", file: paths.journal,
         offset: UInt64(contents.end))

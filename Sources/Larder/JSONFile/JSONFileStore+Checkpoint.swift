@@ -104,7 +104,7 @@ extension JSONFileStore {
   func createJournal() throws(RepositoryError) {
     let header = JournalHeader(continuing: main.header)
     let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
-    let new = try replacement.write(owner: main.owner) { file throws(RepositoryError) in
+    let new = try replacement.write(like: main) { file throws(RepositoryError) in
       let contents = try JournalWriter.create(file, header, chunk: tuning.journalChunk)
       // The file stays open while it is renamed: it could not be opened again where there are no descriptors left.
       let new = try JournalWriter(continuing: file, contents, chunk: tuning.journalChunk, name: paths.journal, growingIn: fileSystem)

@@ -12,7 +12,7 @@ extension JSONFileStore {
     var isAppended = false
     if journal != nil {
       do throws(RepositoryError) {
-        if batch.durability == .durable { try syncJournalName() }
+        if batch.durability != .buffered { try syncJournalName() }
         try journal?.append(batch)
         isAppended = true
       } catch {

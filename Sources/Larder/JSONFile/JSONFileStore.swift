@@ -57,7 +57,7 @@ final class JSONFileStore {
     try checkUse(of: batch)
     if journal == nil { try createJournal() }
     do throws(RepositoryError) {
-      if batch.durability == .durable { try syncJournalName() }
+      if batch.durability != .buffered { try syncJournalName() }
       try journal?.append(batch) { noteChanges(of: batch) }
     } catch {
       guard error.code == .full, !isRetry, batch.records.contains(where: { $0.value != nil }), try giveBack() else { throw noted(error) }
@@ -95,7 +95,11 @@ final class JSONFileStore {
     try checkFiles()
     do throws(RepositoryError) {
       try syncJournalName()
-      if let journal, journal.durableThrough < journal.lastCommit { try self.journal?.sync() }
+      if let journal, journal.durableThrough < journal.lastCommit || journal.isOrderedOnly { try self.journal?.sync() }
+      // Only so that the next opening finds none: a refusal makes nothing less durable.
+      do throws(RepositoryError) { try self.journal?.takeBackBrokenFrame() } catch {
+        if error.code != .protectedDataUnavailable { throw error }
+      }
     } catch {
       throw noted(error)
     }

@@ -6,9 +6,13 @@ extension SQLiteConnection {
   /// Returns the error for a result code, which must be a failure.
   func error(_ result: Int32, while activity: SQLiteResult.Activity) -> RepositoryError {
     if result & 0xFF == SQLITE_CORRUPT, let failure = readFailure ?? untrustedSchema { return failure }
-    let concernsSystem = [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(result & 0xFF)
-    return SQLiteResult.error(
-      result, while: activity, file: path, errorNumber: concernsSystem ? sqlite3_system_errno(handle) : 0)
+    return SQLiteResult.error(result, while: activity, file: path, errorNumber: errorNumber(of: result, activity))
+  }
+
+  /// Returns the system's number for a failure; 0 where it has none.
+  private func errorNumber(of result: Int32, _ activity: SQLiteResult.Activity) -> Int32 {
+    if activity == .committing, result == SQLiteResult.failedWrite { return larder_sqlite3_log_errno(handle) }
+    return [SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_FULL].contains(result & 0xFF) ? sqlite3_system_errno(handle) : 0
   }
 
   /// The disk's failure that SQLite takes for damage, if there was one: a read that ended in EIO.

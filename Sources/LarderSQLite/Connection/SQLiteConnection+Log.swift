@@ -19,7 +19,30 @@ extension SQLiteConnection {
   }
 
   /// Makes the log durable.
-  func syncLog() throws(RepositoryError) { try sync(SQLITE_FCNTL_JOURNAL_POINTER) }
+  func syncLog() throws(RepositoryError) {
+    try sync(SQLITE_FCNTL_JOURNAL_POINTER)
+    try syncOwnLog()
+  }
+
+  /// Opens the log for ``syncOwnLog()``.
+  ///
+  /// Closing the descriptor drops no lock of SQLite. Its POSIX locks are on the database and on the index of the log, and the log itself it
+  /// opens without any (`UNIXFILE_NOLOCK` in os_unix.c).
+  func openOwnLog(_ fileSystem: any FileSystem) throws(RepositoryError) {
+    guard let file = try fileSystem.open(path + "-wal", writable: false) else {
+      throw RepositoryError(.dataMissing, "the log was removed while the store was opened: open the store again", file: path + "-wal")
+    }
+    ownLog = file
+  }
+
+  /// Makes what SQLite has synced durable where its sync may end in the drive's cache: `F_FULLFSYNC` of one file empties all of that.
+  /// - Throws: `.outcomeUnknown`.
+  func syncOwnLog() throws(RepositoryError) {
+    guard let file = ownLog else { return }
+    do throws(RepositoryError) { try file.sync() } catch {
+      throw RepositoryError(.outcomeUnknown, "the log could not be synced", file: path, underlying: error)
+    }
+  }
 
   /// Makes the database durable, without a descriptor of its own: closing one would drop the locks that other connections of this process
   /// have.

@@ -35,6 +35,8 @@ final class SQLiteConnection {
   private var methods: UnsafeMutablePointer<sqlite3_io_methods>?
   /// The database, the log and its index as they were when the store was opened.
   var openFiles: [(path: String, identity: FileIdentity)] = []
+  /// The log through a descriptor of this program; `nil` where a sync of SQLite reaches the medium.
+  var ownLog = (any OpenFile)?.none
   /// The state of the directory in which all files were last found unchanged.
   var checkedDirectory: SQLiteDirectoryState?
 

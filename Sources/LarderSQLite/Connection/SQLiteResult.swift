@@ -13,6 +13,9 @@ enum SQLiteResult {
     case committing
   }
 
+  /// The code of a write that failed.
+  static let failedWrite = SQLITE_IOERR | 3 << 8
+
   /// Returns the error for a result code, which must be a failure.
   static func error(_ code: Int32, while activity: Activity, file: String, errorNumber: Int32 = 0) -> RepositoryError {
     let text = sqlite3_errstr(code).map { String(cString: $0) } ?? "unknown"
@@ -36,8 +39,14 @@ enum SQLiteResult {
     }
     switch code & 0xFF {
     case SQLITE_FULL: return .full
+    case SQLITE_IOERR where code == SQLITE_IOERR | 28 << 8:  // _AUTH, which Apple's SQLite gives while the device is locked
+      return .protectedDataUnavailable
     case SQLITE_IOERR:
       if isFull(errorNumber) { return .full }
+      // COMMIT ends with its last write or with a sync, and a write that the system refuses has written nothing. After any other failure
+      // the number may be that of an earlier call, as it is after a short read and for lack of memory (_SHORT_READ, _NOMEM).
+      let isUnsure = activity == .committing && code != failedWrite || activity == .syncing
+      if isProtected(errorNumber), !isUnsure, ![2 << 8, 12 << 8].contains(code & ~0xFF) { return .protectedDataUnavailable }
       return activity == .committing || activity == .syncing ? .outcomeUnknown : .inputOutput
     case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: return .locked
     // Of a copy, it says that its new file cannot be looked at.
@@ -45,7 +54,7 @@ enum SQLiteResult {
     // SQLITE_ERROR says that a statement does not fit the tables: ours fit every file of this format.
     case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_EMPTY: return .corrupted
     case SQLITE_CANTOPEN where isFull(errorNumber): return .full
-    case SQLITE_CANTOPEN: return errorNumber == EACCES || errorNumber == EPERM ? .protectedDataUnavailable : .inputOutput
+    case SQLITE_CANTOPEN: return isProtected(errorNumber) ? .protectedDataUnavailable : .inputOutput
     case SQLITE_PERM, SQLITE_AUTH, SQLITE_READONLY: return .protectedDataUnavailable
     case SQLITE_TOOBIG: return .tooLarge
     // A violated NOT NULL or CHECK is not a duplicate: only the repository's unique indexes say `.uniqueViolation`.
@@ -56,4 +65,7 @@ enum SQLiteResult {
 
   /// Whether the system refused for lack of space: a log or its index that cannot be made says so as an I/O error.
   private static func isFull(_ errorNumber: Int32) -> Bool { [ENOSPC, EDQUOT, EFBIG].contains(errorNumber) }
+
+  /// Whether the system refused for lack of permission, as it does while a device with protected files is locked.
+  private static func isProtected(_ errorNumber: Int32) -> Bool { errorNumber == EACCES || errorNumber == EPERM }
 }

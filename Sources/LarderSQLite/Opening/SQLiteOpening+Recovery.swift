@@ -44,7 +44,7 @@ extension SQLiteOpening {
       let writer = try SQLiteWriter(connection, row: row, collections: collections, disk: disk)
       try foldLog(writer)
       if !locks.isShared {
-        try connection.rememberFiles()
+        try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
         return writer
       }
       // Processes that share a store look at its row alone.
@@ -54,7 +54,7 @@ extension SQLiteOpening {
     try SQLiteSharing.createIndexes(for: collections, on: connection, waiting: lockTimeout)
     let sharing = SQLiteSharing(connection, lockTimeout)
     let writer = try SQLiteWriter(connection, row: row, collections: collections, sharing: sharing, disk: disk)
-    try connection.rememberFiles()
+    try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
     try locks.share()
     return writer
   }
@@ -67,6 +67,14 @@ extension SQLiteOpening {
         file: connection.path)
     }
     try connection.prepareForWriting()
+  }
+
+  /// Remembers the files of a connection that is about to write, and opens its log once more where SQLite's syncs may not be enough.
+  static func rememberFiles(
+    of connection: SQLiteConnection, on disk: SQLiteDisk, in fileSystem: any FileSystem
+  ) throws(RepositoryError) {
+    try connection.rememberFiles()
+    if disk.needsOwnSync { try connection.openOwnLog(fileSystem) }
   }
 
   /// Gives the bytes that interrupted recoveries have cut their lasting names: a report has one cut, and a later opening that finds nothing

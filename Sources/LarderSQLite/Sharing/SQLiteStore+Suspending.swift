@@ -115,7 +115,7 @@ extension SQLiteStore {
       let writer = try writer(on: connection, row, locks)
       if let log { connection.noteLogLength(bytes: log.size) }
       if locks.isExclusive { try fileSystem.syncDirectory(path.directory) }
-      try connection.rememberFiles()
+      try SQLiteOpening.rememberFiles(of: connection, on: disk, in: fileSystem)
       try locks.share()
       return writer
     } catch {

@@ -5,6 +5,18 @@ internal import Larder
 struct SQLiteDisk: Sendable {
   /// Returns the free bytes beside a file; `nil` where the system does not say.
   let freeBytes: @Sendable (_ path: String) -> Int?
+  /// Whether a sync of SQLite may end in the drive's cache, so that a descriptor of this program syncs the log after it.
+  ///
+  /// Apple's SQLite is reported to make a barrier of `PRAGMA fullfsync`. A test sets this to take the same way elsewhere.
+  var needsOwnSync = isApple
+
+  private static var isApple: Bool {
+    #if canImport(Darwin)
+      true
+    #else
+      false
+    #endif
+  }
 
   /// The disk as the system describes it to this user.
   static let system = SQLiteDisk { path in

@@ -31,13 +31,15 @@ extension SQLiteWriter {
     }
     row = next
     if note == .inStore { storedRow = next }
-    hasUnsynced = synchronous == .buffered
+    hasUnsynced = synchronous != .durable
+    guard synchronous == .durable else { return }
+    do { try connection.syncOwnLog() } catch { throw poisoned(by: error) }
   }
 
   /// Takes SQLite's write lock, and makes sure that what is known of the file is true.
   func beginTransaction(_ durability: Durability) throws(RepositoryError) {
     if synchronous != durability {
-      try connection.execute("PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
+      try connection.execute("PRAGMA synchronous = \(durability == .buffered ? "NORMAL" : "FULL")")
       synchronous = durability
     }
     created = []
@@ -77,7 +79,8 @@ extension SQLiteWriter {
       collections.remove(name)
     }
     guard connection.isInTransaction else { return }
-    do { try connection.execute("ROLLBACK") } catch { poison = error }
+    // A rollback that reads a file of a locked device fails, and ends the transaction all the same.
+    do { try connection.execute("ROLLBACK") } catch { if error.code != .protectedDataUnavailable { poison = error } }
     if connection.isInTransaction && poison == nil {
       poison = RepositoryError(.inputOutput, "a transaction could not be rolled back", file: connection.path)
     }

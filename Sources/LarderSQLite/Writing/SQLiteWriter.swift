@@ -110,7 +110,7 @@ final class SQLiteWriter {
   ///
   /// The first buffered commit after a checkpoint is synced all the same: it says, durably, that later ones may be missing. The mark stays
   /// for as long as any process has the store open, so a row that is behind foreign commits errs on the safe side.
-  func durability(of wish: Durability) -> Durability { wish == .buffered && row.isBuffered ? .buffered : .durable }
+  func durability(of wish: Durability) -> Durability { wish == .buffered && !row.isBuffered ? .durable : wish }
 
   /// Makes buffered commits durable.
   func flush() throws(RepositoryError) {
@@ -152,6 +152,8 @@ final class SQLiteWriter {
     do {
       try checkSpaceToFold()
       try foldEmptying()
+      // Other processes' buffered commits, and this one's, are in the database by a sync of SQLite alone.
+      try connection.syncOwnLog()
     } catch {
       // A reader that is still busy keeps part of the log in use; nothing is lost, and the next checkpoint goes on.
       if error.code == .locked { return try flush() }

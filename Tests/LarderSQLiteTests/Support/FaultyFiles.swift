@@ -81,7 +81,10 @@ enum FaultyFiles {
     copy.pointee.xWrite = { file, bytes, count, offset in
       let original = FaultyFiles.original(file)?.xWrite
       let fault = FaultyFiles.meet(.write, file)
-      if let fault, !fault.happens { return fault.result }
+      if let fault, !fault.happens {
+        if fault.errorNumber != 0 { errno = fault.errorNumber }
+        return fault.result
+      }
       if let path = FaultyFiles.path(file), !FaultyFiles.hasRoom(for: Int(offset) + Int(count), at: path) { return SQLITE_FULL }
       let result = original?(file, bytes, count, offset) ?? SQLITE_IOERR
       if let path = FaultyFiles.path(file) { FaultyFiles.noteWrite(Int(offset), Int(count), at: path) }
@@ -96,7 +99,10 @@ enum FaultyFiles {
       let original = FaultyFiles.original(file)?.xSync
       let fault = FaultyFiles.meet(.sync, file)
       if let path = FaultyFiles.path(file) { FaultyFiles.noteSync(fails: fault != nil, at: path) }
-      if let fault { return fault.result }
+      if let fault {
+        if fault.errorNumber != 0 { errno = fault.errorNumber }
+        return fault.result
+      }
       return original?(file, flags) ?? SQLITE_IOERR
     }
     copy.pointee.xTruncate = { file, size in

@@ -46,9 +46,10 @@ import Testing
     let first = await disk.occupy { try await $0.save(Spot("by default")) }
     let second = try await disk.enqueue { try await $0.save(Spot("buffered"), durability: .buffered) }
     let third = try await disk.enqueue { try await $0.save(Spot("durable"), durability: .durable) }
+    let fourth = try await disk.enqueue { try await $0.save(Spot("ordered"), durability: .ordered) }
     disk.backend.release(.commit)
     try await first.value
-    _ = try await (second.value, third.value)
+    _ = try await (second.value, third.value, fourth.value)
     #expect(disk.backend.batches.map(\.durability) == [.buffered, .durable])
   }
 

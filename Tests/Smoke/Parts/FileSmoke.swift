@@ -28,6 +28,8 @@ enum FileSmoke {
     try expect(
       try file.mode() & 0o777 == 0o600 && file.size() == 3 && file.read(at: 0, count: 3) == Data("jam".utf8) && file.path == folder + "/a")
     try expect(status.kind == .file && status.size == 3 && status.mode & 0o777 == 0o600 && status.linkCount == 1)
+    try file.copyAttributes(of: file)
+    try file.order()
     if let owner = status.owner { try file.setOwner(FileOwner(user: owner.user, group: owner.group)) }
     if let identity = status.identity { try expect(identity == FileIdentity(device: identity.device, inode: identity.inode)) }
     try file.close()

@@ -42,6 +42,8 @@ enum ValueSmoke {
     options.migration.mode = .lazy
     options.durability = .buffered
     try expect(options.durability == .buffered)
+    options.durability = .ordered
+    try expect(options.durability == .ordered)
   }
 
   private static func indexValues() throws {

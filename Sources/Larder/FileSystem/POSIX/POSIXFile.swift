@@ -1,3 +1,4 @@
+internal import CLarderFiles
 internal import Foundation
 internal import Synchronization
 
@@ -111,6 +112,15 @@ final class POSIXFile: OpenFile {
     }
   }
 
+  #if canImport(Darwin)
+    func order() throws(RepositoryError) {
+      try withState("fsync") { (_, descriptor) throws(RepositoryError) in
+        let (call, outcome) = DurableSync.ordered(descriptor)
+        if case .failed(let number) = outcome { throw .system(call, number, file: path) }
+      }
+    }
+  #endif
+
   func close() throws(RepositoryError) {
     // The descriptor is gone whatever close returns: a second call could close another file. EINTR says nothing about the data.
     if let number = closeOnce(), number != EINTR { throw .system("close", number, file: path) }
@@ -150,6 +160,17 @@ final class POSIXFile: OpenFile {
       // Only root may give a file away; others may give it to a group that they belong to.
       if fchown(descriptor, owner.user, owner.group) != 0, fchown(descriptor, uid_t.max, owner.group) != 0 { return }
       state.metadataChanged = true
+    }
+  }
+
+  func copyAttributes(of file: any OpenFile) throws(RepositoryError) {
+    guard let file = file as? POSIXFile, file !== self else { return }
+    try file.withState("fgetxattr") { (_, source) throws(RepositoryError) in
+      try withState("fsetxattr") { (state, descriptor) throws(RepositoryError) in
+        // An extended attribute that this process may not set stays unset, as the owner does. A class of protection is not lost.
+        try SystemCall.perform("fcntl(F_SETPROTECTIONCLASS)", path) { larder_copy_attributes(source, descriptor) }
+        state.metadataChanged = true
+      }
     }
   }
 

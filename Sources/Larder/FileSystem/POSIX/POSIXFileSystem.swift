@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// Files are 0600 and directories 0700 whatever the umask. A file's path must not end in a symbolic link: `.unsupported`. The directories
 /// on the way to it may be links, because data directories and `/tmp` often are. `rename` is the system's atomic one and nothing else:
-/// where that fails, it throws. On Darwin every sync is `F_FULLFSYNC`, or `fsync` on file systems that have no stronger one.
+/// where that fails, it throws. On Darwin every sync is `F_FULLFSYNC`, or `fsync` on file systems without it.
 public struct POSIXFileSystem: FileSystem {
   /// Makes the file system; it holds no state.
   public init() {}

@@ -77,13 +77,20 @@ package enum SystemCall {
     return .done(filled)
   }
 
-  /// Flushes through to the medium, and falls back to the weaker call only where the file system has no stronger one.
+  /// Makes a sync, and another one instead where the file system does not know the first.
   ///
-  /// Falling back after any other failure would turn lost data into success: the second call reports nothing any more.
-  package static func flush(strongest: () -> CallOutcome, weaker: () -> CallOutcome) -> CallOutcome {
-    let outcome = strongest()
-    return outcome == .failed(ENOTSUP) ? weaker() : outcome
+  /// Taking the other after any other failure would turn lost data into success: the second call reports nothing any more.
+  package static func flush(_ call: () -> CallOutcome, unknown other: () -> CallOutcome) -> CallOutcome {
+    let outcome = call()
+    guard case .failed(let number) = outcome, isUnknownSync(number) else { return outcome }
+    return other()
   }
+
+  /// Whether an `errno` of `fcntl(F_FULLFSYNC)` or `fcntl(F_BARRIERFSYNC)` says that the file system has no such call.
+  ///
+  /// ENOTSUP comes from file systems that refuse the call by name, ENOTTY from those that have no such control at all. A sync that lost
+  /// data fails with EIO, ENOSPC or another one.
+  package static func isUnknownSync(_ number: Int32) -> Bool { [ENOTSUP, EOPNOTSUPP, ENOTTY].contains(number) }
 }
 
 /// The calls that make a descriptor's data durable on this platform.
@@ -114,8 +121,15 @@ enum DurableSync {
   #if canImport(Darwin)
     private static func full(_ descriptor: Int32) -> CallOutcome {
       SystemCall.flush(
-        strongest: { SystemCall.uninterrupted { Int(fcntl(descriptor, F_FULLFSYNC)) } },
-        weaker: { SystemCall.uninterrupted { Int(fsync(descriptor)) } })
+        { SystemCall.uninterrupted { Int(fcntl(descriptor, F_FULLFSYNC)) } },
+        unknown: { SystemCall.uninterrupted { Int(fsync(descriptor)) } })
+    }
+
+    /// Has contents and size reach the medium before what is written later; flushes them where the file system has no barrier.
+    static func ordered(_ descriptor: Int32) -> (call: String, outcome: CallOutcome) {
+      let outcome = SystemCall.flush(
+        { SystemCall.uninterrupted { Int(fcntl(descriptor, F_BARRIERFSYNC)) } }, unknown: { full(descriptor) })
+      return ("fcntl(F_BARRIERFSYNC)", outcome)
     }
   #endif
 }

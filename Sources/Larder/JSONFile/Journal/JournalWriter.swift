@@ -16,14 +16,25 @@ struct JournalWriter {
   private(set) var end: Int
   /// The size of the file, in bytes, or less after a failed write.
   private(set) var allocated: Int
-  /// The newest commit in the journal, and the newest one that is synced.
+  /// The newest commit in the journal, and the newest one that is on the medium if a later one is.
   private(set) var lastCommit: UInt64
   private(set) var durableThrough: UInt64
+  /// Whether some of those were ordered and not synced, so that a power cut may still take the newest.
+  private(set) var isOrderedOnly = false
   /// The file system in which the journal is grown before that is needed; `nil` to grow it only then.
   private let fileSystem: (any FileSystem)?
   private var growth: BackgroundWork<Int>?
   /// Whether growing ahead has failed, and the journal has not grown since.
   private var hasGrowthFailed = false
+  /// The frame that could not be written, and that the system did not let be taken back yet.
+  private var brokenFrame: BrokenFrame?
+
+  /// A frame of which there may be a part behind the end.
+  private struct BrokenFrame {
+    let size: Int
+    /// The allocated size before it.
+    let allocated: Int
+  }
 
   /// The length from which on the journal is grown ahead, in bytes: one of a few commits stays small.
   private static let growsAheadFrom = 256 << 10
@@ -70,9 +81,10 @@ struct JournalWriter {
   /// Appends a batch.
   ///
   /// - Parameter work: What follows from the batch in memory. It is done beside the sync of a large frame.
-  /// - Throws: `.full` or `.inputOutput` when nothing of the batch is kept; `.outcomeUnknown` when a sync failed, or when a broken write
-  ///   could not be taken back: nothing may be appended any more.
+  /// - Throws: `.full`, `.inputOutput` or `.protectedDataUnavailable` when nothing of the batch is kept; `.outcomeUnknown` when a sync
+  ///   failed, or when a broken write could not be taken back: nothing may be appended any more.
   mutating func append(_ batch: WriteBatch, beside work: () -> Void = {}) throws(RepositoryError) {
+    try takeBackBrokenFrame()
     let frame = JournalFrame.bytes(batch, durableThrough: durableThrough, seed: seed)
     let size = end + frame.count + JournalFormat.terminatorSize + (batch.records.contains { $0.value != nil } ? reserve : 0)
     try takeGrowth(isNeeded: size > allocated)
@@ -81,20 +93,19 @@ struct JournalWriter {
     do throws(RepositoryError) {
       try frame.lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
     } catch {
-      if frame.count >= unallocatedFrom, before < allocated {
-        // Its beginning first: a file that ends within a frame was cut, and not by a crash.
-        try takeBack(min(frame.count, before - end), after: error)
-        try cut(to: before, after: error)
+      brokenFrame = BrokenFrame(size: frame.count, allocated: before)
+      do throws(RepositoryError) { try takeBackBrokenFrame() } catch let again {
+        // A device that was locked refuses this, too: what was written of the frame is no whole one, and the next write takes it back.
+        if again.code == .outcomeUnknown { throw again }
       }
-      if allocated > before || frame.count < unallocatedFrom { try takeBack(min(frame.count, allocated - end), after: error) }
       throw error.naming(name)
     }
     end += frame.count
     lastCommit = batch.commits.upperBound
     growAhead()
-    guard batch.durability == .durable else { return work() }
+    guard batch.durability != .buffered else { return work() }
     if frame.count >= unallocatedFrom { return try sync(beside: work) }
-    try sync()
+    if batch.durability == .ordered { try order() } else { try sync() }
     work()
   }
 
@@ -125,7 +136,14 @@ struct JournalWriter {
   /// - Throws: `.outcomeUnknown`: what was written is there or not, and a second sync would not tell.
   mutating func sync() throws(RepositoryError) {
     do throws(RepositoryError) { try file.sync() } catch { throw .unsyncedJournal(name, error) }
-    durableThrough = lastCommit
+    (durableThrough, isOrderedOnly) = (lastCommit, false)
+  }
+
+  /// Puts everything in the journal in order before what is written later.
+  /// - Throws: `.outcomeUnknown`, as ``sync()``.
+  private mutating func order() throws(RepositoryError) {
+    do throws(RepositoryError) { try file.order() } catch { throw .unsyncedJournal(name, error) }
+    (durableThrough, isOrderedOnly) = (lastCommit, true)
   }
 
   /// Makes everything in the journal durable on another thread, while a body runs on this one.
@@ -136,7 +154,7 @@ struct JournalWriter {
     // Waits for its end, or does it here where no thread was free.
     work.run()
     do throws(RepositoryError) { try work.result() } catch { throw .unsyncedJournal(name, error) }
-    durableThrough = lastCommit
+    (durableThrough, isOrderedOnly) = (lastCommit, false)
   }
 
   /// Grows the file by space that reads as zero bytes and syncs it, so that a frame is always written into space that survives: a file
@@ -172,6 +190,7 @@ struct JournalWriter {
   ///
   /// - Throws: `.outcomeUnknown` when growing ahead has failed to sync; `.inputOutput`.
   mutating func cutGrowth() throws(RepositoryError) {
+    try takeBackBrokenFrame()
     try takeGrowth(isNeeded: true)
     let block = min(chunk, 4096)
     let size = (end + JournalFormat.terminatorSize + block - 1) / block * block
@@ -184,27 +203,37 @@ struct JournalWriter {
     if size > allocated { try extend(to: size, from: allocated) }
   }
 
-  /// Gives back the space that a frame was to be written into, which a full disk may not have.
-  private mutating func cut(to size: Int, after cause: RepositoryError) throws(RepositoryError) {
+  /// Whether there may be a part of a frame behind the end.
+  var hasBrokenFrame: Bool { brokenFrame != nil }
+
+  /// Takes back what there may be of a frame that could not be written, so that the next frame is not damage in the middle.
+  ///
+  /// - Throws: `.protectedDataUnavailable` when the system refuses the write, as on a locked device; the next call tries again.
+  ///   `.outcomeUnknown` after any other failure.
+  mutating func takeBackBrokenFrame() throws(RepositoryError) {
+    guard let broken = brokenFrame else { return }
     do throws(RepositoryError) {
-      try file.cut(to: size)
-      // A file system that cannot cut has the space still.
-      allocated = try file.size()
+      if broken.size >= unallocatedFrom, broken.allocated < allocated {
+        // Its beginning first: a file that ends within a frame was cut, and not by a crash.
+        try takeBack(min(broken.size, broken.allocated - end))
+        // The space that it was to be written into, which a full disk may not have. A file system that cannot cut has it still.
+        try file.cut(to: broken.allocated)
+        do throws(RepositoryError) { allocated = try file.size() } catch { throw .unsyncedJournal(name, error) }
+      }
+      if allocated > broken.allocated || broken.size < unallocatedFrom { try takeBack(min(broken.size, allocated - end)) }
+      brokenFrame = nil
     } catch {
-      throw RepositoryError(.outcomeUnknown, "a broken write could not be taken back", file: name, underlying: cause)
+      if error.code == .protectedDataUnavailable { throw error.naming(name) }
+      throw RepositoryError(.outcomeUnknown, "a broken write could not be taken back", file: name, underlying: error)
     }
   }
 
-  /// Overwrites a frame that was not written whole with zero bytes, so that the next frame is not damage in the middle, and syncs them.
+  /// Overwrites a frame that was not written whole with zero bytes, and syncs them.
   ///
   /// Without the sync a power cut may bring back a commit that was refused, after its caller has cleaned up behind it.
-  private func takeBack(_ count: Int, after cause: RepositoryError) throws(RepositoryError) {
-    do throws(RepositoryError) {
-      try [UInt8](repeating: 0, count: count).lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
-      try file.sync()
-    } catch {
-      throw RepositoryError(.outcomeUnknown, "a broken write could not be taken back", file: name, underlying: cause)
-    }
+  private func takeBack(_ count: Int) throws(RepositoryError) {
+    try [UInt8](repeating: 0, count: count).lending { bytes throws(RepositoryError) in try file.write(bytes, at: end) }
+    do throws(RepositoryError) { try file.sync() } catch { throw .unsyncedJournal(name, error) }
   }
 
   /// Stops what is under way to grow it, and waits for the end of that.

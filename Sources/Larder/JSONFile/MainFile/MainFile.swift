@@ -25,6 +25,12 @@ struct MainFile: Sendable {
   /// Returns the same main file by another descriptor of it.
   func reopened(as file: any OpenFile) throws(RepositoryError) -> MainFile { try MainFile(file, header, tombstones: tombstones) }
 
+  /// Gives another file the owner of this one and the attributes that an app has set on it, such as the exclusion from backups.
+  func passOn(to target: any OpenFile) throws(RepositoryError) {
+    if let owner { try target.setOwner(owner) }
+    try target.copyAttributes(of: file)
+  }
+
   /// Opens the main file and locks it; `nil` when there is none.
   ///
   /// - Throws: `.locked` or `.alreadyOpen` when it is open by whatever name; `.unsupported` when it has several names, since what is

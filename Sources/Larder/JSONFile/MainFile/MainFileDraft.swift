@@ -16,7 +16,7 @@ struct MainFileDraft: Sendable {
       main, changes: changes, commit: commit, tombstoneLimit: options.limits.tombstones, path: paths.mainFile)
   }
 
-  /// Writes everything, durably, as the owner and with the mode of the old main file, and locks it; removes it again when that fails.
+  /// Writes everything, durably, with the owner, mode and attributes of the old main file, and locks it; removes it again when that fails.
   ///
   /// - Parameter work: Beside which work it goes on, if beside any: it is synced in small parts then, so that no sync of a commit waits
   ///   for it long.
@@ -29,9 +29,9 @@ struct MainFileDraft: Sendable {
     header.generation += 1
     (header.folded, header.journal) = (journalSalt, MainFileHeader.newTag())
     if options.keepsPreviousSnapshot { try keepPrevious(work) }
-    return try replacement.write(owner: nil) { file throws(RepositoryError) in
+    return try replacement.write(like: nil) { file throws(RepositoryError) in
       try file.setMode(main.mode)
-      if let owner = main.owner { try file.setOwner(owner) }
+      try main.passOn(to: file)
       var writer = MainFileWriter(file, header)
       writer.work = work
       try fold.write(to: &writer)
@@ -47,7 +47,7 @@ struct MainFileDraft: Sendable {
   private func keepPrevious(_ work: BackgroundWork<MainFile>?) throws(RepositoryError) {
     let previous = FileReplacement(path: paths.previous, fileSystem: fileSystem)
     // A half copy takes space that is wanted: it is removed when this fails.
-    let copy = try previous.write(owner: main.owner) { file throws(RepositoryError) in
+    let copy = try previous.write(like: main) { file throws(RepositoryError) in
       try copyMain(to: file, work)
       try file.sync()
       try previous.rename()
