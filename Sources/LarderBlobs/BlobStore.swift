@@ -102,14 +102,16 @@ public actor BlobStore {
   ///
   /// Files with names that a blob store does not use are left alone. An index that cannot be used is set aside and begun anew.
   /// - Parameters:
-  ///   - directory: Where the files are; made if it is missing, for its owner only.
+  ///   - directory: Where the files are; made if it is missing, for its owner only. `blobs` in `DataDirectory.caches()` unless given, which
+  ///     backups leave out.
   ///   - limits: How much is kept.
   ///   - fileSystem: The file layer: the operating system's, unless a test gives another one.
   ///   - report: Called on the store's executor with blobs that were found damaged or gone; the errors name files and hashes, no keys.
   /// - Throws: `.locked` or `.alreadyOpen` while another process or store has the directory; `.newerSchema` for an index of a newer
   ///   version; `.protectedDataUnavailable`, `.inputOutput`, `.full`; `.unsupported` for a URL that is no file URL.
   public init(
-    directory: URL, limits: Limits = .init(), fileSystem: any FileSystem = POSIXFileSystem(),
+    directory: URL = DataDirectory.caches().appending(path: "blobs"), limits: Limits = .init(),
+    fileSystem: any FileSystem = POSIXFileSystem(),
     report: @escaping @Sendable (RepositoryError) -> Void = { _ in }
   ) async throws(RepositoryError) {
     try await self.init(directory: directory, limits: limits, fileSystem: fileSystem, tuning: .init(), report: report)

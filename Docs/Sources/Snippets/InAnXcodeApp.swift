@@ -135,9 +135,8 @@ func sampleSpots() -> LocalRepository<Spot> {
 
 // MARK: Files
 
-func forecastFile() throws -> URL {
-  let caches = try FileManager.default.url(for: .cachesDirectory, in: .userDomainMask, appropriateFor: nil, create: true)
-  let url = caches.appending(path: "forecasts.json")
+func forecastFile() -> URL {
+  let url = DataDirectory.caches().appending(path: "forecasts.json")
   return url
 }
 

@@ -38,5 +38,10 @@ enum BlobSmoke {
     _ = blobs.unownedExecutor
     try await blobs.clear()
     try await blobs.close()
+    // The place of an app's caches, which is not that of the user who runs this.
+    setenv("XDG_CACHE_HOME", directory.path, 1)
+    let standard = try await BlobStore()
+    try await standard.close()
+    try expect(FileManager.default.fileExists(atPath: DataDirectory.caches().appending(path: "blobs/blob-index.json").path))
   }
 }

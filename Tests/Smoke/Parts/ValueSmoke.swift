@@ -11,6 +11,8 @@ enum ValueSmoke {
     try expectCodable(revision)
     let url = DataDirectory.url(for: "larder-smoke", environment: ["XDG_DATA_HOME": directory.path, "HOME": directory.path])
     try expect(url.path.hasPrefix(directory.path))
+    let caches = DataDirectory.caches(for: "larder-smoke", environment: ["XDG_CACHE_HOME": directory.path, "HOME": directory.path])
+    try expect(caches.path.hasPrefix(directory.path))
     let bytes = Array("123456789".utf8)
     try bytes.withUnsafeBytes { bytes in
       try expect(CRC32C.checksum(bytes) == 0xE306_9283)
@@ -40,10 +42,10 @@ enum ValueSmoke {
     options.checkpoint = .manual
     options.migration = .init(mode: .manual, backup: .beforeFirstRewrite)
     options.migration.mode = .lazy
-    options.durability = .buffered
-    try expect(options.durability == .buffered)
     options.durability = .ordered
     try expect(options.durability == .ordered)
+    options.durability = .buffered
+    try expect(options.durability == .buffered)
   }
 
   private static func indexValues() throws {
