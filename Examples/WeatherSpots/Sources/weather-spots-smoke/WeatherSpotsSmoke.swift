@@ -97,6 +97,8 @@ import WeatherSpotsKit
       let (current, hourly, daily, marine, sky) = try await service.weather(
         for: spots[0], days: 3, policy: policy, including: .current, .hourly, .daily, .marine, .astronomy)
       _ = (current.value, hourly.value, daily.value, marine.problem, sky.cached)
+      let hour = try await service.presentHour(of: spots[0], policy: policy)
+      _ = (hour.isFresh, try JSONEncoder().encode(hour))
     }
     _ = try await service.availability(for: spots[0])
     await service.settled()

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import WeatherSpotsKit
@@ -26,6 +27,19 @@ import Testing
   @Test func directionsHaveSixteenNames() {
     #expect(
       [0, 11, 12, 90, 225, 348, 349, 360, -90].map { ForecastReport.compass($0) } == ["N", "N", "NNE", "E", "SW", "NNW", "N", "N", "W"])
+  }
+
+  /// The page has a test of the same eight, and of its arrows.
+  @Test func everyTextSaysWhereWindWavesAndSwellComeFrom() throws {
+    let text = WeatherText(style: CardStyle(isPlain: true), zone: .gmt)
+    for (name, degrees) in zip(["N", "NE", "E", "SE", "S", "SW", "W", "NW"], stride(from: 0.0, to: 360, by: 45)) {
+      var hour = WeatherHour(instant: try instant("2026-07-01T12:00:00Z"))
+      (hour.windKilometersPerHour, hour.windDegrees) = (20, degrees)
+      #expect(text.wind(hour)?.hasSuffix("from \(name)") == true)
+      var sea = SeaHour(instant: hour.instant)
+      (sea.waveMeters, sea.waveDegrees, sea.swellMeters, sea.swellDegrees) = (1, degrees, 2, degrees)
+      #expect(text.parts(sea).map { $0.hasSuffix("from \(name)") } == [true, true])
+    }
   }
 
   @Test func unknownWeatherCodesAreKept() {

@@ -59,6 +59,7 @@ struct WebResponder: HTTPResponder {
     case .spots: return try await spots(query, request)
     case .near: return try await near(query, request)
     case .search: return try await search(query, request)
+    case .hours: return try await hours(query, request)
     case .events: return try await events(query, request)
     case .forecast(let id): return try await forecast(of: id, query, request)
     case .photos(let id): return try await photos(of: id, query, request)

@@ -29,6 +29,15 @@ public enum WeatherReading<Value: Sendable>: Sendable {
     case .noCoverage, .unsupported: nil
     }
   }
+
+  /// Whether a request would bring nothing newer.
+  var isFresh: Bool {
+    switch self {
+    case .available(let cached): !cached.isOld
+    case .noCoverage, .unsupported: true
+    case .unavailable: false
+    }
+  }
 }
 
 /// A failure of the weather as it is shown.

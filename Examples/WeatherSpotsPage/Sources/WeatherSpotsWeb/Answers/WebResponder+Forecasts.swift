@@ -12,11 +12,7 @@ extension WebResponder {
     guard let (spot, revision) = try stored(id) else { throw Self.noSpot }
     let days = try query.number("days") ?? 7
     guard (1...16).contains(days) else { throw WebProblem(.badRequest, "Expected 1 to 16 for days.") }
-    let waits = try query.text("wait").map { text throws(WebProblem) in
-      guard ["true", "false"].contains(text) else { throw WebProblem(.badRequest, "Expected true or false for wait.") }
-      return text == "true"
-    }
-    let policy = waits ?? false ? options.waitingPolicy : options.policy
+    let policy = try waits(query) ? options.waitingPolicy : options.policy
     let freshness = try await weather.freshness(of: spot, days: days)
     guard freshness.seconds > 0, policy == .cacheFirst || policy == .staleWhileRevalidate else {
       return kept(try await self.body(of: spot, revision, days, policy), request)

@@ -5,7 +5,7 @@ import HTTPTypes
 /// The things that can be asked for.
 enum WebRoute: Hashable, Sendable {
   case page(String)
-  case spots, near, search, events, health, metrics, description
+  case spots, near, search, hours, events, health, metrics, description
   case spot(id: String)
   case forecast(id: String)
   case photos(id: String)
@@ -20,6 +20,7 @@ enum WebRoute: Hashable, Sendable {
     case ["api", "spots"]: self = .spots
     case ["api", "spots", "near"]: self = .near
     case ["api", "search"]: self = .search
+    case ["api", "hours"]: self = .hours
     case ["api", "events"]: self = .events
     case let parts where parts.count == 3 && parts[0] == "api":
       guard let id = parts[2].removingPercentEncoding, !id.isEmpty else { return nil }
@@ -42,6 +43,7 @@ enum WebRoute: Hashable, Sendable {
     case .spots: KnownPath("/api/spots", [.get])
     case .near: KnownPath("/api/spots/near", [.get])
     case .search: KnownPath("/api/search", [.get])
+    case .hours: KnownPath("/api/hours", [.get])
     case .events: KnownPath("/api/events", [.get])
     case .health: KnownPath("/health", [.get])
     case .metrics: KnownPath("/metrics", [.get])

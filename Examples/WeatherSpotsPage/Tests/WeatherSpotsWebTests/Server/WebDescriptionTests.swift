@@ -17,7 +17,7 @@ import Testing
       described[path] = Set(try #require(item.objectValue).names.filter { $0 != "parameters" })
     }
     let routes: [WebRoute] = [
-      .spots, .near, .search, .events, .health, .metrics, .description, .spot(id: "a"), .forecast(id: "a"), .photos(id: "a"),
+      .spots, .near, .search, .hours, .events, .health, .metrics, .description, .spot(id: "a"), .forecast(id: "a"), .photos(id: "a"),
     ]
     let known = Dictionary(uniqueKeysWithValues: routes.map { ($0.known.template, Set($0.known.methods.map { $0.rawValue.lowercased() })) })
     #expect(described == known)

@@ -33,16 +33,7 @@ public struct SpotWeather: Sendable {
   public var hours: [WeatherHour] { hourly.value?.merged(with: marine.value) ?? [] }
 
   /// Whether nothing that is shown is old or could not be had.
-  public var isFresh: Bool {
-    func isFresh<Value>(_ reading: WeatherReading<Value>) -> Bool {
-      switch reading {
-      case .available(let cached): !cached.isOld
-      case .noCoverage, .unsupported: true
-      case .unavailable: false
-      }
-    }
-    return current.map(isFresh) ?? true && isFresh(hourly) && isFresh(daily) && isFresh(marine)
-  }
+  public var isFresh: Bool { current?.isFresh ?? true && hourly.isFresh && daily.isFresh && marine.isFresh }
 
   /// Whether the forecast is only the last known one: old, or newer data were asked for and not got.
   public var isStale: Bool { hourly.cached?.isOld ?? false }

@@ -1,0 +1,56 @@
+import Astronomy
+import Foundation
+public import Larder
+
+/// The weather of a spot in the present hour, as a row of a list of spots.
+///
+/// All values are in the units that their names say; `null` is written for those that are not known.
+public struct PresentHour: Encodable, Sendable {
+  /// Whether a request to the provider would bring nothing newer: the hours and the sea are fresh, or the provider has none here.
+  public let isFresh: Bool
+  private let row: JSONRow
+
+  init(_ spot: Spot, _ hourly: WeatherReading<HourlyForecast>, _ marine: WeatherReading<MarineForecast>, at now: Date) {
+    let hours = hourly.value?.merged(with: marine.value) ?? []
+    let hour = hours.last { $0.instant <= now && now < $0.instant.addingTimeInterval(3600) && $0.hasValues }
+    let isUp = hour.map {
+      Astronomy(at: spot.coordinate, on: LocalDay(containing: now, in: spot.zone), in: spot.zone).sun.isUp(at: $0.instant)
+    }
+    isFresh = hourly.isFresh && marine.isFresh
+    row = [
+      "spot": spot.id, "instant": hour.map { $0.instant.formatted(.iso8601) },
+      "time": hour.map { TimeLabel.clock($0.instant, in: spot.zone) },
+      "weather": hour?.words, "weatherCode": hour?.code?.rawValue, "night": isUp.map(!), "temperatureC": hour?.temperatureCelsius,
+      "windKmh": hour?.windKilometersPerHour, "gustKmh": hour?.gustKilometersPerHour, "windFromDegrees": hour?.windDegrees,
+      "waveM": hour?.sea?.waveMeters, "waveFromDegrees": hour?.sea?.waveDegrees, "wavePeriodS": hour?.sea?.wavePeriodSeconds,
+      "points": hour.flatMap(Self.points), "fresh": isFresh, "recorded": hourly.value?.provenance.isRecorded,
+      "fetchedAt": hourly.cached.map { $0.fetchedAt.formatted(.iso8601) }, "ageSeconds": hourly.cached?.ageSeconds,
+      "problem": hour == nil ? hourly.problem?.description ?? "the weather service has no forecast for this place" : nil,
+    ]
+  }
+
+  /// Writes every key, also those without a value.
+  public func encode(to encoder: any Encoder) throws { try row.encode(to: encoder) }
+
+  /// Returns how good an hour is to be outside, 0 to 100; `nil` when its temperature is not known.
+  ///
+  /// 100, less 2 for each °C that the air feels warmer or colder than 22 °C, 1 for each km/h of gusts over 20, 20 for each mm of rain and
+  /// 10 for each metre of waves over 1. The page says the same words.
+  static func points(_ hour: WeatherHour) -> Int? {
+    guard let felt = hour.apparentCelsius ?? hour.temperatureCelsius else { return nil }
+    let gusts = max(0, (hour.gustKilometersPerHour ?? hour.windKilometersPerHour ?? 0) - 20)
+    let waves = max(0, (hour.sea?.waveMeters ?? 0) - 1)
+    let left = 100 - 2 * abs(felt - 22) - gusts - 20 * (hour.precipitationMillimeters ?? 0) - 10 * waves
+    return Int(min(max(left, 0), 100).rounded())
+  }
+}
+
+extension WeatherService {
+  /// Returns the weather of a spot in the present hour.
+  ///
+  /// - Throws: `CancellationError`. What could not be had is in the row, with the reason.
+  public func presentHour(of spot: Spot, policy: FetchPolicy) async throws -> PresentHour {
+    let (hourly, marine) = try await weather(for: spot, policy: policy, including: .hourly, .marine)
+    return PresentHour(spot, hourly, marine, at: clock.now)
+  }
+}
