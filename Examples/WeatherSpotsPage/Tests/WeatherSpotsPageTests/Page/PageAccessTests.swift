@@ -136,4 +136,24 @@ import Testing
       try await page.keepPicture("wide", browser)
     }
   }
+
+  /// Chromium keeps the roles of rows that are laid out as grids; other browsers keep them only where they are written.
+  @Test func theDaysAreATableForEverybodyOnATelephone() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.emulateScreen(width: 360, height: 740, scale: 2, isMobile: true)
+      try await browser.openSpot("Brest")
+      func expect(_ role: String, _ element: BrowserElement) async throws {
+        #expect(try await element.role() == role)
+        #expect(try await element.attribute("role") == role)
+      }
+      try await expect("table", try await browser.element("#days table"))
+      for (row, first, others) in [(1, "columnheader", "columnheader"), (2, "rowheader", "cell"), (8, "rowheader", "cell")] {
+        let line = try await browser.element("#days tr:nth-child(\(row))")
+        try await expect("row", line)
+        let cells = try await line.elements("th, td")
+        #expect(cells.count == 8)
+        for (index, cell) in cells.enumerated() { try await expect(index == 0 ? first : others, cell) }
+      }
+    }
+  }
 }

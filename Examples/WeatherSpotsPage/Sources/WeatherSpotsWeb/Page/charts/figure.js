@@ -7,10 +7,12 @@ export const write = (x, y, words, anchor) => svg('text', { x, y, 'text-anchor':
 export const dayLabel = (day) => dayName(day).replace(/ \D+$/, '');
 export const hourLabel = ({ day, time }) => `${dayLabel(day)}, ${time}`;
 
+// With their roles, which a browser takes from rows that are laid out as grids.
 export const table = (title, head, rows) => el('div',
-  { class: 'chart-table', tabindex: 0, role: 'region', 'aria-label': title }, el('table',
-    el('tr', head.map((text) => el('th', { scope: 'col' }, text))),
-    rows.map(([first, ...more]) => el('tr', el('th', { scope: 'row' }, first), more.map((text) => el('td', text))))));
+  { class: 'chart-table', tabindex: 0, role: 'region', 'aria-label': title }, el('table', { role: 'table' },
+    el('tr', { role: 'row' }, head.map((text) => el('th', { scope: 'col', role: 'columnheader' }, text))),
+    rows.map(([first, ...more]) => el('tr', { role: 'row' }, el('th', { scope: 'row', role: 'rowheader' }, first),
+      more.map((text) => el('td', { role: 'cell' }, text))))));
 
 // draw(width) returns nodes, and for each hour where its cursor is: [x, top, bottom]. keys: [words, class, path].
 export function figure({ title, summary, height, keys, hours, now, draw, say, head, rows }) {
