@@ -13,7 +13,7 @@ let timer;
 let wait = 500;
 
 function refresh() {
-  showMap(spots.show(spot.id), spot.id);
+  showMap(spots.show(spot.id), spot.id, spots.all());
   spot.update();
 }
 

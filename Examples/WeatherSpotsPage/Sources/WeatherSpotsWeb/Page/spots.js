@@ -66,7 +66,7 @@ export function get(id) {
   return edit ? { ...(row ? edits.merge(edit.base, edit.mine, row).merged : edit.mine), mark: edits.mark(edit) } : row;
 }
 
-const all = () => [...new Set([...rows.keys(), ...edits.ids()])].map(get);
+export const all = () => [...new Set([...rows.keys(), ...edits.ids()])].map(get);
 
 const plain = (words) => words.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 

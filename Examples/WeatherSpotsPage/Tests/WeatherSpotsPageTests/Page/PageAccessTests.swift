@@ -137,6 +137,38 @@ import Testing
     }
   }
 
+  @Test func theMapBeginsWithAllSpotsAndGoesNoFarther() async throws {
+    for (width, height) in [(360, 740), (1_280, 900), (2_560, 1_300)] {
+      try await ServedPage.running(BrowserOptions(width: max(width, 800), height: height)) { page, browser in
+        try await browser.emulateScreen(width: width, height: height, isMobile: width < 600)
+        try await browser.reload()
+        try await page.waitForSpots(browser)
+        let look = """
+          const { width, height } = document.querySelector('.map-view').getBoundingClientRect();
+          const { a } = new DOMMatrix(getComputedStyle(document.querySelector('#map-world').parentElement).transform);
+          const marks = [...document.querySelectorAll('.map-mark')];
+          const counts = marks.map((mark) => (mark.classList.contains('map-cluster') ? Number(mark.textContent) : 1));
+          return [a, height / a, counts.reduce((sum, count) => sum + count, 0)];
+          """
+        try await browser.wait(for: "all spots on the map") { try await browser.script(look).array.last?.number == 100 }
+        let first = try await browser.script(look).array.compactMap(\.number)
+        // Nothing above and below the world is in the view.
+        #expect(first[1] <= 180.5, "\(width): \(first)")
+        let keys =
+          "for (const key of arguments[0].split(' ')) document.querySelector('.map-view').dispatchEvent(new KeyboardEvent('keydown', { key }))"
+        _ = try await browser.script(keys, "- - - -")
+        let farther = try await browser.script(look).array.compactMap(\.number)
+        #expect(abs(farther[0] - first[0]) < 0.01, "\(width): \(first) \(farther)")
+        // However far it is moved, spots stay in the view.
+        _ = try await browser.script(keys, "+ +")
+        for direction in ["ArrowLeft", "ArrowUp", "ArrowRight", "ArrowDown"] {
+          _ = try await browser.script(keys, .string(Array(repeating: direction, count: 60).joined(separator: " ")))
+          try await browser.wait(for: "a spot") { (try await browser.script(look).array.last?.number ?? 0) > 0 }
+        }
+      }
+    }
+  }
+
   /// Chromium keeps the roles of rows that are laid out as grids; other browsers keep them only where they are written.
   @Test func theDaysAreATableForEverybodyOnATelephone() async throws {
     try await ServedPage.running { page, browser in

@@ -49,7 +49,7 @@ function placeNames(groups, width) {
   }
 }
 
-// Fills the element; onSelect gets the id of a pressed spot. Returns what shows spots.
+// Fills the element; onSelect gets the id of a pressed spot. Returns what shows spots of all that there are.
 export function makeMap(element, onSelect) {
   const world = svg('g', { id: 'map-world' });
   const globe = svg('g', world, [-TURN, TURN].map((x) => svg('use', { href: '#map-world', x })));
@@ -62,6 +62,8 @@ export function makeMap(element, onSelect) {
   let look = { x: 0, y: 0 }; // the middle; k: pixels a unit
   let size;
   let places = [];
+  let area = { x: 0, y: 0, width: TURN, height: 180 }; // of all spots: the map goes no farther
+  let isFitted;
   let selected;
   let marks = new Map();
   let current; // the mark that Tab leads to
@@ -72,9 +74,11 @@ export function makeMap(element, onSelect) {
 
   function set(x, y, wanted) {
     if (!size) return;
-    const k = between(Math.min(size.width / TURN, size.height / 180), wanted, CLOSEST);
+    const k = between(Math.max(Math.min(size.width / TURN, size.height / 180), reach(area, 60)), wanted, CLOSEST);
     const room = Math.max(0, 90 - size.height / 2 / k);
-    look = { x: wrapped(x), y: between(-room, y, room), k };
+    const [right, down] = [area.width / 2 + size.width / 4 / k, area.height / 2 + size.height / 4 / k];
+    look = { x: wrapped(area.x + between(-right, wrapped(x - area.x), right)),
+      y: between(-room, area.y + between(-down, y - area.y, down), room), k };
     frame ||= requestAnimationFrame(draw);
   }
 
@@ -87,12 +91,21 @@ export function makeMap(element, onSelect) {
     pan(x * (look.k / k - 1), y * (look.k / k - 1));
   }
 
+  const reach = ({ width, height }, closest) => Math.min((size.width - 90) / width, (size.height - 90) / height, closest);
+
   function enclose(some, closest) {
-    const { x, y, width, height } = bounds(some);
-    set(x, y, Math.min((size.width - 90) / width, (size.height - 90) / height, closest));
+    const middle = some.length ? bounds(some) : area;
+    set(middle.x, middle.y, reach(middle, closest));
   }
 
-  const fit = () => (places.length ? enclose(places, 60) : set(0, 0, 0));
+  const fit = () => enclose(places, 60);
+
+  // Begins with all spots, and then stays where it is.
+  function settle() {
+    if (isFitted) return pan(0, 0);
+    isFitted = size && places.length;
+    if (size) fit();
+  }
 
   function reveal() {
     const place = places.find(({ id }) => id === selected);
@@ -189,8 +202,7 @@ export function makeMap(element, onSelect) {
   new ResizeObserver(([{ contentRect }]) => {
     if (!contentRect.height) return;
     size = contentRect;
-    if (look.k) pan(0, 0);
-    else fit();
+    settle();
     reveal();
   }).observe(view);
 
@@ -199,9 +211,12 @@ export function makeMap(element, onSelect) {
     d: rings.map((steps) => `M0 0m${steps.join(' ')}z`).join(''),
   }))).catch(() => {});
 
-  return (spots, selectedId) => {
-    places = spots.map(({ id, name, longitude, latitude }) => ({ id, name, x: longitude * 0.75, y: -latitude }));
-    pan(0, 0);
+  const placesOf = (spots) => spots.map(({ id, name, longitude, latitude }) => ({ id, name, x: longitude * 0.75, y: -latitude }));
+
+  return (spots, selectedId, all) => {
+    places = placesOf(spots);
+    if (all.length) area = bounds(placesOf(all));
+    settle();
     if (selectedId === selected) return;
     selected = selectedId;
     reveal();
