@@ -5,6 +5,7 @@ import * as edits from './edits.js';
 import { makeMap } from './map/map.js';
 import * as spot from './spot.js';
 import * as spots from './spots.js';
+import { use } from './words.js';
 
 const showMap = makeMap(byId('map'), (id) => { location.hash = spots.hrefOf(id); });
 const { dataset } = byId('connection');
@@ -73,7 +74,22 @@ function news({ changes, revision }) {
   refresh();
 }
 
+// Takes the units that were chosen last; a browser that keeps nothing begins with the first.
+function chooseUnits() {
+  const select = byId('units');
+  try { select.value = localStorage.units ?? select.value; } catch { /* not allowed to */ }
+  if (select.selectedIndex < 0) select.selectedIndex = 0;
+  use(select.value);
+  select.onchange = () => {
+    use(select.value);
+    try { localStorage.units = select.value; } catch { /* not allowed to */ }
+    refresh();
+    spot.redraw();
+  };
+}
+
 async function start() {
+  chooseUnits();
   window.onoffline = () => dataset.state === 'lost' || lose();
   window.onhashchange = route;
   document.onvisibilitychange = connect;

@@ -84,6 +84,8 @@ const showPhotos = (wanted) => request(path('photos', wanted)).then(({ data }) =
   && fill('photos', ...data.map(({ image, name }) => el('figure', image && el('img', { src: image, alt: name }),
     el('figcaption', name))))).catch(() => null);
 
+export const redraw = () => report && showReport(true);
+
 export function update() {
   if (id === null) return;
   const edit = edits.get(id);

@@ -11,9 +11,27 @@ export function age(since) {
 const POINTS = 'N NNE NE ENE E ESE SE SSE S SSW SW WSW W WNW NW NNW'.split(' ');
 export const compass = (degrees) => (degrees == null ? '–' : POINTS[Math.round(degrees / 22.5) % 16]);
 
-export function quantity(value, unit, digits = 0) {
+// The server's units are °C, km/h, mm, m and km; others: [name, factor, offset, digits].
+const IMPERIAL = { '°C': ['°F', 1.8, 32, 0], mm: ['in', 1 / 25.4, 0, 2], m: ['ft', 1 / 0.3048, 0, 1], km: ['mi', 1 / 1.609344, 0, 1] };
+const SPEEDS = { 'm/s': 3.6, knots: 1.852, mph: 1.609344 };
+let chosen = {};
+
+// Takes units in words, such as "Imperial, knots".
+export function use(units) {
+  const [system, speed] = units.split(', ');
+  chosen = { ...system === 'Imperial' && IMPERIAL, ...SPEEDS[speed] && { 'km/h': [speed, 1 / SPEEDS[speed], 0, Number(speed === 'm/s')] } };
+}
+
+// Returns a value in the chosen unit: [number, unit, digits].
+export function converted(value, unit, digits = 0) {
+  const [name, factor, offset, own] = chosen[unit] ?? [unit, 1, 0, digits];
+  return [value * factor + offset, name, own];
+}
+
+export function quantity(value, unit, digits) {
   if (value == null) return '–';
-  return `${(Number(value.toFixed(digits)) + 0).toFixed(digits).replace('-', '−')}\u00a0${unit}`;
+  const [number, name, own] = converted(value, unit, digits);
+  return `${(Number(number.toFixed(own)) + 0).toFixed(own).replace('-', '−')}\u00a0${name}`;
 }
 
 const joined = (...pairs) => pairs.filter(([, value]) => value !== '–').flat().join('') || '–';

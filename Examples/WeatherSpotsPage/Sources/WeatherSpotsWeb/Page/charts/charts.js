@@ -1,10 +1,10 @@
 // The charts of the hours, and the light of the days.
 import { dayLabel, figure, hourLabel, line, write } from './figure.js';
-import { compass, quantity } from '../words.js';
+import { compass, converted, quantity } from '../words.js';
 
 // Title; least top of a scale from 0; direction; lines: [key, name, unit, digits, step of an own scale].
 const CHARTS = [
-  ['Temperature', null, null, ['temperature_c', 'temperature', '°C', 1], ['apparent_c', 'feels like', '°C', 1]],
+  ['Temperature', 0, null, ['temperature_c', 'temperature', '°C', 1], ['apparent_c', 'feels like', '°C', 1]],
   ['Rain', 2, null, ['precipitation_mm', 'rain', 'mm', 1], ['precipitation_percent', 'likelihood', '%', 0, 25]],
   ['Wind', 20, 'wind_from_degrees', ['wind_kmh', 'wind', 'km/h', 0], ['gust_kmh', 'gusts', 'km/h', 0]],
   ['Waves', 1, 'wave_from_degrees', ['wave_m', 'waves', 'm', 1], ['swell_m', 'swell', 'm', 1]],
@@ -17,12 +17,14 @@ function round(value) {
   return power * [1, 2, 2.5, 5, 10].find((step) => step * power >= value * 0.999);
 }
 
-function hourly([title, least, from, ...lines], hours, nights, now) {
-  const values = lines.map(([key]) => hours.map((hour) => hour[key]));
+function hourly([title, metric, from, ...lines], hours, nights, now) {
+  const [least, unit] = converted(metric, lines[0][2]);
+  const given = lines.map(([key]) => hours.map((hour) => hour[key]));
+  const values = given.map((some, index) => some.map((value) => (known(value) ? converted(value, lines[index][2])[0] : null)));
   const scaled = values.flatMap((some, index) => (lines[index][4] ? [] : some.filter(known)));
   if (!scaled.length) return '';
-  const bottom = least ? 0 : Math.min(...scaled);
-  const step = round((Math.max(...scaled, bottom + (least ?? 4)) - bottom) / (bottom ? 3 : 4));
+  const bottom = metric ? 0 : Math.min(...scaled);
+  const step = round((Math.max(...scaled, bottom + (metric ? least : 4)) - bottom) / (bottom ? 3 : 4));
   const low = Math.floor(bottom / step) * step;
   const times = hours.map(({ instant }) => Date.parse(instant));
   const total = times.at(-1) - times[0] + HOUR;
@@ -32,7 +34,7 @@ function hourly([title, least, from, ...lines], hours, nights, now) {
     const hour = (width - SIDE) / total * HOUR;
     const x = (time) => SIDE + (time - times[0]) / HOUR * hour;
     const dark = nights.map(([start, end]) => [x(Math.max(start, times[0])), x(Math.min(end, times[0] + total))]);
-    const nodes = [write(SIDE - 6, 10, lines[0][2], 'end'),
+    const nodes = [write(SIDE - 6, 10, unit, 'end'),
       line('night', dark.map(([left, right]) => (right > left ? `M${left} 0H${right}V${BASE}H${left}z` : '')).join(''))];
     const every = hour > 4 ? 6 : 12;
     for (let tick = 0; tick < 5; tick += 1) {
@@ -77,7 +79,7 @@ function hourly([title, least, from, ...lines], hours, nights, now) {
   return figure({
     title, height, hours, now, draw,
     summary: lines.flatMap(([, words, unit, digits], index) => {
-      const some = values[index].filter(known).sort((a, b) => a - b);
+      const some = given[index].filter(known).sort((a, b) => a - b);
       return some.length ? `${words} ${quantity(some[0], unit, digits)} to ${quantity(some.at(-1), unit, digits)}` : [];
     }).join(', '),
     keys: [...lines.map(([, words], index) => [words, `line${index}`]), ['night', 'night', 'M1 1H27V11H1z'],
