@@ -12,6 +12,7 @@ enum PageContents {
     "/icon.svg": PackageResources.icon_svg,
     "/map/land.json": PackageResources.land_json,
     "/map/map.js": PackageResources.map_js,
+    "/signs.js": PackageResources.signs_js,
     "/spot.js": PackageResources.spot_js,
     "/spots.js": PackageResources.spots_js,
     "/style.css": PackageResources.style_css,

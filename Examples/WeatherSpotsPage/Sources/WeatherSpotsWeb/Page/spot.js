@@ -7,6 +7,7 @@ import { button, byId, el, say, setText } from './dom.js';
 import * as editor from './editor.js';
 import * as edits from './edits.js';
 import * as spots from './spots.js';
+import { arrow } from './signs.js';
 import { age, dayName, quantity, waves, wind } from './words.js';
 
 const PARTS = { now: 'Now', noon: 'Noon', sky: 'Sun and moon', notes: 'Your notes', days: '7 days', charts: 'Hours',
@@ -124,10 +125,10 @@ function weather(name, hour, when, near) {
   const degrees = el('p', { class: 'big' }, quantity(hour.temperature_c, '°C'), ' ', el('span', hour.weather));
   fill(name, quiet(when), degrees, facts({
     'Feels like': quantity(hour.apparent_c, '°C'),
-    Wind: wind(hour),
+    Wind: [arrow(hour.wind_from_degrees), wind(hour)],
     Rain: `${quantity(hour.precipitation_mm, 'mm', 1)}, ${quantity(hour.precipitation_percent, '%')}`,
-    Waves: sea?.state === 'available' ? waves(seen) : sea?.state,
-    Swell: waves(seen, 'swell'),
+    Waves: sea?.state === 'available' ? [arrow(seen.wave_from_degrees), waves(seen)] : sea?.state,
+    Swell: [arrow(seen.swell_from_degrees), waves(seen, 'swell')],
     Water: quantity(hour.surface_c ?? sea?.surface_c, '°C', 1),
   }));
 }

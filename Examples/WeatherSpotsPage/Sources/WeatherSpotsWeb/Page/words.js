@@ -9,7 +9,7 @@ export function age(since) {
 }
 
 const POINTS = 'N NNE NE ENE E ESE SE SSE S SSW SW WSW W WNW NW NNW'.split(' ');
-export const compass = (degrees) => (degrees == null ? '–' : POINTS[Math.round(degrees / 22.5) % 16]);
+export const compass = (degrees) => (degrees == null ? '–' : POINTS.at(Math.round(degrees / 22.5) % 16));
 
 // The server's units are °C, km/h, mm, m and km; others: [name, factor, offset, digits].
 const IMPERIAL = { '°C': ['°F', 1.8, 32, 0], mm: ['in', 1 / 25.4, 0, 2], m: ['ft', 1 / 0.3048, 0, 1], km: ['mi', 1 / 1.609344, 0, 1] };

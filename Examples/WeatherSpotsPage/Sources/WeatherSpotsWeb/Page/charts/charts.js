@@ -1,5 +1,6 @@
 // The charts of the hours, and the light of the days.
 import { dayLabel, figure, hourLabel, line, write } from './figure.js';
+import { ARROW, turned } from '../signs.js';
 import { compass, converted, quantity } from '../words.js';
 
 // Title; least top of a scale from 0; direction; lines: [key, name, unit, digits, step of an own scale].
@@ -55,8 +56,8 @@ function hourly([title, metric, from, ...lines], hours, nights, now) {
         nodes.push(line('grid', `M${tick} ${BASE}v5`));
         if (hour > 2 && index) nodes.push(write(tick, height - 6, time.slice(0, 2), 'middle'));
       }
-      if (known(degrees) && index % Math.ceil(18 / hour) === 0) {
-        nodes.push(line('arrow', 'M0-7V7M-4 2L0 7L4 2', `translate(${left + 5} ${BASE + 12}) rotate(${degrees})`));
+      if (known(degrees) && index % Math.ceil(18 / hour) === 0 && left + 12 < width) {
+        nodes.push(line('arrow', ARROW, `translate(${left + 5} ${BASE + 12}) ${turned(degrees)}`));
       }
     });
     lines.forEach(([, , , , own], which) => nodes.push(line(`line${which}`, values[which].map((value, index) => {
@@ -83,7 +84,7 @@ function hourly([title, metric, from, ...lines], hours, nights, now) {
       return some.length ? `${words} ${quantity(some[0], unit, digits)} to ${quantity(some.at(-1), unit, digits)}` : [];
     }).join(', '),
     keys: [...lines.map(([, words], index) => [words, `line${index}`]), ['night', 'night', 'M1 1H27V11H1z'],
-      ...from ? [['towards', 'arrow', 'M8 6H22M17 2L22 6L17 10']] : []],
+      ...from ? [['this way is from W', 'arrow', 'M8 6H22M17 2L22 6L17 10']] : []],
     say: (hour) => columns.map(([words, cell]) => `${words} ${cell(hour)}`).join(', '),
     head: ['hour', ...columns.map(([words]) => words)],
     rows: () => hours.map((hour) => [hourLabel(hour), ...columns.map(([, cell]) => cell(hour))]),
