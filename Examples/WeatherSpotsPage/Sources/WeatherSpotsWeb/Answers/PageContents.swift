@@ -9,6 +9,7 @@ enum PageContents {
     "/dom.js": PackageResources.dom_js,
     "/editor.js": PackageResources.editor_js,
     "/edits.js": PackageResources.edits_js,
+    "/hours.js": PackageResources.hours_js,
     "/icon.svg": PackageResources.icon_svg,
     "/map/land.json": PackageResources.land_json,
     "/map/map.js": PackageResources.map_js,

@@ -2,6 +2,7 @@
 
 import { byId, say, setText } from './dom.js';
 import * as edits from './edits.js';
+import * as hours from './hours.js';
 import { makeMap } from './map/map.js';
 import * as spot from './spot.js';
 import * as spots from './spots.js';
@@ -36,6 +37,7 @@ function route() {
 function become(state, words) {
   dataset.state = state;
   setText('connection', words);
+  refresh();
   spot.tick();
 }
 
@@ -59,6 +61,7 @@ function live() {
   if (!spots.revision) load();
   edits.send();
   spot.load();
+  hours.ask();
 }
 
 function lose() {
@@ -95,10 +98,12 @@ async function start() {
   document.onvisibilitychange = connect;
   spots.start(refresh, load);
   await edits.start(refresh, (id, row) => spots.apply([{ id, spot: row }])).catch(() => say('No edits can be kept.'));
+  await hours.start(refresh);
   await load();
   route();
   setInterval(spot.tick, 5000);
   setInterval(spot.load, 600000);
+  setInterval(hours.ask, 60000);
   const { serviceWorker: worker } = navigator;
   if (!worker) return; // without TLS
   worker.oncontrollerchange = () => spot.load();

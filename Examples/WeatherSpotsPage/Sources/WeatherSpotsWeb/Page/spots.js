@@ -3,10 +3,17 @@
 import { request } from './api.js';
 import { button, byId, el, say, setText } from './dom.js';
 import * as edits from './edits.js';
+import * as hours from './hours.js';
 import { quantity } from './words.js';
 
 const LIST = '/api/spots?limit=1000';
+const BEST = 'Best now';
 const links = new Map();
+const seen = new Set(); // ids of items on the screen
+const observer = new IntersectionObserver((entries) => {
+  for (const { target: { dataset: { id } }, isIntersecting } of entries) seen[isIntersecting ? 'add' : 'delete'](id);
+  hours.want({ list: [...seen] });
+});
 let rows = new Map();
 export let revision = 0;
 export let store = '';
@@ -80,6 +87,7 @@ function find({ query, country, kind, rating, tags, sort }) {
   const field = sort.toLowerCase();
   const order = (a, b) => {
     if (position) return a.distance_km - b.distance_km;
+    if (sort === BEST) return hours.points(b.id) - hours.points(a.id);
     return field === 'rating' ? b.rating - a.rating : a[field].localeCompare(b[field]);
   };
   return all().filter((row) => {
@@ -89,6 +97,8 @@ function find({ query, country, kind, rating, tags, sort }) {
   }).map((row) => ({ ...row, distance_km: position && kilometres(position, row) }))
     .sort((a, b) => order(a, b) || a.name.localeCompare(b.name));
 }
+
+const isBest = () => byId('sort').value === BEST && !position;
 
 export const hrefOf = (id) => `#/spot/${encodeURIComponent(id)}`;
 
@@ -127,11 +137,17 @@ function item(row, selected) {
   const { id, name, mark } = row;
   const facts = [row.country, row.kind, ...row.tags.map((tag) => `#${tag}`), row.rating && `★ ${row.rating} of 5`,
     position && quantity(row.distance_km, 'km')].filter(Boolean).join(' · ');
-  if (!links.has(id)) links.set(id, el('li', el('a', { href: hrefOf(id) })).firstChild);
+  if (!links.has(id)) {
+    const place = el('li', { 'data-id': id }, el('a', { href: hrefOf(id) }));
+    links.set(id, place.firstChild);
+    observer.observe(place);
+  }
   const link = links.get(id);
-  const state = mark + facts;
+  const weather = hours.parts(id, isBest());
+  const state = mark + facts + weather.map(([text]) => text);
   if (link.dataset.state !== state) {
     link.replaceChildren(el('bdi', name), el('span', { class: 'quiet' }, facts),
+      el('span', { class: 'weather' }, weather.map(([text, sign]) => el('span', sign, text))),
       mark ? el('span', { class: 'mark' }, mark) : '');
     link.dataset.state = state;
   }
@@ -167,7 +183,11 @@ export function show(selected) {
     if (element === place) place = place.nextSibling;
     else list.insertBefore(element, place);
   }
-  setText('count', `${found.length} of ${all().length} spots`);
+  const without = isBest() && found.filter(({ id }) => hours.points(id) < 0).length;
+  setText('count', `${found.length} of ${all().length} spots${without ? `; ${without} without a forecast are at the end` : ''}`
+    + (found.some(({ id }) => hours.isRecorded(id)) ? '; recorded weather, not today’s' : ''));
+  byId('best').hidden = !isBest();
+  hours.want({ more: isBest() ? found.map(({ id }) => id) : [] });
   showNone(found.length);
   return found;
 }

@@ -1,7 +1,7 @@
 // Keeps the page and the last forecasts: the network first, then, or after 3 s, the cache.
 
 const PAGE = ['.', 'style.css', 'icon.svg', 'map/land.json', ...('api app charts/charts charts/figure dom editor '
-  + 'edits map/map signs spot spots words').split(' ').map((name) => `${name}.js`)];
+  + 'edits hours map/map signs spot spots words').split(' ').map((name) => `${name}.js`)];
 const WANTED = /^\/(?!api\/(?!forecast\/|photos\/|spots$))/;
 
 addEventListener('install', (event) => {

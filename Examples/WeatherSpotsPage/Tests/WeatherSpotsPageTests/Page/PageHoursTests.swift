@@ -6,6 +6,99 @@ import WeatherSpotsKit
 
 /// The weather of the present hour on the list and the map.
 @Suite(.needsBrowser, .serialized, .timeLimit(.minutes(5))) struct PageHoursTests {
+  /// Returns the parts of the weather of each row of the list.
+  private static let rows = "return [...document.querySelectorAll('#list .weather')].map(({ textContent }) => textContent)"
+
+  @Test func listAndMapShowTheWeatherOfWhatIsOnTheScreen() async throws {
+    for (width, height) in [(360, 740), (1_280, 900), (2_560, 1_300)] {
+      try await ServedPage.running(BrowserOptions(width: max(width, 800), height: height)) { page, browser in
+        try await browser.emulateScreen(width: width, height: height, isMobile: width < 600)
+        _ = try await browser.script("document.querySelector('#list li').scrollIntoView()")
+        try await browser.wait(for: "the weather of the first row") {
+          try await browser.script(Self.rows).array.first?.text?.contains("°C") == true
+        }
+        let row = try #require(try await browser.script(Self.rows).array.first?.text)
+        let line = #/[A-Z][a-z: ]+ −?[0-9]+\u{A0}°C[0-9]+\u{A0}km/h from [NESW]+[0-9]\.[0-9]\u{A0}m × [0-9]+\u{A0}s from [NESW]+/#
+        #expect(row.wholeMatch(of: line) != nil, "\(row)")
+        if width > 600 {
+          try await browser.wait(for: "weather on the map") { try await !browser.elements(".map-named small svg").isEmpty }
+          let label = "return document.querySelector('.map-named:has(svg)').ariaLabel"
+          #expect(try await browser.script(label).text?.contains(" from ") == true)
+        }
+        // No request has more spots than it may, and the weather service is not asked for spots that nobody sees.
+        let asked = """
+          return performance.getEntriesByType('resource').map(({ name }) => name).filter((name) => name.includes('/api/hours'))
+            .map((name) => [new URL(name).searchParams.has('wait') ? 1 : 0, name.split('ids=')[1].split('&')[0].split(',').length]);
+          """
+        let requests = try await browser.script(asked).array.map { $0.array.compactMap(\.number) }
+        #expect(requests.allSatisfy { $0[1] <= ($0[0] == 1 ? 25 : 50) }, "\(requests)")
+        let waited = requests.filter { $0[0] == 1 }.map { $0[1] }.reduce(0, +)
+        #expect(waited > 0 && waited < 100, "\(requests)")
+        for scheme in [Browser.ColorScheme.light, .dark] {
+          try await browser.prefer(scheme)
+          _ = try await browser.script("scrollTo(0, 0)")
+          try await page.keepPicture("hours-\(width)-\(scheme)", browser)
+        }
+      }
+    }
+  }
+
+  @Test func theListDoesNotWaitForTheWeather() async throws {
+    try await ServedPage.running { page, browser in
+      let source = """
+        const real = window.fetch;
+        window.fetch = (address, options) => (String(address).includes('/api/hours') ? new Promise(() => {}) : real(address, options));
+        caches.delete('page');
+        """
+      _ = try await browser.devTools("Page.addScriptToEvaluateOnNewDocument", ["source": .string(source)])
+      try await browser.reload()
+      try await page.waitForSpots(browser)
+      #expect(try await browser.script(Self.rows).array.first?.text == "No forecast yet")
+    }
+  }
+
+  @Test func bestNowOrdersByPointsAndSaysWhatTheyAre() async throws {
+    try await ServedPage.running { page, browser in
+      #expect(try await !browser.element("#best").isDisplayed())
+      try await browser.element("#sort option:last-child").click()
+      let words = try await browser.text("#best")
+      for part in ["100 points", "2 for each °C", "22 °C", "1 for each km/h of gusts over 20", "20 for each mm", "10 for each metre"] {
+        #expect(words.contains(part), "\(words)")
+      }
+      func points() async throws -> [Int?] {
+        try await browser.script(Self.rows).array.map { $0.text?.firstMatch(of: #/([0-9]+) points/#).flatMap { Int($0.1) } }
+      }
+      try await browser.wait(for: "points") { try await points().first.flatMap(\.self) != nil }
+      try await browser.wait(for: "an order, and those without a forecast behind it") {
+        let all = try await points()
+        let known = all.compactMap(\.self)
+        guard known.count > 3, all.prefix(known.count).allSatisfy({ $0 != nil }), known == known.sorted(by: >) else { return false }
+        return try await browser.text("#count").contains("; \(100 - known.count) without a forecast are at the end;")
+      }
+      try await page.keepPicture("best", browser)
+    }
+  }
+
+  @Test func withoutTheServerTheWeatherIsKeptAndHasItsAge() async throws {
+    try await ServedPage.running { page, browser in
+      try await browser.wait(for: "the weather") { try await browser.script(Self.rows).array.first?.text?.contains("°C") == true }
+      try await browser.waitUntilKept()
+      try await browser.wait(for: "the weather that is kept") {
+        try await browser.script("return (async () => Boolean(await caches.match('/api/hours')))()").boolean == true
+      }
+      #expect(try await browser.script(Self.rows).array.first?.text?.contains("just now") == false)
+      page.kill()
+      try await browser.waitForText("#connection", "unreachable")
+      try await browser.reload()
+      try await page.waitForSpots(browser)
+      try await browser.wait(for: "the age") {
+        let row = try await browser.script(Self.rows).array.first?.text ?? ""
+        return row.contains("°C") && row.contains("just now")
+      }
+      try await browser.waitForText("#count", "recorded weather")
+    }
+  }
+
   @Test func arrowsPointWhereTheTextSaysThatItComesFrom() async throws {
     try await ServedPage.running { page, browser in
       // The tip of the arrow is at (0, 7) before it is turned; it points away from where wind and waves come from.
@@ -35,6 +128,9 @@ import WeatherSpotsKit
       #expect(signs.map { $0[1].text } == ["N", "NE", "E", "SE", "S", "SW", "W", "NW"])
       #expect(signs.map { $0[1].text } == signs.map { $0[2].text })
       try await browser.openSpot("Brest")
+      try await browser.wait(for: "the weather of a row") {
+        try await browser.script(Self.rows).array.contains { $0.text?.contains("from") == true }
+      }
       _ = try await browser.script("for (const table of document.querySelectorAll('figure summary')) table.click()")
       let found = try await browser.script(
         """

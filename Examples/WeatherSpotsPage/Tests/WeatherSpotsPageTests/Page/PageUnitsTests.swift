@@ -25,7 +25,7 @@ import Testing
             const cell = (chart) => document.querySelector(`figure.chart-${chart} tr:nth-child(2) td`).textContent;
             const unit = document.querySelector('figure.chart-wind .chart-stage text').textContent;
             const day = [...document.querySelectorAll('#days tr:nth-child(2) td')].map(({ textContent }) => textContent);
-            return [String(first.wind_kmh), cell('wind'), unit, day[3], document.querySelector('#now div:nth-child(2) dd').textContent,
+            return [String(first.wind_kmh), cell('wind'), unit, day[3], document.querySelector('#now dd:has(svg)').textContent,
               cell('temperature'), cell('rain'), cell('waves'), day[1], String(first.temperature_c), String(report.days[0].wind_max_kmh)];
           })(...arguments);
           """
@@ -44,10 +44,18 @@ import Testing
         let degrees = isImperial ? String(format: "%.0f\u{A0}°F", celsius * 1.8 + 32) : String(format: "%.1f\u{A0}°C", celsius)
         #expect(found[5].replacing("−", with: "-") == degrees, "\(units): \(found)")
       }
-      // Remembered: by the page that is opened next.
+      // Remembered: by the page that is opened next, on list and map, too.
       try await browser.open(page.base + "/")
       try await page.waitForSpots(browser)
       #expect(try await browser.element("#units").value() == "Imperial, knots")
+      try await browser.wait(for: "the list in these units") {
+        let row = try await browser.text("#list .weather")
+        return row.contains("°F") && row.contains("knots") && row.contains("ft")
+      }
+      try await browser.wait(for: "the map in these units") {
+        let names = "return [...document.querySelectorAll('.map-named small')].map(({ textContent }) => textContent).join()"
+        return try await browser.script(names).text?.contains("knots") == true
+      }
       // What nobody can have chosen is the first.
       _ = try await browser.script("localStorage.units = 'Furlongs'")
       try await browser.reload()

@@ -32,9 +32,11 @@ import Testing
     }
   }
 
-  @Test func thePageIsSmall() {
+  @Test func thePageIsSmallAndTheGuideSaysHowSmall() throws {
     let page = PageFile.all.filter { $0.key != "/map/land.json" }.reduce(0) { $0 + $1.value.data.count }
     #expect(page <= 70_000)
+    let readme = String(decoding: try Data(contentsOf: Self.folder.appending(path: "../../../README.md")), as: UTF8.self)
+    #expect(readme.contains("at most 70,000 bytes"))
     #expect(PageFile.all["/map/land.json"].map { $0.data.count < 60_000 } == true)
   }
 

@@ -1,5 +1,6 @@
 // The map: spots and clusters as buttons over land. A unit is a degree, downwards, or 4/3 degrees of longitude.
 import { button, el, svg } from '../dom.js';
+import * as hours from '../hours.js';
 
 const CLOSEST = 2000; // pixels a unit
 const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -35,17 +36,21 @@ function gathered(places, selected, onScreen, { width, height }) {
   return groups.sort((a, b) => a.x - b.x);
 }
 
-// Shows the names that touch no mark, no cluster and no other name, to the right or else to the left; the selected one first.
-function placeNames(groups, width) {
-  const taken = groups.map(({ x, y, members: { length } }) => (length > 1 ? [x - 17, x + 17, y, 25] : [x - 12, x + 12, y, 18]));
-  for (const { button, x, y, members: [{ name }, more] } of groups.toSorted((a, b) => b.own - a.own)) {
-    const long = 22 + Math.min(150, name.length * 7);
-    const spans = [[x + 12, x + long], [x - long, x - 12]];
-    const free = more ? null : spans.find(([left, right]) => Math.max(-left, right) < width / 2
-      && !taken.some((other) => other[0] < right && other[1] > left && Math.abs(other[2] - y) < other[3]));
-    if (free) taken.push([...free, y, 18]);
+// Shows the names that touch no mark, no cluster, no other name and not the tools, to the right or else to the left; the
+// selected one first. Their weather is below them where there is room.
+function placeNames(groups, { width, height }) {
+  const taken = groups.map(({ x, y, members: { length } }) => (length > 1 ? [x - 17, x + 17, y, 17] : [x - 12, x + 12, y, 10]));
+  taken.push([width / 2 - 210, width / 2, height / 2 - 30, 30]); // the tools
+  for (const { button, x, y, weather, members: [{ name }, more] } of groups.toSorted((a, b) => b.own - a.own)) {
+    const brief = weather.map(([text]) => text).join('').length * 7 + 36;
+    const spans = [...weather.length ? [[Math.min(170, Math.max(name.length * 7, brief)), 15]] : [], [Math.min(150, name.length * 7), 8]]
+      .flatMap(([long, high]) => [[x + 12, x + 22 + long, high], [x - 22 - long, x - 12, high]]);
+    const free = more ? null : spans.find(([left, right, high]) => Math.max(-left, right) < width / 2
+      && !taken.some((other) => other[0] < right && other[1] > left && Math.abs(other[2] - y) < other[3] + high));
+    if (free) taken.push([free[0], free[1], y, free[2]]);
     button.classList.toggle('map-named', Boolean(free));
-    button.classList.toggle('map-left', free === spans[1]);
+    button.classList.toggle('map-left', free?.[0] < x);
+    button.classList.toggle('map-plain', free?.[2] === 8);
   }
 }
 
@@ -143,14 +148,19 @@ export function makeMap(element, onSelect) {
       const { x, y, own, members: { length, 0: { name } } } = group;
       const target = before.get(id)?.button ?? mark(id);
       group.button = target;
-      target.firstChild.textContent = length > 1 ? length : name;
-      target.ariaLabel = length > 1 ? `${length} spots near ${name}` : name;
+      group.weather = length > 1 ? [] : hours.brief(id);
+      const words = length > 1 ? `${length} spots near ${name}` : [name, ...hours.parts(id).map(([text]) => text)].join(', ');
+      if (target.ariaLabel !== words) {
+        target.ariaLabel = words;
+        target.firstChild.replaceChildren(length > 1 ? length : name, el('small', group.weather.map(([text, sign]) => [sign, text, ' '])));
+      }
       target.ariaCurrent = own || null;
       target.tabIndex = id === current ? 0 : -1;
       target.classList.toggle('map-cluster', length > 1);
       target.style.transform = `translate(${x}px, ${y}px)`;
     }
-    placeNames(groups, size.width);
+    placeNames(groups, size);
+    hours.want({ map: groups.flatMap(({ members: [{ id }, more] }) => (more ? [] : id)) });
   }
 
   function point({ clientX, clientY }) {
