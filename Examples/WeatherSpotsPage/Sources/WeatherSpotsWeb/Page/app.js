@@ -15,7 +15,7 @@ let timer;
 let wait = 500;
 
 function refresh() {
-  showMap(spots.show(spot.id), spot.id, spots.all());
+  showMap(spots.show(spot.id), spot.id, spots.store ? spots.all() : []);
   spot.update();
 }
 

@@ -19,6 +19,9 @@ import Testing
       try await page.waitForSpots(browser)
       try await browser.waitForWeather()
       try await browser.waitForText("#origin", "kept by this browser")
+      // The map is that of all spots, and not of the one whose edit waits.
+      let scale = "return new DOMMatrix(getComputedStyle(document.querySelector('#map-world').parentElement).transform).a"
+      #expect(try #require(try await browser.script(scale).number) < 10)
       try await browser.waitForText("#origin", "server unreachable")
       try await browser.waitForFact("Visits", "1")
       try await browser.element("#edit").click()

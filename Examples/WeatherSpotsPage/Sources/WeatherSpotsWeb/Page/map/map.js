@@ -68,6 +68,7 @@ export function makeMap(element, onSelect) {
   let size;
   let places = [];
   let area = { x: 0, y: 0, width: TURN, height: 180 }; // of all spots: the map goes no farther
+  let isLoaded; // whether these are more than the spots with edits that wait
   let isFitted;
   let selected;
   let marks = new Map();
@@ -108,7 +109,7 @@ export function makeMap(element, onSelect) {
   // Begins with all spots, and then stays where it is.
   function settle() {
     if (isFitted) return pan(0, 0);
-    isFitted = size && places.length;
+    isFitted = size && places.length && isLoaded;
     if (size) fit();
   }
 
@@ -225,6 +226,7 @@ export function makeMap(element, onSelect) {
 
   return (spots, selectedId, all) => {
     places = placesOf(spots);
+    isLoaded ||= all.length > 0;
     if (all.length) area = bounds(placesOf(all));
     settle();
     if (selectedId === selected) return;
