@@ -19,7 +19,7 @@ extension WebResponder {
     let waits = try waits(query)
     let (ids, most) = (try query.texts("ids"), waits ? Self.mostWaiting : Self.mostHours)
     guard (1...most).contains(ids.count) else {
-      throw WebProblem(.badRequest, "Expected 1 to \(most) ids, found \(ids.count): ask for the rest by another request.")
+      throw WebProblem(.badRequest, "Expected 1 to \(most) ids, found \(ids.count); ask for more by several requests.")
     }
     let spots = try ids.compactMap { try stored($0)?.spot }
     let policy = waits ? options.waitingPolicy : .cacheOnly

@@ -18,6 +18,12 @@ let timer;
 const isDue = (times, id, minutes) => !(Date.now() - times.get(id) < minutes * 60000);
 const end = ({ instant }) => Date.parse(instant) + HOUR;
 
+// Returns as many ids as one request may have; a head has 32 KiB at most.
+function fitting(ids, most) {
+  let room = 16000;
+  return ids.slice(0, most).filter((id) => (room -= encodeURIComponent(id).length) > 0);
+}
+
 export const points = (id) => rows.get(id)?.points ?? -1;
 export const isRecorded = (id) => rows.get(id)?.recorded;
 
@@ -51,8 +57,8 @@ export async function ask() {
 async function askNext() {
   const { list, map, more } = wanted;
   const screen = [...new Set([...list, ...map])].slice(0, 100);
-  const stored = [...screen, ...more].filter((id) => isDue(looked, id, end(rows.get(id) ?? {}) < Date.now() ? 1 : 5)).slice(0, 50);
-  const ids = stored.length ? stored : screen.filter((id) => !rows.get(id)?.fresh && isDue(waited, id, 10)).slice(0, 25);
+  const stored = fitting([...screen, ...more].filter((id) => isDue(looked, id, end(rows.get(id) ?? {}) < Date.now() ? 1 : 5)), 50);
+  const ids = stored.length ? stored : fitting(screen.filter((id) => !rows.get(id)?.fresh && isDue(waited, id, 10)), 25);
   if (!ids.length) return false;
   const { data } = await request(`${PLACE}?ids=${ids.map(encodeURIComponent)}${stored.length ? '' : '&wait=true'}`,
     { signal: AbortSignal.timeout(60000) });
