@@ -271,6 +271,14 @@ public actor LocalRepository<Item: Codable & Identifiable & Sendable> where Item
   /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing` or `.locked`, and then reads go on as before; `.poisoned`, `.closed`.
   public func refresh() async throws(RepositoryError) { try await core.refresh() }
 
+  /// Suspends the store of the repository, with all its repositories; see ``Store/suspend()``.
+  public nonisolated(nonsending) func suspend() async { await core.suspend() }
+
+  /// Resumes the store of the repository; see ``Store/resume()``.
+  ///
+  /// - Throws: as ``Store/resume()``.
+  public nonisolated(nonsending) func resume() async throws(RepositoryError) { try await core.resume() }
+
   /// Commits the writes that are queued, and closes the store; later calls throw `.closed`.
   ///
   /// Afterwards only the main file remains, beside a large JSON file perhaps a journal that is not worth folding yet.

@@ -28,7 +28,7 @@ final class SQLiteFileLock: Sendable {
     var parked: [Int32] = []
   }
   /// The byte that is locked; no database is as long.
-  static let place = off_t(1) << 62
+  static let place = off_t(1) << 62  // off_t is Int64
   private static let uses = Mutex<[FileIdentity: Use]>([:])
 
   private let path: String

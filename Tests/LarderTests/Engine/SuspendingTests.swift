@@ -5,7 +5,9 @@ import Testing
 
 @testable import Larder
 
-/// A store that gives up its locks for a while. Another store of this process stands for another process.
+/// A store that gives up its locks for a while.
+///
+/// Another store of this process stands for another process.
 @Suite(.timeLimit(.minutes(2))) struct SuspendingTests {
   private let directory: TemporaryDirectory
 
