@@ -3,7 +3,7 @@ internal import Synchronization
 /// A long part of a checkpoint that runs beside commits on another thread, and can be given up at any moment.
 final class BackgroundWork<Output: Sendable>: Sendable {
   private let body: @Sendable (BackgroundWork<Output>) throws(RepositoryError) -> Output
-  private let isGivenUp = Atomic(false)
+  private let givenUp = Atomic(false)
   /// Held while the work is done, so that giving up waits for its end.
   private let outcome = Mutex<Result<Output, RepositoryError>?>(nil)
 
@@ -12,20 +12,23 @@ final class BackgroundWork<Output: Sendable>: Sendable {
   /// Does the work, unless it was done or given up.
   func run() {
     outcome.withLock { outcome in
-      guard outcome == nil, !isGivenUp.load(ordering: .acquiring) else { return }
+      guard outcome == nil, !isGivenUp else { return }
       do throws(RepositoryError) { outcome = .success(try body(self)) } catch { outcome = .failure(error) }
     }
   }
 
+  /// Whether the work was given up.
+  var isGivenUp: Bool { givenUp.load(ordering: .acquiring) }
+
   /// Checks for cancellation: the work calls this now and then.
   func check() throws(RepositoryError) {
-    if isGivenUp.load(ordering: .acquiring) { throw RepositoryError(.cancelled, "the checkpoint was given up") }
+    if isGivenUp { throw RepositoryError(.cancelled, "the checkpoint was given up") }
   }
 
   /// Ends the work as soon as it looks, and waits for that.
   /// - Returns: What it has made, if it was done.
   func giveUp() -> Output? {
-    isGivenUp.store(true, ordering: .releasing)
+    givenUp.store(true, ordering: .releasing)
     return outcome.withLock { outcome in
       guard case .success(let output) = outcome else { return nil }
       return output

@@ -37,7 +37,7 @@ extension CachedRepository {
   nonisolated func mayRefresh(_ key: Key) -> Bool {
     let uptime = clock.uptime
     return state.withLock { state in
-      state.current[key] != nil || state.holdOffs.error(key, uptime) == nil && state.backOffs.error(key, uptime) == nil
+      state.current[key] != nil || !state.isHeld(key, uptime)
     }
   }
 
@@ -53,6 +53,8 @@ extension CachedRepository {
         id = current
       } else {
         if let lookup, version(key, lookup.recordKey, state) != lookup.version { return nil }
+        // A flight may have failed since the caller has asked whether it may refresh.
+        if waiter == nil, state.isHeld(key, uptime) { return nil }
         if let old = state.rejoin(key, uptime) {
           id = old
         } else {

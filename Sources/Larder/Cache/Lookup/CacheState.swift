@@ -21,6 +21,9 @@ struct CacheState<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>
   var evictionIndex: EvictionIndex<Key>?
   var statistics = CacheStatistics()
 
+  /// Whether a key is to be left alone at a moment, as far as no caller waits for it.
+  func isHeld(_ key: Key, _ uptime: Duration) -> Bool { holdOffs.error(key, uptime) != nil || backOffs.error(key, uptime) != nil }
+
   /// Forbids the flights of a key to store their results; they go on for their waiters.
   mutating func invalidateFlights(of key: Key) {
     if let id = current.removeValue(forKey: key) { flights[id]?.isInvalidated = true }

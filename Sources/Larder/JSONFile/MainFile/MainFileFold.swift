@@ -51,7 +51,7 @@ struct MainFileFold: Sendable {
   /// Writes everything in order.
   /// - Throws: `.corrupted` when the old main file was damaged since it was opened; what the writer throws.
   func write(to writer: inout MainFileWriter) throws(RepositoryError) {
-    try merge { (line, bytes) throws(RepositoryError) in
+    try merge(in: writer.work) { (line, bytes) throws(RepositoryError) in
       let text = bytes[(bytes.startIndex + line.text.lowerBound)..<(bytes.startIndex + line.text.upperBound)]
       try writer.add(line: text, checksum: line.checksum)
     } change: { record throws(RepositoryError) in
@@ -71,9 +71,12 @@ struct MainFileFold: Sendable {
   }
 
   private func merge(
-    _ keep: (MainFileReader.Line, Data) throws(RepositoryError) -> Void, change: (StoredRecord) throws(RepositoryError) -> Void
+    in work: BackgroundWork<MainFile>? = nil, _ keep: (MainFileReader.Line, Data) throws(RepositoryError) -> Void,
+    change: (StoredRecord) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
-    let changed = changes.values.sorted { $0.address < $1.address }
+    // Sorting many changes takes longer than a store may take to be suspended: work that was given up ends it in any order.
+    let changed = changes.values.sorted { work?.isGivenUp != true && $0.address < $1.address }
+    try work?.check()
     var next = 0
     let found = try MainFileStream(file: source, path: path).read {
       (line, bytes) throws(RepositoryError) in
