@@ -190,15 +190,10 @@ struct SuspendingRootView: View {
 
   @MainActor func suspend(_ store: SpotStore) {
     let application = UIApplication.shared
-    var task = UIBackgroundTaskIdentifier.invalid
-    let end = {
-      application.endBackgroundTask(task)
-      task = .invalid
-    }
-    task = application.beginBackgroundTask(withName: "Suspend the store", expirationHandler: end)
+    let task = application.beginBackgroundTask(withName: "Suspend the store")
     Task {
       await store.suspend()
-      end()
+      application.endBackgroundTask(task)
     }
   }
 
