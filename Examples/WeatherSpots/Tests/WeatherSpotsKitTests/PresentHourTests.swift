@@ -17,8 +17,8 @@ import Testing
     spot = try Spot(name: "Brest", latitude: 48.39, longitude: -4.49, timezone: "Europe/Paris")
   }
 
-  private func service() async throws -> WeatherService {
-    let clock = clock
+  private func service(_ other: ScriptedTransport? = nil) async throws -> WeatherService {
+    let (clock, transport) = (clock, other ?? transport)
     let provider = OpenMeteoProvider(servers: try server("http://test"), transport: transport, now: { clock.now })
     return try await WeatherService(
       try await SpotStore(backend: InMemoryBackend()), provider: provider, limits: .openMeteo(clock: clock), retry: .never, clock: clock)
@@ -49,6 +49,33 @@ import Testing
     #expect(late["instant"]?.stringValue == "2026-07-01T22:00:00Z" && late["night"]?.boolValue == true)
     #expect(late["fresh"]?.boolValue == false && late["age_seconds"]?.intValue == 36_000)
     #expect(transport.requests.count == requests)
+  }
+
+  @Test func rainAndGustsAreThoseOfTheHourThatRuns() throws {
+    let noon = try instant("2026-07-01T12:00:00Z")
+    let hours = (0..<3).map { index in
+      var hour = WeatherHour(instant: noon.addingTimeInterval(Double(index) * 3600))
+      (hour.apparentCelsius, hour.temperatureCelsius, hour.windKilometersPerHour) = (22, 21, 10)
+      // What fell and blew before 13:00 is in the row of 13:00.
+      (hour.precipitationMillimeters, hour.gustKilometersPerHour) = index == 1 ? (2, 35) : (0, 15)
+      return hour
+    }
+    let found = try (0..<3).map { index in
+      try #require(PresentHour.hour(at: noon.addingTimeInterval(Double(index) * 3600 + 1200), in: hours))
+    }
+    #expect(found.map(\.precipitationMillimeters) == [2, 0, nil] && found.map(\.gustKilometersPerHour) == [35, 15, nil])
+    #expect(found.map(\.instant) == hours.map(\.instant) && found.map(PresentHour.points) == [45, 100, 100])
+    #expect(PresentHour.hour(at: noon.addingTimeInterval(-1), in: hours) == nil)
+  }
+
+  @Test func anHourThatTheStoredForecastLacksIsNotDeniedByTheService() async throws {
+    let body = hourlyBody("2026-07-01", [("temperature_2m", "°C", "20")])
+    let service = try await service(ScriptedTransport(forecast: .body(body), marine: .body(body)))
+    _ = try await service.presentHour(of: spot, policy: .cacheFirst)
+    clock.advance(by: .hours(16))
+    let row = try json(try await service.presentHour(of: spot, policy: .cacheOnly))
+    #expect(row["instant"]?.isNull == true && row["fetched_at"]?.isNull == false)
+    #expect(row["problem"]?.stringValue == "the stored forecast does not have this hour")
   }
 
   @Test func pointsAreThoseOfTheWords() throws {

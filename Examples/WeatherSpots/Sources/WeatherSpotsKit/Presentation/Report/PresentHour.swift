@@ -11,8 +11,8 @@ public struct PresentHour: Encodable, Sendable {
   private let row: JSONRow
 
   init(_ spot: Spot, _ hourly: WeatherReading<HourlyForecast>, _ marine: WeatherReading<MarineForecast>, at now: Date) {
-    let hours = hourly.value?.merged(with: marine.value) ?? []
-    let hour = hours.last { $0.instant <= now && now < $0.instant.addingTimeInterval(3600) && $0.hasValues }
+    let hour = hourly.value.flatMap { Self.hour(at: now, in: $0.merged(with: marine.value)) }
+    let nothing = hourly.value == nil ? "the weather service has no forecast for this place" : "the stored forecast does not have this hour"
     let isUp = hour.map {
       Astronomy(at: spot.coordinate, on: LocalDay(containing: now, in: spot.zone), in: spot.zone).sun.isUp(at: $0.instant)
     }
@@ -25,17 +25,29 @@ public struct PresentHour: Encodable, Sendable {
       "waveM": hour?.sea?.waveMeters, "waveFromDegrees": hour?.sea?.waveDegrees, "wavePeriodS": hour?.sea?.wavePeriodSeconds,
       "points": hour.flatMap(Self.points), "fresh": isFresh, "recorded": hourly.value?.provenance.isRecorded,
       "fetchedAt": hourly.cached.map { $0.fetchedAt.formatted(.iso8601) }, "ageSeconds": hourly.cached?.ageSeconds,
-      "problem": hour == nil ? hourly.problem?.description ?? "the weather service has no forecast for this place" : nil,
+      "problem": hour == nil ? hourly.problem?.description ?? nothing : nil,
     ]
   }
 
   /// Writes every key, also those without a value.
   public func encode(to encoder: any Encoder) throws { try row.encode(to: encoder) }
 
+  /// Returns the row of the hour that runs, with the precipitation and the gusts of that hour.
+  static func hour(at now: Date, in hours: [WeatherHour]) -> WeatherHour? {
+    func isOf(_ hour: WeatherHour) -> Bool { hour.instant <= now && now < hour.instant.addingTimeInterval(3600) }
+    guard var hour = hours.last(where: { isOf($0) && $0.hasValues }) else { return nil }
+    // A row's precipitation and gusts are those of the hour before it: those of this hour are in the next row.
+    let next = hours.first { $0.instant == hour.instant.addingTimeInterval(3600) }
+    hour.precipitationMillimeters = next?.precipitationMillimeters
+    hour.gustKilometersPerHour = next?.gustKilometersPerHour
+    return hour
+  }
+
   /// Returns how good an hour is to be outside, 0 to 100; `nil` when its temperature is not known.
   ///
   /// 100, less 2 for each °C that the air feels warmer or colder than 22 °C, 1 for each km/h of gusts over 20, 20 for each mm of rain and
-  /// 10 for each metre of waves over 1. The page says the same words.
+  /// 10 for each metre of waves over 1; 0 where less is left. Where gusts or the felt temperature are not known, wind and air temperature
+  /// count; rain and waves that are not known count as nothing. The page says the same.
   static func points(_ hour: WeatherHour) -> Int? {
     guard let felt = hour.apparentCelsius ?? hour.temperatureCelsius else { return nil }
     let gusts = max(0, (hour.gustKilometersPerHour ?? hour.windKilometersPerHour ?? 0) - 20)
