@@ -105,7 +105,8 @@ async function start() {
   setInterval(spot.load, 600000);
   setInterval(hours.ask, 60000);
   const { serviceWorker: worker } = navigator;
-  if (!worker) return; // without TLS
+  // Without TLS.
+  if (!worker) return;
   worker.oncontrollerchange = () => spot.load();
   worker.register('/sw.js').catch(() => null);
 }

@@ -4,7 +4,8 @@ import { button, byId, el, say } from './dom.js';
 import * as edits from './edits.js';
 
 let form;
-let start; // the row that the form began with
+// The row that the form began with.
+let start;
 let saved;
 let deleting;
 let current;

@@ -8,11 +8,15 @@ import { age, compass, quantity, wind } from './words.js';
 const HOUR = 3600000;
 const PLACE = '/api/hours';
 const rows = new Map();
-const looked = new Map(); // when the store was asked, by id
-const waited = new Map(); // when newer data were waited for
+// When the store was asked, by id.
+const looked = new Map();
+// When newer data were waited for.
+const waited = new Map();
 let changed;
 let wanted = { list: [], map: [], more: [] };
-let isAsking;
+// By whether newer data are waited for.
+const asking = {};
+const failures = {};
 let timer;
 
 const isDue = (times, id, minutes) => !(Date.now() - times.get(id) < minutes * 60000);
@@ -24,7 +28,15 @@ function fitting(ids, most) {
   return ids.slice(0, most).filter((id) => (room -= encodeURIComponent(id).length) > 0);
 }
 
-export const points = (id) => rows.get(id)?.points ?? -1;
+const isLost = () => byId('connection').dataset.state === 'lost';
+
+// Returns -1 when the points are unknown, and when their hour is over.
+export const points = (id) => (end(rows.get(id) ?? {}) > Date.now() ? rows.get(id).points ?? -1 : -1);
+
+// Returns what signs show, and texts do not.
+export const signs = (id) => ['weather_code', 'night', 'wind_from_degrees', 'wave_from_degrees']
+  .map((name) => rows.get(id)?.[name]).join();
+
 export const isRecorded = (id) => rows.get(id)?.recorded;
 
 export async function start(onChange) {
@@ -36,39 +48,70 @@ export async function start(onChange) {
 // Notes which spots of the `list` and of the `map` are on the screen; `more` are wanted where they are stored.
 export function want(next) {
   wanted = { ...wanted, ...next };
-  clearTimeout(timer);
-  timer = setTimeout(ask, 200);
+  timer ??= setTimeout(ask, 200);
 }
 
+// Asks for what is stored, and then for newer data of what is on the screen.
 export async function ask() {
-  if (isAsking || document.hidden) return;
-  isAsking = true;
-  try {
-    if (await askNext()) {
-      while (await askNext());
-      const kept = new Response(JSON.stringify([...rows.values()].slice(-1000)));
-      await globalThis.caches?.open('page').then((cache) => cache.put(PLACE, kept));
-    }
-  } catch { /* a later round asks again */ }
-  isAsking = false;
+  clearTimeout(timer);
+  timer = null;
+  if (document.hidden) return;
+  await askAll(false);
+  await askAll(true);
 }
 
-// Sends one request: for what is stored, and when nothing is left of that, for newer data of what is on the screen.
-async function askNext() {
+// Returns why there is no newer weather.
+export const failure = () => failures.false || failures.true;
+
+export function retry() {
+  waited.clear();
+  failures.true = failures.false = '';
+  changed();
+}
+
+// Returns the ids of the next request. Newer data are waited for only where the store has been asked.
+function due(waits) {
   const { list, map, more } = wanted;
   const screen = [...new Set([...list, ...map])].slice(0, 100);
-  const stored = fitting([...screen, ...more].filter((id) => isDue(looked, id, end(rows.get(id) ?? {}) < Date.now() ? 1 : 5)), 50);
-  const ids = stored.length ? stored : fitting(screen.filter((id) => !rows.get(id)?.fresh && isDue(waited, id, 10)), 25);
-  if (!ids.length) return false;
-  const { data } = await request(`${PLACE}?ids=${ids.map(encodeURIComponent)}${stored.length ? '' : '&wait=true'}`,
-    { signal: AbortSignal.timeout(60000) });
-  for (const id of ids) (stored.length ? looked : waited).set(id, Date.now());
-  for (const row of data) {
-    const old = rows.get(row.spot);
-    rows.set(row.spot, row.instant || !old?.instant ? row : { ...old, fresh: row.fresh });
+  return waits ? fitting(screen.filter((id) => looked.has(id) && !rows.get(id)?.fresh && isDue(waited, id, 10)), 25)
+    : fitting([...screen, ...more].filter((id) => isDue(looked, id, end(rows.get(id) ?? {}) < Date.now() ? 1 : 5)), 50);
+}
+
+async function askAll(waits) {
+  let ids = due(waits);
+  if (asking[waits] || !ids.length) return;
+  asking[waits] = true;
+  let words = '';
+  try {
+    for (; ids.length; ids = due(waits)) await askFor(ids, waits);
+  } catch ({ message }) {
+    words = isLost() ? '' : message;
+  }
+  asking[waits] = false;
+  if (words !== (failures[waits] ?? '')) {
+    failures[waits] = words;
+    // This asks again, but not for the same words.
+    changed();
+  }
+  const kept = new Response(JSON.stringify([...rows.values()].slice(-1000)));
+  await globalThis.caches?.open('page').then((cache) => cache.put(PLACE, kept)).catch(() => null);
+}
+
+async function askFor(ids, waits) {
+  const note = (times) => ids.forEach((id) => times.set(id, Date.now()));
+  try {
+    const { data } = await request(`${PLACE}?ids=${ids.map(encodeURIComponent)}${waits ? '&wait=true' : ''}`,
+      { signal: AbortSignal.timeout(60000) });
+    for (const row of data) {
+      const old = rows.get(row.spot);
+      rows.set(row.spot, row.instant || !old?.instant ? row : { ...old, fresh: row.fresh });
+    }
+    if (!waits) note(looked);
+  } finally {
+    // In trouble, too, a spot is waited for once in ten minutes.
+    if (waits) note(waited);
   }
   changed();
-  return true;
 }
 
 const sea = ({ wave_m: height, wave_period_s: period }) =>
@@ -77,12 +120,13 @@ const sea = ({ wave_m: height, wave_period_s: period }) =>
 // Returns the weather of a spot in parts: [text, sign].
 export function parts(id, showsPoints) {
   const row = rows.get(id);
-  if (!row?.instant) return [[waited.has(id) ? `No forecast: ${row?.problem}` : 'No forecast yet']];
+  if (!row?.instant) return [[row && waited.has(id) ? `No forecast: ${row.problem}` : 'No forecast yet']];
   const since = new Date(Math.min(Date.parse(row.fetched_at), end(row)));
   return [
     [`${row.weather ?? ''} ${quantity(row.temperature_c, '°C')}`, icon(row)], [wind({ ...row, gust_kmh: null }), arrow(row.wind_from_degrees)],
-    row.wave_m != null && [`${sea(row)} from ${compass(row.wave_from_degrees)}`, arrow(row.wave_from_degrees)], showsPoints && [`${row.points} points`],
-    (Date.now() - since > HOUR || byId('connection').dataset.state === 'lost') && [age(since)]].filter(Boolean);
+    row.wave_m != null && [`${sea(row)} from ${compass(row.wave_from_degrees)}`, arrow(row.wave_from_degrees)],
+    showsPoints && points(id) >= 0 && [`${row.points} points`],
+    (Date.now() - since > HOUR || isLost()) && [age(since)]].filter(Boolean);
 }
 
 // Returns the same for the map: the sea or the temperature, and the wind.

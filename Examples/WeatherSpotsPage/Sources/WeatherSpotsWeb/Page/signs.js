@@ -3,7 +3,8 @@
 import { svg } from './dom.js';
 
 const CLOUD = 'M4 12h8a3 3 0 0 0 0-6A4 4 0 0 0 4 7a2.5 2.5 0 0 0 0 5z';
-const SIGNS = { // by the least WMO code
+// By the least WMO code.
+const SIGNS = {
   0: 'M8 5a3 3 0 1 0 .1 0M8 1v1M8 14v1M1 8h1M14 8h1M3 3l1 1M12 12l1 1M3 13l1-1M12 4l1-1',
   2: `${CLOUD}M1 4a3 3 0 0 1 5-2`,
   3: CLOUD,

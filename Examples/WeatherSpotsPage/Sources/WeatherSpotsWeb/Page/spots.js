@@ -9,7 +9,8 @@ import { quantity } from './words.js';
 const LIST = '/api/spots?limit=1000';
 const BEST = 'Best now';
 const links = new Map();
-const seen = new Set(); // ids of items on the screen
+// Ids of items on the screen.
+const seen = new Set();
 const observer = new IntersectionObserver((entries) => {
   for (const { target: { dataset: { id } }, isIntersecting } of entries) seen[isIntersecting ? 'add' : 'delete'](id);
   hours.want({ list: [...seen] });
@@ -19,7 +20,8 @@ export let revision = 0;
 export let store = '';
 let timer;
 let position;
-let failed = ''; // why there is no list
+// Why there is no list.
+let failed = '';
 let again;
 let showAll;
 
@@ -144,7 +146,7 @@ function item(row, selected) {
   }
   const link = links.get(id);
   const weather = hours.parts(id, isBest());
-  const state = mark + facts + weather.map(([text]) => text);
+  const state = mark + facts + weather.map(([text]) => text) + hours.signs(id);
   if (link.dataset.state !== state) {
     link.replaceChildren(el('bdi', name), el('span', { class: 'quiet' }, facts),
       el('span', { class: 'weather' }, weather.map(([text, sign]) => el('span', sign, text))),
@@ -160,14 +162,18 @@ export function focus(id) {
   (link?.isConnected ? link : byId('query')).focus();
 }
 
+// Says words, and what to do, when they differ; nothing is announced twice.
+function tell(id, words, name, act) {
+  const place = byId(id);
+  if (place.dataset.words === words) return;
+  place.dataset.words = words;
+  place.replaceChildren(words, name ? button(name, act) : '');
+}
+
 // Says why the list is empty, and what to do.
 function showNone(count) {
-  const [words, name, act] = count || !store && !failed ? [''] : all().length ? ['No spot matches.', 'Show all', showAll]
-    : failed ? [`No spots: ${failed}`, 'Try again', again] : ['No spots yet: weather-spots import or add stores some.'];
-  const none = byId('none');
-  if (none.dataset.words === words) return;
-  none.dataset.words = words;
-  none.replaceChildren(words, name ? button(name, act) : '');
+  tell('none', ...count || !store && !failed ? [''] : all().length ? ['No spot matches.', 'Show all', showAll]
+    : failed ? [`No spots: ${failed}`, 'Try again', again] : ['No spots yet: weather-spots import or add stores some.']);
 }
 
 // Shows the wanted spots, and returns their rows.
@@ -184,10 +190,11 @@ export function show(selected) {
     else list.insertBefore(element, place);
   }
   const without = isBest() && found.filter(({ id }) => hours.points(id) < 0).length;
-  setText('count', `${found.length} of ${all().length} spots${without ? `; ${without} without a forecast are at the end` : ''}`
+  setText('count', `${found.length} of ${all().length} spots${without ? `; ${without} without points are at the end` : ''}`
     + (found.some(({ id }) => hours.isRecorded(id)) ? '; recorded weather, not today’s' : ''));
   byId('best').hidden = !isBest();
   hours.want({ more: isBest() ? found.map(({ id }) => id) : [] });
   showNone(found.length);
+  tell('late', ...hours.failure() ? [`No newer weather: ${hours.failure()}`, 'Try again', hours.retry] : ['']);
   return found;
 }

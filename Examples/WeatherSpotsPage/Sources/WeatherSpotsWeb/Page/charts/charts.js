@@ -51,7 +51,8 @@ function hourly([title, metric, from, ...lines], hours, nights, now) {
         const label = dayLabel(day).slice(0, hour < 2 ? 3 : 9);
         nodes.push(line('midnight', `M${left} 0V${BASE}`), write(left + 4, 14, room > label.length * 6 && label));
       }
-      const tick = left - time.slice(3) / 60 * hour; // in some zones the hours of the report begin at :30 or :45
+      // In some zones the hours of the report begin at :30 or :45.
+      const tick = left - time.slice(3) / 60 * hour;
       if (parseInt(time, 10) % every === 0 && tick >= SIDE) {
         nodes.push(line('grid', `M${tick} ${BASE}v5`));
         if (hour > 2 && index) nodes.push(write(tick, height - 6, time.slice(0, 2), 'middle'));
@@ -64,7 +65,8 @@ function hourly([title, metric, from, ...lines], hours, nights, now) {
       if (!known(value)) return '';
       const [left, y] = [x(times[index]), BASE - STEP * (own ? value / own : (value - low) / step)];
       if (title === 'Rain' && !which) return `M${left} ${BASE}V${y}`;
-      return known(values[which][index - 1]) ? `L${left} ${y}` : `M${left} ${y}h1`; // a value between gaps is a dot
+      // A value between gaps is a dot.
+      return known(values[which][index - 1]) ? `L${left} ${y}` : `M${left} ${y}h1`;
     }).join(''))));
     if (now >= times[0] && now < times[0] + total) nodes.push(line('now', `M${x(now)} 30V${BASE}`));
     return { nodes, points: times.map((time) => [x(time), 0, height]) };

@@ -2,10 +2,12 @@
 import { button, el, svg } from '../dom.js';
 import * as hours from '../hours.js';
 
-const CLOSEST = 2000; // pixels a unit
+// Pixels a unit.
+const CLOSEST = 2000;
 const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const apart = ([x, y], other) => Math.hypot(x - other[0], y - other[1]);
-const TURN = 270; // the width of the world
+// The width of the world.
+const TURN = 270;
 const wrapped = (x) => ((x + TURN / 2) % TURN + TURN) % TURN - TURN / 2;
 const between = (low, value, high) => Math.max(low, Math.min(value, high));
 
@@ -40,7 +42,8 @@ function gathered(places, selected, onScreen, { width, height }) {
 // selected one first. Their weather is below them where there is room.
 function placeNames(groups, { width, height }) {
   const taken = groups.map(({ x, y, members: { length } }) => (length > 1 ? [x - 17, x + 17, y, 17] : [x - 12, x + 12, y, 10]));
-  taken.push([width / 2 - 210, width / 2, height / 2 - 30, 30]); // the tools
+  // The tools.
+  taken.push([width / 2 - 210, width / 2, height / 2 - 30, 30]);
   for (const { button, x, y, weather, members: [{ name }, more] } of groups.toSorted((a, b) => b.own - a.own)) {
     const brief = weather.map(([text]) => text).join('').length * 7 + 36;
     const spans = [...weather.length ? [[Math.min(170, Math.max(name.length * 7, brief)), 15]] : [], [Math.min(150, name.length * 7), 8]]
@@ -63,16 +66,21 @@ export function makeMap(element, onSelect) {
     'aria-label': 'Map: arrows move it, plus and minus zoom, Tab leads to spots',
     onkeydown, onwheel, onpointerdown, onpointermove }, layer);
   const list = el('dialog', { class: 'map-list', 'aria-label': 'Spots at this place', onclick: () => list.close() });
-  const held = new Map(); // pointers that are down
-  let look = { x: 0, y: 0 }; // the middle; k: pixels a unit
+  // Pointers that are down.
+  const held = new Map();
+  // The middle; k: pixels a unit.
+  let look = { x: 0, y: 0 };
   let size;
   let places = [];
-  let area = { x: 0, y: 0, width: TURN, height: 180 }; // of all spots: the map goes no farther
-  let isLoaded; // whether these are more than the spots with edits that wait
+  // Of all spots: the map goes no farther.
+  let area = { x: 0, y: 0, width: TURN, height: 180 };
+  // Whether these are more than the spots with edits that wait.
+  let isLoaded;
   let isFitted;
   let selected;
   let marks = new Map();
-  let current; // the mark that Tab leads to
+  // The mark that Tab leads to.
+  let current;
   let frame = 0;
   let dragged;
 
@@ -151,8 +159,10 @@ export function makeMap(element, onSelect) {
       group.button = target;
       group.weather = length > 1 ? [] : hours.brief(id);
       const words = length > 1 ? `${length} spots near ${name}` : [name, ...hours.parts(id).map(([text]) => text)].join(', ');
-      if (target.ariaLabel !== words) {
+      const state = words + (length > 1 ? '' : hours.signs(id));
+      if (target.dataset.state !== state) {
         target.ariaLabel = words;
+        target.dataset.state = state;
         target.firstChild.replaceChildren(length > 1 ? length : name, el('small', group.weather.map(([text, sign]) => [sign, text, ' '])));
       }
       target.ariaCurrent = own || null;
@@ -185,7 +195,8 @@ export function makeMap(element, onSelect) {
     const { k } = look;
     // Firefox counts lines.
     zoom(Math.exp(event.deltaY * (event.deltaMode ? 33 : 1) * -0.004), point(event));
-    if (look.k !== k) event.preventDefault(); // at the closest and the farthest, the page scrolls
+    // At the closest and the farthest, the page scrolls.
+    if (look.k !== k) event.preventDefault();
   }
 
   function onpointerdown(event) {
