@@ -37,7 +37,7 @@ import Testing
     #expect(page <= 70_000)
     let readme = String(decoding: try Data(contentsOf: Self.folder.appending(path: "../../../README.md")), as: UTF8.self)
     #expect(readme.contains("at most 70,000 bytes"))
-    #expect(PageFile.all["/map/land.json"].map { $0.data.count < 60_000 } == true)
+    #expect(PageFile.all["/map/land.json"].map { $0.data.count <= 37_000 } == true)
   }
 
   @Test func nothingIsFromElsewhere() throws {
