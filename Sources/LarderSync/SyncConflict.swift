@@ -16,7 +16,8 @@ public struct SyncConflict: Codable, Identifiable, Sendable, Hashable {
   /// The members that were not taken, as JSON, by their names.
   ///
   /// The whole value has an empty name where the record was deleted. There are no members where another device undid a deletion of this
-  /// one, by an edit or by an insertion, and where ``duplicateOf`` names a record.
+  /// one, and where ``duplicateOf`` names a record. A device cannot tell an edit that undoes a deletion from an ordinary insertion of a
+  /// record with the same id: both are listed.
   public var lost: [String: String]
   /// Whether the lost value is of this device.
   public var isLocal: Bool

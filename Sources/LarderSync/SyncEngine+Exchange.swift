@@ -45,14 +45,17 @@ extension SyncEngine {
       "\(rounds) rounds have left as much to send as there was; others may write faster than this device merges.")
   }
 
-  /// The most values that have lost of which the store keeps a copy.
+  /// The most conflicts that the store keeps.
   static let conflictLimit = 1_000
 
-  /// Removes the oldest of the values that have lost, beyond the limit.
+  /// Removes conflicts beyond the limit: the oldest of those that hold no value, and then the oldest of the others.
+  ///
+  /// What is told of deletions and duplicates can be seen in the records; of a value that has lost, there is no other copy.
   private func forgetOldConflicts() async throws(RepositoryError) {
     let excess = conflicts.snapshot.count - Self.conflictLimit
     guard excess > 0 else { return }
-    let oldest = conflicts.snapshot.loadAll().sorted { ($0.date, $0.id.uuidString) < ($1.date, $1.id.uuidString) }.prefix(excess)
+    let order = { (conflict: SyncConflict) in (conflict.lost.isEmpty ? 0 : 1, conflict.date, conflict.id.uuidString) }
+    let oldest = conflicts.snapshot.loadAll().sorted { order($0) < order($1) }.prefix(excess)
     try await store.writeStored { [conflicts] (pending) throws(RepositoryError) in
       for conflict in oldest { try pending.delete(conflict.id, in: conflicts) }
     }

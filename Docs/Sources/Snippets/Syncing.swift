@@ -45,7 +45,11 @@ func backgroundTask(_ sync: SyncEngine) async -> Bool {
 
 func conflictsAndRefusals(_ sync: SyncEngine) async throws {
   for conflict in try await sync.conflicts.loadAll() {
-    print(conflict.recordID, conflict.lost)  // ["name": "\"Jogashima pier\""]: offer it, then forget it
+    if let other = conflict.duplicateOf {
+      print(conflict.recordID, other)  // two records under one value: let the user choose one
+    } else {
+      print(conflict.recordID, conflict.lost)  // ["name": "\"Jogashima pier\""]: offer it, then forget it
+    }
     try await sync.conflicts.delete(conflict.id)
   }
   for refusal in try await sync.rejected.loadAll() {

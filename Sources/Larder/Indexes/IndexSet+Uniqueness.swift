@@ -19,6 +19,19 @@ extension IndexSet {
     return nil
   }
 
+  /// Returns which other record a unique index finds equal to a record: a preferred one, where it is among several.
+  func duplicate(of slot: RecordSlot, preferring other: RecordKey, index name: String) -> KnownDuplicate {
+    guard let index = definitions.firstIndex(where: { $0.isUnique && $0.name == name }), let tree = tree(index) else { return .unknown }
+    guard let entry = definitions[index].entry(slot), !entry.hasNull else { return .none }
+    var found = KnownDuplicate.none
+    tree.forEach(in: tree.start(of: entry.values)..<tree.end(of: entry.values)) { candidate in
+      if candidate.slot.key == other { found = .of(other) }
+      if found == .none, candidate.slot.key != slot.key { found = .of(candidate.slot.key) }
+      return found != .of(other)
+    }
+    return found
+  }
+
   /// Returns a different record with the values of an entry.
   private static func other(than entry: IndexEntry, in tree: PersistentTree<IndexEntry>) -> IndexEntry? {
     var other: IndexEntry?

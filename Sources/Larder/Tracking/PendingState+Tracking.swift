@@ -80,10 +80,31 @@ extension PendingState {
     }
   }
 
+  /// Returns the record that has the same values as another one in a unique index now.
+  ///
+  /// - Parameter other: The record that is returned where several have them.
+  package func duplicate(
+    of key: RecordKey, preferring other: RecordKey, in collection: String, index: String
+  ) -> KnownDuplicate {
+    guard let position = self.collection(named: collection) else { return .unknown }
+    guard let slot = collections[position].records[key] else { return .none }
+    return collections[position].indexes.duplicate(of: slot, preferring: other, index: index)
+  }
+
   /// Deletes a record, leaving a tombstone; does nothing where there is none.
   package mutating func erase(_ key: RecordKey, in collection: Int) {
     remove(key, in: collection, schemaVersion: 1)
   }
+}
+
+/// What a unique index says of a record.
+package enum KnownDuplicate: Sendable, Hashable {
+  /// No repository with the index is open.
+  case unknown
+  /// No other record has its values.
+  case none
+  /// Another record has its values.
+  case of(RecordKey)
 }
 
 /// Two records with the same values in a unique index.

@@ -80,8 +80,14 @@ extension Ledger {
       if let insertedAt = edits.insertedAt, insertedAt <= sent.stamp { edits.insertedAt = nil }
       entry.edits = isStored(value, key, in: collection, of: pending) ? nil : edits
     }
-    try store(entry, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
-    try noteAccepted(sent, entryKey, in: &pending)
+    let hasRecord = pending.hasRecord(key, in: collection)
+    try store(entry, for: entryKey, hasRecord: hasRecord, in: &pending)
+    // A record that is here again has undone the deletion on this device.
+    if value != nil || hasRecord {
+      try pending.delete(entryKey.text, in: deletions)
+    } else {
+      try noteDeletion(entryKey, at: revision, in: &pending)
+    }
   }
 
   /// Merges what was held back for a record that a conflict has left out: pages behind the checkpoint do not bring it again.

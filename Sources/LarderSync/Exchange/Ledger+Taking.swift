@@ -31,6 +31,8 @@ extension Ledger {
     }
     try store(state, in: &pending)
     try noteDuplicates(in: &pending)
+    // A page has the newest state of a record, beside others of which a later page tells.
+    if !page.more, !records.isEmpty || pass != nil { try judgeDuplicates(in: &pending) }
     return state
   }
 
@@ -41,6 +43,7 @@ extension Ledger {
     let entryKey = SyncEntry.key(remote.collection, key)
     try readmit(entryKey, in: &pending)
     let value = remote.value.map { StoredValue(schemaVersion: remote.version, json: $0) }
+    if value == nil { try noteTombstone(remote, entryKey, in: &pending) }
     guard var entry = try entry(entryKey, in: pending) else {
       // One that was here before the collection was synced, and is not noted yet, is as one that was inserted.
       if pending.hasRecord(key, in: collection) {

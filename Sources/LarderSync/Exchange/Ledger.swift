@@ -109,6 +109,27 @@ struct Ledger: Sendable {
     }
   }
 
+  /// Withdraws what was noted of duplicates that are none any more; where a third record has the same values, the note tells of that.
+  func judgeDuplicates(in pending: inout PendingState) throws(RepositoryError) {
+    let noted = conflicts.snapshot.loadAll().filter { $0.scope == scope && $0.duplicateOf != nil }
+    var pairs = Set(noted.map { [$0.collection, $0.recordID, $0.duplicateOf] })
+    for conflict in noted.sorted(by: { ($0.date, $0.id.uuidString) < ($1.date, $1.id.uuidString) }) {
+      guard let index = conflict.index, let other = conflict.duplicateOf.map({ RecordKey($0) }),
+        try pending.find(by: conflict.id, in: conflicts) != nil
+      else { continue }
+      let key = RecordKey(conflict.recordID)
+      switch pending.duplicate(of: key, preferring: other, in: conflict.collection, index: index) {
+      case .unknown, .of(other): continue
+      case .of(let third) where !pairs.contains([conflict.collection, third.text, key.text]):
+        var conflict = conflict
+        conflict.duplicateOf = third.text
+        pairs.insert([conflict.collection, key.text, third.text])
+        try pending.save(conflict, in: conflicts)
+      case .of, .none: try pending.delete(conflict.id, in: conflicts)
+      }
+    }
+  }
+
   func reject(
     _ entryKey: RecordKey, of key: RecordKey, in collection: String, code: String, detail: String, in pending: inout PendingState
   ) throws(RepositoryError) {

@@ -9,6 +9,8 @@ struct SyncDeletion: Codable, Identifiable, Sendable, Hashable {
   var id: String
   /// The scope of the record.
   var scope: String
+  /// The commit of the deletion.
+  var revision: Int
   /// The time at which the server's acceptance was noted, by this device's clock.
   var date: Date
 
@@ -21,10 +23,15 @@ struct SyncDeletion: Codable, Identifiable, Sendable, Hashable {
 }
 
 extension Ledger {
-  /// Notes a deletion that the server has accepted, and forgets it when the server accepts a later save of the record.
-  func noteAccepted(_ sent: PushedRecord, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
-    guard sent.value == nil else { return try pending.delete(entryKey.text, in: deletions) }
-    try pending.save(SyncDeletion(id: entryKey.text, scope: scope, date: clock.now), in: deletions)
+  /// Notes a deletion that the server has accepted at a commit.
+  func noteDeletion(_ entryKey: RecordKey, at revision: Int, in pending: inout PendingState) throws(RepositoryError) {
+    try pending.save(SyncDeletion(id: entryKey.text, scope: scope, revision: revision, date: clock.now), in: deletions)
+  }
+
+  /// Forgets a deletion behind which another device has deleted the record again: what comes back then undoes that one's.
+  func noteTombstone(_ remote: SyncRecord, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
+    guard let deletion = try pending.find(by: entryKey.text, in: deletions), deletion.scope == scope else { return }
+    if remote.revision > deletion.revision { try pending.delete(deletion.id, in: deletions) }
   }
 
   /// Reports a record in `conflicts` that comes back alive after the server has accepted its deletion by this device.

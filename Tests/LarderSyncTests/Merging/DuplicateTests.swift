@@ -21,13 +21,13 @@ private struct Account: Codable, Identifiable, Sendable, Equatable {
     let sync: SyncEngine
   }
 
-  private func device(_ backend: InMemoryBackend = InMemoryBackend()) async throws -> Device {
+  private func device(_ backend: InMemoryBackend = InMemoryBackend(), pageSize: Int = 1_000) async throws -> Device {
     let store = try await Store.open(backend)
     let schema = RepositorySchema<Account>("accounts", indexes: [.unique(\.mail)]).synced(in: "user/1", merge: .fields())
     let accounts = try await store.repository(schema)
     return Device(
       store: store, accounts: accounts,
-      sync: try await SyncEngine(store, transport: GatedTransport(server), scopes: ["user/1"]))
+      sync: try await SyncEngine(store, transport: GatedTransport(server), scopes: ["user/1"], pageSize: pageSize))
   }
 
   private func exchange(_ devices: Device...) async throws { for device in devices { try await device.sync.exchange() } }
@@ -97,6 +97,69 @@ private struct Account: Codable, Identifiable, Sendable, Equatable {
     for refusal in try await here.sync.rejected.loadAll() { try await here.sync.revert(refusal) }
     let found = try await here.sync.conflicts.loadAll()
     #expect(found.map(\.recordID) == ["a"] && found.first?.duplicateOf == "b" && found.first?.scope == "user/1")
+  }
+
+  /// A page has the newest state of a record, and the next one that of the record that it has taken a value from.
+  @Test func whatIsEqualBetweenTwoPagesAloneIsNotTold() async throws {
+    let (here, there) = (try await device(), try await device(pageSize: 1))
+    for (id, mail) in [("a", "1"), ("b", "2")] { try await here.accounts.save(Account(id: id, mail: mail)) }
+    try await exchange(here, there)
+    for (id, mail) in [("a", "3"), ("b", "1"), ("a", "4")] { try await here.accounts.update(id) { $0.mail = mail } }
+    try await exchange(here)
+    try await here.accounts.update("a") { $0.mail = "5" }
+    try await exchange(here, there)
+    #expect(try await there.accounts.loadAll().map(\.mail) == ["5", "1"])
+    #expect(try await there.sync.conflicts.count() == 0)
+  }
+
+  /// The last page of a full pass deletes what it has not seen.
+  @Test func whatIsEqualUntilAPassEndsIsNotTold() async throws {
+    let (here, there) = (try await device(), try await device(pageSize: 1))
+    try await here.accounts.save(Account(id: "a", mail: "1"))
+    try await exchange(here, there)
+    try await here.accounts.delete("a")
+    try await exchange(here)
+    #expect(server.purge("user/1") == 1)
+    for (id, mail) in [("b", "1"), ("c", "2")] {
+      try await here.accounts.save(Account(id: id, mail: mail))
+      try await exchange(here)
+    }
+    try await exchange(there)
+    #expect(try await there.accounts.loadAll().map(\.id) == ["b", "c"])
+    #expect(try await there.sync.conflicts.count() == 0)
+  }
+
+  /// What was told goes when the records are not equal any more; of three, two may still be.
+  @Test func whatIsEqualNoMoreIsWithdrawn() async throws {
+    let (here, there) = (try await device(), try await device())
+    let third = try await device()
+    for (device, id) in [(here, "a"), (there, "b"), (third, "c")] { try await device.accounts.save(Account(id: id, mail: "x")) }
+    try await exchange(here, there, third, here)
+    #expect(Set(try await here.sync.conflicts.loadAll().map(\.recordID)) == ["b", "c"])
+    try await third.accounts.delete("a")
+    try await exchange(third, here)
+    let left = try await here.sync.conflicts.loadAll()
+    #expect(left.count == 1 && Set(left.flatMap { [$0.recordID, $0.duplicateOf] }) == ["b", "c"])
+    try await third.accounts.update("c") { $0.mail = "z" }
+    try await exchange(third, here)
+    #expect(try await here.sync.conflicts.count() == 0)
+  }
+
+  /// Of a value that has lost, `conflicts` holds the only copy.
+  @Test func duplicatesPushNoLostValueOut() async throws {
+    let (here, there) = (try await device(), try await device())
+    try await there.accounts.save(Account(id: "lost", mail: "l"))
+    try await exchange(there, here)
+    try await here.accounts.update("lost") { $0.name = "here" }
+    try await there.accounts.update("lost") { $0.name = "there" }
+    try await exchange(here, there)
+    #expect(try await there.sync.conflicts.loadAll().map(\.recordID) == ["lost"])
+    let numbers = 0...SyncEngine.conflictLimit
+    try await there.accounts.save(contentsOf: numbers.map { Account(id: "t\($0)", mail: "\($0)") })
+    try await here.accounts.save(contentsOf: numbers.map { Account(id: "h\($0)", mail: "\($0)") })
+    try await exchange(here, there, there)
+    let kept = try await there.sync.conflicts.loadAll()
+    #expect(kept.count == SyncEngine.conflictLimit && kept.contains { $0.recordID == "lost" && !$0.lost.isEmpty })
   }
 
   /// Conflicts that an app of an earlier version has stored name no duplicate.

@@ -23,12 +23,14 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     func exchange() async throws { try await sync.exchange() }
   }
 
-  private func device(_ backend: InMemoryBackend = InMemoryBackend(), deleteWins: Bool = false) async throws -> Device {
+  private func device(
+    _ backend: InMemoryBackend = InMemoryBackend(), deleteWins: Bool = false, transport: GatedTransport? = nil
+  ) async throws -> Device {
     let store = try await Store.open(backend)
     let schema = RepositorySchema<Note>("notes").synced(
       in: "user/1", merge: .fields(deletion: deleteWins ? .deleteWins : .editWins), clock: clock)
     let notes = try await store.repository(schema)
-    let sync = try await SyncEngine(store, transport: GatedTransport(server), scopes: ["user/1"], clock: clock)
+    let sync = try await SyncEngine(store, transport: transport ?? GatedTransport(server), scopes: ["user/1"], clock: clock)
     return Device(store: store, notes: notes, sync: sync)
   }
 
@@ -84,6 +86,62 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     for device in [there, here] { try await device.exchange() }
     #expect(try await here.notes.count() == 0)
     #expect(try await here.sync.conflicts.count() == 0)
+    // The deletion was still remembered: one that comes back whatever the policy says is told.
+    try await there.notes.save(Note(id: "a", text: "new"))
+    for device in [there, here] { try await device.exchange() }
+    try await expectToldOnce(here)
+  }
+
+  /// A device cannot tell a new record under an old id from an edit that undoes the deletion.
+  @Test func anOrdinaryInsertionUnderTheSameIDIsToldToo() async throws {
+    let (here, there) = (try await device(), try await device())
+    try await here.notes.save(Note(id: "2026-03-01"))
+    for device in [here, there] { try await device.exchange() }
+    try await here.notes.delete("2026-03-01")
+    for device in [here, there] { try await device.exchange() }
+    #expect(try await there.notes.count() == 0)
+    try await there.notes.save(Note(id: "2026-03-01", text: "another"))
+    for device in [there, here] { try await device.exchange() }
+    try await expectToldOnce(here, "2026-03-01")
+  }
+
+  /// What comes back then undoes the deletion of that device, which is told.
+  @Test func aLaterDeletionOfAnotherDeviceIsThatOnes() async throws {
+    let (here, there) = (try await device(), try await device())
+    try await here.notes.save(Note(id: "a"))
+    for device in [here, there] { try await device.exchange() }
+    try await here.notes.delete("a")
+    for device in [here, there, here] { try await device.exchange() }
+    #expect(try await here.sync.deletions.count() == 1)
+    try await there.notes.save(Note(id: "a"))
+    try await there.exchange()
+    try await there.notes.delete("a")
+    for device in [there, here] { try await device.exchange() }
+    #expect(try await here.sync.deletions.count() == 0)
+    let third = try await device()
+    try await third.notes.save(Note(id: "a", text: "third"))
+    for device in [third, here, there] { try await device.exchange() }
+    #expect(try await here.sync.conflicts.count() == 0)
+    try await expectToldOnce(there)
+  }
+
+  /// The answer to the deletion was lost, and the record is here again when a page tells that it was accepted.
+  @Test func aDeletionThatItsOwnDeviceHasUndoneIsNotKept() async throws {
+    let transport = GatedTransport(server)
+    let here = try await device(transport: transport)
+    try await here.notes.save(Note(id: "a"))
+    try await here.exchange()
+    try await here.notes.delete("a")
+    transport.set {
+      $0.reply = { _ in throw SyncProblem.unreachable("cut off") }
+      $0.pullProblem = .unreachable("cut off")
+    }
+    await #expect(throws: SyncProblem.self) { try await here.exchange() }
+    try await here.notes.save(Note(id: "a", text: "again"))
+    transport.set { ($0.reply, $0.pullProblem, $0.pushProblem) = (nil, nil, .unreachable("cut off")) }
+    await #expect(throws: SyncProblem.self) { try await here.exchange() }
+    #expect(here.notes.snapshot.loadAll() == [Note(id: "a", text: "again")])
+    #expect(try await here.sync.deletions.count() == 0)
   }
 
   /// A record that its own device has inserted anew is not deleted any more, whatever happens to it afterwards.
