@@ -112,7 +112,8 @@ import Testing
         guard let field = WireField(rawValue: name), member["properties"] == nil else { continue }
         let (least, most) = (member["minimum"] ?? member["minLength"], member["maximum"] ?? member["maxLength"])
         switch field.bound {
-        case .text(let range), .number(let range): #expect(least as? Int == range.lowerBound && most as? Int == range.upperBound, "\(name)")
+        case .text(let range): #expect(least as? Int == range.lowerBound && most as? Int == range.upperBound, "\(name)")
+        case .number(let range): #expect(least as? Int == Int(range.lowerBound) && most as? Int == Int(range.upperBound), "\(name)")
         case .words(let count): #expect(most as? Int == count, "\(name)")
         case .json: break
         }
