@@ -13,9 +13,9 @@ struct Devices: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Lists the identities: name, devices counted once for each scope, and the records and bytes that count for their quota.",
       discussion:
-        "Below each identity, a line with a tab in front for each device and scope: when it was last seen, how far it has read, how "
-        + "many commits it is behind, how many of its records wait to be sent, and the version of its app. A running server stores what it "
-        + "sees every 30 seconds.")
+        "Below each identity, a line with a tab in front for each device and scope: when it has last asked for changes or pushed, how "
+        + "far it has read, how many commits it is behind, how many of its records wait to be sent, and the version of its app. A "
+        + "running server stores what it sees every 30 seconds.")
     @OptionGroup var store: StoreOptions
     @Option(help: "The identity that the devices belong to; all without it.") var identity: String?
     @Option(help: "The scope; all without it.") var scope: String?
@@ -23,15 +23,16 @@ struct Devices: AsyncParsableCommand {
 
     func run() async throws {
       try await store.withStore { store in
-        let owners = try await store.deviceOwners().reduce(into: [:]) { $0[$1.identity] = $1 }
+        // By bytes: two texts that Unicode takes for the same are two identities.
+        let owners = try await store.deviceOwners().reduce(into: [:]) { $0[Array($1.identity.utf8)] = $1 }
         var devices = try await store.devices(identity: identity, scope: scope)
         let isWhole = !behind && scope == nil
         if behind { devices = devices.filter { $0.behind ?? 0 > 0 || $0.pending ?? 0 > 0 } }
-        let found = Dictionary(grouping: devices, by: \.identity)
-        let names = Set(found.keys).union(isWhole ? owners.keys.filter { identity == nil || $0 == identity } : [])
-        for name in names.sorted() {
+        let found = Dictionary(grouping: devices) { Array($0.identity.utf8) }
+        let names = Set(found.keys).union(isWhole ? owners.keys.filter { name in identity.map { Array($0.utf8) == name } ?? true } : [])
+        for name in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
           let owner = owners[name]
-          print("\(printable(name))\t\(owner?.devices ?? 0)\t\(owner?.records ?? 0)\t\(owner?.bytes ?? 0)")
+          print("\(printable(String(decoding: name, as: UTF8.self)))\t\(owner?.devices ?? 0)\t\(owner?.records ?? 0)\t\(owner?.bytes ?? 0)")
           for device in found[name] ?? [] { print(Self.line(of: device)) }
         }
       }

@@ -50,7 +50,9 @@ final class ServerMetrics: Sendable {
 extension MetricsText {
   /// Adds the numbers of devices that have not read everything.
   fileprivate mutating func add(_ lags: DeviceLags) {
-    add("larder_devices_seen", .gauge, "Devices that were seen within 30 days, counted once for each scope.", [("", "\(lags.seen)")])
+    add(
+      "larder_devices_seen", .gauge, "Devices that have asked for changes within 30 days, counted once for each scope.",
+      [("", "\(lags.seen)")])
     add("larder_scopes_behind", .gauge, "Scopes with devices that have not read everything.", [("", "\(lags.scopesBehind)")])
     let scopes = lags.worst.map { (label: "scope=\"\(Self.escaped($0.scope))\"", lag: $0) }
     add(
@@ -63,17 +65,19 @@ extension MetricsText {
 
   /// Returns a text as the value of a label, without the characters that a terminal obeys.
   ///
+  /// Escapes scalars and not characters: a quotation mark with a combining mark is one character, and ends a label.
   /// Two texts stay two: a series that came twice would make the whole answer unreadable.
   private static func escaped(_ text: String) -> String {
     var plain = ""
     for scalar in text.unicodeScalars {
-      switch scalar.properties.generalCategory {
-      case .control, .format, .lineSeparator, .paragraphSeparator: plain += scalar.escaped(asASCII: true)
+      switch (scalar, scalar.properties.generalCategory) {
+      // Twice what a label needs, so that no name has the form of an escaped character.
+      case ("\\", _): plain += #"\\\\"#
+      case ("\"", _): plain += #"\""#
+      case (_, .control), (_, .format), (_, .lineSeparator), (_, .paragraphSeparator): plain += "\\" + scalar.escaped(asASCII: true)
       default: plain.unicodeScalars.append(scalar)
       }
-      // Doubled, so that no name has the form of an escaped character.
-      if scalar == "\\" { plain += "\\" }
     }
-    return plain.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    return plain
   }
 }

@@ -99,7 +99,7 @@ extension SyncResponder {
       }
     }
     metrics.note(recordsRead: page.count)
-    sightings.note(question, app: app, until: page.until, in: scope, by: identity.name, now: store.now())
+    sightings.note(question, app: app, page.reading, in: scope, by: identity.name, now: store.now())
     return answer
   }
 
@@ -115,7 +115,8 @@ extension SyncResponder {
       }
       let (newest, page) = (found.newest, found.changes)
       let summary = PageSummary(
-        head: page.head, until: page.until, newest: newest, count: page.changes.count, isEmpty: page.changes.isEmpty && !page.more)
+        head: page.head, reading: PageReading(history: page.history, until: page.until), newest: newest, count: page.changes.count,
+        isEmpty: page.changes.isEmpty && !page.more)
       let size = page.changes.reduce(0) { $0 + ($1.value?.count ?? 0) + 256 }
       if size <= LargeWork.mostInPlace { return (summary, Answer.success(page.json, to: request)) }
       return (summary, await bounds.large.run(share.identity) { Answer.success(page.json, to: request) })
@@ -169,8 +170,7 @@ extension SyncResponder {
 /// The numbers of a page that is in its sent form already.
 private struct PageSummary: Sendable {
   var head: Int
-  /// The commit with which the page ends.
-  var until: Int
+  var reading: PageReading
   /// The newest commit of the scope, which is below the head for whoever asks behind it.
   var newest: Int
   var count: Int

@@ -6,7 +6,9 @@ struct DeviceSighting: Sendable, Hashable {
   var owner: String
   /// The time of the question, in milliseconds since 1970.
   var seenAt: Int
-  /// The commit up to which the device has read.
+  /// The history that the device has read.
+  var history: String
+  /// The commit of the history up to which the device has read.
   var position: Int
   /// The number of records with edits that the server has not taken; `nil` where the device did not say.
   var pending: Int?
@@ -25,7 +27,7 @@ struct DeviceLags: Sendable, Hashable {
     var commits: Int
   }
 
-  /// The number of devices that were seen lately, counted once for each scope.
+  /// The number of devices that have asked for changes lately, counted once for each scope.
   var seen = 0
   /// The number of scopes with devices that are behind.
   var scopesBehind = 0

@@ -31,7 +31,7 @@ enum SQLSchema {
       // Apart from the devices that push, since a device may only read, and since a push must not wait for a sighting.
       [
         "CREATE TABLE larder_sightings (scope \(key) NOT NULL, device \(key) NOT NULL, owner TEXT NOT NULL, seen_at BIGINT NOT NULL, "
-          + "position BIGINT NOT NULL, pending BIGINT, app TEXT, PRIMARY KEY (scope, device))",
+          + "history TEXT NOT NULL, position BIGINT NOT NULL, pending BIGINT, app TEXT, PRIMARY KEY (scope, device))",
         "CREATE INDEX larder_sightings_owner ON larder_sightings (owner, seen_at)",
       ],
     ]

@@ -17,15 +17,20 @@ extension SQLSyncStore {
       let part = Array(sorted[start..<min(start + Self.sightingsAtOnce, sorted.count)])
       try await writers.perform { (connection) throws(StoreError) in
         try Self.write(part, connection)
-        for owner in Set(part.map(\.owner)).sorted() { try Self.dropOldest(of: owner, beyond: most, connection) }
+        for owner in Self.distinct(part.map(\.owner)) { try Self.dropOldest(of: owner, beyond: most, connection) }
       }
     }
+  }
+
+  /// Returns each text once, in an order of bytes: two texts that Unicode takes for the same are two names.
+  private static func distinct(_ texts: [String]) -> [String] {
+    Set(texts.map { Array($0.utf8) }).sorted { $0.lexicographicallyPrecedes($1) }.map { String(decoding: $0, as: UTF8.self) }
   }
 
   private static func write(_ sightings: [DeviceSighting], _ connection: any SQLConnection) throws(StoreError) {
     // A client may name any scope that its token covers: one without commits has nothing to read, and gets no row.
     var known: Set<[UInt8]> = []
-    for list in InList.lists(of: Set(sightings.map(\.scope)).sorted().map(SQLValue.text)) {
+    for list in InList.lists(of: distinct(sightings.map(\.scope)).map(SQLValue.text)) {
       for row in try connection.rows("SELECT scope FROM larder_scopes WHERE scope IN (\(list.marks))", list.values) {
         known.insert(Array(row.text(0).utf8))
       }
@@ -33,13 +38,13 @@ extension SQLSyncStore {
     for sighting in sightings where known.contains(Array(sighting.scope.utf8)) {
       // Another server process may have seen the device since.
       try connection.execute(
-        "INSERT INTO larder_sightings (scope, device, owner, seen_at, position, pending, app) VALUES (?, ?, ?, ?, ?, ?, ?) "
-          + "ON CONFLICT (scope, device) DO UPDATE SET owner = excluded.owner, seen_at = excluded.seen_at, "
+        "INSERT INTO larder_sightings (scope, device, owner, seen_at, history, position, pending, app) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+          + "ON CONFLICT (scope, device) DO UPDATE SET owner = excluded.owner, seen_at = excluded.seen_at, history = excluded.history, "
           + "position = excluded.position, pending = excluded.pending, app = excluded.app "
           + "WHERE excluded.seen_at >= larder_sightings.seen_at",
         [
-          .text(sighting.scope), .text(sighting.device), .text(sighting.owner), .integer(sighting.seenAt), .integer(sighting.position),
-          sighting.pending.map(SQLValue.integer) ?? .null, sighting.app.map(SQLValue.text) ?? .null,
+          .text(sighting.scope), .text(sighting.device), .text(sighting.owner), .integer(sighting.seenAt), .text(sighting.history),
+          .integer(sighting.position), sighting.pending.map(SQLValue.integer) ?? .null, sighting.app.map(SQLValue.text) ?? .null,
         ])
     }
   }
@@ -64,12 +69,14 @@ extension SQLSyncStore {
     return try await readers.perform { (connection) throws(StoreError) in
       var lags = DeviceLags()
       lags.seen = try connection.row("SELECT COUNT(*) FROM larder_sightings WHERE seen_at > ?", [limit])?.integer(0) ?? 0
-      let behind =
-        "FROM larder_sightings d JOIN larder_scopes s ON d.scope = s.scope WHERE d.seen_at > ? AND d.position < s.head"
-      lags.scopesBehind = try connection.row("SELECT COUNT(DISTINCT d.scope) \(behind)", [limit])?.integer(0) ?? 0
+      // A device reads another history than it has read from its beginning.
+      let read = "CASE WHEN d.history = ? THEN d.position ELSE 0 END"
+      let history = SQLValue.text(try SQLSchema.history(connection))
+      let behind = "FROM larder_sightings d JOIN larder_scopes s ON d.scope = s.scope WHERE d.seen_at > ? AND \(read) < s.head"
+      lags.scopesBehind = try connection.row("SELECT COUNT(DISTINCT d.scope) \(behind)", [limit, history])?.integer(0) ?? 0
       lags.worst = try connection.rows(
-        "SELECT d.scope, COUNT(*), MAX(s.head - d.position) \(behind) "
-          + "GROUP BY d.scope ORDER BY MAX(s.head - d.position) DESC, d.scope LIMIT ?", [limit, .integer(Self.mostLags)]
+        "SELECT d.scope, COUNT(*), MAX(s.head - \(read)) \(behind) GROUP BY d.scope ORDER BY MAX(s.head - \(read)) DESC, d.scope LIMIT ?",
+        [history, limit, history, history, .integer(Self.mostLags)]
       ).map { DeviceLags.Scope(scope: $0.text(0), devices: $0.integer(1), commits: $0.integer(2)) }
       return lags
     }

@@ -68,8 +68,6 @@ extension SQLSyncStore {
   @discardableResult public func changeHistory() async throws(StoreError) -> String {
     try await writers.perform { (connection) throws(StoreError) in
       try connection.execute("UPDATE larder_meta SET history = ? WHERE one = 1", [.text(UUID().uuidString.lowercased())])
-      // Positions are of a history, and every device reads the new one from its beginning.
-      try connection.execute("DELETE FROM larder_sightings")
       return try SQLSchema.history(connection)
     }
   }

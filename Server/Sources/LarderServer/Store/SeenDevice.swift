@@ -8,7 +8,7 @@ public struct SeenDevice: Sendable, Hashable {
   public var device: String
   /// The time of its newest push or question for changes, in milliseconds since 1970.
   public var seenAt: Int
-  /// The commit up to which it has read; `nil` for one that has not asked for changes.
+  /// The commit up to which it has read, 0 where that was of another history; `nil` for one that has not asked for changes.
   public var position: Int?
   /// The newest commit of the scope.
   public var head: Int
@@ -34,20 +34,23 @@ extension SQLSyncStore {
       (identity == nil ? "" : " AND \(table).owner = ?") + (scope == nil ? "" : " AND \(table).scope = ?")
     }
     let (pushing, reading) = (filter("d"), filter("v"))
+    let columns = "v.seen_at, v.position, s.head, v.pending, v.app, v.history"
     let sql =
-      "SELECT d.owner AS owner, d.scope AS scope, d.device AS device, d.seen_at, v.seen_at, v.position, s.head, v.pending, v.app FROM larder_devices d "
+      "SELECT d.owner AS owner, d.scope AS scope, d.device AS device, d.seen_at, \(columns) FROM larder_devices d "
       + "JOIN larder_scopes s ON d.scope = s.scope LEFT JOIN larder_sightings v ON d.scope = v.scope AND d.device = v.device "
       + "WHERE s.head >= 0\(pushing) "
       // A device that only reads has no row of pushes.
-      + "UNION ALL SELECT v.owner, v.scope, v.device, v.seen_at, v.seen_at, v.position, s.head, v.pending, v.app FROM larder_sightings v "
+      + "UNION ALL SELECT v.owner, v.scope, v.device, v.seen_at, \(columns) FROM larder_sightings v "
       + "JOIN larder_scopes s ON v.scope = s.scope LEFT JOIN larder_devices d ON d.scope = v.scope AND d.device = v.device "
       + "WHERE d.scope IS NULL\(reading) ORDER BY owner, scope, device"
     let values = [identity, scope].compactMap { $0.map(SQLValue.text) }
     return try await readers.perform { (connection) throws(StoreError) in
-      try connection.rows(sql, values + values).map { row in
-        SeenDevice(
+      let history = try SQLSchema.history(connection)
+      return try connection.rows(sql, values + values).map { row in
+        let position = row.optionalInteger(5).map { row.text(9) == history ? $0 : 0 }
+        return SeenDevice(
           identity: row.text(0), scope: row.text(1), device: row.text(2), seenAt: max(row.integer(3), row.integer(4)),
-          position: row.optionalInteger(5), head: row.integer(6), pending: row.optionalInteger(7),
+          position: position, head: row.integer(6), pending: row.optionalInteger(7),
           app: row.values[8] == .null ? nil : row.text(8))
       }
     }

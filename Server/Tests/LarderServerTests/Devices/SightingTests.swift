@@ -6,55 +6,21 @@ import Testing
 
 /// Who has read what: what a server notes of the devices that ask, and shows to its operator.
 @Suite(.timeLimit(.minutes(2))) struct SightingTests {
-  private static func question(_ device: String = "d1", since: Int = 0, pending: Int? = nil) -> SyncChangesRequest {
-    var question = SyncChangesRequest(device: device, since: since)
-    question.pending = pending
-    return question
-  }
-
   private static func sighting(
     _ device: String, in scope: String = "a", of owner: String = "ann", at time: Int = 1, position: Int = 0
   ) -> DeviceSighting {
-    DeviceSighting(scope: scope, device: device, owner: owner, seenAt: time, position: position)
+    DeviceSighting(scope: scope, device: device, owner: owner, seenAt: time, history: "h", position: position)
   }
 
-  // MARK: In memory
-
-  @Test func aQuestionIsStoredOnceUntilTheNext() {
-    let sightings = Sightings()
-    sightings.note(Self.question(pending: 3), app: "1.0", until: 5, in: "a", by: "ann", now: 7)
-    sightings.note(Self.question(since: 5), app: nil, until: 6, in: "a", by: "ann", now: 8)
-    #expect(sightings.takeNew() == [Self.sighting("d1", at: 8, position: 6)])
-    #expect(sightings.takeNew() == [])
-    sightings.note(Self.question(since: 6, pending: 0), app: "1.0", until: 6, in: "a", by: "ann", now: 9)
-    #expect(sightings.takeNew().first?.pending == 0)
-    // A question without a device, as by hand, is nobody's.
-    sightings.note(Self.question(""), app: nil, until: 6, in: "a", by: "ann", now: 9)
-    #expect(sightings.takeNew() == [])
-  }
-
-  @Test func aDeviceThatDoesNotTakeItsPageIsBehind() {
-    let sightings = Sightings()
-    func position(since: Int, until: Int) -> Int? {
-      sightings.note(Self.question(since: since), app: nil, until: until, in: "a", by: "ann", now: 1)
-      return sightings.takeNew().first?.position
-    }
-    // The answer to the first question may be lost.
-    #expect([position(since: 2, until: 9), position(since: 2, until: 9), position(since: 2, until: 10)] == [9, 9, 2])
-    #expect([position(since: 2, until: 10), position(since: 10, until: 10)] == [2, 10])
-    // One that waits for news asks for the same, and was given nothing.
-    for _ in 0..<5 { #expect(position(since: 10, until: 10) == 10) }
-  }
-
-  @Test func fewDevicesAreNotedBetweenTwoWrites() {
-    let sightings = Sightings(most: 4)
-    for round in 0..<3 {
-      for number in 0..<6 { sightings.note(Self.question("d\(round)-\(number)"), app: nil, until: 1, in: "a", by: "ann", now: 1) }
-      #expect((1...4).contains(sightings.takeNew().count), "\(round)")
-      // One that is known is noted again, however full it is.
-      sightings.note(Self.question("d\(round)-0"), app: nil, until: 2, in: "a", by: "ann", now: 2)
-      #expect(sightings.takeNew().map(\.position) == [2])
-    }
+  /// Stores sightings of the store's own history.
+  private static func note(_ sightings: [DeviceSighting], most: Int, in store: SQLSyncStore) async throws {
+    let history = try await store.history()
+    try await store.note(
+      sightings.map { sighting in
+        var sighting = sighting
+        sighting.history = history
+        return sighting
+      }, most: most)
   }
 
   // MARK: In the database
@@ -67,9 +33,9 @@ import Testing
     var full = Self.sighting("both", at: 9_000, position: 1)
     (full.pending, full.app) = (3, "2.4.1")
     // A scope without commits has nothing to read, and no row.
-    try await store.note([full, Self.sighting("reader", of: "eve"), Self.sighting("x", in: "none")], most: 9)
+    try await Self.note([full, Self.sighting("reader", of: "eve"), Self.sighting("x", in: "none")], most: 9, in: store)
     // Another process may have seen the device later.
-    try await store.note([Self.sighting("both", at: 8_999, position: 0)], most: 9)
+    try await Self.note([Self.sighting("both", at: 8_999, position: 0)], most: 9, in: store)
     let devices = try await store.devices()
     #expect(
       devices == [
@@ -91,11 +57,11 @@ import Testing
     _ = try await store.push(onePush(), to: "a", by: "bob")
     // Several transactions; few statements where one in sixty fails.
     let last = kind == .disturbed ? 20 : 600
-    try await store.note((0..<last).map { Self.sighting("d\($0)", at: $0) }, most: 5)
-    try await store.note([Self.sighting("e", of: "eve")], most: 5)
+    try await Self.note((0..<last).map { Self.sighting("d\($0)", at: $0) }, most: 5, in: store)
+    try await Self.note([Self.sighting("e", of: "eve")], most: 5, in: store)
     let found = try await store.devices().filter { $0.identity == "ann" }.map(\.seenAt)
     #expect(found.sorted() == Array(last - 5..<last))
-    try await store.note([Self.sighting("late", at: 1_000)], most: 5)
+    try await Self.note([Self.sighting("late", at: 1_000)], most: 5, in: store)
     let later = try await store.devices().filter { $0.identity == "ann" }.map(\.seenAt)
     #expect(later.sorted() == Array(last - 4..<last) + [1_000])
     #expect(try await store.devices(identity: "eve").count == 1)
@@ -110,16 +76,14 @@ import Testing
     await old.close()
     let store = try await place.open(now: { 10 * day })
     let seen = [("gone", 0), ("reads", 9 * day), ("old", 0), ("new", 9 * day)].map { Self.sighting($0.0, at: $0.1) }
-    try await store.note(seen, most: 9)
+    try await Self.note(seen, most: 9, in: store)
     #expect(try await store.moveDevices(from: "ann", to: "anna") == 2)
     #expect(try await store.devices().allSatisfy { $0.identity == "anna" })
     // Two have not pushed for 10 days, of which one still reads, and one that has never pushed does not read any more.
     #expect(try await store.forgetDevices(DeviceSelection(identity: "anna", olderThanDays: 10)) == 3)
     #expect(try await store.devices().map(\.device) == ["new", "reads"])
     #expect(try await store.forgetDevices(DeviceSelection(identity: "anna", device: "new")) == 1)
-    // Positions are of a history.
-    try await store.changeHistory()
-    #expect(try await store.devices() == [])
+    #expect(try await store.devices().map(\.position) == [0])
     #expect(try await store.doctor().findings == [])
     await store.close()
   }
@@ -130,18 +94,47 @@ import Testing
     let store = try await place.open(now: { 40 * day })
     for number in 0..<22 {
       for seq in 1...(number % 3 + 1) { _ = try await store.push(onePush(seq: seq, id: "r\(seq)"), to: "s\(number)", by: "ann") }
-      try await store.note([Self.sighting("d1", in: "s\(number)", at: 39 * day, position: number == 21 ? 1 : 0)], most: 99)
+      try await Self.note([Self.sighting("d1", in: "s\(number)", at: 39 * day, position: number == 21 ? 1 : 0)], most: 99, in: store)
     }
     // A device that was not seen for a month is most likely gone.
-    try await store.note(
+    try await Self.note(
       [
         Self.sighting("gone", in: "s2", at: 10 * day), Self.sighting("d2", in: "s2", at: 39 * day, position: 2),
         Self.sighting("d3", in: "s2", at: 39 * day, position: 3),
-      ], most: 99)
+      ], most: 99, in: store)
     let lags = try await store.lags()
     #expect(lags.seen == 24 && lags.scopesBehind == 21 && lags.worst.count == SQLSyncStore.mostLags)
     #expect(lags.worst.prefix(7).map(\.commits) == Array(repeating: 3, count: 7))
     #expect(lags.worst.first { $0.scope == "s2" } == DeviceLags.Scope(scope: "s2", devices: 2, commits: 3))
+    await store.close()
+  }
+
+  /// Positions are of a history, and every device reads the next one from its beginning.
+  @Test(arguments: TestDatabase.available) func nobodyHasReadAHistoryThatIsNew(on kind: TestDatabase) async throws {
+    let place = try await StorePlace.make(kind)
+    let store = try await place.open(now: { 5_000 })
+    for seq in 1...2 { _ = try await store.push(onePush(seq: seq, id: "r\(seq)"), to: "a", by: "ann") }
+    try await Self.note([Self.sighting("d1", at: 9, position: 2), Self.sighting("reads", at: 9, position: 1)], most: 9, in: store)
+    #expect(try await store.devices().map(\.behind) == [0, 1])
+    #expect(try await store.lags().worst == [DeviceLags.Scope(scope: "a", devices: 1, commits: 1)])
+    try await store.changeHistory()
+    #expect(try await store.devices().map(\.position) == [0, 0])
+    #expect(try await store.devices().map(\.behind) == [2, 2])
+    #expect(try await store.lags().worst == [DeviceLags.Scope(scope: "a", devices: 2, commits: 2)])
+    try await Self.note([Self.sighting("d1", at: 10, position: 2)], most: 9, in: store)
+    #expect(try await store.devices().map(\.behind) == [0, 2])
+    await store.close()
+  }
+
+  /// Unicode takes them for the same, and databases do not.
+  @Test(arguments: TestDatabase.available) func namesAreToldApartByTheirBytes(on kind: TestDatabase) async throws {
+    let place = try await StorePlace.make(kind)
+    let store = try await place.open()
+    let names = ["\u{E9}", "e\u{301}"]
+    for name in names { _ = try await store.push(onePush(), to: name, by: name) }
+    let seen = names.flatMap { name in (1...3).map { Self.sighting("s\($0)", in: name, of: name, at: $0) } }
+    try await Self.note(seen, most: 2, in: store)
+    #expect(try await store.devices().map(\.device) == ["d1", "s2", "s3", "d1", "s2", "s3"])
     await store.close()
   }
 
@@ -156,7 +149,7 @@ import Testing
     await old.close()
     let store = try await place.open()
     #expect(try await store.devices().map(\.position) == [nil])
-    try await store.note([Self.sighting("d1", at: 1, position: 1)], most: 9)
+    try await Self.note([Self.sighting("d1", at: 1, position: 1)], most: 9, in: store)
     #expect(try await store.devices().map(\.behind) == [0])
     await store.close()
   }
@@ -196,17 +189,18 @@ import Testing
   }
 
   @Test func theNumbersNameScopesThatAreBehind() async throws {
-    let scope = "team/\u{1B}[2J\"\\u{1B}\n"
+    // A quotation mark and a backslash with a combining mark are characters of their own, and are escaped no less.
+    let scope = "team/\u{1B}[2J\"\\u{1B}\n\"\u{301}\\\u{301}"
     let directory = try TemporaryDirectory()
     let store = try await SQLSyncStore.open(sqlite: directory.file("store.sqlite"), logger: LogLines().logger())
     _ = try await store.push(onePush(), to: scope, by: "ann")
-    try await store.note([Self.sighting("d1", in: scope, at: SQLSyncStore.systemClock())], most: 9)
+    try await Self.note([Self.sighting("d1", in: scope, at: SQLSyncStore.systemClock())], most: 9, in: store)
     await store.close()
     try await TestServer.run(in: directory) { server in
       // A server looks when it begins, and then from time to time.
       while try await server.number("larder_devices_seen") != 1 {}
       #expect(try await server.number("larder_scopes_behind") == 1)
-      let label = #"{scope="team/\\u{1B}[2J\"\\\\u{1B}\\n"}"#
+      let label = #"{scope="team/\\u{1B}[2J\"\\\\u{1B}\\n\"\#u{301}\\\\\#u{301}"}"#
       for name in ["larder_devices_behind", "larder_commits_behind"] { #expect(try await server.number(name + label) == 1) }
     }
   }
@@ -221,9 +215,9 @@ import Testing
     transport.appVersion = "2.4.1\u{1B}"
     _ = try await transport.push(onePush(), to: "a")
     _ = try await transport.push(onePush(seq: 2, id: "b"), to: "a")
-    for (device, since, limit) in [("slow\u{7}", 0, 1), ("d1", 2, 9)] {
+    for (device, since, limit, pending) in [("slow\u{7}", 0, 1, 0), ("d1", 2, 9, 2), ("done", 2, 9, 0)] {
       var question = SyncChangesRequest(device: device, since: since, limit: limit)
-      question.pending = since
+      question.pending = pending
       _ = try await transport.changes(question, in: "a")
     }
     #expect(await server.end() == 0)
@@ -234,12 +228,25 @@ import Testing
     let identity = "anyone\t1\t2\t26\n"
     let current = "\ta\td1\tseen TIME\tread 2 of 2\tbehind 0\tpending 2\tapp 2.4.1\n"
     let slow = "\ta\tslow\\u{07}\tseen TIME\tread 1 of 2\tbehind 1\tpending 0\tapp 2.4.1\n"
-    #expect(try await list() == identity + current + slow)
+    let done = "\ta\tdone\tseen TIME\tread 2 of 2\tbehind 0\tpending 0\tapp 2.4.1\n"
+    #expect(try await list() == identity + current + done + slow)
     #expect(try await list("--behind") == identity + current + slow)
     #expect(try await list("--scope", "b") == "")
-    #expect(try await list("--identity", "anyone", "--scope", "a") == identity + current + slow)
+    #expect(try await list("--identity", "anyone", "--scope", "a") == identity + current + done + slow)
     #expect(try await list("--identity", "nobody") == "")
     _ = try await ServerProcess.run("sqlite:\(path)", ["devices", "forget", "--days", "0", "--device", "slow\u{7}"])
-    #expect(try await list() == identity + current)
+    #expect(try await list() == identity + current + done)
+  }
+
+  @Test func theCommandListsIdentitiesByTheirBytes() async throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("s")
+    let store = try await SQLSyncStore.open(sqlite: path, logger: LogLines().logger())
+    for name in ["\u{E9}", "e\u{301}"] { _ = try await store.push(onePush(), to: name, by: name) }
+    await store.close()
+    let found = try await ServerProcess.run("sqlite:\(path)", ["devices", "list"])
+    #expect(found.utf8.split(separator: UInt8(ascii: "\n")).count == 4)
+    let one = try await ServerProcess.run("sqlite:\(path)", ["devices", "list", "--identity", "e\u{301}"])
+    #expect(one.utf8.split(separator: UInt8(ascii: "\n")).count == 2)
   }
 }
