@@ -33,6 +33,8 @@ HAS_TYPE(limit.rlim_cur, unsigned long long);
 _Static_assert(OPEN_MAX == 10240, "OPEN_MAX");
 // SystemCall: the commands that reach the drive, and the errors that are no failure of the drive.
 _Static_assert(F_FULLFSYNC == 51 && F_BARRIERFSYNC == 85, "fcntl");
+// CLarderFiles: the lock of a database's byte, and the class of protection.
+_Static_assert(F_OFD_SETLK == 90 && F_GETPROTECTIONCLASS == 63 && F_SETPROTECTIONCLASS == 64, "fcntl");
 _Static_assert(ENOTSUP == 45 && EOPNOTSUPP == 102 && EAGAIN == EWOULDBLOCK && EAGAIN == 35 && EDQUOT == 69 && ELOOP == 62, "errno");
 _Static_assert((LOCK_SH | LOCK_EX | LOCK_NB | LOCK_UN) == 15, "flock");
 _Static_assert(O_CLOEXEC != 0 && O_NOFOLLOW != 0 && O_NONBLOCK != 0 && O_DIRECTORY != 0 && O_EXCL != 0, "open");

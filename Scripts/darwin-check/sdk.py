@@ -59,6 +59,9 @@ class SDK:
     def headers(self):
         """Unpacks the headers of macOS, and puts them into one module."""
         include = self.folder / 'usr/include'
+        # The wheel has no header for extended attributes. A folder that is there already gets it, too.
+        (include / 'sys').mkdir(parents=True, exist_ok=True)
+        shutil.copy(HERE / 'stubs/sys/xattr.h', include / 'sys/xattr.h')
         if (include / 'module.modulemap').exists():
             return
         wheels = self.folder / '.work/wheel'
