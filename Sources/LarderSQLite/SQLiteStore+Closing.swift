@@ -31,7 +31,9 @@ extension SQLiteStore {
     if wait.isEnded.load(ordering: .relaxed) { connection.stopWaiting() }
     try connection.prepareForWriting()
     let collections = try SQLiteLayout.collections(on: connection)
-    try fold(SQLiteWriter(connection, row: SQLiteStoreRow(on: connection), collections: collections, disk: disk))
+    let writer = try SQLiteWriter(connection, row: SQLiteStoreRow(on: connection), collections: collections, disk: disk)
+    if disk.needsOwnSync { try connection.openOwnLog(fileSystem) }
+    try fold(writer)
   }
 
   /// Folds the log and ends the connection; after a failure the files stay as they are.

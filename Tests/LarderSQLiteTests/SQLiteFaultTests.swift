@@ -93,9 +93,28 @@ struct SQLiteFaultTests: SQLiteSuite {
     }
   }
 
-  /// A device that was locked refuses writes to protected files with EPERM, and Apple's SQLite has a code of its own for that.
-  @Test(arguments: [(SQLITE_IOERR | 3 << 8, EPERM), (SQLITE_IOERR | 3 << 8, EACCES), (SQLITE_IOERR | 28 << 8, EPERM), (SQLITE_AUTH, EPERM)])
-  func aWriteThatALockedDeviceRefusesPoisonsNothing(_ result: Int32, _ number: Int32) throws {
+  /// Apple's SQLite has codes of its own for a locked device, which do not say whether COMMIT failed in a write or in its sync.
+  @Test(arguments: [SQLITE_IOERR | 28 << 8, SQLITE_AUTH], [FaultyFiles.Operation.write, .sync])
+  func aRefusalOfUnknownKindPoisons(_ result: Int32, _ operation: FaultyFiles.Operation) throws {
+    for commits in [true, false] where commits || operation == .sync {
+      try directory.replace(with: [:])
+      let backend = SQLiteBackend(file: url)
+      _ = try backend.openAll()
+      try backend.commit([record("a", "1", at: 1)], at: 1)
+      if !commits { try backend.commit([record("b", "1", at: 2)], at: 2, .ordered) }
+      FaultyFiles.set(.init(operation: operation, countdown: 1, result: result, errorNumber: EPERM), at: log)
+      #expect(code { if commits { try backend.commit([record("b", "1", at: 2)], at: 2) } else { try backend.checkpoint() } } != nil)
+      FaultyFiles.set(nil, at: log)
+      #expect(code { try backend.commit([record("c", "1", at: 3)], at: 3) } == .poisoned, "\(commits)")
+      try backend.close()
+      #expect(try [Revision(1), Revision(2)].contains(readBack(url).report.commit))
+    }
+  }
+
+  /// A device that was locked refuses writes to protected files.
+  @Test(arguments: [EPERM, EACCES])
+  func aWriteThatALockedDeviceRefusesPoisonsNothing(_ number: Int32) throws {
+    let result = SQLITE_IOERR | 3 << 8
     for access in [StoreOptions.Access.exclusive, .shared] {
       try directory.replace(with: [:])
       let backend = SQLiteBackend(file: url)
@@ -279,7 +298,9 @@ struct SQLiteFaultTests: SQLiteSuite {
     (SQLITE_TOOBIG, .writing, .tooLarge), (SQLITE_READONLY, .writing, .protectedDataUnavailable),
     (SQLITE_CONSTRAINT | 5 << 8, .writing, .unsupported), (SQLITE_CONSTRAINT | 8 << 8, .writing, .unsupported),
     (SQLITE_READONLY | 4 << 8, .writing, .dataMissing), (SQLITE_NOMEM, .writing, .inputOutput),
-    (SQLITE_AUTH, .committing, .protectedDataUnavailable), (SQLITE_IOERR | 28 << 8, .committing, .protectedDataUnavailable),
+    (SQLITE_AUTH, .committing, .outcomeUnknown), (SQLITE_IOERR | 28 << 8, .committing, .outcomeUnknown),
+    (SQLITE_AUTH, .syncing, .outcomeUnknown), (SQLITE_IOERR | 28 << 8, .syncing, .outcomeUnknown),
+    (SQLITE_AUTH, .writing, .protectedDataUnavailable), (SQLITE_IOERR | 28 << 8, .writing, .protectedDataUnavailable),
   ])
   func aResultCodeHasOneMeaning(_ result: Int32, _ activity: SQLiteResult.Activity, _ expected: RepositoryError.Code) {
     #expect(SQLiteResult.error(result, while: activity, file: "f").code == expected)

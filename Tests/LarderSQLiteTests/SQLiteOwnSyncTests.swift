@@ -56,6 +56,27 @@ struct SQLiteOwnSyncTests: SQLiteSuite {
     #expect(try directory.contents().keys.sorted() == ["spots.sqlite"])
   }
 
+  /// The last process folds the log on a connection of its own, and a recovery folds before the first commit.
+  @Test func whatAShareFoldsAtItsEndAndARecoveryAtItsBeginningIsSyncedToo() throws {
+    let backend = try openStore(.shared)
+    try commit(backend, 1, .durable)
+    #expect(try syncs { try backend.close() }[1] == 1)
+
+    let killed = try openStore()
+    try commit(killed, 2, .durable)
+    let image = try directory.contents().filter { !$0.key.hasSuffix("-shm") && !$0.key.hasSuffix("-lock") }
+    try killed.close()
+    var counts: [Int] = []
+    for needsOwnSync in [false, true] {
+      try directory.replace(with: image)
+      var backend: SQLiteBackend?
+      counts.append(try syncs { backend = try openStore(needsOwnSync: needsOwnSync) }[1])
+      try backend?.close()
+      #expect(try readBack(url).report.commit == Revision(2))
+    }
+    #expect(counts[1] > counts[0], "\(counts)")
+  }
+
   @Test func elsewhereSQLitesOwnSyncIsEnough() throws {
     let backend = try openStore(needsOwnSync: false)
     try commit(backend, 1, .durable)

@@ -149,19 +149,15 @@ struct SQLiteTraceTests: SQLiteSuite {
     let others = ["copy.sqlite-tmp", "copy.sqlite-copy-0123-tmp", "copy.sqlite-new", "other.sqlite-copy-0123456789abcdef-tmp"]
     for name in others + [cut, cut + "-journal"] { try Data("half".utf8).write(to: directory.file(name)) }
     let live = "copy.sqlite-copy-00000000000000ff-tmp"
-    let file = try POSIXFileSystem().create(directory.url.path + "/" + live)
-    #if !canImport(Darwin)
-      try file.lock()
-    #endif
+    try Data("half".utf8).write(to: directory.file(live))
+    let lock = try #require(try SQLiteFileLock.lock(directory.file(live).path, .exclusive))
     try backend.backup(to: directory.file("copy.sqlite"))
     func left() throws -> [String] {
       try directory.contents().keys.filter { !$0.hasPrefix("spots.sqlite") && $0 != live }.sorted()
     }
     #expect(try left() == (others + ["copy.sqlite"]).sorted())
-    #if !canImport(Darwin)
-      #expect(try directory.contents()[live] != nil)
-    #endif
-    try file.close()
+    #expect(try directory.contents()[live] != nil)
+    lock.release()
     // As long as a name can be.
     let long = String(repeating: "n", count: 236) + ".sqlite"
     try backend.backup(to: directory.file(long))

@@ -37,17 +37,20 @@ enum SQLiteResult {
       return .unsupported
     default: break
     }
+    let endsInSync = activity == .committing || activity == .syncing
     switch code & 0xFF {
     case SQLITE_FULL: return .full
-    case SQLITE_IOERR where code == SQLITE_IOERR | 28 << 8:  // _AUTH, which Apple's SQLite gives while the device is locked
-      return .protectedDataUnavailable
+    // _AUTH, which Apple's SQLite gives while the device is locked, does not say whether a write was refused or a sync. COMMIT has both.
+    case SQLITE_IOERR where code == SQLITE_IOERR | 28 << 8, SQLITE_AUTH:
+      return endsInSync ? .outcomeUnknown : .protectedDataUnavailable
     case SQLITE_IOERR:
       if isFull(errorNumber) { return .full }
-      // COMMIT ends with its last write or with a sync, and a write that the system refuses has written nothing. After any other failure
-      // the number may be that of an earlier call, as it is after a short read and for lack of memory (_SHORT_READ, _NOMEM).
+      // COMMIT ends with its last write or with a sync. After a refused write the log lacks the frame that ends the transaction, and SQLite
+      // ignores the frames before it. After any other failure the number may be that of an earlier call, as it is after a short read
+      // and for lack of memory (_SHORT_READ, _NOMEM).
       let isUnsure = activity == .committing && code != failedWrite || activity == .syncing
       if isProtected(errorNumber), !isUnsure, ![2 << 8, 12 << 8].contains(code & ~0xFF) { return .protectedDataUnavailable }
-      return activity == .committing || activity == .syncing ? .outcomeUnknown : .inputOutput
+      return endsInSync ? .outcomeUnknown : .inputOutput
     case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: return .locked
     // Of a copy, it says that its new file cannot be looked at.
     case SQLITE_ERROR where activity == .copying: return .inputOutput
@@ -55,7 +58,7 @@ enum SQLiteResult {
     case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_EMPTY: return .corrupted
     case SQLITE_CANTOPEN where isFull(errorNumber): return .full
     case SQLITE_CANTOPEN: return isProtected(errorNumber) ? .protectedDataUnavailable : .inputOutput
-    case SQLITE_PERM, SQLITE_AUTH, SQLITE_READONLY: return .protectedDataUnavailable
+    case SQLITE_PERM, SQLITE_READONLY: return .protectedDataUnavailable
     case SQLITE_TOOBIG: return .tooLarge
     // A violated NOT NULL or CHECK is not a duplicate: only the repository's unique indexes say `.uniqueViolation`.
     case SQLITE_CONSTRAINT, SQLITE_MISMATCH: return .unsupported

@@ -26,6 +26,9 @@ public struct SQLiteInspection: Sendable {
     public let tail: Tail?
   }
 
+  /// The byte of the database that a store has locked while it is open, by a lock of `F_OFD_SETLK`; no database is as long.
+  public static let lockedByte: Int64 = 1 << 62
+
   private let path: SQLitePath
   private let fileSystem: any FileSystem
   /// The number of attempts to judge a log that changes meanwhile.

@@ -143,22 +143,13 @@ enum SQLiteDraft {
     do throws(RepositoryError) {
       for name in try (fileSystem.entries(of: path.directory) ?? []).filter(path.isCopy) {
         let draft = (path.directory == "/" ? "" : path.directory) + "/" + name
-        guard let file = try fileSystem.open(draft, writable: false) else { continue }
-        do throws(RepositoryError) { try lock(file) } catch { continue }
+        guard !isNotPlain(draft) else { continue }
+        let lock: SQLiteFileLock?
+        do throws(RepositoryError) { lock = try SQLiteFileLock.lock(draft, .exclusive) } catch { continue }
+        defer { lock?.release() }
         for other in files(of: draft).reversed() { try fileSystem.remove(other) }
-        try file.close()
       }
     } catch {}
-  }
-
-  /// Locks a copy that is being made, until it is closed.
-  ///
-  /// Not on Darwin, where the lock and SQLite's own would exclude each other: when two processes copy to one path at once there, one may
-  /// fail.
-  private static func lock(_ file: any OpenFile) throws(RepositoryError) {
-    #if !canImport(Darwin)
-      try file.lock()
-    #endif
   }
 
   /// Has a body write a database under another name, durably, and renames it when it is complete.
@@ -168,7 +159,8 @@ enum SQLiteDraft {
     do {
       // Created here, because this gives mode 0600 whatever the umask; SQLite gives the log and its index the mode of the database.
       let file = try fileSystem.create(draft)
-      try lock(file)
+      let lock = try SQLiteFileLock.lock(draft, .exclusive)
+      defer { lock?.release() }
       try body(draft)
       try sync(draft, fileSystem)
       try fileSystem.rename(draft, to: path.main)

@@ -42,11 +42,10 @@ extension SQLiteOpening {
       // SQLite does not say when the name of the log cannot be made durable.
       try fileSystem.syncDirectory(path.directory)
       let writer = try SQLiteWriter(connection, row: row, collections: collections, disk: disk)
+      // Before the log is folded: emptying it is synced like a commit.
+      try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
       try foldLog(writer)
-      if !locks.isShared {
-        try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
-        return writer
-      }
+      if !locks.isShared { return writer }
       // Processes that share a store look at its row alone.
       try writer.storeRow()
       try writer.finalizeStatements()
@@ -54,7 +53,7 @@ extension SQLiteOpening {
     try SQLiteSharing.createIndexes(for: collections, on: connection, waiting: lockTimeout)
     let sharing = SQLiteSharing(connection, lockTimeout)
     let writer = try SQLiteWriter(connection, row: row, collections: collections, sharing: sharing, disk: disk)
-    try Self.rememberFiles(of: connection, on: disk, in: fileSystem)
+    if !locks.isExclusive { try Self.rememberFiles(of: connection, on: disk, in: fileSystem) }
     try locks.share()
     return writer
   }

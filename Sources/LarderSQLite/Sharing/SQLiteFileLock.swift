@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// A lock on the database itself, because the lock file beside it can be deleted by hand and belongs to one name only.
 ///
-/// It is one of `F_OFD_SETLK` on the byte ``place``. On Darwin a `flock` would exclude SQLite's own locks, which are on the bytes from
-/// 0x40000000 to 0x400001FF.
+/// It is one of `F_OFD_SETLK` on the byte ``SQLiteInspection/lockedByte``. On Darwin a `flock` would exclude SQLite's own locks, which are
+/// on the bytes from 0x40000000 to 0x400001FF.
 ///
 /// Closing any descriptor of a file drops all POSIX locks that SQLite has on it in this process. So a descriptor is closed only when no
 /// store of this process uses the file any more; until then it is kept, without its lock.
@@ -27,8 +27,8 @@ final class SQLiteFileLock: Sendable {
     /// Descriptors without a lock, to be closed with the last store.
     var parked: [Int32] = []
   }
-  /// The byte that is locked; no database is as long.
-  static let place = off_t(1) << 62  // off_t is Int64
+  /// The byte that is locked.
+  private static let place = off_t(SQLiteInspection.lockedByte)
   private static let uses = Mutex<[FileIdentity: Use]>([:])
 
   private let path: String
@@ -129,7 +129,8 @@ final class SQLiteFileLock: Sendable {
   /// A file system without such locks, as some over a network, refuses nothing: there the lock file alone excludes others.
   private static func change(_ type: Int32, _ descriptor: Int32) -> Int32? {
     switch SystemCall.uninterrupted({ Int(larder_lock_byte(descriptor, type, place)) }) {
-    case .done, .failed(ENOTSUP), .failed(EOPNOTSUPP): nil
+    case .done: nil
+    case .failed(let number) where [ENOTSUP, EOPNOTSUPP, EINVAL, ENOSYS].contains(number): nil
     case .failed(let number): number
     }
   }
