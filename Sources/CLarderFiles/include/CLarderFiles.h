@@ -15,9 +15,11 @@ int larder_lstat_without_times(const char *path, struct stat *status);
 // of the same byte alone. -1 with EAGAIN or EACCES says that another lock is in the way, and the old one is kept.
 int larder_lock_byte(int descriptor, int type, off_t offset);
 
-// Gives an open file the extended attributes of another one that apps can set, and on Apple's systems its class of protection; returns the
-// number of those that it has got. -1 with EPERM or EACCES says that it may not get that class now, as while the device is locked.
+// Gives an open file the extended attributes of another one that apps can set, no others of that kind, and on Apple's systems its class of
+// protection. Returns 0, or -1 with `errno` where an attribute could not be read or has no room. -1 with EPERM or EACCES says that the file
+// may not get the class now, as while the device is locked.
 //
+// An attribute that the process may not set, or that the file system does not have, is left out.
 // On Linux these are the attributes in the namespace "user". Those of the system (ACLs, labels) follow from the directory.
 int larder_copy_attributes(int source, int target);
 

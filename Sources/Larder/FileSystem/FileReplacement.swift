@@ -10,6 +10,8 @@ struct FileReplacement: Sendable {
   /// The name that the file will have.
   let path: String
   let fileSystem: any FileSystem
+  /// Whether a file that the system refuses its class of protection, as a locked device does, is given up.
+  var requiresAttributes = true
 
   /// The name under which the file is written.
   var temporary: String { path + Self.suffix }
@@ -25,7 +27,9 @@ struct FileReplacement: Sendable {
     try fileSystem.remove(temporary)
     let file = try fileSystem.create(temporary)
     do throws(RepositoryError) {
-      try original?.passOn(to: file)
+      do throws(RepositoryError) { try original?.passOn(to: file) } catch {
+        if requiresAttributes || error.code != .protectedDataUnavailable { throw error }
+      }
       return try body(file)
     } catch {
       discard(file)

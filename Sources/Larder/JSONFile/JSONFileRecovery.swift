@@ -103,7 +103,7 @@ struct JSONFileRecovery {
   private func keepAside(_ cut: OpenReport.CutTail, of data: Data, _ main: MainFile) throws(RepositoryError) -> OpenReport.CutTail {
     let start = data.startIndex + Int(cut.offset)
     let tail = data[start..<(start + cut.byteCount)]
-    let replacement = FileReplacement(path: cut.quarantineFile, fileSystem: fileSystem)
+    let replacement = FileReplacement(path: cut.quarantineFile, fileSystem: fileSystem, requiresAttributes: false)
     do throws(RepositoryError) {
       try replacement.write(like: main) { copy throws(RepositoryError) in
         try tail.lending { bytes throws(RepositoryError) in try copy.write(bytes, at: 0) }
@@ -128,7 +128,8 @@ struct JSONFileRecovery {
   private func renewJournal(_ contents: JournalReader.Contents, from data: Data, _ main: MainFile) throws(RepositoryError)
     -> JournalWriter
   {
-    let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem)
+    // A refusal that lasts would keep the store shut. The next checkpoint makes a journal with the class, or fails.
+    let replacement = FileReplacement(path: paths.journal, fileSystem: fileSystem, requiresAttributes: false)
     var bytes = data.prefix(contents.end)
     let size = (contents.end + JournalFormat.terminatorSize + tuning.journalChunk - 1) / tuning.journalChunk * tuning.journalChunk
     bytes.append(Data(count: size - bytes.count))

@@ -34,7 +34,7 @@ extension JSONFileStore {
         try checkHealth()
         try checkFiles()
         let next = try work.result()
-        try renameMain()
+        try renameMain(to: next)
         self.folding = nil
         takeIntoUse(next)
       } catch {

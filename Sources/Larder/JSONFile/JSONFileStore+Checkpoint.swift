@@ -64,7 +64,7 @@ extension JSONFileStore {
   func putInPlace(_ draft: MainFileDraft) throws(RepositoryError) -> MainFile {
     let next = try draft.write()
     do throws(RepositoryError) {
-      try renameMain()
+      try renameMain(to: next)
     } catch {
       draft.replacement.discard(next.file)
       throw error
@@ -75,8 +75,10 @@ extension JSONFileStore {
   /// Gives the next main file its name, which is not durable yet.
   ///
   /// The header names the journal that was folded: a power cut must not bring the one before that back beside it.
-  func renameMain() throws(RepositoryError) {
+  func renameMain(to next: MainFile) throws(RepositoryError) {
     do throws(RepositoryError) { try syncJournalName() } catch { throw noted(error) }
+    // An app may have changed them while the next file was written, which takes long beside commits.
+    try next.file.copyAttributes(of: main.file)
     try FileReplacement(path: paths.mainFile, fileSystem: fileSystem).rename()
   }
 

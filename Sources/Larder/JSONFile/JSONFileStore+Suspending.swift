@@ -65,7 +65,19 @@ extension JSONFileStore {
     }
     // Another process may have written into a journal that is not in use here.
     guard let journal else { return !hasUnusedJournal }
-    return try journal.file.read(at: journal.end, count: JournalFormat.terminatorSize).allSatisfy { $0 == 0 }
+    if try journal.file.read(at: journal.end, count: JournalFormat.terminatorSize).allSatisfy({ $0 == 0 }) { return true }
+    guard journal.hasBrokenFrame else { return false }
+    return try !hasForeignFrame(journal)
+  }
+
+  /// Whether another process has appended a whole frame, and not this store a part of one, which the next write takes back.
+  private func hasForeignFrame(_ journal: JournalWriter) throws(RepositoryError) -> Bool {
+    let bytes = try journal.file.read(at: 0, count: .max)
+    do throws(RepositoryError) {
+      return try JournalReader(data: bytes, file: paths.journal).read { _ in }.lastCommit != journal.lastCommit
+    } catch {
+      return true  // opening finds the damage, and says it
+    }
   }
 }
 

@@ -144,8 +144,8 @@ final class JSONFileStore {
           .encodingFailed, "expected one line of JSON, found a line feed or nothing", file: paths.mainFile, keyHash: record.key.hash)
       }
     }
-    guard size <= Int(Int32.max), batch.records.count < 1 << 24 else {
-      throw RepositoryError(.tooLarge, "a batch is at most 2 GiB and 16 million records", file: paths.mainFile)
+    guard size <= JournalFormat.countLimit, batch.records.count < 1 << 24 else {
+      throw RepositoryError(.tooLarge, "a batch is at most \(JournalFormat.countLimit) bytes and 16 million records", file: paths.mainFile)
     }
   }
 

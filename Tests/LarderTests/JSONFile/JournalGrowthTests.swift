@@ -55,6 +55,25 @@ import Testing
     #expect(found.lastCommit == 1_000 && found.tail == .clean && found.end == writer.end)
   }
 
+  /// A large frame has its space left out when the journal grows for it, but not where the journal has room already.
+  @Test func aBrokenLargeFrameIsTakenBackOutOfRoomThatWasThere() throws {
+    let files = SimulatedFileSystem()
+    let header = JournalHeader(storeID: UUID(), generation: 1, base: 0, salt: 7, tag: 0)
+    let file = try files.create("/journal")
+    let contents = try JournalWriter.create(file, header, chunk: 4_096)
+    var writer = try JournalWriter(continuing: file, contents, chunk: 4_096, name: "/journal")
+    try writer.growAgain(to: 1 << 20)
+    files.fail(FaultPlan(.operation(files.operationCount + 1), errorNumber: EIO, writtenBytes: 80_000))
+    let large = StoredRecord(
+      collection: "spots", key: RecordKey("large"), revision: Revision(1), schemaVersion: 1,
+      value: Data(#""\#(String(repeating: "v", count: 100_000))""#.utf8))
+    #expect(throws: RepositoryError.self) { try writer.append(WriteBatch(records: [large], commits: 1...1)) }
+    #expect(try !writer.hasBrokenFrame && file.read(at: writer.end, count: .max).allSatisfy { $0 == 0 })
+    try writer.append(batch(1, .durable))
+    let found = try JournalReader(data: file.read(at: 0, count: .max), file: "/journal").read { _ in }
+    #expect(found.lastCommit == 1 && found.tail == .clean)
+  }
+
   @Test func whereItCannotGrowAheadItGrowsWhenItIsFull() throws {
     let directory = try TemporaryDirectory()
     let path = directory.pathOfFile("journal")

@@ -167,8 +167,8 @@ final class POSIXFile: OpenFile {
     guard let file = file as? POSIXFile, file !== self else { return }
     try file.withState("fgetxattr") { (_, source) throws(RepositoryError) in
       try withState("fsetxattr") { (state, descriptor) throws(RepositoryError) in
-        // An extended attribute that this process may not set stays unset, as the owner does. A class of protection is not lost.
-        try SystemCall.perform("fcntl(F_SETPROTECTIONCLASS)", path) { larder_copy_attributes(source, descriptor) }
+        // An extended attribute that this process may not set stays unset, as the owner does. Nothing else is lost in silence.
+        try SystemCall.perform("fsetxattr", path) { larder_copy_attributes(source, descriptor) }
         state.metadataChanged = true
       }
     }

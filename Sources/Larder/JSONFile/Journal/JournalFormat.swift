@@ -20,6 +20,10 @@ enum JournalFormat {
   static let terminatorSize = 4
   /// The fixed part of an operation in a payload.
   static let operationHeaderSize = 32
+  /// The largest count in a frame, in bytes or operations.
+  ///
+  /// It keeps the sum of a few counts from a damaged journal within an `Int` of 32 bits. No such system holds so many bytes.
+  static let countLimit = Swift.min(Int(Int32.max), Int.max / 8)
 }
 
 /// The header of a journal.
@@ -87,10 +91,8 @@ extension UnsafeRawBufferPointer {
     Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
   }
 
-  /// Returns the little-endian count of four bytes at an offset, which must be inside.
-  ///
-  /// The bound keeps the sum of a few counts from a damaged journal within an `Int` of 32 bits. No such system holds so many bytes.
-  func count(at offset: Int) -> Int { Swift.min(Int(clamping: number(at: offset) as UInt32), Int.max / 8) }
+  /// Returns the little-endian count of four bytes at an offset, which must be inside, or the limit if it is larger.
+  func count(at offset: Int) -> Int { Swift.min(Int(clamping: number(at: offset) as UInt32), JournalFormat.countLimit) }
 
   /// Whether there is something, and no line feed in it.
   var isOneLine: Bool {

@@ -120,7 +120,7 @@ struct JournalReader {
     for _ in 0..<frame.operationCount {
       guard end - position >= JournalFormat.operationHeaderSize else { throw corrupted("a commit is shorter than it says", at: position) }
       let kind: UInt32 = bytes.number(at: position)
-      let (nameSize, keySize) = (Int(kind >> 1), bytes.count(at: position + 4))
+      let (nameSize, keySize) = (min(Int(kind >> 1), JournalFormat.countLimit), bytes.count(at: position + 4))
       let valueSize = bytes.count(at: position + 8)
       let name = position + JournalFormat.operationHeaderSize
       let (key, value) = (name + nameSize, name + nameSize + keySize)

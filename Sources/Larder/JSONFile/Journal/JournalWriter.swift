@@ -16,10 +16,11 @@ struct JournalWriter {
   private(set) var end: Int
   /// The size of the file, in bytes, or less after a failed write.
   private(set) var allocated: Int
-  /// The newest commit in the journal, and the newest one that is on the medium if a later one is.
+  /// The newest commit in the journal.
   private(set) var lastCommit: UInt64
+  /// The newest commit that was synced or ordered.
   private(set) var durableThrough: UInt64
-  /// Whether some of those were ordered and not synced, so that a power cut may still take the newest.
+  /// Whether ``durableThrough`` was ordered and not synced, so that a power cut may still take it.
   private(set) var isOrderedOnly = false
   /// The file system in which the journal is grown before that is needed; `nil` to grow it only then.
   private let fileSystem: (any FileSystem)?
@@ -52,7 +53,7 @@ struct JournalWriter {
   /// Continues a journal that was read and synced, and whose tail is clean.
   ///
   /// - Parameters:
-  ///   - durableThrough: The newest commit that is synced, where that is not the last one.
+  ///   - durableThrough: The newest commit that was synced or ordered, where that is not the last one.
   ///   - fileSystem: Where the journal is grown ahead, if it is.
   init(
     continuing file: any OpenFile, _ contents: JournalReader.Contents, chunk: Int, name: String? = nil, durableThrough: UInt64? = nil,
@@ -213,14 +214,15 @@ struct JournalWriter {
   mutating func takeBackBrokenFrame() throws(RepositoryError) {
     guard let broken = brokenFrame else { return }
     do throws(RepositoryError) {
-      if broken.size >= unallocatedFrom, broken.allocated < allocated {
+      let isUnallocated = broken.size >= unallocatedFrom && broken.allocated < allocated
+      if isUnallocated {
         // Its beginning first: a file that ends within a frame was cut, and not by a crash.
         try takeBack(min(broken.size, broken.allocated - end))
         // The space that it was to be written into, which a full disk may not have. A file system that cannot cut has it still.
         try file.cut(to: broken.allocated)
         do throws(RepositoryError) { allocated = try file.size() } catch { throw .unsyncedJournal(name, error) }
       }
-      if allocated > broken.allocated || broken.size < unallocatedFrom { try takeBack(min(broken.size, allocated - end)) }
+      if !isUnallocated || allocated > broken.allocated { try takeBack(min(broken.size, allocated - end)) }
       brokenFrame = nil
     } catch {
       if error.code == .protectedDataUnavailable { throw error.naming(name) }
