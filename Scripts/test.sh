@@ -143,10 +143,6 @@ behind() { # NAME COMMAND...
   fi
 }
 
-apple="the packages compiled for Apple's systems"
-# What the check needs and does not find is said behind the summary.
-check_for_apple() { Scripts/darwin-check/check.sh || [ $? = 75 ]; }
-
 build_and_test() { # NAME PACKAGE [FLAGS...]
   if step "$1: built" build "${@:2}"; then behind "$1" run_tests . "${@:2}"; fi
 }
@@ -172,7 +168,6 @@ if [ "$part" = all ]; then
   behind "every public entry of the library, as released" Scripts/smoke.sh library
   if [ "$configuration" = release ]; then behind "every public entry of the example, as released" Scripts/smoke.sh example; fi
   build_and_test "the inputs that fuzzing keeps" Fuzzing
-  behind "$apple" check_for_apple
   build_and_test "the server's tests" Server
   behind . touch "$logs/server-is-tested"
   build_and_test "the tests of Examples/WeatherSpotsPage" Examples/WeatherSpotsPage
@@ -207,7 +202,6 @@ else
   echo "$name: FAILED, after $took s"
 fi
 awk -F '|' '{ printf "  %-7s %4d s, processor %4d s  %s%s\n", $1, $2, $3, $5, ($4 > 0 ? ", " $4 " tests" : "") }' "$steps"
-grep -h '^darwin-check:' "$logs/$(file_name "$apple").log" 2>/dev/null || true
 if [ "$failed" != 0 ]; then
   cat "$failures"
   exit 1
