@@ -38,6 +38,10 @@ struct StorePlace {
   func lock() throws(RepositoryError) -> Locks {
     let lock = try fileSystem.lock(file.path + "-lock")
     do throws(RepositoryError) {
+      if file.kind == .sqliteFile {
+        try StoreUse(of: file).checkDatabase()
+        return Locks(lock: lock, main: nil)
+      }
       let main = try fileSystem.open(file.path, writable: false)
       try main?.lock()
       return Locks(lock: lock, main: main)

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Larder
+@_spi(Inspection) internal import LarderSQLite
 
 /// The use of a store by another process, told by the locks that an app holds.
 struct StoreUse {
@@ -12,22 +13,32 @@ struct StoreUse {
   /// - Throws: `.locked`.
   func check(unless isOurs: Bool = false) throws(RepositoryError) {
     if isOurs { return }
-    for path in [file.path + "-lock", file.path] {
-      let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-      guard descriptor >= 0 else { continue }
-      let isHeld = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK || isDatabaseLocked(descriptor)
-      close(descriptor)
-      if isHeld {
-        throw RepositoryError(.locked, "expected a store that nobody has open, found it in use: close the app first", file: path)
-      }
+    try checkFlock(of: file.path + "-lock")
+    // On Darwin a `flock` of a database would refuse SQLite's own locks to an app that opens it meanwhile.
+    if file.kind == .sqliteFile { try checkDatabase() } else { try checkFlock(of: file.path) }
+  }
+
+  /// Refuses a SQLite store that an app has open, whose lock is on one byte of the database: a lock file can be deleted by hand.
+  /// - Throws: `.locked`.
+  func checkDatabase() throws(RepositoryError) {
+    try check(file.path) { descriptor in
+      var lock = flock()
+      (lock.l_type, lock.l_whence) = (Int16(F_WRLCK), Int16(SEEK_SET))
+      (lock.l_start, lock.l_len) = (off_t(SQLiteInspection.lockedByte), 1)
+      return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
     }
   }
 
-  /// Whether an app has a SQLite store open, whose lock is on the byte 2^62 of the database: a lock file can be deleted by hand.
-  private func isDatabaseLocked(_ descriptor: Int32) -> Bool {
-    var lock = flock()
-    (lock.l_type, lock.l_whence) = (Int16(F_WRLCK), Int16(SEEK_SET))
-    (lock.l_start, lock.l_len) = (off_t(1) << 62, 1)
-    return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+  private func checkFlock(of path: String) throws(RepositoryError) {
+    try check(path) { flock($0, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK }
+  }
+
+  /// Does nothing where there is no file.
+  private func check(_ path: String, _ isLocked: (Int32) -> Bool) throws(RepositoryError) {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    guard isLocked(descriptor) else { return }
+    throw RepositoryError(.locked, "expected a store that nobody has open, found it in use: close the app first", file: path)
   }
 }

@@ -69,12 +69,15 @@ import Testing
     let backup = workspace.path("backup.\(kind.rawValue)")
     #expect(try await larder("backup", sample.file.path, "--to", backup).code == 0)
     let app = try await Store.open(sample.file.backend)
-    for arguments in [
-      ["restore", backup, "--to", sample.file.path, "--replace"], ["repair", sample.file.path, "--to", workspace.path("r.json")],
-    ] {
-      let run = try await larder(arguments)
-      #expect(run.code == 2)
-      #expect(run.errors.contains("locked"), "\(run.errors)")
+    for isLockFileThere in [true, false] {
+      if !isLockFileThere { try FileManager.default.removeItem(atPath: sample.file.path + "-lock") }
+      for arguments in [
+        ["restore", backup, "--to", sample.file.path, "--replace"], ["repair", sample.file.path, "--to", workspace.path("r.json")],
+      ] {
+        let run = try await larder(arguments)
+        #expect(run.code == 2)
+        #expect(run.errors.contains("locked"), "\(run.errors)")
+      }
     }
     #expect(try await larder("backup", sample.file.path, "--to", workspace.path("second.\(kind.rawValue)")).code == 0)
     try await app.close()
