@@ -199,13 +199,11 @@ extension SyncEngine {
   /// Takes pages until there are no more.
   private func pull(_ ledger: Ledger, _ passes: inout Int) async throws {
     var untaken = 0
+    // Once, since it may look at all entries: only the operator of the server reads it.
+    let unsent = dirty.countWithRejected(of: ledger.scope)
     while true {
       try Task.checkCancellation()
-      // Within a write, which has every edit before it.
-      let (found, unsent) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
-        (try ledger.state(in: pending), dirty.countWithRejected(of: ledger.scope))
-      }
-      guard let state = found else { return }
+      guard let state = try ledger.state(in: store.stored) else { return }
       let size = pageSizes[ledger.scope] ?? pageSize
       var request = SyncChangesRequest(
         device: state.device, history: state.history, since: state.position, limit: size, collections: state.collections,

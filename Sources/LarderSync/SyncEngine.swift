@@ -203,7 +203,9 @@ public actor SyncEngine {
       failing.remove(ledger.scope)
       noteSuccess()
     case .failure(let error):
-      if !(error is CancellationError) {
+      // A write of the store that waited when the engine was stopped has an error of its own for that.
+      let isStopped = error is CancellationError || RepositoryError.Code.cancelled ~= error
+      if !isStopped {
         failing.insert(ledger.scope)
         let record = onlyRecordInFlight(of: ledger)
         board.update { ($0.lastError, $0.lastErrorScope, $0.lastErrorRecord) = (error, ledger.scope, record) }

@@ -1,8 +1,9 @@
 import Foundation
-import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
+@testable import Larder
 @testable import LarderSync
 
 private struct Note: Codable, Identifiable, Sendable, Equatable {
@@ -38,6 +39,26 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     try await notes.save(Note(id: "b"))
     #expect(server.records(of: "user/1").map(\.id) == ["a"])
     #expect(try await status(of: sync) { _ in true }.phase == .stopped)
+  }
+
+  /// An engine that is stopped while one of its writes waits for the disk has not failed.
+  @Test(.timeLimit(.minutes(1))) func aStopIsNoFailure() async throws {
+    let disk = FaultInjectingBackend(InMemoryBackend())
+    let store = try await Store.open(disk)
+    let notes = try await store.repository(RepositorySchema<Note>("notes").synced(in: "user/1"))
+    let sync = try await SyncEngine(store, transport: GatedTransport(server), scopes: ["user/1"], clock: clock)
+    try await notes.save(Note(id: "a"))
+    disk.hold(.commit)
+    let save = Task { try await notes.save(Note(id: "b")) }
+    await disk.waitUntilHeld(.commit)
+    await sync.start()
+    try await until { notes.core.waitingWriteCount == 1 }
+    await sync.stop()
+    #expect(sync.status.current.lastError == nil)
+    disk.release(.commit)
+    _ = try await save.value
+    try await sync.exchange()
+    #expect(server.records(of: "user/1").count == 2)
   }
 
   @Test func aPokeBringsWhatIsNew() async throws {
