@@ -161,7 +161,7 @@ final class CommitQueue: Sendable {
         state = try core.beginSharedCommit(durability, after: state)
       }
     } catch {
-      if putsBack, core.isSuspending.load(ordering: .acquiring), error.code == .locked {
+      if putsBack, core.suspensions.load(ordering: .acquiring) > 0, error.code == .locked {
         return inbox.withLock { $0.writes = writes + $0.writes }
       }
       for write in writes where write.claim() { write.outcome.resolve(.failure(error)) }

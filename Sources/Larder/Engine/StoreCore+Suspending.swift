@@ -5,11 +5,11 @@ internal import Synchronization
 extension StoreCore {
   /// Commits the group of writes that waits, and gives up the backend's locks; does nothing in a store that is suspended or closed.
   func suspend() async {
-    isSuspending.store(true, ordering: .releasing)
+    suspensions.wrappingAdd(1, ordering: .acquiringAndReleasing)
     backend.endWaiting()
     await executor.run {
       self.suspendNow()
-      self.isSuspending.store(false, ordering: .releasing)
+      self.suspensions.wrappingSubtract(1, ordering: .acquiringAndReleasing)
     }
   }
 

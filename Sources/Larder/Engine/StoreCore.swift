@@ -31,8 +31,8 @@ final class StoreCore: Sendable {
   let indexBuilds = Mutex<[IndexAddress: Task<Void, Never>]>([:])
   /// Whether indexes are to settle, which is asked for on the executor only.
   let isSettlingIndexes = Atomic(false)
-  /// Whether the store is about to be suspended: a write waits for no other process any more.
-  let isSuspending = Atomic(false)
+  /// The number of calls that are about to suspend the store: meanwhile a write waits for no other process.
+  let suspensions = Atomic(0)
   /// The state of following the other processes that write the store.
   let foreign = Mutex(ForeignState())
   /// The observers of what is committed.
