@@ -26,8 +26,8 @@ static int drop(int file, const char *name) { return fremovexattr(file, name); }
 static int is_of_app(const char *name) { return strncmp(name, "user.", 5) == 0; }
 #endif
 
-// The attempts at an attribute that other programs make longer meanwhile.
-enum { ATTEMPTS = 100 };
+// The attempts at an attribute that other programs make longer meanwhile, and the bytes that it may grow by without another one.
+enum { ATTEMPTS = 100, MARGIN = 256 };
 
 // Frees a buffer and keeps `errno`.
 static void release(void *buffer) {
@@ -43,9 +43,10 @@ static ssize_t read_all(int file, const char *name, char **value) {
   for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
     ssize_t size = name ? get(file, name, NULL, 0) : list(file, NULL, 0);
     if (size < 0) return -1;
-    // One byte more than needed: a size of 0 would ask for the length again, of an attribute that has grown since.
-    if (!(*value = malloc((size_t)size + 1))) return -1;
-    size = name ? get(file, name, *value, (size_t)size + 1) : list(file, *value, (size_t)size + 1);
+    // More than needed also because a size of 0 would ask for the length again.
+    const size_t room = (size_t)size + MARGIN;
+    if (!(*value = malloc(room))) return -1;
+    size = name ? get(file, name, *value, room) : list(file, *value, room);
     if (size >= 0) return size;
     release(*value);
     *value = NULL;
