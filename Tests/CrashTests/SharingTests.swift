@@ -63,7 +63,7 @@ struct Counter: Codable, Identifiable, Sendable {
   @Test(arguments: [("json", "exclusive"), ("sqlite", "exclusive"), ("sqlite", "shared")])
   func processesThatTakeTurnsLoseNoIncrement(_ kind: String, _ access: String) async throws {
     let file = directory.url.appendingPathComponent("turns.\(kind)")
-    let cycles = Torture.count(100, full: 5_000)
+    let cycles = Torture.count(40, full: 5_000)
     let processes = try (0..<2).map { _ in try WriterProcess("cycle", file.path, "\(cycles)", access) }
     for process in processes { try #require(process.nextLine() == "open") }
     for process in processes { try process.letGo() }

@@ -120,24 +120,26 @@ struct SuspendedSQLiteTests: SQLiteSuite {
   @Test(arguments: [StoreOptions.Access.exclusive, .shared], [true, false])
   func aLongLogStays(_ access: StoreOptions.Access, _ othersWrite: Bool) async throws {
     let items = try await open(access)
+    // 1,200 rows of more than 900 bytes: at least 1.1 MB of log, and less than what is folded in passing.
+    let padding = String(repeating: "x", count: 900)
     for part in 0..<4 {
-      try await items.save(contentsOf: (0..<4_000).map { Pier(id: "pier-\(part)-\($0)", length: part) })
+      try await items.save(contentsOf: (0..<300).map { Pier(id: "pier-\(part)-\($0)-\(padding)", length: part) })
     }
     await items.suspend()
     #expect(try directory.names.contains("spots.sqlite-wal"))
     #expect(try directory.locks() == [])
     if othersWrite {
       let others = try await open(.exclusive)
-      #expect(try await others.count() == 16_000)
+      #expect(try await others.count() == 1_200)
       try await others.save(Pier(id: "z", length: 9))
       try await others.close()
     }
     try await items.resume()
-    #expect(try await items.count() == (othersWrite ? 16_001 : 16_000))
+    #expect(try await items.count() == (othersWrite ? 1_201 : 1_200))
     try await items.save(Pier(id: "zz", length: 9))
     try await items.close()
     let again = try await open(.exclusive)
-    #expect(try await again.count() == (othersWrite ? 16_002 : 16_001))
+    #expect(try await again.count() == (othersWrite ? 1_202 : 1_201))
     #expect(await again.core.verify().problems.isEmpty)
     try await again.close()
   }
