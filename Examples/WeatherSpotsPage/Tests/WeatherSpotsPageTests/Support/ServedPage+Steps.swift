@@ -8,16 +8,12 @@ extension Browser {
   static let brest = "Brest @48.39029,-4.48628"
 
   /// Opens the page of a spot by a click on its row, and waits until its weather is there.
-  ///
-  /// The click is the script's: rows grow when their weather arrives, so a click at a place may meet the row that has moved there.
   func openSpot(_ name: String) async throws {
-    try await wait(for: "the row of \(name)") {
-      for link in try await elements("#list a") where try await link.element("bdi").text() == name { return true }
-      return false
+    let row = try await wait(for: "the row of \(name)") {
+      for link in try await elements("#list a") where try await link.element("bdi").text() == name { return link }
+      return nil
     }
-    let links = "[...document.querySelectorAll('#list a')]"
-    _ = try await script(
-      "\(links).find((link) => link.querySelector('bdi').textContent === arguments[0]).click()", .string(name))
+    try await row.click()
     try await waitForWeather()
   }
 
