@@ -27,7 +27,7 @@ extension RequestQuery {
     return request
   }
 
-  /// Returns the version of the app that asks, within its bound; `nil` where it does not say.
+  /// Returns the version of the app that asks, within its bound; `nil` where the request names none.
   ///
   /// - Throws: `.malformed`.
   func appVersion() throws(SyncProblem) -> String? {

@@ -71,7 +71,7 @@ extension MetricsText {
     var plain = ""
     for scalar in text.unicodeScalars {
       switch (scalar, scalar.properties.generalCategory) {
-      // Twice what a label needs, so that no name has the form of an escaped character.
+      // A label needs two for each backslash. With four, no name reads like an escaped character.
       case ("\\", _): plain += #"\\\\"#
       case ("\"", _): plain += #"\""#
       case (_, .control), (_, .format), (_, .lineSeparator), (_, .paragraphSeparator): plain += "\\" + scalar.escaped(asASCII: true)

@@ -1,7 +1,7 @@
 internal import Logging
 internal import ServiceLifecycle
 
-/// The service that stores sightings, and looks which devices are behind, from time to time and at the end.
+/// The service that stores sightings and counts the devices that are behind: every 30 seconds, and at the end.
 struct SightingService: Service {
   let sightings: Sightings
   let store: SQLSyncStore
@@ -25,7 +25,7 @@ struct SightingService: Service {
   private func storeNew() async {
     let new = sightings.takeNew()
     if new.isEmpty { return }
-    // Those that are lost come again with the next question of their devices.
+    // A sighting that is lost is made again when its device asks for changes next.
     do throws(StoreError) { try await store.note(new, most: most) } catch { note(error) }
   }
 

@@ -1,7 +1,7 @@
 internal import LarderSync
 internal import Synchronization
 
-/// What a device has read that has taken a page.
+/// The position of a device behind a page of changes.
 struct PageReading: Sendable {
   var history: String
   /// The commit with which the page ends.
@@ -37,8 +37,8 @@ final class Sightings: Sendable {
 
     /// Drops devices that are stored, down to a number of all and to one of each identity.
     ///
-    /// Those that have read everything go first, and then those that have not asked for longest: one that does not take its page asks
-    /// again soon, and is known by its repeats.
+    /// Devices that have read everything go first, then the devices that have been silent for longest. A device that does not take its page
+    /// asks again soon, and must stay: only its repeats tell.
     mutating func makeRoom(most: Int, share: Int) {
       guard seen.count > most || counts.values.contains(where: { $0 > share }) else { return }
       let order = { (seen: Seen) in (seen.hasReadAll ? 0 : 1, seen.sighting.seenAt) }

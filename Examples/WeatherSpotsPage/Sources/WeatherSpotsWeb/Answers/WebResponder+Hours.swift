@@ -11,10 +11,10 @@ extension WebResponder {
   /// The most spots of one question that waits for newer data: those of one request to the weather service.
   static let mostWaiting = OpenMeteoProvider.placesPerRequest
 
-  /// Returns the weather of the present hour of some spots, in their order: what is stored, or what is waited for; spots that are gone are
-  /// left out.
+  /// Returns the weather of the present hour of some spots, in their order, without the spots that are gone.
   ///
-  /// Without waiting, the weather service is not asked for anything.
+  /// A request that does not wait gets the stored forecasts, and the weather service is not asked for anything. A request that waits gets
+  /// newer ones.
   func hours(_ query: RequestQuery, _ request: Request) async throws -> Response {
     let waits = try waits(query)
     let (ids, most) = (try query.texts("ids"), waits ? Self.mostWaiting : Self.mostHours)

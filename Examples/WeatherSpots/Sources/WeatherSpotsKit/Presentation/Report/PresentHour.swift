@@ -4,7 +4,7 @@ public import Larder
 
 /// The weather of a spot in the present hour, as a row of a list of spots.
 ///
-/// All values are in the units that their names say; `null` is written for those that are not known.
+/// The name of a value says its unit. A value that is not known is written as `null`.
 public struct PresentHour: Encodable, Sendable {
   /// Whether a request to the provider would bring nothing newer: the hours and the sea are fresh, or the provider has none here.
   public let isFresh: Bool
@@ -43,11 +43,11 @@ public struct PresentHour: Encodable, Sendable {
     return hour
   }
 
-  /// Returns how good an hour is to be outside, 0 to 100; `nil` when its temperature is not known.
+  /// Returns the points of an hour, 0 to 100, which say how good it is to be outside; `nil` when its temperature is not known.
   ///
-  /// 100, less 2 for each °C that the air feels warmer or colder than 22 °C, 1 for each km/h of gusts over 20, 20 for each mm of rain and
-  /// 10 for each metre of waves over 1; 0 where less is left. Where gusts or the felt temperature are not known, wind and air temperature
-  /// count; rain and waves that are not known count as nothing. The page says the same.
+  /// An hour begins with 100 points. It loses 2 for each °C that the air feels warmer or colder than 22 °C, 1 for each km/h of gusts over
+  /// 20, 20 for each mm of rain, and 10 for each metre of waves over 1; no hour has fewer than 0. The wind counts where the gusts are not
+  /// known, and the air temperature where the felt one is not. Rain and waves that are not known cost nothing. The page says the same.
   static func points(_ hour: WeatherHour) -> Int? {
     guard let felt = hour.apparentCelsius ?? hour.temperatureCelsius else { return nil }
     let gusts = max(0, (hour.gustKilometersPerHour ?? hour.windKilometersPerHour ?? 0) - 20)
@@ -60,7 +60,8 @@ public struct PresentHour: Encodable, Sendable {
 extension WeatherService {
   /// Returns the weather of a spot in the present hour.
   ///
-  /// - Throws: `CancellationError`. What could not be had is in the row, with the reason.
+  /// A row without the present hour says why in `problem`.
+  /// - Throws: `CancellationError`, and no other error.
   public func presentHour(of spot: Spot, policy: FetchPolicy) async throws -> PresentHour {
     let (hourly, marine) = try await weather(for: spot, policy: policy, including: .hourly, .marine)
     return PresentHour(spot, hourly, marine, at: clock.now)
