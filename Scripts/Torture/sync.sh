@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs histories of devices that sync, optimised: LARDER_SYNC_HISTORIES (100,000) from the seed LARDER_SYNC_SEED (0), on every processor; then
-# measures the first push, the first pull, and what a save costs with sync and without.
+# Runs histories of devices that sync, optimised: LARDER_SYNC_HISTORIES (100,000) from the seed LARDER_SYNC_SEED (0), on every processor; a
+# hundredth of them on JSON and on SQLite files, too; then measures the first push, the first pull, and what a save costs with sync and without.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -19,6 +19,7 @@ for ((part = 0; part < parts; part++)); do
 done
 status=0
 for part in "${running[@]}"; do wait "$part" || status=1; done
+for kind in json sqlite; do "$program" histories "$first" $(((count + 99) / 100)) "$kind" || status=1; done
 # What sync costs, once nothing else runs.
 "$program" sync || status=1
 exit "$status"

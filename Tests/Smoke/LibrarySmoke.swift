@@ -8,7 +8,7 @@ import Larder
   static func main() async {
     do {
       switch CommandLine.arguments.dropFirst().first {
-      case "histories": try await SyncHistories.run()
+      case "histories": try await inDirectory(SyncHistories.run)
       case "sync": try await inDirectory(SyncFigures.run)
       default: try await inDirectory(run)
       }

@@ -2,15 +2,15 @@ internal import Foundation
 internal import Larder
 internal import LarderSync
 
-/// A device of the simulation: a store in memory that outlives its process, and the engine over it.
+/// A device of the simulation: a store that outlives its process, and the engine over it.
 final class SimulatedDevice {
   let clock: ManualClock
   let network: SimulatedNetwork
   let edits: SimulatedEdits
   let pageSize: Int
   private(set) var app: SimulatedApp
-  private var backend: FaultInjectingBackend
-  private var memory: InMemoryBackend
+  private let backend: any StorageBackend
+  private var faults: FaultInjectingBackend
   private(set) var store: Store
   private(set) var records: any SimulatedRecords
   private(set) var engine: SyncEngine
@@ -18,12 +18,11 @@ final class SimulatedDevice {
   static let scopes = ["user/0", "team/1", "team/2"]
 
   init(
-    clock: ManualClock, network: SimulatedNetwork, edits: SimulatedEdits, pageSize: Int, app: SimulatedApp,
-    memory: InMemoryBackend = InMemoryBackend()
+    _ backend: any StorageBackend, clock: ManualClock, network: SimulatedNetwork, edits: SimulatedEdits, pageSize: Int, app: SimulatedApp
   ) async throws {
-    (self.clock, self.network, self.edits, self.pageSize, self.app, self.memory) = (clock, network, edits, pageSize, app, memory)
-    backend = FaultInjectingBackend(memory)
-    (store, records, engine) = try await Self.open(backend, clock, network, pageSize, app)
+    (self.backend, self.clock, self.network, self.edits, self.pageSize, self.app) = (backend, clock, network, edits, pageSize, app)
+    faults = FaultInjectingBackend(backend)
+    (store, records, engine) = try await Self.open(faults, clock, network, pageSize, app)
   }
 
   private static func open(
@@ -38,22 +37,23 @@ final class SimulatedDevice {
 
   /// Lets the process die at one of its next commits, before or after it.
   func crash(atCommit call: Int, _ moment: FaultInjectingBackend.Moment) {
-    backend.fail(.commit, call: call, with: RepositoryError(.outcomeUnknown, "the process dies here"), moment)
+    faults.fail(.commit, call: call, with: RepositoryError(.outcomeUnknown, "the process dies here"), moment)
   }
 
   /// Starts the process again, over what it had made durable; a newer app if one is given.
   func restart(as newer: SimulatedApp? = nil) async throws {
-    memory.abandon()
-    backend = FaultInjectingBackend(memory)
+    backend.abandon()
+    faults = FaultInjectingBackend(backend)
     app = newer ?? app
-    (store, records, engine) = try await Self.open(backend, clock, network, pageSize, app)
+    (store, records, engine) = try await Self.open(faults, clock, network, pageSize, app)
   }
 
   /// Returns another device whose store is a copy of this one's.
-  func copy(clock: ManualClock, network: SimulatedNetwork, edits: SimulatedEdits) async throws -> SimulatedDevice {
-    let memory = InMemoryBackend()
-    try await store.copy(to: memory)
-    return try await SimulatedDevice(clock: clock, network: network, edits: edits, pageSize: pageSize, app: app, memory: memory)
+  func copy(
+    to backend: any StorageBackend, clock: ManualClock, network: SimulatedNetwork, edits: SimulatedEdits
+  ) async throws -> SimulatedDevice {
+    try await store.copy(to: backend)
+    return try await SimulatedDevice(backend, clock: clock, network: network, edits: edits, pageSize: pageSize, app: app)
   }
 
   /// Returns a record as it is stored.

@@ -5,6 +5,7 @@ internal import Larder
 /// One history of a ``SyncSimulation`` while it runs.
 actor SyncHistory {
   private var generator: SeededGenerator
+  private let backend: @Sendable (_ device: Int) throws -> any StorageBackend
   let server: SimulatedSyncServer
   let post: SimulatedPost
   private let time: ManualClock
@@ -28,7 +29,8 @@ actor SyncHistory {
   /// The most records of a push that the server takes.
   private let pushLimit: Int
 
-  init(seed: UInt64) {
+  init(seed: UInt64, backend: @escaping @Sendable (_ device: Int) throws -> any StorageBackend) {
+    self.backend = backend
     generator = SeededGenerator(seed: seed)
     let time = ManualClock()
     self.time = time
@@ -66,11 +68,13 @@ actor SyncHistory {
       await self?.meanwhile(position)
     }
     if let original {
-      devices.append(try await original.copy(clock: clock, network: network, edits: SimulatedEdits(counted)))
+      devices.append(
+        try await original.copy(to: try backend(position), clock: clock, network: network, edits: SimulatedEdits(counted)))
     } else {
       let app = isMixed ? [SimulatedApp.v2, .v2, .v3, .withExtra][random(4)] : .v2
       devices.append(
-        try await SimulatedDevice(clock: clock, network: network, edits: SimulatedEdits(counted), pageSize: 1 + random(6), app: app))
+        try await SimulatedDevice(
+          try backend(position), clock: clock, network: network, edits: SimulatedEdits(counted), pageSize: 1 + random(6), app: app))
     }
   }
 

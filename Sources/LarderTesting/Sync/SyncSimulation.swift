@@ -1,3 +1,5 @@
+public import Larder
+
 /// A random history of several devices that edit and sync: the real engine, a server in memory, clocks and networks that cannot be trusted.
 ///
 /// ```swift
@@ -48,13 +50,25 @@ public struct SyncSimulation: Sendable {
   /// The seed.
   public let seed: UInt64
 
+  private let backend: @Sendable (_ device: Int) throws -> any StorageBackend
+
   /// Prepares a history; equal seeds give equal ones.
-  public init(seed: UInt64) { self.seed = seed }
+  ///
+  /// - Parameters:
+  ///   - seed: The seed.
+  ///   - backend: Makes the empty backend of a device, which is opened again after each death of its process. The devices of a history
+  ///     have the numbers from 0. In memory unless given.
+  public init(
+    seed: UInt64,
+    backend: @escaping @Sendable (_ device: Int) throws -> any StorageBackend = { _ in InMemoryBackend() }
+  ) {
+    (self.seed, self.backend) = (seed, backend)
+  }
 
   /// Runs the history.
   ///
-  /// - Throws: what opening a store in memory throws.
+  /// - Throws: what making a backend throws, and opening a store over it.
   public func run() async throws -> Report {
-    try await SyncHistory(seed: seed).run()
+    try await SyncHistory(seed: seed, backend: backend).run()
   }
 }
