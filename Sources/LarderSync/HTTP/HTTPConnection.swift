@@ -20,8 +20,11 @@ struct HTTPAnswer: Sendable {
 final class HTTPConnection: Sendable {
   private let calls = HTTPCalls()
   private let session: URLSession
+  #if canImport(FoundationNetworking)
+    private let sockets = SocketPool()
+  #endif
   /// Runs what never waits: the ends of waiting times.
-  private static let clock = DispatchQueue(label: "larder.sync.clock")
+  static let clock = DispatchQueue(label: "larder.sync.clock")
   /// Runs cancellations, which on Linux may wait for the session.
   private static let cancellations = DispatchQueue(label: "larder.sync.cancellations")
 
@@ -52,7 +55,7 @@ final class HTTPConnection: Sendable {
     request.timeoutInterval = time / .seconds(1) + 60
     let answer = OneShot<Result<HTTPAnswer, any Error>>()
     let call = HTTPCall(limit: limit, end: { answer.resolve($0) })
-    let stop = begin(request, call)
+    let stop = begin(request, call, isReusable: true)
     Self.watch(call, time, stop, "no answer within \(time)") { call, seen in call.passed >= seen + Self.piece ? call.passed : nil }
     return try await withTaskCancellationHandler {
       await answer.value()
@@ -80,18 +83,20 @@ final class HTTPConnection: Sendable {
         case .failure(let error): continuation.finish(throwing: error)
         }
       }
-      let stop = begin(request, call)
+      let stop = begin(request, call, isReusable: false)
       continuation.onTermination = { _ in Self.clock.async { stop() } }
       Self.watch(call, silenceLimit, first: firstLimit, stop, "nothing came in time") { $0.received > $1 ? $0.received : nil }
     }
   }
 
   /// Begins a request.
+  ///
+  /// - Parameter isReusable: Whether its connection may be that of another request before it and behind it.
   /// - Returns: What ends it, and waits for nothing.
-  private func begin(_ request: URLRequest, _ call: HTTPCall) -> @Sendable () -> Void {
+  private func begin(_ request: URLRequest, _ call: HTTPCall, isReusable: Bool) -> @Sendable () -> Void {
     #if canImport(FoundationNetworking)
       if request.url?.scheme?.lowercased() == "http" {
-        let request = SocketRequest(request, call)
+        let request = SocketRequest(request, call, isReusable ? sockets : nil)
         request.start()
         return { [weak request] in request?.cancel() }
       }

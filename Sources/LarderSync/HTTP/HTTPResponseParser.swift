@@ -25,7 +25,15 @@ struct HTTPResponseParser {
   private var length: Int?
   private var isChunked = false
 
+  /// Whether a byte of the answer has come.
+  private(set) var hasBegun = false
+  /// Whether the server leaves the connection open, and has sent nothing behind the answer.
+  private var staysOpen = true
+
   private static let headLimit = 64 << 10
+
+  /// Whether the answer is there to its last byte, and another request may follow on the connection.
+  var isPersistent: Bool { isComplete && staysOpen }
 
   /// Whether the answer is there to its last byte.
   var isComplete: Bool { if case .complete = part { true } else { false } }
@@ -33,6 +41,7 @@ struct HTTPResponseParser {
   /// Takes the end of the connection.
   /// - Returns: Whether the answer may end there.
   mutating func end() -> Bool {
+    staysOpen = false
     if case .bodyUntilEnd = part { part = .complete }
     return isComplete
   }
@@ -43,6 +52,7 @@ struct HTTPResponseParser {
   mutating func take(_ bytes: UnsafeRawBufferPointer) throws(SyncProblem) -> Data {
     var body = Data()
     var position = 0
+    hasBegun = hasBegun || !bytes.isEmpty
     while position < bytes.count, !isComplete {
       switch part {
       case .body(let left), .chunk(let left):
@@ -65,6 +75,7 @@ struct HTTPResponseParser {
         if byte == UInt8(ascii: "\n") { try endLine() } else { line.append(byte) }
       }
     }
+    if position < bytes.count { staysOpen = false }
     return body
   }
 
@@ -96,6 +107,8 @@ struct HTTPResponseParser {
       throw Self.malformed
     }
     status = number
+    if words[0] != "HTTP/1.1" { staysOpen = false }
+
   }
 
   private mutating func takeField(_ text: String) throws(SyncProblem) {
@@ -106,6 +119,7 @@ struct HTTPResponseParser {
       guard let number = Int(value), number >= 0, length == nil || length == number else { throw Self.malformed }
       length = number
     case "transfer-encoding": isChunked = value.lowercased().hasSuffix("chunked")
+    case "connection": if value.lowercased().contains("close") { staysOpen = false }
     case "retry-after": retryAfter = Double(value)
     default: break
     }

@@ -21,9 +21,11 @@
 
     private let request: URLRequest
     private let call: HTTPCall
+    /// The connections that wait for a request; `nil` for a request with a connection of its own.
+    private let pool: SocketPool?
     private let state = Mutex(State())
 
-    init(_ request: URLRequest, _ call: HTTPCall) { (self.request, self.call) = (request, call) }
+    init(_ request: URLRequest, _ call: HTTPCall, _ pool: SocketPool?) { (self.request, self.call, self.pool) = (request, call, pool) }
 
     /// Begins; what comes of it is told to the call.
     func start() { Thread.detachNewThread { [self] in run() } }
@@ -37,17 +39,47 @@
     }
 
     private func run() {
-      defer {
-        state.withLock { state in
-          if let socket = state.socket { _ = close(socket) }
-          state.socket = nil
-        }
-      }
       do throws(SyncProblem) {
-        let socket = try connect()
-        try send(head + (request.httpBody ?? Data()), over: socket)
-        try receive(from: socket)
-      } catch { call.fail(error) }
+        if let socket = pool?.take(authority), adopt(socket), try exchange(over: socket, isReused: true) { return }
+        end(false)
+        _ = try exchange(over: try connect(), isReused: false)
+      } catch {
+        end(false)
+        call.fail(error)
+      }
+    }
+
+    /// Makes a connection that of the request, and closes it where the request was cancelled.
+    private func adopt(_ socket: Int32) -> Bool {
+      state.withLock { state in
+        if state.isCancelled { _ = close(socket) } else { state.socket = socket }
+        return !state.isCancelled
+      }
+    }
+
+    /// Gives up the connection.
+    private func end(_ isPersistent: Bool) {
+      let kept = state.withLock { state in
+        defer { state.socket = nil }
+        if isPersistent, !state.isCancelled { return state.socket }
+        if let socket = state.socket { _ = close(socket) }
+        return nil
+      }
+      if let kept { pool?.keep(kept, authority) }
+    }
+
+    /// Sends the request, and tells the call what comes.
+    ///
+    /// - Parameter isReused: Whether the connection had another request before: its other end may have closed it in this moment.
+    /// - Returns: `false` when the other end had closed a connection that is reused, and the request must be sent on another one. That is
+    ///   safe where the server has taken it after all: every request of a transport may come twice.
+    private func exchange(over socket: Int32, isReused: Bool) throws(SyncProblem) -> Bool {
+      let isSent = send(head + (request.httpBody ?? Data()), over: socket)
+      guard let parser = try receive(from: socket, isReused: isReused) else { return false }
+      // First, or the request that comes next would make a connection.
+      end(isSent && parser.isPersistent)
+      if parser.isComplete, let status = parser.status { call.complete(status: status, retryAfter: parser.retryAfter) }
+      return true
     }
 
     private var head: Data {
@@ -57,12 +89,13 @@
       if let query = path?.percentEncodedQuery { target += "?\(query)" }
       var text = "\(request.httpMethod ?? "GET") \(target) HTTP/1.1\r\nHost: \(host.contains(":") ? "[\(host)]" : host)"
       if let port = url?.port { text += ":\(port)" }
-      text += "\r\nConnection: close\r\n"
+      text += pool == nil ? "\r\nConnection: close\r\n" : "\r\n"
       for (name, value) in request.allHTTPHeaderFields ?? [:] where !value.contains(where: \.isNewline) { text += "\(name): \(value)\r\n" }
       if let body = request.httpBody { text += "Content-Length: \(body.count)\r\n" }
       return Data((text + "\r\n").utf8)
     }
 
+    private var authority: String { "\(host):\(request.url?.port ?? 80)" }
     private var host: String { request.url?.host(percentEncoded: false)?.trimmingCharacters(in: ["[", "]"]) ?? "" }
 
     private func connect() throws(SyncProblem) -> Int32 {
@@ -81,38 +114,35 @@
         // For connecting, too: a host that does not answer would hold the thread for minutes.
         var limit = timeval(tv_sec: 30, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        let isWanted = state.withLock { state in
-          if !state.isCancelled { state.socket = socket }
-          return !state.isCancelled
-        }
-        if isWanted, systemConnect(socket, address.ai_addr, address.ai_addrlen) == 0 { return socket }
-        state.withLock { state in
-          state.socket = nil
-          _ = close(socket)
-        }
+        guard adopt(socket) else { break }
+        if systemConnect(socket, address.ai_addr, address.ai_addrlen) == 0 { return socket }
+        end(false)
       }
       throw .unreachable("the connection was refused")
     }
 
-    private func send(_ data: Data, over socket: Int32) throws(SyncProblem) {
+    /// - Returns: Whether all was sent: a server that refuses a body may answer before it has read all of it.
+    private func send(_ data: Data, over socket: Int32) -> Bool {
       var sent = 0
       while sent < data.count {
         let count = data.withUnsafeBytes { systemSend(socket, $0.baseAddress.map { $0 + sent }, $0.count - sent, Int32(MSG_NOSIGNAL)) }
         if count < 0, errno == EINTR { continue }
-        // A server that refuses a body may answer before it has read all of it.
-        guard count > 0 else { return }
+        guard count > 0 else { return false }
         sent += count
         call.noteSent(count)
       }
+      return true
     }
 
-    private func receive(from socket: Int32) throws(SyncProblem) {
+    /// - Returns: The answer; `nil` when the connection was closed before the first byte of it, and was one that is reused.
+    private func receive(from socket: Int32, isReused: Bool) throws(SyncProblem) -> HTTPResponseParser? {
       var parser = HTTPResponseParser()
       var buffer = [UInt8](repeating: 0, count: 64 << 10)
       while !parser.isComplete {
         let count = recv(socket, &buffer, buffer.count, 0)
         if count < 0, errno == EINTR { continue }
         guard count > 0 else {
+          if isReused, !parser.hasBegun { return nil }
           guard count == 0, parser.end() else { throw .unreachable("the connection broke off") }
           break
         }
@@ -120,9 +150,10 @@
           Result { () throws(SyncProblem) in try parser.take(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
         }
         let body = try result.get()
-        if let status = parser.status, !call.take(body, status: status) { return }
+        // What is too large is not read to its end.
+        if let status = parser.status, !call.take(body, status: status) { return parser }
       }
-      if let status = parser.status { call.complete(status: status, retryAfter: parser.retryAfter) }
+      return parser
     }
   }
 
