@@ -77,7 +77,7 @@ let package = Package(
       name: "LarderServerTests",
       dependencies: [
         "BoundedHTTP", "LarderServer", "larder-server", .product(name: "LarderSync", package: "larder"),
-        .product(name: "LarderTesting", package: "larder"),
+        .product(name: "LarderSQLite", package: "larder"), .product(name: "LarderTesting", package: "larder"),
         .product(name: "Crypto", package: "swift-crypto"), .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "HTTPTypes", package: "swift-http-types"), .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "JWTKit", package: "jwt-kit"), .product(name: "Logging", package: "swift-log"),
