@@ -26,7 +26,7 @@ static int drop(int file, const char *name) { return fremovexattr(file, name); }
 static int is_of_app(const char *name) { return strncmp(name, "user.", 5) == 0; }
 #endif
 
-// The attempts at an attribute that other programs make longer meanwhile, and the bytes that it may grow by without another one.
+// MARGIN bytes are the room for an attribute that other programs make longer meanwhile. After ATTEMPTS that found it longer still, it fails.
 enum { ATTEMPTS = 100, MARGIN = 256 };
 
 // Frees a buffer and keeps `errno`.
@@ -43,7 +43,7 @@ static ssize_t read_all(int file, const char *name, char **value) {
   for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
     ssize_t size = name ? get(file, name, NULL, 0) : list(file, NULL, 0);
     if (size < 0) return -1;
-    // More than needed also because a size of 0 would ask for the length again.
+    // A room of 0 bytes would ask for the length again.
     const size_t room = (size_t)size + MARGIN;
     if (!(*value = malloc(room))) return -1;
     size = name ? get(file, name, *value, room) : list(file, *value, room);

@@ -199,7 +199,7 @@ extension SyncEngine {
   /// Takes pages until there are no more.
   private func pull(_ ledger: Ledger, _ passes: inout Int) async throws {
     var untaken = 0
-    // Once, since it may look at all entries: only the operator of the server reads it.
+    // Once, since only the operator of the server reads it.
     let unsent = dirty.countWithRejected(of: ledger.scope)
     while true {
       try Task.checkCancellation()

@@ -204,13 +204,14 @@ public actor SyncEngine {
       noteSuccess()
     case .failure(let error):
       // A write of the store that waited when the engine was stopped has an error of its own for that.
-      let isStopped = error is CancellationError || RepositoryError.Code.cancelled ~= error
-      if !isStopped {
-        failing.insert(ledger.scope)
-        let record = onlyRecordInFlight(of: ledger)
-        board.update { ($0.lastError, $0.lastErrorScope, $0.lastErrorRecord) = (error, ledger.scope, record) }
-        await watchCredentials()
+      if RepositoryError.Code.cancelled ~= error || error is CancellationError {
+        refreshStatus()
+        throw CancellationError()
       }
+      failing.insert(ledger.scope)
+      let record = onlyRecordInFlight(of: ledger)
+      board.update { ($0.lastError, $0.lastErrorScope, $0.lastErrorRecord) = (error, ledger.scope, record) }
+      await watchCredentials()
     }
     refreshStatus()
     try result.get()

@@ -21,14 +21,19 @@ final class HTTPConnection: Sendable {
   private let calls = HTTPCalls()
   private let session: URLSession
   #if canImport(FoundationNetworking)
-    private let sockets = SocketPool()
+    private let sockets: SocketPool
   #endif
   /// Runs what never waits: the ends of waiting times.
   static let clock = DispatchQueue(label: "larder.sync.clock")
   /// Runs cancellations, which on Linux may wait for the session.
   private static let cancellations = DispatchQueue(label: "larder.sync.cancellations")
 
-  init() {
+  /// - Parameter idleTime: How long a connection over plain http waits for its next request on Linux. Most servers give it longer. Where
+  ///   one does not, the request is sent again.
+  init(idleTime: Duration = .seconds(4)) {
+    #if canImport(FoundationNetworking)
+      sockets = SocketPool(idleTime: idleTime)
+    #endif
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpShouldSetCookies = false
     configuration.urlCache = nil
@@ -91,7 +96,7 @@ final class HTTPConnection: Sendable {
 
   /// Begins a request.
   ///
-  /// - Parameter isReusable: Whether its connection may be that of another request before it and behind it.
+  /// - Parameter isReusable: Whether it may use the connection of an earlier request, and leave it to a later one.
   /// - Returns: What ends it, and waits for nothing.
   private func begin(_ request: URLRequest, _ call: HTTPCall, isReusable: Bool) -> @Sendable () -> Void {
     #if canImport(FoundationNetworking)

@@ -108,7 +108,6 @@ struct HTTPResponseParser {
     }
     status = number
     if words[0] != "HTTP/1.1" { staysOpen = false }
-
   }
 
   private mutating func takeField(_ text: String) throws(SyncProblem) {
@@ -118,7 +117,9 @@ struct HTTPResponseParser {
     case "content-length":
       guard let number = Int(value), number >= 0, length == nil || length == number else { throw Self.malformed }
       length = number
-    case "transfer-encoding": isChunked = value.lowercased().hasSuffix("chunked")
+    case "transfer-encoding":
+      isChunked = value.lowercased().hasSuffix("chunked")
+      if value.lowercased() != "chunked" { staysOpen = false }
     case "connection": if value.lowercased().contains("close") { staysOpen = false }
     case "retry-after": retryAfter = Double(value)
     default: break
@@ -128,6 +129,8 @@ struct HTTPResponseParser {
   private mutating func endHead() throws(SyncProblem) {
     guard let status else { throw Self.malformed }
     headBytes = 0
+    // Others may take such an answer for a longer or a shorter one, and what they see behind it for the next.
+    if length != nil, isChunked || status == 204 || status == 304, length != 0 { staysOpen = false }
     if (100..<200).contains(status) {
       // The answer itself comes behind it.
       (self.status, length, isChunked) = (nil, nil, false)

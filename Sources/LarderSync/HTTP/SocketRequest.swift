@@ -9,7 +9,7 @@
     internal import Musl
   #endif
 
-  /// A request over http, on a socket and a thread of its own.
+  /// A request over http, on a thread of its own.
   ///
   /// Not by URLSession, which on Linux ends the process when a connection ends in the middle of the header of an answer (seen with Swift
   /// 6.3.1: "Transfer completed, but there's no response"). Over TLS that end is an error there, and URLSession is what speaks TLS.
@@ -27,7 +27,7 @@
 
     init(_ request: URLRequest, _ call: HTTPCall, _ pool: SocketPool?) { (self.request, self.call, self.pool) = (request, call, pool) }
 
-    /// Begins; what comes of it is told to the call.
+    /// Begins the request, whose answer or failure goes to the call.
     func start() { Thread.detachNewThread { [self] in run() } }
 
     /// Ends the request at once.
@@ -40,16 +40,16 @@
 
     private func run() {
       do throws(SyncProblem) {
-        if let socket = pool?.take(authority), adopt(socket), try exchange(over: socket, isReused: true) { return }
-        end(false)
+        if let socket = pool?.take(), adopt(socket), try exchange(over: socket, isReused: true) { return }
+        closeSocket()
         _ = try exchange(over: try connect(), isReused: false)
       } catch {
-        end(false)
+        closeSocket()
         call.fail(error)
       }
     }
 
-    /// Makes a connection that of the request, and closes it where the request was cancelled.
+    /// Makes a socket that of the request, or closes it and returns `false` when the request was cancelled.
     private func adopt(_ socket: Int32) -> Bool {
       state.withLock { state in
         if state.isCancelled { _ = close(socket) } else { state.socket = socket }
@@ -57,29 +57,44 @@
       }
     }
 
-    /// Gives up the connection.
-    private func end(_ isPersistent: Bool) {
-      let kept = state.withLock { state in
-        defer { state.socket = nil }
-        if isPersistent, !state.isCancelled { return state.socket }
+    private func closeSocket() {
+      state.withLock { state in
         if let socket = state.socket { _ = close(socket) }
-        return nil
+        state.socket = nil
       }
-      if let kept { pool?.keep(kept, authority) }
     }
 
-    /// Sends the request, and tells the call what comes.
+    /// Gives the socket to the pool for a later request, or closes it when this one was cancelled.
+    private func keepSocket() {
+      let kept = state.withLock { state in
+        guard !state.isCancelled, let socket = state.socket else { return Int32?.none }
+        state.socket = nil
+        return socket
+      }
+      if let kept, let pool { pool.keep(kept) } else { closeSocket() }
+    }
+
+    /// Sends the request, and gives its answer to the call.
     ///
-    /// - Parameter isReused: Whether the connection had another request before: its other end may have closed it in this moment.
-    /// - Returns: `false` when the other end had closed a connection that is reused, and the request must be sent on another one. That is
-    ///   safe where the server has taken it after all: every request of a transport may come twice.
+    /// - Parameter isReused: Whether the socket had an earlier request. The server may close it while this one is on its way.
+    /// - Returns: `false` when the server has closed a reused socket without an answer. The request must be sent on another socket then,
+    ///   which is safe where the server has taken it all the same: every request of a transport may come twice.
     private func exchange(over socket: Int32, isReused: Bool) throws(SyncProblem) -> Bool {
+      if isReused { limitSilence(of: socket) }
       let isSent = send(head + (request.httpBody ?? Data()), over: socket)
       guard let parser = try receive(from: socket, isReused: isReused) else { return false }
       // First, or the request that comes next would make a connection.
-      end(isSent && parser.isPersistent)
+      if isSent, parser.isPersistent { keepSocket() } else { closeSocket() }
       if parser.isComplete, let status = parser.status { call.complete(status: status, retryAfter: parser.retryAfter) }
       return true
+    }
+
+    /// Ends a connection whose other end says nothing about what is sent to it, as after a change of the network.
+    ///
+    /// The request is then sent on another one, long before its time is up.
+    private func limitSilence(of socket: Int32) {
+      var milliseconds: UInt32 = 5_000
+      setsockopt(socket, Int32(IPPROTO_TCP), Int32(TCP_USER_TIMEOUT), &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
     }
 
     private var head: Data {
@@ -95,7 +110,6 @@
       return Data((text + "\r\n").utf8)
     }
 
-    private var authority: String { "\(host):\(request.url?.port ?? 80)" }
     private var host: String { request.url?.host(percentEncoded: false)?.trimmingCharacters(in: ["[", "]"]) ?? "" }
 
     private func connect() throws(SyncProblem) -> Int32 {
@@ -116,7 +130,7 @@
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         guard adopt(socket) else { break }
         if systemConnect(socket, address.ai_addr, address.ai_addrlen) == 0 { return socket }
-        end(false)
+        closeSocket()
       }
       throw .unreachable("the connection was refused")
     }

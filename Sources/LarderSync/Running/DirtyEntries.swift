@@ -57,10 +57,8 @@ final class DirtyEntries: Sendable {
   /// Returns the number of entries that are to be sent to a scope, within a write.
   func count(of scope: String) -> Int { current { $0.queues[scope]?.count ?? 0 } }
 
-  /// Returns the number of entries of a scope with edits, those that the server has refused included.
-  ///
-  /// Cost: little within a write; elsewhere a look at all entries where the newest commit was not announced yet.
-  func countWithRejected(of scope: String) -> Int { current { ($0.queues[scope]?.count ?? 0) + ($0.parked[scope] ?? 0) } }
+  /// Returns the number of entries of a scope with edits that were announced, those that the server has refused included.
+  func countWithRejected(of scope: String) -> Int { current(isExact: false) { ($0.queues[scope]?.count ?? 0) + ($0.parked[scope] ?? 0) } }
 
   /// Returns the scopes that some entries are to be sent to, whose changes were announced.
   func scopes(toSend keys: Set<RecordKey>) -> Set<String> {

@@ -10,6 +10,8 @@
     struct Answer: Sendable {
       var bytes: String
       var closesConnection = false
+      /// Whether the answer comes before the body of the request is read.
+      var isEarly = false
 
       /// A page without changes, with other header fields or in another status.
       static func page(_ fields: String = "", status: String = "HTTP/1.1 200 OK", closesConnection: Bool = false) -> Answer {
@@ -85,11 +87,12 @@
         state.withLock { _ = $0.sockets.remove(client) }
         close(client)
       }
-      while isAsked(client) {
+      while let bodyBytes = readHead(from: client) {
         let answer = state.withLock { state in
           state.requests += 1
           return state.script.isEmpty ? .page() : state.script.removeFirst()
         }
+        if !answer.isEarly { skip(bodyBytes, of: client) }
         var bytes = Array(answer.bytes.utf8)
         while !bytes.isEmpty {
           let count = send(client, bytes, bytes.count, Int32(MSG_NOSIGNAL))
@@ -97,17 +100,28 @@
           bytes.removeFirst(count)
         }
         if answer.closesConnection { return }
+        if answer.isEarly { skip(bodyBytes, of: client) }
       }
     }
 
-    /// Waits for the end of a request without a body.
-    private func isAsked(_ client: Int32) -> Bool {
+    /// Waits for the head of a request.
+    /// - Returns: The length of its body; `nil` at the end of the connection.
+    private func readHead(from client: Int32) -> Int? {
       var (text, byte) = ("", UInt8(0))
       while !text.hasSuffix("\r\n\r\n") {
-        guard recv(client, &byte, 1, 0) == 1 else { return false }
+        guard recv(client, &byte, 1, 0) == 1 else { return nil }
         text.unicodeScalars.append(Unicode.Scalar(byte))
       }
-      return true
+      return text.firstMatch(of: /Content-Length: ([0-9]+)/).flatMap { Int($0.1) } ?? 0
+    }
+
+    private func skip(_ count: Int, of client: Int32) {
+      var (left, buffer) = (count, [UInt8](repeating: 0, count: 4_096))
+      while left > 0 {
+        let read = recv(client, &buffer, min(left, buffer.count), 0)
+        guard read > 0 else { return }
+        left -= read
+      }
     }
   }
 #endif

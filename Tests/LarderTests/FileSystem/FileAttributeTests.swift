@@ -173,7 +173,7 @@ import Testing
       let path = directory.pathOfFile("source")
       let (source, target) = (try files.create(path), try files.create(directory.pathOfFile("target")))
       let isDone = Flag()
-      let long = String(repeating: "y", count: 190)
+      let long = String(repeating: "y", count: 1_900)
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask {
           while !isDone.isSet {

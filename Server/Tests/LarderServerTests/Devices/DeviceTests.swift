@@ -84,7 +84,6 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
       proxy.set(.init(repeats: true))
       var count = 0
       for _ in 0..<10 {
-        // A connection of its own for each: what it has sent comes again when it ends.
         let device = try await Device(proxy.base)
         try await device.sync.exchange()
         try await device.increment()
@@ -92,6 +91,22 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
         try await device.sync.exchange()
       }
       try await Self.expectEqual([try await Device(server.base), try await Device(proxy.base)], count: count)
+    }
+  }
+
+  /// A connection that is used again may end behind a request that the server has taken: the request is sent on another one.
+  @Test func requestsThatLoseTheirConnectionAreTakenOnce() async throws {
+    try await TestServer.run(options: .unlimited) { server in
+      let proxy = try ChaosProxy(to: server.port)
+      defer { proxy.close() }
+      proxy.set(.init(losesSecondAnswers: true))
+      let device = try await Device(proxy.base)
+      for _ in 0..<10 {
+        try await device.increment()
+        try await device.sync.exchange()
+      }
+      #expect(proxy.lostCount >= 10)
+      try await Self.expectEqual([try await Device(server.base), device], count: 10)
     }
   }
 

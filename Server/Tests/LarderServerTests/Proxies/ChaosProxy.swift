@@ -15,8 +15,10 @@ final class ChaosProxy: Sendable {
     var stall = Int.max
     /// The time for which each piece is held back.
     var delay = 0.0
-    /// Whether a connection's requests are sent once more when it ends.
+    /// Whether each request is sent once more on another connection, before the next one of its own.
     var repeats = false
+    /// Whether a connection ends where the answer to its second request should begin.
+    var losesSecondAnswers = false
     /// A part of the addresses that nobody gets through to, on a connection of their own or behind other requests.
     var blocked: String?
     /// A part of the addresses whose requests get through, and nothing of their answers; the connections stay open.
@@ -27,11 +29,13 @@ final class ChaosProxy: Sendable {
     var rules = Rules()
     var passed = 0
     var blockedCount = 0
+    var lostCount = 0
   }
 
   /// The answers of one connection: its newest request says whether they get through.
   private final class Answers: Sendable {
     let areSwallowed = Mutex(false)
+    let requestCount = Mutex(0)
   }
 
   private let relay: LoopbackRelay
@@ -51,6 +55,9 @@ final class ChaosProxy: Sendable {
   /// The number of requests that did not get through.
   var blockedCount: Int { state.withLock { $0.blockedCount } }
 
+  /// The number of answers that were lost with their connections.
+  var lostCount: Int { state.withLock { $0.lostCount } }
+
   /// Sets what happens from now on.
   func set(_ rules: Rules) { state.withLock { ($0.rules, $0.passed) = (rules, 0) } }
 
@@ -63,10 +70,15 @@ final class ChaosProxy: Sendable {
       _ = pump(server, client, answers)
       answered.signal()
     }
-    let requests = pump(client, server, answers, isRequest: true)
+    let last = pump(client, server, answers, isRequest: true)
     answered.wait()
-    guard state.withLock({ $0.rules.repeats }), let again = relay.connected() else { return }
-    _ = LoopbackRelay.write(requests, to: again)
+    repeatRequest(last)
+  }
+
+  /// Sends a request once more, if the rules say so, and waits for its answer.
+  private func repeatRequest(_ request: [UInt8]) {
+    guard !request.isEmpty, state.withLock({ $0.rules.repeats }), let again = relay.connected() else { return }
+    _ = LoopbackRelay.write(request, to: again)
     shutdown(again, Int32(SHUT_WR))
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while read(again, &buffer, buffer.count) > 0 {}
@@ -75,14 +87,13 @@ final class ChaosProxy: Sendable {
 
   /// Passes bytes on until either end closes or the rules say so.
   ///
-  /// - Returns: What was read.
+  /// - Returns: The last request.
   private func pump(_ from: Int32, _ to: Int32, _ answers: Answers, isRequest: Bool = false) -> [UInt8] {
-    var all: [UInt8] = []
+    var request: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while true {
       let count = read(from, &buffer, buffer.count)
       guard count > 0 else { break }
-      all += buffer[..<count]
       let (rules, before) = state.withLock { state in
         defer { state.passed += count }
         return (state.rules, state.passed)
@@ -93,7 +104,18 @@ final class ChaosProxy: Sendable {
       if !isRequest, answers.areSwallowed.withLock({ $0 }) { continue }
       let line = isRequest ? String(decoding: buffer[..<count].prefix { $0 != 10 }, as: UTF8.self) : ""
       let isHead = line.contains(" HTTP/1.")
-      if isHead { answers.areSwallowed.withLock { $0 = rules.swallowed.map { line.contains($0) } ?? false } }
+      if isHead {
+        answers.areSwallowed.withLock { $0 = rules.swallowed.map { line.contains($0) } ?? false }
+        answers.requestCount.withLock { $0 += 1 }
+        repeatRequest(request)
+        request = []
+      }
+      if isRequest { request += buffer[..<count] }
+      if !isRequest, rules.losesSecondAnswers, answers.requestCount.withLock({ $0 }) > 1 {
+        state.withLock { $0.lostCount += 1 }
+        shutdown(from, Int32(SHUT_RDWR))
+        break
+      }
       if let blocked = rules.blocked, isHead, line.contains(blocked) {
         state.withLock { $0.blockedCount += 1 }
         shutdown(from, Int32(SHUT_RDWR))
@@ -106,6 +128,6 @@ final class ChaosProxy: Sendable {
       }
     }
     shutdown(to, Int32(SHUT_RDWR))
-    return all
+    return request
   }
 }

@@ -36,7 +36,14 @@ struct StoreUse {
   /// Does nothing where there is no file.
   private func check(_ path: String, _ isLocked: (Int32) -> Bool) throws(RepositoryError) {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { return }
+    guard descriptor >= 0 else {
+      let number = errno
+      if number == ENOENT { return }
+      throw RepositoryError(
+        .inputOutput, "expected a file that can be read, to see whether an app has the store open; change its permissions", file: path,
+        underlying: SystemCallError(call: "open", errorNumber: number))
+    }
+    // It drops the POSIX locks that this process has on the file; it has none on a database that it is about to replace.
     defer { close(descriptor) }
     guard isLocked(descriptor) else { return }
     throw RepositoryError(.locked, "expected a store that nobody has open, found it in use: close the app first", file: path)
