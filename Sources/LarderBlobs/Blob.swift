@@ -42,5 +42,8 @@ struct BlobEntry: Codable, Identifiable, Sendable {
   /// The number of its last use.
   var used: UInt64
 
+  /// Whether an entry of the same key is of the same write.
+  func isSameBlob(as other: BlobEntry) -> Bool { slot == other.slot && hash == other.hash && storedAt == other.storedAt }
+
   var info: BlobInfo { BlobInfo(key: key, size: size, storedAt: storedAt) }
 }

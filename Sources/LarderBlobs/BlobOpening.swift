@@ -71,7 +71,7 @@ struct BlobOpening {
     let file = URL(fileURLWithPath: files.path(BlobFiles.index), isDirectory: false)
     return try await LocalRepository(
       backend: JSONFileBackend(file: file, fileSystem: files.fileSystem), schema: RepositorySchema("blobs"),
-      options: StoreOptions(limits: .init(tombstones: 0), checkpoint: tuning.checkpoint))
+      options: StoreOptions(limits: .init(tombstones: 0), checkpoint: tuning.checkpoint, suspensionTimeout: tuning.suspensionTimeout))
   }
 
   /// Runs an operation on the files of the index under their lock.
@@ -135,9 +135,10 @@ struct BlobOpening {
     return Opened(index: index, report: report, entries: entries.filter { !gone.contains($0.id) })
   }
 
-  private struct Found: Sendable {
+  struct Found: Sendable {
     var orphans: [String] = []
     var unfinished: [String] = []
+    var spared: Set<String> = []
     var missing: [BlobEntry] = []
     var aside: [String] = []
   }
@@ -145,14 +146,17 @@ struct BlobOpening {
   /// Compares the directory with the index, and removes what is in no entry.
   ///
   /// What is no file under the name of a valid blob shows when that is read. On the executor only.
-  private static func compare(_ entries: [BlobEntry], _ files: BlobFiles) throws(RepositoryError) -> Found {
+  /// - Parameter spared: The names of unfinished files that stay.
+  static func compare(
+    _ entries: [BlobEntry], _ files: BlobFiles, sparing spared: Set<String> = []
+  ) throws(RepositoryError) -> Found {
     var found = Found()
     var known: [String: BlobEntry] = [:]
     for entry in entries { known[BlobFiles.name(entry)] = entry }
     for name in try files.fileSystem.entries(of: files.directory) ?? [] {
       switch BlobFiles.kind(of: name) {
       case .blob: if known.removeValue(forKey: name) == nil { found.orphans.append(name) }
-      case .unfinished: found.unfinished.append(name)
+      case .unfinished: if spared.contains(name) { found.spared.insert(name) } else { found.unfinished.append(name) }
       case .other: continue
       }
     }

@@ -19,7 +19,10 @@ extension BlobStore {
   /// the old one, and removes what is over the limits. Files that are no longer valid go last. An index that can take no commit any
   /// more may name the file that would be replaced: then no file is touched but the draft's own.
   func commit(_ draft: BlobDraft) async throws(RepositoryError) {
-    await changes.acquire()
+    do throws(RepositoryError) { try await takeTurn() } catch {
+      discard(draft.ticket)
+      throw error
+    }
     defer { changes.release() }
     let id = draft.ticket.id
     let old: BlobEntry?
@@ -44,10 +47,8 @@ extension BlobStore {
     if let data = draft.data { memory.withLock { $0.keep(.init(data: data, storedAt: entry.storedAt), id) } }
   }
 
-  /// Ends a write, and removes its file unless the store was closed: then that is done, and others may have the directory.
-  func discard(_ ticket: WriteTicket) {
-    if ticket.end(.over) { files.discard(ticket.temporary) }
-  }
+  /// Ends a write, and removes its file unless the store was closed or is suspended: then others may have the directory.
+  func discard(_ ticket: WriteTicket) { ticket.giveUp(files, suspension) }
 
   /// Commits an entry, the removal of others, and the order of use; on failure the new file goes.
   private func write(
@@ -103,6 +104,11 @@ extension BlobStore {
   func trim() async throws(RepositoryError) {
     await changes.acquire()
     defer { changes.release() }
+    try await removeVictims()
+  }
+
+  /// Removes what is over the limits, in the turn of a change.
+  func removeVictims() async throws(RepositoryError) {
     let (ids, index) = (victims(), index)
     guard !ids.isEmpty else { return }
     let entries = ids.compactMap { index.snapshot.loadEntry($0) }
@@ -110,13 +116,13 @@ extension BlobStore {
     forget(entries)
   }
 
-  /// Removes an entry whose file is damaged or gone, unless it was changed meanwhile.
+  /// Removes an entry whose file is damaged or gone, unless it was changed or the store suspended meanwhile.
   ///
   /// - Returns: Whether it was still the same.
   func drop(_ entry: BlobEntry) async -> Bool {
     await changes.acquire()
     defer { changes.release() }
-    guard !isClosed, let current = index.snapshot.loadEntry(entry.id), current.slot == entry.slot, current.hash == entry.hash else {
+    guard !isClosed, !suspension.isActive, let current = index.snapshot.loadEntry(entry.id), current.isSameBlob(as: entry) else {
       return false
     }
     // If the index cannot be written now, the next read or open finds the same again.
@@ -136,6 +142,21 @@ extension BlobStore {
   }
 
   // MARK: The order of use
+
+  /// Makes the order of use that of the index's entries.
+  ///
+  /// For a blob that was read since the index was last written, that read counts.
+  func adopt(_ entries: [BlobEntry]) {
+    let noted = touched
+    (recency, touched, diskBytes) = (RecencyList(), RecencyList(), 0)
+    let uses = entries.map { (entry: $0, use: max($0.used, noted[$0.id] ?? 0)) }.sorted { $0.use < $1.use }
+    for (entry, use) in uses {
+      recency.use(entry.id, entry.size)
+      diskBytes += entry.size
+      if use > entry.used { touched.use(entry.id, use) }
+    }
+    clock = max(clock, uses.last?.use ?? 0)
+  }
 
   /// Notes a use.
   func use(_ id: String) {

@@ -8,7 +8,8 @@ extension BlobStore {
   /// Returns when they are durable: a crash leaves the old blob or the new one, whole. What is removed to make room is gone then too.
   ///
   /// - Throws: `.tooLarge` for more than the disk limit, `.invalidKey`, `.full` or `.inputOutput` (nothing has changed, nothing is left),
-  ///   `.cancelled` also when the key was removed or the store cleared meanwhile; `.outcomeUnknown`, `.poisoned`, `.closed`.
+  ///   `.cancelled` also when the key was removed or the store cleared meanwhile; `.suspended` and `.dataMissing` as ``suspend()`` and
+  ///   ``resume()`` say; `.outcomeUnknown`, `.poisoned`, `.closed`.
   public nonisolated(nonsending) func save(_ data: Data, for key: String) async throws(RepositoryError) {
     let writer = try await writer(for: key)
     try await writer.write(data)
@@ -46,7 +47,8 @@ extension BlobStore {
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
     let ticket = WriteTicket(try Self.id(of: key))
     tickets.removeAll { $0.ticket == nil }
-    try index.checkWritable()
+    // The writer of a suspended store waits before it makes its file.
+    if !suspension.isActive { try index.checkWritable() }
     tickets.append(WeakTicket(ticket: ticket))
     return BlobWriter(self, key: key, ticket)
   }
@@ -55,11 +57,12 @@ extension BlobStore {
   ///
   /// Writes of this key that have begun and not returned store nothing.
   /// - Returns: Whether there was one.
-  /// - Throws: `.invalidKey`, `.cancelled`, `.full` or `.inputOutput` (nothing has changed), `.outcomeUnknown`, `.poisoned`, `.closed`.
+  /// - Throws: `.invalidKey`, `.cancelled`, `.suspended`, `.full` or `.inputOutput` (nothing has changed), `.outcomeUnknown`, `.poisoned`,
+  ///   `.closed`.
   @discardableResult
   public func remove(_ key: String) async throws(RepositoryError) -> Bool {
     let id = try Self.id(of: key)
-    await changes.acquire()
+    try await takeTurn()
     defer { changes.release() }
     try index.checkWritable()
     for entry in tickets where entry.ticket?.id == id { entry.ticket?.end(.removed) }
@@ -73,9 +76,9 @@ extension BlobStore {
   ///
   /// Writes that have begun and not returned store nothing. Files go first, so that this works on a full disk; if it throws, some blobs
   /// may be gone and the others are whole.
-  /// - Throws: `.cancelled`, `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`.
+  /// - Throws: `.cancelled`, `.suspended`, `.full`, `.inputOutput`, `.outcomeUnknown`, `.poisoned`, `.closed`.
   public func clear() async throws(RepositoryError) {
-    await changes.acquire()
+    try await takeTurn()
     defer { changes.release() }
     if isClosed { throw RepositoryError(.closed, "the blob store was closed") }
     try index.checkWritable()

@@ -18,7 +18,8 @@ internal import Synchronization
 /// Files are named by the SHA-256 of their key. Keys are compared by their bytes in UTF-8: two strings that Swift takes for equal, such
 /// as "é" as one scalar and as two, are two keys. A blob is durable and whole when a write returns; its hash is compared when it is
 /// read. When a limit is reached, the blobs used longest ago are removed. Damage is a miss with a report, never an error and never
-/// other bytes. One process at a time has the directory. Disk work runs on the store's own executor.
+/// other bytes. One process at a time has the directory; ``suspend()`` lets another one have it for a while. Disk work runs on the
+/// store's own executor.
 public actor BlobStore {
   /// The most that is kept; blobs that were used longest ago are removed first.
   public struct Limits: Hashable, Sendable {
@@ -65,10 +66,15 @@ public actor BlobStore {
     package var checkpoint = StoreOptions.Checkpoint.automatic
     /// Whether hashes are compared; off only to show that the tests notice.
     package var comparesHashes = true
+    /// The time for which changes wait in a suspended store.
+    package var suspensionTimeout = Duration.seconds(30)
 
-    package init(checkpoint: StoreOptions.Checkpoint = .automatic, comparesHashes: Bool = true) {
+    package init(
+      checkpoint: StoreOptions.Checkpoint = .automatic, comparesHashes: Bool = true, suspensionTimeout: Duration = .seconds(30)
+    ) {
       self.checkpoint = checkpoint
       self.comparesHashes = comparesHashes
+      self.suspensionTimeout = suspensionTimeout
     }
   }
 
@@ -94,6 +100,9 @@ public actor BlobStore {
   /// The writes that are under way.
   var tickets: [WeakTicket] = []
   var isClosed = false
+  /// Whether the index has given up its lock; changed in the turn of a change only.
+  var isSuspended = false
+  nonisolated let suspension = BlobSuspension()
 
   /// The index's own serial executor, so that nothing here blocks the cooperative pool.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { index.unownedExecutor }
@@ -131,11 +140,7 @@ public actor BlobStore {
     index = opened.index
     openReport = opened.report
     memory = Mutex(BlobMemory(self.limits))
-    for entry in opened.entries {
-      recency.use(entry.id, entry.size)
-      diskBytes += entry.size
-    }
-    clock = opened.entries.last?.used ?? 0
+    adopt(opened.entries)
     try await trim()
   }
 
@@ -144,7 +149,7 @@ public actor BlobStore {
   /// Returns the blob of a key, or `nil` when there is none.
   ///
   /// One in memory is returned at once, without waiting for the disk. One that does not match its hash is removed and reported, and is
-  /// `nil`.
+  /// `nil`; a suspended store leaves it alone.
   /// - Throws: `.inputOutput` or `.protectedDataUnavailable` when the file cannot be read; `.invalidKey`, `.closed`.
   public nonisolated(nonsending) func blob(for key: String) async throws(RepositoryError) -> Blob? {
     let id = try Self.id(of: key)
@@ -191,15 +196,14 @@ public actor BlobStore {
         memory.withLock { $0.keep(.init(data: data, storedAt: entry.storedAt), id) }
         return Blob(data: data, storedAt: entry.storedAt, origin: .disk)
       }
+      // Another process may have the directory: what is wrong with a file may be its doing, and the file is left alone.
+      if suspension.isActive { return nil }
       problem = RepositoryError(.dataMissing, "the file of a blob is gone", file: files.path(BlobFiles.name(entry)))
     } catch {
-      if files.isOfAnotherKind(BlobFiles.name(entry)) {
-        problem = try files.setAside(BlobFiles.name(entry))
-      } else if error.code == .corrupted {
-        problem = error
-      } else {
-        throw error
-      }
+      let isNoFile = files.isOfAnotherKind(BlobFiles.name(entry))
+      guard isNoFile || error.code == .corrupted else { throw error }
+      if suspension.isActive { return nil }
+      problem = isNoFile ? try files.setAside(BlobFiles.name(entry)) : error
     }
     if await drop(entry) { report(problem) }
     return nil
@@ -212,7 +216,8 @@ public actor BlobStore {
 
   /// Notes the order of use and closes the store; calls throw `.closed` afterwards, those of its writers too.
   ///
-  /// Writes that are not finished are over, and their files are removed, so that the next store in the directory finds none of them.
+  /// Writes that are not finished are over, and their files are removed, so that the next store in the directory finds none of them. A
+  /// suspended store leaves every file as it is: another process may have the directory, and the next opening removes them.
   /// A store that is dropped without closing loses only the order of its last reads. The second call does nothing.
   /// - Throws: what prevented a clean close; every blob is safe in any case.
   public func close() async throws(RepositoryError) {
@@ -221,11 +226,11 @@ public actor BlobStore {
     guard !isClosed else { return }
     isClosed = true
     for entry in tickets {
-      if let ticket = entry.ticket, ticket.end(.closed) { files.discard(ticket.temporary) }
+      if let ticket = entry.ticket, ticket.end(.closed), !isSuspended { files.discard(ticket.temporary) }
     }
     removeFromMemory()
     var failure: RepositoryError?
-    do throws(RepositoryError) { try await noteUses() } catch { failure = error }
+    if !isSuspended { do throws(RepositoryError) { try await noteUses() } catch { failure = error } }
     try await index.close()
     // The order of use is not worth a failure when everything else went well.
     if let failure, failure.code != .full { throw failure }

@@ -36,19 +36,19 @@ public actor BlobWriter {
 
   deinit {
     guard file != nil, case .open = state else { return }
-    let (files, ticket) = (store.files, ticket)
-    store.index.executor.queue.async {
-      if ticket.end(.over) { files.discard(ticket.temporary) }
-    }
+    let (files, ticket, suspension) = (store.files, ticket, store.suspension)
+    store.index.executor.queue.async { ticket.giveUp(files, suspension) }
   }
 
   /// Writes the bytes that follow.
   ///
-  /// - Throws: `.tooLarge` when the blob would be larger than the disk limit; `.full`, `.inputOutput`, `.cancelled`. The write is over
+  /// While the store is suspended, the call waits.
+  /// - Throws: `.tooLarge` when the blob would be larger than the disk limit; `.full`, `.inputOutput`, `.cancelled`; `.suspended` after
+  ///   30 s; `.dataMissing` when another process has removed the unfinished file while the store was suspended. The write is over
   ///   then: nothing is left, and later calls throw the same. `.closed` after ``finish()`` or ``abort()``, and once the store was closed;
   ///   `.poisoned` when an earlier sync of the store has failed.
-  public func write(_ chunk: Data) throws(RepositoryError) {
-    try failing { () throws(RepositoryError) in
+  public func write(_ chunk: Data) async throws(RepositoryError) {
+    try await failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
       try ticket.check()
       guard chunk.count <= store.limits.diskBytes - size else {
@@ -72,7 +72,7 @@ public actor BlobWriter {
   ///
   /// - Throws: as `save` of ``BlobStore``; in every case the write is over, and on failure nothing is left.
   public func finish() async throws(RepositoryError) {
-    try failing { () throws(RepositoryError) in
+    try await failing { () throws(RepositoryError) in
       if Task.isCancelled { throw RepositoryError(.cancelled, "the task was cancelled") }
       try ticket.check()
       let file = try openFile()
@@ -99,28 +99,36 @@ public actor BlobWriter {
     try store.index.checkWritable()
     let new = try store.files.fileSystem.create(store.files.path(ticket.temporary))
     file = new
+    ticket.noteFile()
     return new
   }
 
-  /// Runs a step, and ends the write when it fails.
-  private func failing(_ step: () throws(RepositoryError) -> Void) throws(RepositoryError) {
-    switch state {
-    case .open: break
-    case .failed(let error): throw error
-    case .over: throw RepositoryError(.closed, "the write is over")
-    }
+  /// Runs a step as soon as the store is not suspended, and ends the write when it fails.
+  private func failing(_ step: () throws(RepositoryError) -> Void) async throws(RepositoryError) {
+    try checkOpen()
     do throws(RepositoryError) {
+      while store.suspension.isActive { try await store.waitUntilResumed() }
+      try checkOpen()
       try step()
     } catch {
-      end(.failed(error))
+      // Another call may have ended the write while this one waited.
+      if case .open = state { end(.failed(error)) }
       throw error
+    }
+  }
+
+  private func checkOpen() throws(RepositoryError) {
+    switch state {
+    case .open: return
+    case .failed(let error): throw error
+    case .over: throw RepositoryError(.closed, "the write is over")
     }
   }
 
   private func end(_ state: State) {
     self.state = state
     kept = nil
-    if ticket.end(.over), file != nil { store.files.discard(ticket.temporary) }
+    ticket.giveUp(store.files, store.suspension)
     file = nil
   }
 }

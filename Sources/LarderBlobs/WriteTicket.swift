@@ -9,6 +9,8 @@ final class WriteTicket: Sendable {
     case removed
     /// The store was closed and has removed the file.
     case closed
+    /// Another process has removed the file while the store was suspended.
+    case lost
     /// It was finished or given up.
     case over
   }
@@ -17,21 +19,37 @@ final class WriteTicket: Sendable {
   let id: String
   /// The name of the unfinished file, which no other write ever has: the number in it is drawn from 2⁶³.
   let temporary: String
-  private let state = Mutex<End?>(nil)
+  private let state = Mutex(State())
+
+  private struct State {
+    var end: End?
+    var hasFile = false
+  }
 
   init(_ id: String) {
     self.id = id
     temporary = BlobFiles.temporaryName(id, .random(in: 1 ... .max))
   }
 
+  /// Whether the write has made its file, and may go on.
+  var isWriting: Bool { state.withLock { $0.hasFile && $0.end == nil } }
+
+  /// Notes that the file was made.
+  func noteFile() { state.withLock { $0.hasFile = true } }
+
   /// Refuses a write that may not go on.
   ///
-  /// - Throws: `.cancelled` or `.closed`.
+  /// - Throws: `.cancelled`, `.closed` or `.dataMissing`.
   func check() throws(RepositoryError) {
-    switch state.withLock({ $0 }) {
+    switch state.withLock({ $0.end }) {
     case nil: return
     case .removed: throw RepositoryError(.cancelled, "the blob was removed while it was written")
     case .closed: throw RepositoryError(.closed, "the blob store was closed")
+    case .lost:
+      throw RepositoryError(
+        .dataMissing,
+        "expected the unfinished file of the blob, found that another process has removed it while the store was suspended; "
+          + "write the blob again")
     case .over: throw RepositoryError(.closed, "the write is over")
     }
   }
@@ -40,13 +58,20 @@ final class WriteTicket: Sendable {
   @discardableResult
   func end(_ new: End) -> Bool {
     state.withLock { state in
-      switch state {
-      case .closed, .over: return false
+      switch state.end {
+      case .closed, .lost, .over: return false
       case nil, .removed:
-        state = new
+        state.end = new
         return true
       }
     }
+  }
+
+  /// Ends the write, and removes its file if there is one and it is the caller's to remove.
+  ///
+  /// The file of a suspended store stays until the store is resumed. On the executor only.
+  func giveUp(_ files: BlobFiles, _ suspension: BlobSuspension) {
+    if end(.over), state.withLock({ $0.hasFile }), !suspension.isActive { files.discard(temporary) }
   }
 }
 

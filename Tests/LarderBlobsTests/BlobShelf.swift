@@ -17,14 +17,14 @@ struct BlobShelf {
 
   init(
     on files: SimulatedFileSystem = .init(), through fileSystem: (any FileSystem)? = nil, _ limits: BlobStore.Limits = .init(),
-    comparesHashes: Bool = true
+    comparesHashes: Bool = true, suspensionTimeout: Duration = .seconds(30)
   ) async throws(RepositoryError) {
     let reports = Reports()
     self.files = files
     self.reports = reports
     blobs = try await BlobStore(
       directory: Self.directory, limits: limits, fileSystem: fileSystem ?? files,
-      tuning: .init(checkpoint: .manual, comparesHashes: comparesHashes)
+      tuning: .init(checkpoint: .manual, comparesHashes: comparesHashes, suspensionTimeout: suspensionTimeout)
     ) { reports.add($0) }
   }
 

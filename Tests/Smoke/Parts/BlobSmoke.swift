@@ -34,6 +34,8 @@ enum BlobSmoke {
     let usage = await blobs.usage
     try expect(usage.diskCount == 3 && usage.diskBytes > 0 && usage.memoryCount >= 1 && usage.memoryBytes >= 1)
     try expect(BlobStore.Usage(memoryCount: 1, memoryBytes: 2, diskCount: 3, diskBytes: 4).diskBytes == 4)
+    await blobs.suspend()
+    try await blobs.resume()
     try await expect(blobs.remove("a"))
     _ = blobs.unownedExecutor
     try await blobs.clear()
