@@ -81,7 +81,7 @@ private final class LossyTransport: SyncTransport {
 
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unreachable("no events") }
 
-  /// Delivers the late pushes. The server refuses those of a device that has pushed since.
+  /// Delivers the late pushes, of which the server refuses those of a device that has pushed since.
   func deliverLate(to scope: String) async throws {
     let late = state.withLock { state in
       defer { state.late = [] }
