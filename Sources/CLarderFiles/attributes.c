@@ -26,8 +26,9 @@ static int drop(int file, const char *name) { return fremovexattr(file, name); }
 static int is_of_app(const char *name) { return strncmp(name, "user.", 5) == 0; }
 #endif
 
-// MARGIN bytes are the room for an attribute that other programs make longer meanwhile. After ATTEMPTS that found it longer still, it fails.
-enum { ATTEMPTS = 100, MARGIN = 256 };
+// Another program may make an attribute longer between two calls. The room for it is MARGIN bytes at first, and twice as large at each of the
+// ATTEMPTS: a program that changes it in the same rhythm is overtaken.
+enum { ATTEMPTS = 16, MARGIN = 256 };
 
 // Frees a buffer and keeps `errno`.
 static void release(void *buffer) {
@@ -40,11 +41,12 @@ static int is_refusal(int number) { return number == EPERM || number == EACCES |
 
 // Reads an attribute (of a name), or the names of all (no name), into a buffer that the caller frees; returns its size, or -1.
 static ssize_t read_all(int file, const char *name, char **value) {
+  size_t room = 0;
   for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
     ssize_t size = name ? get(file, name, NULL, 0) : list(file, NULL, 0);
     if (size < 0) return -1;
     // A room of 0 bytes would ask for the length again.
-    const size_t room = (size_t)size + MARGIN;
+    room = (size_t)size + MARGIN > 2 * room ? (size_t)size + MARGIN : 2 * room;
     if (!(*value = malloc(room))) return -1;
     size = name ? get(file, name, *value, room) : list(file, *value, room);
     if (size >= 0) return size;
