@@ -9,14 +9,15 @@ extension BlobStore {
   ///
   /// Blobs in memory and in files are still returned, as of the moment of the call. A file that is gone, damaged or no file any more may be
   /// another process's doing: it is a miss, is not reported, and is left alone. No file is made, changed or removed. Writes, those of a
-  /// ``BlobWriter`` too, removals and ``clear()`` wait for ``resume()``, at most for 30 s, and then throw `.suspended`.
+  /// ``BlobWriter`` too, removals and ``clear()`` wait for ``resume()``. After 30 s, or when the store is closed, they throw `.suspended`.
   ///
-  /// What was stored is durable when this returns. The second call does nothing, nor does one on a closed store.
+  /// Every blob that was saved is durable when this returns. The order of the reads since the last write is in memory only: an app that the
+  /// system ends while it is suspended loses it. The second call does nothing, nor does one on a closed store.
   ///
   /// Cost: the change under way, and what a writer has handed to the disk at this moment: a chunk, or the sync of a whole blob. A writer
   /// that is open, and changes that wait, are not waited for.
   public nonisolated(nonsending) func suspend() async {
-    // Before the executor is waited for: changes and writers that come first there must wait, too.
+    // Before the hop to the executor: jobs that are queued there already must see it.
     suspension.begin()
     await suspendInTurn()
   }
@@ -31,23 +32,29 @@ extension BlobStore {
 
   /// Takes the lock of the directory again, and takes in what another process has stored and removed since ``suspend()``.
   ///
-  /// Changes that wait go on. A ``BlobWriter`` that was open goes on if no other store had the directory meanwhile: another store removes
-  /// its unfinished file. Then the writer throws `.dataMissing`, and the blob has to be written again. Files that no entry names and no
-  /// writer of this store has open are removed, as when a store is opened, and so is what is over this store's limits. The call does
-  /// nothing when the store is not suspended.
+  /// Changes that wait go on, in any order. A ``BlobWriter`` that was open goes on if no other store had the directory meanwhile: another
+  /// store removes its unfinished file. Then the writer throws `.dataMissing`, and the blob has to be written again. Files that no entry
+  /// names and no writer of this store has open are removed, as when a store is opened, and so is what is over this store's limits. The
+  /// call does nothing in an open store that is not suspended.
   ///
-  /// Cost: some calls of the system and a list of the directory. If another process has changed blobs, the index is read anew.
-  /// - Throws: `.locked` or `.alreadyOpen` while another process, or another store of this one, has the directory: the store stays
-  ///   suspended, and a later call may succeed. `.dataMissing` when another index has taken the place of this store's: close the store and
-  ///   open it anew. `.corrupted`, `.protectedDataUnavailable`, `.inputOutput`, `.full`; `.poisoned` after a failed sync, `.closed`.
+  /// Cost: linear in the blobs, and a list of the directory. If another process has changed blobs, the index is read anew.
+  /// - Throws: `.locked` or `.alreadyOpen` while another process, or another store of this one, has the directory, and
+  ///   `.protectedDataUnavailable`, `.inputOutput`, `.full`: call it again later. After every other error close the store and open it anew:
+  ///   `.dataMissing` when another index has taken the place of this store's, `.newerSchema` or `.decodingFailed` for an entry of a newer
+  ///   version or a damaged one, `.corrupted`, `.notOurStore`, `.poisoned`, `.closed`. The store stays suspended in all cases.
   public func resume() async throws(RepositoryError) {
     await changes.acquire()
     defer { changes.release() }
     let before = index.snapshot
     try await index.resume()
     guard isSuspended else { return }
-    removeLeftovers()
     takeIn(changesSince: before)
+    // The file of an entry that cannot be read looks like one without an entry. An opening refuses such an index, or heals it.
+    if let entry = index.snapshot.undecodable.first {
+      await index.suspend()
+      throw entry.error
+    }
+    removeLeftovers()
     isSuspended = false
     suspension.end()
     do throws(RepositoryError) { try await removeVictims() } catch {}  // the next save removes them, or says why it cannot
@@ -80,14 +87,14 @@ extension BlobStore {
       await changes.acquire()
       guard suspension.isActive else { return }
       changes.release()
-      // Writes nothing. A suspended index holds it as it holds every write: until it is resumed, or until the time is over.
+      // An empty write. A suspended index holds it until `resume()`, or until the time is over.
       try await index.write { (_) throws(RepositoryError) in }
     }
   }
 
   /// Waits until the store is not suspended.
   ///
-  /// It may be suspended again before the caller goes on, which looks once more.
+  /// The store may be suspended again when this returns: call it in a loop until `suspension.isActive` is `false`.
   /// - Throws: as ``takeTurn()``.
   func waitUntilResumed() async throws(RepositoryError) {
     try await takeTurn()

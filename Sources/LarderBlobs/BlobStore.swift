@@ -226,7 +226,10 @@ public actor BlobStore {
     guard !isClosed else { return }
     isClosed = true
     for entry in tickets {
-      if let ticket = entry.ticket, ticket.end(.closed), !isSuspended { files.discard(ticket.temporary) }
+      guard let ticket = entry.ticket else { continue }
+      ticket.end(.closed)
+      // Also that of a write which was given up while a call of `suspend()` waited for this one.
+      if !isSuspended, ticket.hasFile { files.discard(ticket.temporary) }
     }
     removeFromMemory()
     var failure: RepositoryError?

@@ -31,6 +31,9 @@ final class WriteTicket: Sendable {
     temporary = BlobFiles.temporaryName(id, .random(in: 1 ... .max))
   }
 
+  /// Whether the write has made its file.
+  var hasFile: Bool { state.withLock { $0.hasFile } }
+
   /// Whether the write has made its file, and may go on.
   var isWriting: Bool { state.withLock { $0.hasFile && $0.end == nil } }
 
@@ -67,9 +70,9 @@ final class WriteTicket: Sendable {
     }
   }
 
-  /// Ends the write, and removes its file if there is one and it is the caller's to remove.
+  /// Ends the write, and removes its file unless the store is suspended.
   ///
-  /// The file of a suspended store stays until the store is resumed. On the executor only.
+  /// A file that stays is removed by ``BlobStore/resume()`` or by the next opening. On the executor only.
   func giveUp(_ files: BlobFiles, _ suspension: BlobSuspension) {
     if end(.over), state.withLock({ $0.hasFile }), !suspension.isActive { files.discard(temporary) }
   }

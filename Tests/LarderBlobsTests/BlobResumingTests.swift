@@ -38,6 +38,32 @@ struct BlobResumingTests {
     try await again.close()
   }
 
+  /// The file of an entry that this version cannot read is not one without an entry.
+  @Test(arguments: [2, 1]) func anEntryThatCannotBeReadKeepsItsFile(_ version: Int) async throws {
+    struct Entry: Codable, Identifiable { var id: String }
+    let shelf = try await BlobShelf()
+    try await shelf.blobs.save("a", for: "a")
+    await shelf.blobs.suspend()
+    let files = shelf.files
+    let other = try await BlobShelf(on: files)
+    try await other.blobs.save("b", for: "b")
+    try await other.close()
+    let paths = shelf.blobPaths
+    let index = JSONFileBackend(file: BlobShelf.directory.appendingPathComponent("blob-index.json"), fileSystem: files)
+    let steps: [Migration] = version == 2 ? [.init(from: 1) { _ in }] : []
+    let entries = try await LocalRepository(
+      backend: index, schema: RepositorySchema<Entry>("blobs", version: version, migrations: steps))
+    try await entries.save(Entry(id: try BlobStore.id(of: "b")))
+    try await entries.close()
+    for _ in 0..<2 {
+      #expect(await code { try await shelf.blobs.resume() } == (version == 2 ? .newerSchema : .decodingFailed))
+      #expect(shelf.blobPaths == paths)
+      #expect(try await shelf.blobs.blob(for: "a")?.data == Data("a".utf8))
+    }
+    try await shelf.close()
+    #expect(shelf.blobPaths == paths)
+  }
+
   /// What this store had read before, and what the other has read since, is kept longest.
   @Test func theOrderOfUseIsThatOfBoth() async throws {
     let shelf = try await BlobShelf(.init(memoryCount: 0, diskCount: 5))

@@ -282,6 +282,7 @@ struct BlobSuspendingTests {
       if round % 2 == 0 {
         #expect(failures.codes.isEmpty && blobs.persistedKeys.count == 8)
         try await blobs.resume()
+        for number in 0..<8 { #expect(try await shelf.stored("\(number)") == "\(number)") }
       } else {
         #expect(failures.codes.allSatisfy { [.closed, .suspended].contains($0) })
       }
