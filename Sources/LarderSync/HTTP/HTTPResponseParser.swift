@@ -129,8 +129,8 @@ struct HTTPResponseParser {
   private mutating func endHead() throws(SyncProblem) {
     guard let status else { throw Self.malformed }
     headBytes = 0
-    // Others may take such an answer for a longer or a shorter one, and what they see behind it for the next.
-    if length != nil, isChunked || status == 204 || status == 304, length != 0 { staysOpen = false }
+    // A proxy may see another end of an answer that gives two lengths, or a length and no body.
+    if let length, isChunked || length != 0 && (status == 204 || status == 304) { staysOpen = false }
     if (100..<200).contains(status) {
       // The answer itself comes behind it.
       (self.status, length, isChunked) = (nil, nil, false)

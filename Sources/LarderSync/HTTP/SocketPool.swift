@@ -32,7 +32,7 @@
       endOld()
       while let socket = waiting.withLock({ $0.popLast()?.socket }) {
         var byte: UInt8 = 0
-        // Nothing was asked, so an answer would be one to nobody; without one and without an end there is nothing to read.
+        // Bytes would be an answer to nobody. On a connection that is open and silent there is nothing to read.
         if recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) < 0, errno == EAGAIN { return socket }
         _ = close(socket)
       }

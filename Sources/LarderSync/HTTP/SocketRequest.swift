@@ -65,13 +65,13 @@
     }
 
     /// Gives the socket to the pool for a later request, or closes it when this one was cancelled.
-    private func keepSocket() {
+    private func keepSocket(in pool: SocketPool) {
       let kept = state.withLock { state in
         guard !state.isCancelled, let socket = state.socket else { return Int32?.none }
         state.socket = nil
         return socket
       }
-      if let kept, let pool { pool.keep(kept) } else { closeSocket() }
+      if let kept { pool.keep(kept) } else { closeSocket() }
     }
 
     /// Sends the request, and gives its answer to the call.
@@ -84,16 +84,16 @@
       let isSent = send(head + (request.httpBody ?? Data()), over: socket)
       guard let parser = try receive(from: socket, isReused: isReused) else { return false }
       // First, or the request that comes next would make a connection.
-      if isSent, parser.isPersistent { keepSocket() } else { closeSocket() }
+      if isSent, parser.isPersistent, let pool { keepSocket(in: pool) } else { closeSocket() }
       if parser.isComplete, let status = parser.status { call.complete(status: status, retryAfter: parser.retryAfter) }
       return true
     }
 
-    /// Ends a connection whose other end says nothing about what is sent to it, as after a change of the network.
+    /// Ends a connection over which nothing is taken for ten seconds, as after a change of the network.
     ///
-    /// The request is then sent on another one, long before its time is up.
+    /// The request is then sent on another one, before its time is up. A server that is too busy to read counts as well.
     private func limitSilence(of socket: Int32) {
-      var milliseconds: UInt32 = 5_000
+      var milliseconds: UInt32 = 10_000
       setsockopt(socket, Int32(IPPROTO_TCP), Int32(TCP_USER_TIMEOUT), &milliseconds, socklen_t(MemoryLayout<UInt32>.size))
     }
 

@@ -49,6 +49,7 @@
       ScriptedServer.Answer(bytes: ScriptedServer.Answer.page().bytes + "x"),
       .page("Content-Length: \(ScriptedServer.Answer.json.utf8.count)\r\nTransfer-Encoding: identity\r\n"),
       ScriptedServer.Answer(bytes: "HTTP/1.1 204 No\r\nContent-Length: 1\r\n\r\n"),
+      ScriptedServer.Answer(bytes: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
       ScriptedServer.Answer(bytes: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
     ])
     func anAnswerThatEndsItsConnectionHasNoneBehindIt(_ answer: ScriptedServer.Answer) async throws {
@@ -165,7 +166,7 @@
       server.set(Array(repeating: .init(bytes: String(page.dropLast())), count: 9))
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<9 { group.addTask { _ = try await self.ask(connection) } }
-        try await until { server.requests == 9 }
+        try await until { server.answers == 9 }
         server.say(String(page.suffix(1)))
         try await group.waitForAll()
       }
@@ -180,6 +181,18 @@
         try await until { server.openConnections == 0 }
       }
       #expect(server.requests == 3 && server.connections == 3)
+    }
+
+    @Test func aStreamThatIsRefusedLeavesNoConnection() async throws {
+      let connection = connection()
+      let request = URLRequest(url: try #require(URL(string: "http://127.0.0.1:\(server.port)/v1/scopes/s/events")))
+      for _ in 0..<10 {
+        server.set([.page(status: "HTTP/1.1 503 No")])
+        let pieces = connection.stream(request, firstLimit: .seconds(600), silenceLimit: .seconds(600))
+        await #expect(throws: SyncProblem.self) { for try await _ in pieces {} }
+      }
+      try await until { server.openConnections == 0 }
+      #expect(server.requests == 10 && server.connections == 10)
     }
 
     @Test func anOwnerThatIsGoneLeavesNoConnection() async throws {

@@ -27,6 +27,7 @@
       var script: [Answer] = []
       var connections = 0
       var requests = 0
+      var answers = 0
       var sockets: Set<Int32> = []
     }
 
@@ -62,6 +63,8 @@
 
     var connections: Int { state.withLock { $0.connections } }
     var requests: Int { state.withLock { $0.requests } }
+    /// The answers that were sent as the script has them.
+    var answers: Int { state.withLock { $0.answers } }
     /// The connections that are open at this end.
     var openConnections: Int { state.withLock { $0.sockets.count } }
 
@@ -99,6 +102,7 @@
           guard count > 0 else { return }
           bytes.removeFirst(count)
         }
+        state.withLock { $0.answers += 1 }
         if answer.closesConnection { return }
         if answer.isEarly { skip(bodyBytes, of: client) }
       }

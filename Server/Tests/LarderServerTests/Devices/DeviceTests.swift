@@ -90,6 +90,7 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
         count += 1
         try await device.sync.exchange()
       }
+      #expect(proxy.repeatCount >= 10)
       try await Self.expectEqual([try await Device(server.base), try await Device(proxy.base)], count: count)
     }
   }

@@ -15,7 +15,7 @@ final class ChaosProxy: Sendable {
     var stall = Int.max
     /// The time for which each piece is held back.
     var delay = 0.0
-    /// Whether each request is sent once more on another connection, before the next one of its own.
+    /// Whether each request is sent once more on another connection: before the next one of its own connection, or when that ends.
     var repeats = false
     /// Whether a connection ends where the answer to its second request should begin.
     var losesSecondAnswers = false
@@ -30,6 +30,7 @@ final class ChaosProxy: Sendable {
     var passed = 0
     var blockedCount = 0
     var lostCount = 0
+    var repeatCount = 0
   }
 
   /// The answers of one connection: its newest request says whether they get through.
@@ -55,6 +56,9 @@ final class ChaosProxy: Sendable {
   /// The number of requests that did not get through.
   var blockedCount: Int { state.withLock { $0.blockedCount } }
 
+  /// The number of requests that were sent once more.
+  var repeatCount: Int { state.withLock { $0.repeatCount } }
+
   /// The number of answers that were lost with their connections.
   var lostCount: Int { state.withLock { $0.lostCount } }
 
@@ -78,7 +82,7 @@ final class ChaosProxy: Sendable {
   /// Sends a request once more, if the rules say so, and waits for its answer.
   private func repeatRequest(_ request: [UInt8]) {
     guard !request.isEmpty, state.withLock({ $0.rules.repeats }), let again = relay.connected() else { return }
-    _ = LoopbackRelay.write(request, to: again)
+    if LoopbackRelay.write(request, to: again) { state.withLock { $0.repeatCount += 1 } }
     shutdown(again, Int32(SHUT_WR))
     var buffer = [UInt8](repeating: 0, count: 4_096)
     while read(again, &buffer, buffer.count) > 0 {}
