@@ -15,12 +15,21 @@ import Testing
   private let workspace: Workspace
   private let store: String
   private let weather: StandInServer
+  /// The ports of the servers, which refuse connections while these are down.
+  ///
+  /// Another program may be given a port that is only free. macOS lets no server listen beside them, and there they are taken afterwards.
+  private let held: [SilentPort]
 
   init() async throws {
+    #if os(Linux)
+      held = [try SilentPort(), try SilentPort()]
+    #else
+      held = []
+    #endif
     workspace = try Workspace()
     store = workspace.path("spots.sqlite")
     let now = try Date("2026-11-21T09:00:00Z", strategy: .iso8601)
-    weather = try StandInServer(now: { now })
+    weather = try StandInServer(port: UInt16(held.first?.port ?? 0), now: { now })
     #expect(try await weatherSpots(["add", "Brest", "48.39", "-4.49", "--zone", "Europe/Paris", "--store", store]).code == 0)
     weather.fail(Failure(.body(Self.clearSky), path: "forecast"))
   }
@@ -28,7 +37,7 @@ import Testing
   private func serving(
     _ answers: [String: PictureServer.Answer], _ body: (PictureServer, String, URL) async throws -> Void
   ) async throws {
-    let pictures = try PictureServer(answers)
+    let pictures = try PictureServer(answers, port: UInt16(held.last?.port ?? 0))
     let (base, api) = (try await pictures.start().absoluteString, try await weather.start())
     do { try await body(pictures, base, api) } catch {
       await pictures.stop()
@@ -69,7 +78,7 @@ import Testing
       #expect(try await weatherSpots(["photos", "--store", store]) == Run(output: "No photos.\n"))
     }
     let ports = [api, try #require(URL(string: template.replacing("{icon}", with: "x")))].compactMap(\.port)
-    let silent = try ports.map { try SilentPort($0) }
+    let silent = held.isEmpty ? try ports.map { try SilentPort($0) } : held
     defer { withExtendedLifetime(silent) {} }
     #expect(
       try await icon(template, api, at: "2026-11-21T09:30:00Z")
