@@ -20,9 +20,14 @@ let shown;
 
 const quiet = (text) => el('p', { class: 'quiet' }, text);
 
+// What is replaced gives the focus to its successor.
 function fill(name, ...children) {
-  byId(name).hidden = !children.length;
-  byId(name).lastChild.replaceChildren(...children);
+  const part = byId(name);
+  const stops = () => [...part.querySelectorAll('summary, [tabindex]')];
+  const at = stops().indexOf(document.activeElement);
+  part.hidden = !children.length;
+  part.lastChild.replaceChildren(...children);
+  stops()[at]?.focus({ preventScroll: true });
 }
 
 const facts = (values) => el('dl', Object.entries(values).map(([term, value]) =>
@@ -145,7 +150,8 @@ function showReport(isNew) {
   if (hour) weather('now', hour, `${hour.time} there`, hours?.find(isNear));
   else fill('now');
   const fromNoon = ({ time }) => Math.abs(parseInt(time, 10) * 60 + Number(time.slice(3)) - 720);
-  const noon = report.day === date ? report.noon // a report that was kept may be of another day
+  // A report that was kept may be of another day.
+  const noon = report.day === date ? report.noon
     : hours?.filter(({ day }) => day === date).sort((a, b) => fromNoon(a) - fromNoon(b))[0];
   if (noon) weather('noon', noon, `${dayName(noon.day)}, ${noon.time}`);
   if (sky) showSky(sky);

@@ -94,7 +94,8 @@ function hourly([title, metric, from, ...lines], hours, nights, now) {
 }
 
 const MOON = ['moon is up', 'moonrise', 'moonset'];
-const LEVELS = [ // each paints over the one before; at last the altitude of the sun
+// Each paints over the one before; at last the altitude of the sun.
+const LEVELS = [
   ['night', 'day_start_utc', 'day_end_utc'],
   ...[['astronomical', -18], ['nautical', -12], ['civil', -6]].map(([kind, altitude]) =>
     [`${kind} twilight`, `${kind}_dawn`, `${kind}_dusk`, altitude]),
