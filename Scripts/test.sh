@@ -160,6 +160,7 @@ build_and_test "the guides' snippets and their tests" Docs
 behind "the guides' snippets in the eight settings of apps" Docs/settings.sh
 build_and_test "the tool's tests" Tool
 build_and_test "the tests of Examples/WeatherSpots" Examples/WeatherSpots
+behind "the demo" env LARDER_PROGRAMS="$scratch/$configuration" Examples/WeatherSpots/demo.sh
 
 if [ "$part" = all ]; then
   behind "the public API against Docs/API" Scripts/api.sh
@@ -169,6 +170,7 @@ if [ "$part" = all ]; then
   if [ "$configuration" = release ]; then behind "every public entry of the example, as released" Scripts/smoke.sh example; fi
   build_and_test "the inputs that fuzzing keeps" Fuzzing
   build_and_test "the server's tests" Server
+  behind "the demo of sync" env LARDER_PROGRAMS="$scratch/$configuration" Examples/WeatherSpots/demo-sync.sh
   behind . touch "$logs/server-is-tested"
   build_and_test "the tests of Examples/WeatherSpotsPage" Examples/WeatherSpotsPage
   # The server's tests run the example's command, which is linked once more here.

@@ -1,7 +1,9 @@
-# Sourced by demo.sh, demo-sync.sh and page.sh: sets `configuration`, and has the functions `build`, `heading`, `show` and `run`.
+# Sourced by demo.sh, demo-sync.sh and page.sh: sets `configuration` and `programs`, the folder of what is built, and has the functions `build`,
+# `heading`, `show` and `run`. LARDER_PROGRAMS names a folder of programs that are built already, as the tests have.
 # shellcheck shell=bash
 
 configuration=${CONFIGURATION:-debug}
+programs=${LARDER_PROGRAMS:-$PWD/.build/$configuration}
 flags=(-c "$configuration" -Xswiftc -gnone -Xcc -g0 -Xswiftc -Xfrontend -Xswiftc -disable-llvm-verify)
 # A module is divided among the processors, and not into parts of 25 files: whoever compiles a part reads the whole module.
 if [ "$configuration" = debug ]; then flags+=(-Xswiftc -driver-batch-size-limit -Xswiftc 1000); fi
@@ -10,6 +12,7 @@ if [ "$configuration" = debug ]; then flags+=(-Xswiftc -driver-batch-size-limit 
 # Planned anew each time, since SwiftPM takes the plan of another package that was built in the folder for this one's.
 build() { # PRODUCT TIME [FLAGS...]
   local product=$1 time=$2 log=.build/build-$1.log
+  if [ -n "${LARDER_PROGRAMS:-}" ]; then return; fi
   shift 2
   echo "Building $product. The first time takes $time on two cores."
   mkdir -p .build

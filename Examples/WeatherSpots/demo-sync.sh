@@ -15,7 +15,7 @@ rm -rf "$demo"
 mkdir -p "$demo/config"
 # Neither the settings of whoever runs this nor their store are used.
 for name in $(compgen -e | grep -E '^WEATHER(_SPOTS|KIT)_' || true); do unset "$name"; done
-export XDG_CONFIG_HOME=$PWD/$demo/config COLUMNS=100 PATH="$PWD/.build/$configuration:$PATH"
+export XDG_CONFIG_HOME=$PWD/$demo/config COLUMNS=100 PATH="$programs:$PATH"
 
 server=
 clean_up() {
@@ -35,6 +35,14 @@ on() { # DEVICE NOW ARGUMENTS...
   printf '%-7s' "$device"
   show "$@"
   weather-spots "$@" --now "$now" --store "$demo/$device.sqlite"
+}
+# What only reads takes no time.
+look() { # DEVICE ARGUMENTS...
+  local device=$1
+  shift
+  printf '%-7s' "$device"
+  show "$@"
+  weather-spots "$@" --store "$demo/$device.sqlite"
 }
 phone() { on phone 2031-11-21T12:00:00Z "$@"; }
 laptop() { on laptop 2021-11-21T12:00:00Z "$@"; }
@@ -78,8 +86,8 @@ phone sync
 laptop sync
 for device in phone laptop; do weather-spots export --format csv --store "$demo/$device.sqlite" >"$demo/$device.csv"; done
 if ! cmp -s "$demo/phone.csv" "$demo/laptop.csv"; then fail "THE PROMISE IS BROKEN: the devices differ"; fi
-laptop show "Cape Agulhas"
+look laptop show "Cape Agulhas"
 # 2 visits and 3, each once, whatever the server had got of the message that was cut off; and a tag of each side, without the one that went.
 if ! grep -q ',4,.*,lighthouse sunset windy,5$' "$demo/phone.csv"; then fail "THE PROMISE IS BROKEN: $(cat "$demo/phone.csv")"; fi
-phone sync conflicts
-laptop sync conflicts
+look phone sync conflicts
+look laptop sync conflicts

@@ -14,7 +14,7 @@ mkdir -p "$demo/config"
 # Neither the settings of whoever runs this nor their store are used.
 for name in $(compgen -e | grep -E '^WEATHER(_SPOTS|KIT)_' || true); do unset "$name"; done
 export XDG_CONFIG_HOME=$PWD/$demo/config COLUMNS=100 WEATHER_SPOTS_STORE=$demo/spots.sqlite
-export PATH="$PWD/.build/$configuration:$PATH"
+export PATH="$programs:$PATH"
 
 watch=
 clean_up() {
@@ -84,7 +84,8 @@ wait "$import" 2>/dev/null || true
 # Lines that were written before the kill count, too.
 while read -r word count _ <&4; do if [ "$word" = Stored ]; then acknowledged=$count; fi; done
 exec 4<&-
-there=$(weather-spots list --store "$demo/buoys.sqlite" | wc -l | tr -d ' ')
+# Without a width a pipe has a line for each spot, and no header.
+there=$(env -u COLUMNS weather-spots list --store "$demo/buoys.sqlite" | wc -l | tr -d ' ')
 echo "  killed after row $acknowledged was acknowledged; $there rows are there, in whole batches of 1000"
 if [ "$there" -lt "$acknowledged" ] || [ $((there % 1000)) -ne 0 ]; then fail "$acknowledged rows were acknowledged, $there are there"; fi
 run verify --store "$demo/buoys.sqlite"
