@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Builds packages with warnings as errors and runs their tests; ends with one line a step and its time, and the slowest tests.
 # Usage: test.sh [all]. Alone it takes all that needs no server (make test); with `all` the server, the page, the example's parts that need
-# packages of their own, benchmarks, the inputs of fuzzing, the API, the documentation, every public entry as released, and what compiles for Apple's
-# systems (make test-all).
+# packages of their own, benchmarks, the inputs of fuzzing, the API, the documentation, and every public entry as released (make test-all).
 #
 # All packages share one build folder (.build-test), one configuration and the same flags, so that Larder and its dependencies are compiled
 # once. It is the debug configuration, since optimising takes longer than the tests; what is sound there may crash in an optimised build, which

@@ -136,10 +136,13 @@ public final class Store: Sendable {
 
   /// Takes the locks again, and takes in what other processes have committed since ``suspend()``.
   ///
-  /// Observers are told of those commits, and the writes that wait go on after them. An exclusive store that another process has written is
-  /// read anew, and ``openReport`` then says what was found. The call does nothing when the store is not suspended.
+  /// Observers are told of those commits, and the writes that wait go on after them. The call does nothing when the store is not suspended.
   ///
-  /// Cost: some calls of the system. A `.shared` store also reads what was committed meanwhile, a store that is read anew everything.
+  /// An exclusive store that another process has written may have to be read anew, and ``openReport`` then says what was found: a SQLite
+  /// store always, and a JSON file after a checkpoint. Each close of a JSON file of up to 1 MiB makes one.
+  ///
+  /// Cost: under a millisecond where nobody has written. Otherwise a `.shared` store, or a JSON file whose journal another process has
+  /// continued, reads what was committed meanwhile. A store that is read anew takes about twice as long as opening it.
   /// - Throws: `.locked` or `.alreadyOpen` while another process, or another store of this one, has the file; `.dataMissing` when another
   ///   file, or an older copy, has taken the place of the store; otherwise as ``open(_:options:)``. The store stays suspended, and a later
   ///   call may succeed. `.poisoned` after a failed sync, `.closed`.

@@ -107,7 +107,9 @@ extension BlobStore {
     try await removeVictims()
   }
 
-  /// Removes what is over the limits, in the turn of a change.
+  /// Removes the blobs that are over the limits.
+  ///
+  /// The caller holds ``changes``.
   func removeVictims() async throws(RepositoryError) {
     let (ids, index) = (victims(), index)
     guard !ids.isEmpty else { return }

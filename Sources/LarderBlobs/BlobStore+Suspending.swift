@@ -37,7 +37,7 @@ extension BlobStore {
   /// names and no writer of this store has open are removed, as when a store is opened, and so is what is over this store's limits. The
   /// call does nothing in an open store that is not suspended.
   ///
-  /// Cost: linear in the blobs, and a list of the directory. If another process has changed blobs, the index is read anew.
+  /// Cost: a comparison of all entries, and a list of the directory. If another process has changed blobs, the index is read anew.
   /// - Throws: `.locked` or `.alreadyOpen` while another process, or another store of this one, has the directory, and
   ///   `.protectedDataUnavailable`, `.inputOutput`, `.full`: call it again later. After every other error close the store and open it anew:
   ///   `.dataMissing` when another index has taken the place of this store's, `.newerSchema` or `.decodingFailed` for an entry of a newer
@@ -66,10 +66,10 @@ extension BlobStore {
     do throws(RepositoryError) {
       let found = try BlobOpening.compare(index.snapshot.loadAll(), files, sparing: Set(writes.map(\.temporary)))
       for ticket in writes where !found.spared.contains(ticket.temporary) { ticket.end(.lost) }
-    } catch {}  // the next opening removes them; a write without its file fails at the latest when the file is to get its name
+    } catch {}  // The next opening removes them. A write whose file is gone fails when it is finished, at the latest.
   }
 
-  /// Takes in the entries of another process, and drops from memory the blobs that it has replaced or removed.
+  /// Drops from memory the blobs that another process has replaced or removed, and notes the sizes and the order of those it has added.
   private func takeIn(changesSince before: RepositorySnapshot<BlobEntry>) {
     let now = index.snapshot
     guard now.revision != before.revision else { return }
@@ -81,7 +81,7 @@ extension BlobStore {
 
   /// Takes the turn of a change as soon as the store is not suspended.
   ///
-  /// - Throws: `.suspended` when that takes too long; `.cancelled`, `.poisoned`, `.closed`.
+  /// - Throws: `.suspended` when the store is not resumed within `StoreOptions.suspensionTimeout`, `.cancelled`, `.poisoned` or `.closed`.
   func takeTurn() async throws(RepositoryError) {
     while true {
       await changes.acquire()

@@ -7,9 +7,9 @@ extension BlobStore {
   ///
   /// Returns when they are durable: a crash leaves the old blob or the new one, whole. What is removed to make room is gone then too.
   ///
-  /// - Throws: `.tooLarge` for more than the disk limit, `.invalidKey`, `.full` or `.inputOutput` (nothing has changed, nothing is left),
-  ///   `.cancelled` also when the key was removed or the store cleared meanwhile; `.suspended` and `.dataMissing` as ``suspend()`` and
-  ///   ``resume()`` say; `.outcomeUnknown`, `.poisoned`, `.closed`.
+  /// - Throws: `.tooLarge` for more than the disk limit, `.invalidKey`, `.full` or `.inputOutput` (nothing has changed, nothing is left).
+  ///   `.cancelled`, also when the key was removed or the store cleared meanwhile. `.suspended` and `.dataMissing` as ``suspend()`` and
+  ///   ``resume()`` say. `.outcomeUnknown`, `.poisoned`, `.closed`.
   public nonisolated(nonsending) func save(_ data: Data, for key: String) async throws(RepositoryError) {
     let writer = try await writer(for: key)
     try await writer.write(data)

@@ -18,8 +18,9 @@ internal import Synchronization
 /// Files are named by the SHA-256 of their key. Keys are compared by their bytes in UTF-8: two strings that Swift takes for equal, such
 /// as "é" as one scalar and as two, are two keys. A blob is durable and whole when a write returns; its hash is compared when it is
 /// read. When a limit is reached, the blobs used longest ago are removed. Damage is a miss with a report, never an error and never
-/// other bytes. One process at a time has the directory; ``suspend()`` lets another one have it for a while. Disk work runs on the
-/// store's own executor.
+/// other bytes. Disk work runs on the store's own executor.
+///
+/// One process at a time has the directory. ``suspend()`` gives it up until ``resume()``, so that another process can use it.
 public actor BlobStore {
   /// The most that is kept; blobs that were used longest ago are removed first.
   public struct Limits: Hashable, Sendable {
@@ -100,7 +101,9 @@ public actor BlobStore {
   /// The writes that are under way.
   var tickets: [WeakTicket] = []
   var isClosed = false
-  /// Whether the index has given up its lock; changed in the turn of a change only.
+  /// Whether the index has given up its lock.
+  ///
+  /// Only the holder of ``changes`` sets it.
   var isSuspended = false
   nonisolated let suspension = BlobSuspension()
 

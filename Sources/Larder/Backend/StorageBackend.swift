@@ -130,7 +130,8 @@ public protocol StorageBackend: Sendable {
 
   /// Returns what others committed since a revision, as of one moment; `nil` when they committed nothing.
   ///
-  /// Called at intervals for a store that is open `.shared` or `.readOnly`, so it must be cheap when there is nothing new.
+  /// Called at intervals for a store that is open `.shared` or `.readOnly`, so it must be cheap when there is nothing new. Every store also
+  /// calls it after a ``resume()`` that has returned `true`.
   /// - Throws: `.inputOutput`, `.corrupted`, `.dataMissing`, `.locked`, `.closed` or `.poisoned`; the store keeps what it has.
   func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits?
 
@@ -182,8 +183,7 @@ public protocol StorageBackend: Sendable {
 
   /// Takes the locks again that ``suspend()`` has given up, unless others have changed the files.
   ///
-  /// Commits of others since then must be told by ``foreignCommits(after:)`` if the store is open `.shared`, and must lead to `false` if it
-  /// is not.
+  /// Commits of others since then must be told by ``foreignCommits(after:)``, which the store calls next, or must lead to `false`.
   /// - Returns: `false` when the store must be read anew, as by default: the backend is closed then, and ``open(_:_:)`` follows.
   /// - Throws: `.locked`, `.alreadyOpen`, `.dataMissing` when another file has taken the place of the store's, or what else was in the way;
   ///   the backend stays suspended, and may be asked again.

@@ -25,6 +25,11 @@ public struct StoredRecord: Sendable {
     self.value = value
   }
 
+  /// The record with a value in memory of its own, where the value was a part of a larger block.
+  var detached: StoredRecord {
+    StoredRecord(collection: collection, key: key, revision: revision, schemaVersion: schemaVersion, value: value.map { Data(Array($0)) })
+  }
+
   /// The address of the record.
   public var address: RecordAddress { RecordAddress(collection: collection, key: key) }
 

@@ -74,6 +74,24 @@ enum ConcurrentMap {
   }
 }
 
+extension Collection {
+  /// Returns the elements in order; `nil` as soon as the sort was given up.
+  ///
+  /// Sorting a hundred thousand records takes longer than a store may take to be suspended.
+  /// - Parameter isGivenUp: Asked at every comparison, so it must be cheap.
+  func sorted(by precedes: (Element, Element) -> Bool, unless isGivenUp: () -> Bool) -> [Element]? {
+    do {
+      return try sorted { left, right in
+        // The one way to end the standard library's sort early.
+        if isGivenUp() { throw CancellationError() }
+        return precedes(left, right)
+      }
+    } catch {
+      return nil
+    }
+  }
+}
+
 extension Array {
   /// Returns the elements of two sorted arrays in order; of equal ones, those of this array first.
   func merged(with other: [Element], by precedes: (Element, Element) -> Bool) -> [Element] {

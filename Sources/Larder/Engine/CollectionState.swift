@@ -27,9 +27,11 @@ struct CollectionState: Sendable {
   }
 
   /// Returns the records in a form that is quicker to look up in, where so many have changed that it is worthwhile; `nil` otherwise.
-  func rebasedIfWorthwhile() -> RecordMap? {
+  ///
+  /// - Parameter isGivenUp: Whether the caller has no time for it any more.
+  func rebasedIfWorthwhile(unless isGivenUp: () -> Bool) -> RecordMap? {
     var records = records
-    return records.rebaseIfWorthwhile() ? records : nil
+    return records.rebaseIfWorthwhile(unless: isGivenUp) ? records : nil
   }
 
   /// Replaces the records by the same ones in another form.

@@ -105,11 +105,17 @@ extension StoreCore {
     }
   }
 
-  /// Publishes and announces the foreign commits that are there, and notes a failure for `verify`.
+  /// Publishes and announces the foreign commits that are there, if other processes may write while the store is open.
   ///
   /// On the executor only.
   func follow() throws(RepositoryError) {
-    guard hasForeignWriters else { return }
+    if hasForeignWriters { try publishForeignCommits() }
+  }
+
+  /// Publishes and announces the foreign commits that the backend knows of, and notes a failure for `verify`.
+  ///
+  /// On the executor only.
+  func publishForeignCommits() throws(RepositoryError) {
     do throws(RepositoryError) {
       if let commits = try backend.foreignCommits(after: Revision(state.commit)) { publish(commits) }
       foreign.withLock { $0.failure = nil }

@@ -80,12 +80,13 @@ extension StoreCore {
 
   /// Makes the look-ups of collections quick again that have changed much, and nothing else of them.
   ///
-  /// Called after the callers of a commit were resumed: after a large batch it takes as long as sorting all records.
+  /// Called after the callers of a commit were resumed: after a large batch it takes as long as sorting all records. A store that is about
+  /// to be suspended has no time for that, and does it after a later commit.
   ///
   /// On the executor only.
   func rebaseIfWorthwhile() {
     for (position, collection) in state.collections.enumerated() {
-      guard let rebased = collection.rebasedIfWorthwhile() else { continue }
+      guard let rebased = collection.rebasedIfWorthwhile(unless: { suspensions.load(ordering: .relaxed) > 0 }) else { continue }
       _ = published.withLock { state in
         let old = state.collections[position]
         state.collections[position].take(rebased)

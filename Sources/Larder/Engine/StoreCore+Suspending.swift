@@ -50,7 +50,7 @@ extension StoreCore {
 
   /// Publishes the foreign commits that are there; where that fails, the store goes on being suspended.
   private func catchUp() throws(RepositoryError) {
-    do throws(RepositoryError) { try follow() } catch {
+    do throws(RepositoryError) { try publishForeignCommits() } catch {
       do throws(RepositoryError) { try backend.suspend() } catch {}  // the first failure is the one to hear of
       throw error
     }
@@ -85,7 +85,10 @@ private struct StoreComparison {
   private let commit: Revision
   private let positions: [String: Int]
   private var newer: [StoredRecord] = []
-  private var addresses: Set<RecordAddress> = []
+  /// The addresses of the records that were read.
+  ///
+  /// They are hashed only where deletions may have been forgotten.
+  private var addresses: [RecordAddress] = []
   /// The number of records in memory that were found, as they are or in a newer state.
   private var foundCount = 0
   /// The first record that memory has otherwise.
@@ -99,7 +102,7 @@ private struct StoreComparison {
 
   mutating func add(_ record: StoredRecord) {
     let known = positions[record.collection].flatMap { state.collections[$0].records[record.key] }
-    if record.value != nil { addresses.insert(record.address) }
+    if record.value != nil { addresses.append(record.address) }
     if record.revision > commit {
       newer.append(record)
       if known != nil { foundCount += 1 }
@@ -133,7 +136,7 @@ private struct StoreComparison {
         file: file, keyHash: difference?.hash)
     }
     guard report.commit > commit else { return nil }
-    return ForeignCommits(commit: report.commit, records: newer, addresses: hasForgotten ? addresses : nil)
+    return ForeignCommits(commit: report.commit, records: newer, addresses: hasForgotten ? Set(addresses) : nil)
   }
 }
 

@@ -22,7 +22,7 @@ final class BackgroundWork<Output: Sendable>: Sendable {
 
   /// Checks for cancellation: the work calls this now and then.
   func check() throws(RepositoryError) {
-    if isGivenUp { throw RepositoryError(.cancelled, "the checkpoint was given up") }
+    if isGivenUp { throw .checkpointGivenUp }
   }
 
   /// Ends the work as soon as it looks, and waits for that.
@@ -54,16 +54,23 @@ final class BackgroundWork<Output: Sendable>: Sendable {
   }
 }
 
-/// A value that is freed by the thread that says so, whatever else still holds the box: freeing a million changes, or the file that they
-/// were folded from, takes longer than a commit may wait.
-final class Disposal<Value: Sendable>: Sendable {
-  private let value: Mutex<Value?>
+extension RepositoryError {
+  /// The error of work that ends because its checkpoint was given up.
+  static var checkpointGivenUp: RepositoryError { RepositoryError(.cancelled, "the checkpoint was given up") }
+}
 
-  init(_ value: Value) { self.value = Mutex(value) }
+/// A box from which one owner takes the value, whatever else still holds the box.
+///
+/// The owner changes the value without a copy, or frees it on a thread that nobody waits for. Copying or freeing a million changes takes
+/// longer than a commit may wait.
+final class TransferBox<Value: Sendable>: Sendable {
+  private let contents: Mutex<Value?>
 
-  /// Lets go of the value.
-  func run() {
-    let value = value.withLock { $0.take() }
-    withExtendedLifetime(value) {}
-  }
+  init(_ value: Value) { contents = Mutex(value) }
+
+  /// The value; `nil` once it was taken.
+  var value: Value? { contents.withLock { $0 } }
+
+  /// Takes the value out of the box; it is freed at once where the result is not used.
+  @discardableResult func take() -> Value? { contents.withLock { $0.take() } }
 }

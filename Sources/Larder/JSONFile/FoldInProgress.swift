@@ -6,7 +6,7 @@
 /// acknowledged that depends on them.
 struct FoldInProgress: Sendable {
   enum Part: Sendable {
-    case mainFile(BackgroundWork<MainFile>, MainFileDraft)
+    case mainFile(BackgroundWork<MainFile>, TransferBox<MainFileDraft>)
     case journal(BackgroundWork<CarriedJournal>, JournalCarrier)
     /// Makes the name of the new journal durable, which takes the place of another one.
     case name(BackgroundWork<Void>, JournalWriter)

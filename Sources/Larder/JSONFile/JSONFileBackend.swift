@@ -241,8 +241,10 @@ public final class JSONFileBackend: PackingBackend {
     }
   }
 
-  /// Takes the locks again, if document and journal are as ``suspend()`` has left them.
+  /// Takes the locks again, if the document is as ``suspend()`` has left it, and reads what others have appended to the journal.
   ///
+  /// Cost: some 0.1 ms where nobody has written; otherwise reading and copying the journal. `false` after a checkpoint of another process,
+  /// which every close of a store of up to 1 MiB makes: everything is read anew then.
   /// - Throws: `.locked`, `.alreadyOpen`, `.unsupported` for a document that has several names by now, `.inputOutput`,
   ///   `.protectedDataUnavailable`.
   public func resume() throws(RepositoryError) -> Bool {
@@ -260,6 +262,11 @@ public final class JSONFileBackend: PackingBackend {
       case .new, .opening, .found, .open, .closed: return false
       }
     }
+  }
+
+  /// Returns the commits of others that ``resume()`` has found in the journal.
+  public func foreignCommits(after revision: Revision) throws(RepositoryError) -> ForeignCommits? {
+    phase.withLock { if case .open(let store) = $0 { store.foreignCommits(after: revision) } else { nil } }
   }
 
   /// Reads document and journal back, compares every checksum, and changes nothing.

@@ -125,7 +125,7 @@ struct JSONFileRecovery {
   ///
   /// The old one is not appended to: if a sync of it has failed before, the system may hold bytes that no later sync writes. The tail is
   /// left behind in one step, so that a crash here finds it as it was.
-  private func renewJournal(_ contents: JournalReader.Contents, from data: Data, _ main: MainFile) throws(RepositoryError)
+  func renewJournal(_ contents: JournalReader.Contents, from data: Data, _ main: MainFile) throws(RepositoryError)
     -> JournalWriter
   {
     // A refusal that lasts would keep the store shut. The next checkpoint makes a journal with the class, or fails.

@@ -12,11 +12,13 @@ struct JSONFileReplay: Sendable {
   let isBehind: Bool
 
   /// Reads the journal and keeps what the main file does not have yet.
+  /// - Parameter start: Where to begin, if what comes before is known.
   /// - Throws: `.corrupted` for a journal that is damaged or not that main file's; `.newerSchema`.
   init(
-    _ data: Data, over header: MainFileHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery
+    _ data: Data, over header: MainFileHeader, paths: JSONFilePaths, recovery: StoreOptions.Recovery,
+    from start: JournalReader.Position? = nil
   ) throws(RepositoryError) {
-    let reader = JournalReader(data: data, file: paths.journal, mainFileCommit: header.commit)
+    let reader = JournalReader(data: data, file: paths.journal, mainFileCommit: header.commit, start: start)
     var changes: [RecordAddress: StoredRecord] = [:]
     let contents = try reader.read { record throws(RepositoryError) in changes[record.address] = record }
     try Self.check(contents, continues: header, paths)

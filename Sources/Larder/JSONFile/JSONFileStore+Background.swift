@@ -16,8 +16,11 @@ extension JSONFileStore {
       return nil
     }
     givenUp = nil
-    let draft = draft()
-    let work = BackgroundWork<MainFile> { work throws(RepositoryError) in try draft.write(work) }
+    let draft = TransferBox(draft())
+    let work = BackgroundWork<MainFile> { work throws(RepositoryError) in
+      guard let draft = draft.value else { throw .checkpointGivenUp }
+      return try draft.write(work)
+    }
     folding = FoldInProgress(part: .mainFile(work, draft), mark: journal.end)
     changes = [:]
     return { work.run() }
@@ -47,14 +50,14 @@ extension JSONFileStore {
         return carryOver(carrier, from: folding.mark)
       }
       // What the main file was made of is let go of elsewhere.
-      let disposal = Disposal(folding)
+      let done = TransferBox(folding)
       guard let next else {
-        DispatchQueue.global(qos: .utility).async { disposal.run() }
+        DispatchQueue.global(qos: .utility).async { done.take() }
         return nil
       }
       return {
         next()
-        disposal.run()
+        done.take()
       }
     case .journal(let work, let carrier):
       do throws(RepositoryError) {
@@ -155,9 +158,15 @@ extension JSONFileStore {
   func giveUpFolding() {
     guard let folding = folding.take() else { return }
     switch folding.part {
-    case .mainFile(let work, let draft):
-      if let unused = work.giveUp() { draft.replacement.discard(unused.file) }
-      changes = draft.changes.merging(changes) { $1 }
+    case .mainFile(let work, let box):
+      let unused = work.giveUp()
+      guard var draft = box.take() else { break }
+      if let unused { draft.replacement.discard(unused.file) }
+      // The draft's dictionary has no other owner now: it takes the newer changes in without being copied.
+      var all = draft.changes
+      draft.changes = [:]
+      all.merge(changes) { $1 }
+      changes = all
     case .journal(let work, _):
       if work.giveUp() != nil { isMainDurable = true }
       // The old journal has everything; a temporary file that stays is removed by the next open.

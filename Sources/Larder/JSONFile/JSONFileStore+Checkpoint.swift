@@ -45,7 +45,7 @@ extension JSONFileStore {
   /// Returns the contents of the main file with all changes, also those that a checkpoint is at work on.
   func fold() -> MainFileFold {
     var draft = draft()
-    if case .mainFile(_, let begun) = folding?.part { draft.changes = begun.changes.merging(changes) { $1 } }
+    if case .mainFile(_, let box) = folding?.part, let begun = box.value { draft.changes = begun.changes.merging(changes) { $1 } }
     return draft.fold
   }
 

@@ -24,7 +24,8 @@ extension JSONFileStore {
     if let failure { throw failure }
   }
 
-  /// Takes the locks again, if main file and journal are as they were left; `false` when the store must be read anew.
+  /// Takes the locks again, if the main file is as it was left, and takes in what others have appended to the journal; `false` when the
+  /// store must be read anew.
   func resume() throws(RepositoryError) -> Bool {
     let lock = try fileSystem.lock(paths.lock)
     do throws(RepositoryError) {
@@ -32,7 +33,10 @@ extension JSONFileStore {
         lock.release()
         return false
       }
-      guard main.identity != nil, try file.status().identity == main.identity, try areFilesUnchanged() else {
+      let identity = try file.status().identity
+      var goesOn = identity != nil && identity == main.identity
+      if goesOn, try !areFilesUnchanged() { goesOn = try takeAppended() }
+      guard goesOn else {
         try file.close()
         lock.release()
         return false
@@ -68,6 +72,37 @@ extension JSONFileStore {
     if try journal.file.read(at: journal.end, count: JournalFormat.terminatorSize).allSatisfy({ $0 == 0 }) { return true }
     guard journal.hasBrokenFrame else { return false }
     return try !hasForeignFrame(journal)
+  }
+
+  /// Takes in the commits that others have appended to the journal; `false` where only reading everything would show what they did.
+  ///
+  /// Every opening puts a copy of the journal in the place of the journal, so what comes before must be the same, byte for byte.
+  private func takeAppended() throws(RepositoryError) -> Bool {
+    guard !hasUnusedJournal, let data = try fileSystem.contents(of: paths.journal, syncingFirst: true) else { return false }
+    let replay: JSONFileReplay
+    do throws(RepositoryError) {
+      try Self.checkMainFile(main, at: paths.mainFile, fileSystem)
+      if let journal, try data.prefix(journal.end) != journal.file.read(at: 0, count: journal.end) { return false }
+      replay = try JSONFileReplay(data, over: main.header, paths: paths, recovery: .strict, from: journal?.position)
+    } catch {
+      return false  // opening finds the damage or the torn commit, and says it
+    }
+    guard !replay.isBehind, replay.contents.lastCommit > commit else { return false }
+    let recovery = JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning)
+    let next = try recovery.renewJournal(replay.contents, from: data, main)
+    do throws(RepositoryError) { try journal?.close() } catch {}  // what is in it is in the next one
+    (journal, isJournalDurable) = (next, true)
+    // Copies: a slice would keep all bytes of the journal in memory.
+    let batch = WriteBatch(records: replay.changes.values.map(\.detached), commits: (commit + 1)...replay.contents.lastCommit)
+    for record in batch.records where record.revision.number > commit { foreignChanges[record.address] = record }
+    note(batch)
+    return true
+  }
+
+  /// Returns the commits of others that ``resume()`` has taken in.
+  func foreignCommits(after revision: Revision) -> ForeignCommits? {
+    guard commit > revision.number else { return nil }
+    return ForeignCommits(commit: Revision(commit), records: foreignChanges.values.filter { $0.revision > revision })
   }
 
   /// Whether another process has appended a whole frame, and not this store a part of one, which the next write takes back.

@@ -22,6 +22,8 @@ final class JSONFileStore {
   var givenUp: RepositoryError?
   /// The newest record or tombstone of every address that is in the journal and not in the main file.
   var changes: [RecordAddress: StoredRecord]
+  /// The newest record or tombstone of every address that others have changed while the store was suspended, until the next commit.
+  var foreignChanges: [RecordAddress: StoredRecord] = [:]
   /// The checkpoint that goes on beside commits, if one does; what it is at work on is not among the changes.
   var folding: FoldInProgress?
   /// The moment of the oldest change, or of opening if that found it.
@@ -64,6 +66,7 @@ final class JSONFileStore {
       return try commit(batch, isRetry: true)
     }
     commit = batch.commits.upperBound
+    if !foreignChanges.isEmpty { foreignChanges = [:] }
   }
 
   /// Makes sure that a batch can be committed.

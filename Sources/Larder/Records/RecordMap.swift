@@ -114,10 +114,13 @@ struct RecordMap: Sendable {
 
   /// Makes a new base of everything once the changes outnumber it: look-ups in the base are faster, and each record is moved a constant
   /// number of times however often this happens.
-  /// - Returns: Whether it was worthwhile.
-  mutating func rebaseIfWorthwhile() -> Bool {
-    guard overlay.count > base.count + 4_096 else { return false }
-    let slots = ordered()
+  /// - Parameter isGivenUp: Whether the caller has no time for it any more; it is tried again after the next commit.
+  /// - Returns: Whether there is a new base.
+  mutating func rebaseIfWorthwhile(unless isGivenUp: () -> Bool) -> Bool {
+    guard overlay.count > base.count + 4_096, let changed = overlay.slots.sorted(by: { $0.key < $1.key }, unless: isGivenUp) else {
+      return false
+    }
+    let slots = ordered(with: changed)
     // The few that are left of a block that was read would keep it whole.
     if base.isPacked { for slot in slots { slot.detach() } }
     self = RecordMap(slots)
@@ -246,10 +249,13 @@ struct RecordMap: Sendable {
   /// Returns all records in the order of their keys.
   ///
   /// Cost: linear after opening a JSON file; sorting what changed since is extra.
-  func ordered() -> [RecordSlot] {
+  func ordered() -> [RecordSlot] { ordered(with: overlay.slots.sorted { $0.key < $1.key }) }
+
+  /// Returns all records in the order of their keys.
+  /// - Parameter changed: The records that changed since the base was made, in that order.
+  private func ordered(with changed: [RecordSlot]) -> [RecordSlot] {
     let unchanged = unchanged()
     let ordered = base.isSorted ? unchanged : unchanged.sorted { $0.key < $1.key }
-    guard !overlay.isEmpty else { return ordered }
-    return ordered.merged(with: overlay.slots.sorted { $0.key < $1.key }) { $0.key < $1.key }
+    return changed.isEmpty ? ordered : ordered.merged(with: changed) { $0.key < $1.key }
   }
 }

@@ -49,7 +49,9 @@
       }
     }
 
-    /// Makes a socket that of the request, or closes it and returns `false` when the request was cancelled.
+    /// Gives the request a socket.
+    ///
+    /// Closes the socket and returns `false` when the request was cancelled.
     private func adopt(_ socket: Int32) -> Bool {
       state.withLock { state in
         if state.isCancelled { _ = close(socket) } else { state.socket = socket }

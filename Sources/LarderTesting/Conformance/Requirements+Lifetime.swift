@@ -95,18 +95,24 @@ extension BackendRequirement {
       try trial.commit(.put("a"), durability: .buffered)
       let first = try trial.backend
       try first.suspend()
-      if try !first.resume() { try trial.open(first) }
+      try trial.resume(first)
       try trial.commit(.put("b"))
       try first.suspend()
-      try trial.open(trial.place.makeBackend())
+      let second = try trial.place.makeBackend()
+      _ = try trial.open(second)
       try trial.requireError(.alreadyOpen, .locked, from: "resuming beside a backend that is open") {
         if try !first.resume() { _ = try Trial.open(first) }
       }
       try trial.commit(.put("c"), .delete("a"))
-      try trial.close()
-      try trial.require(!first.resume(), "a backend goes on by itself, though another has written meanwhile")
-      try trial.open(first)
+      try second.suspend()
+      try trial.resume(first, after: 2)
       try trial.commit(.put("d"))
+      try first.suspend()
+      try trial.resume(second, after: 3)
+      try trial.commit(.put("e"), .delete("b"))
+      try trial.close()
+      try trial.resume(first, after: 4)
+      try trial.commit(.put("f"))
       try first.suspend()
       try first.close()
       try trial.open()

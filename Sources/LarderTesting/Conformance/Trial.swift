@@ -42,6 +42,27 @@ final class Trial {
     return (report, records)
   }
 
+  /// Resumes a backend that was suspended, and compares what it tells, or hands out where it is read anew, with what it must hold.
+  ///
+  /// - Parameter known: The newest commit before it was suspended; `nil` when others have committed nothing since.
+  func resume(_ backend: any StorageBackend, after known: UInt64? = nil) throws {
+    guard try backend.resume() else {
+      try open(backend)
+      return
+    }
+    openBackend = backend
+    guard let known else { return }
+    guard let told = try backend.foreignCommits(after: Revision(known)) else {
+      throw Violation(seen: "a backend goes on by itself and tells nothing, though another has written meanwhile")
+    }
+    try require(told.commit.number == commit, "a resumed backend tells of commit \(told.commit) instead of \(commit)")
+    let found = Dictionary(told.records.map { ($0.address, $0.value) }) { $1 }
+    for record in expected.values where record.revision.number > known {
+      try require(
+        found[record.address] == .some(record.value), "\(Self.name(record)), which another has written, is not told after resuming")
+    }
+  }
+
   func close() throws {
     try backend.close()
     openBackend = nil

@@ -38,4 +38,15 @@ import Testing
       try await queue.run { () throws(RepositoryError) -> Int in throw RepositoryError(.closed) }
     }
   }
+
+  @Test func aSortThatIsGivenUpEndsAtOnce() {
+    let numbers = (0..<1_000).map { ($0 * 7_919) % 1_000 }
+    var questions = 0
+    let left = numbers.sorted(by: <) {
+      questions += 1
+      return questions > 10
+    }
+    #expect(left == nil && questions == 11)
+    #expect(numbers.sorted(by: <, unless: { false }) == Array(0..<1_000))
+  }
 }

@@ -10,7 +10,7 @@ extension FaultTrial {
     if isSuspended {
       isOpen = try backend.resume()
       isSuspended = false
-      if isOpen { return }
+      if isOpen { return try checkForeignCommits() }
     }
     var found: [RecordAddress: StoredRecord] = [:]
     let report = try backend.openAndRecover(workload.options) { found[$0.address] = $0 }
@@ -60,8 +60,33 @@ extension FaultTrial {
     durable = commit
   }
 
+  /// Compares what a resumed store tells of others with what they have committed.
+  private func checkForeignCommits() throws {
+    let told = try backend.foreignCommits(after: Revision(suspendedAt))
+    try expect((told?.commit.number ?? suspendedAt) == commit, "resuming tells of commit \(told?.commit.number ?? 0), not of \(commit)")
+    let found = Dictionary((told?.records ?? []).map { ($0.address, $0.value) }) { $1 }
+    for (address, record) in states[commit] ?? [:] where record.revision.number > suspendedAt {
+      try expect(found[address] == .some(record.value), "resuming does not tell of \(address.key.text)")
+    }
+  }
+
+  /// Commits as another process while the store is suspended, if a fault has not ended that.
+  func commitElsewhere(_ keys: [String]) throws {
+    guard isSuspended else { return }
+    let other = JSONFileBackend(file: Self.file, fileSystem: files, tuning: workload.tuning)
+    defer { other.abandon() }
+    let report = try other.openAndRecover(workload.options) { _ in }
+    guard report.commit.number == commit else { return }
+    serial += 1
+    let (batch, state) = makeBatch(keys, 0, 1, .durable)
+    try other.commit(batch)
+    (commit, durable) = (batch.commits.upperBound, batch.commits.upperBound)
+    states[commit] = state
+  }
+
   func suspend() throws {
     work = nil
+    suspendedAt = commit
     (isOpen, isSuspended) = (false, true)
     do throws(RepositoryError) { try backend.suspend() } catch {
       // The store does not resume it after a failed sync.

@@ -30,6 +30,8 @@ final class FaultTrial {
   var backend: JSONFileBackend
   var isOpen = false
   var isSuspended = false
+  /// The newest commit when the store was suspended.
+  var suspendedAt: UInt64 = 0
   var work: (@Sendable () -> Void)?
   /// The contents of the store after each commit that was acknowledged.
   var states: [UInt64: [RecordAddress: StoredRecord]] = [0: [:]]
@@ -40,7 +42,7 @@ final class FaultTrial {
   var doubtful: (commit: UInt64, state: [RecordAddress: StoredRecord])?
   var isCreated = false
   /// The number of batches that were tried: each has values of its own.
-  private var serial = 0
+  var serial = 0
   /// The number of failed calls that the program had heard of at its last error.
   private var heardOf = 0
   private(set) var images = 0
@@ -113,6 +115,7 @@ final class FaultTrial {
       try open()
     case .suspend: try suspend()
     case .resume: try open()
+    case .others(let keys): try commitElsewhere(keys)
     case .drop:
       abandon()
       try open()

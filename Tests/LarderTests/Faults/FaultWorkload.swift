@@ -15,6 +15,8 @@ struct FaultWorkload: Sendable, CustomStringConvertible {
     case reopen, drop
     /// Suspends the store, or takes its locks again.
     case suspend, resume
+    /// Commits as another process, on a disk without faults, while the store is suspended.
+    case others([String])
     /// Drops the store and leaves half a frame behind the journal.
     case tear
     /// Copies the store to a new file and reads the copy.
@@ -72,7 +74,7 @@ struct FaultWorkload: Sendable, CustomStringConvertible {
       steps: [
         .save(["a"]), .save(["b"], durability: .buffered), .suspend, .resume, .save(["c"]), .begin, .suspend, .resume, .checkpoint,
         .suspend,
-        .resume, .save(["d"]), .drop, .save(["e"]),
+        .resume, .save(["d"]), .drop, .save(["e"]), .suspend, .others(["f", "-a"]), .resume, .save(["g"]),
       ]),
     FaultWorkload(name: "a torn tail", steps: [.save(["a"]), .tear, .save(["b"]), .tear, .reopen, .save(["c"])]),
     FaultWorkload(

@@ -113,7 +113,10 @@ import Testing
     for number in 0..<5_000 {
       changed.upsert(RecordSlot(key: RecordKey("new\(number)"), revision: Revision(2), schemaVersion: 1, value: Data("{\"n\":1}".utf8)))
     }
-    let isRebased = changed.rebaseIfWorthwhile()
+    var untouched = changed
+    let isGivenUp = !untouched.rebaseIfWorthwhile(unless: { true })
+    #expect(isGivenUp && untouched.count == 5_008)
+    let isRebased = changed.rebaseIfWorthwhile(unless: { false })
     #expect(isRebased)
     #expect(try keys.map { try map[$0]?.migratedOrDecoded(coder) } == Array(0..<8))
     #expect(changed.count == 5_008 && keys.allSatisfy { changed[$0] === map[$0] })

@@ -27,7 +27,9 @@ extension RequestQuery {
     return request
   }
 
-  /// Returns the version of the app that asks, within its bound; `nil` where the request names none.
+  /// Returns the version of the app that asks, cut to the length that is stored.
+  ///
+  /// `nil` where the request names none.
   ///
   /// - Throws: `.malformed`.
   func appVersion() throws(SyncProblem) -> String? {

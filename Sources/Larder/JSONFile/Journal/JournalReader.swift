@@ -8,6 +8,16 @@ struct JournalReader {
   ///
   /// A record's own revision does not tell, since one that a migration has rewritten keeps an older one.
   var mainFileCommit: UInt64 = 0
+  /// Where reading begins; `nil` for the first frame.
+  var start: Position?
+
+  /// A place between two frames.
+  struct Position {
+    /// The newest commit before it.
+    let commit: UInt64
+    /// The offset of the next frame.
+    let offset: Int
+  }
 
   /// The result of reading a journal.
   struct Contents {
@@ -27,7 +37,7 @@ struct JournalReader {
     case torn(end: Int, isAmbiguous: Bool)
   }
 
-  /// Reads all whole frames in order.
+  /// Reads all whole frames in order, from ``start`` on.
   ///
   /// - Parameters:
   ///   - visit: Takes the records and tombstones of each frame that the main file does not have.
@@ -39,7 +49,8 @@ struct JournalReader {
   ) throws(RepositoryError) -> Contents {
     try data.lending { bytes throws(RepositoryError) in
       let header = try readHeader(bytes)
-      var contents = Contents(header: header, lastCommit: header.base, end: JournalFormat.headerSize)
+      var contents = Contents(header: header, lastCommit: start?.commit ?? header.base, end: start?.offset ?? JournalFormat.headerSize)
+      guard contents.end <= bytes.count else { throw corrupted("the journal was cut off in a commit", at: bytes.count) }
       while let frame = try wholeFrame(at: contents.end, in: bytes, header) {
         guard frame.commits.upperBound < .max, frame.commits.upperBound - frame.commits.lowerBound < UInt64(Int32.max) else {
           throw corrupted("expected a commit number that a store can reach", at: contents.end)

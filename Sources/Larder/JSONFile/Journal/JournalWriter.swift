@@ -204,6 +204,9 @@ struct JournalWriter {
     if size > allocated { try extend(to: size, from: allocated) }
   }
 
+  /// The place behind the last frame.
+  var position: JournalReader.Position { JournalReader.Position(commit: lastCommit, offset: end) }
+
   /// Whether there may be a part of a frame behind the end.
   var hasBrokenFrame: Bool { brokenFrame != nil }
 

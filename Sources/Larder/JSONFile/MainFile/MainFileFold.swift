@@ -74,9 +74,9 @@ struct MainFileFold: Sendable {
     in work: BackgroundWork<MainFile>? = nil, _ keep: (MainFileReader.Line, Data) throws(RepositoryError) -> Void,
     change: (StoredRecord) throws(RepositoryError) -> Void
   ) throws(RepositoryError) {
-    // Sorting many changes takes longer than a store may take to be suspended: work that was given up ends it in any order.
-    let changed = changes.values.sorted { work?.isGivenUp != true && $0.address < $1.address }
-    try work?.check()
+    guard let changed = changes.values.sorted(by: { $0.address < $1.address }, unless: { work?.isGivenUp == true }) else {
+      throw .checkpointGivenUp
+    }
     var next = 0
     let found = try MainFileStream(file: source, path: path).read {
       (line, bytes) throws(RepositoryError) in

@@ -6,7 +6,9 @@ import WeatherSpotsKit
 struct SpotTable: CustomStringConvertible {
   let rows: [SpotRow]
   var style = TextStyle.plain
-  /// The most columns that a line may have; `nil` where a line may have any length, as in a pipe.
+  /// The most columns that a line may have.
+  ///
+  /// `nil` where a line may have any length, as in a pipe.
   var columns = Output.columns()
   /// Whether the first line names the columns.
   ///

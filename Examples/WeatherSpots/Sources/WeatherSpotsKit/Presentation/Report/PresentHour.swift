@@ -43,7 +43,9 @@ public struct PresentHour: Encodable, Sendable {
     return hour
   }
 
-  /// Returns the points of an hour, 0 to 100, which say how good it is to be outside; `nil` when its temperature is not known.
+  /// Returns the points of an hour, 0 to 100, which say how good it is to be outside.
+  ///
+  /// `nil` when its temperature is not known.
   ///
   /// An hour begins with 100 points. It loses 2 for each °C that the air feels warmer or colder than 22 °C, 1 for each km/h of gusts over
   /// 20, 20 for each mm of rain, and 10 for each metre of waves over 1; no hour has fewer than 0. The wind counts where the gusts are not
