@@ -90,7 +90,7 @@ extension SyncEngine {
     if !entry.isDirty { return lost(in: name, key) }
     if inFlight[entry.scope] != nil, let ledger = ledgers.first(where: { $0.scope == entry.scope }),
       let flight = try ledger.state(in: snapshot)?.flight,
-      flight.groups.joined().contains(where: { $0.collection == name && $0.id == key.text })
+      flight.groups.joined().contains(where: { $0.collection == name && RecordKey($0.id) == key })
     {
       return .inFlight
     }
@@ -98,7 +98,7 @@ extension SyncEngine {
   }
 
   private func lost(in collection: String, _ key: RecordKey) -> SyncRecordState {
-    let found = conflicts.snapshot.loadAll().filter { $0.collection == collection && $0.recordID == key.text }
+    let found = conflicts.snapshot.loadAll().filter { $0.collection == collection && RecordKey($0.recordID) == key }
     return found.isEmpty ? .clean : .conflict(found.sorted { $0.date > $1.date })
   }
 }

@@ -100,7 +100,7 @@ struct Renaming: Sendable {
     for (position, other) in names.enumerated() where other.hasPrefix(Self.syncPrefix) {
       var isSynced = false
       collections[position].records.visit { slot in
-        isSynced = slot.key.text.hasPrefix(oldName + "/")
+        isSynced = slot.key.text.utf8.starts(with: (oldName + "/").utf8)
         return !isSynced
       }
       guard !isSynced else {

@@ -60,7 +60,8 @@ struct SyncEntry: Sendable, Hashable {
   /// Returns the collection and the key that an entry's key is made of.
   static func address(_ key: RecordKey) -> RecordAddress? {
     let text = key.text
-    guard let slash = text.firstIndex(of: "/") else { return nil }
-    return RecordAddress(collection: String(text[..<slash]), key: RecordKey(String(text[text.index(after: slash)...])))
+    // The byte and not the character: a combining mark at the beginning of an id makes one character with the slash before it.
+    guard let slash = text.utf8.firstIndex(of: UInt8(ascii: "/")) else { return nil }
+    return RecordAddress(collection: String(text[..<slash]), key: RecordKey(String(text[text.utf8.index(after: slash)...])))
   }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Larder
 @_spi(Wire) public import LarderSync
 internal import Synchronization
 
@@ -19,12 +20,13 @@ public final class SimulatedSyncServer: Sendable {
   fileprivate struct Scope: Sendable {
     var head = 0
     var horizon = 0
-    var records: [String: SyncRecord] = [:]
+    /// By address, since ids are bytes: two that Swift takes for equal strings are two records.
+    var records: [RecordAddress: SyncRecord] = [:]
     var devices: [String: Device] = [:]
 
     /// The record as the server has it; one that was never there has revision 0.
     func record(_ collection: String, _ id: String) -> SyncRecord {
-      records["\(collection)/\(id)"] ?? SyncRecord(collection: collection, id: id, revision: 0)
+      records[RecordAddress(collection: collection, key: RecordKey(id))] ?? SyncRecord(collection: collection, id: id, revision: 0)
     }
 
     /// Returns a receipt with the records of its conflicts as they are now.
@@ -131,7 +133,7 @@ public final class SimulatedSyncServer: Sendable {
         for record in group {
           let stamp = min(max(record.stamp + now - push.clock, device?.stamp ?? 0), now)
           newest = max(newest, stamp)
-          found.records["\(record.collection)/\(record.id)"] = SyncRecord(
+          found.records[RecordAddress(collection: record.collection, key: RecordKey(record.id))] = SyncRecord(
             collection: record.collection, id: record.id, revision: found.head, version: record.version, stamp: stamp, writer: push.device,
             value: record.value)
         }
