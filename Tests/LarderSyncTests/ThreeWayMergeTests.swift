@@ -34,9 +34,11 @@ import Testing
     #expect(merge(["n": 5], ["n": 3], ["n": 9], rules).value == ["n": 7])
     #expect(merge(nil, ["n": 2], ["n": 3], rules).value == ["n": 5])
     #expect(merge(["n": 0.5], ["n": 1.5], ["n": 0.75], rules).value == ["n": 1.75])
+    // Whether the type of the member holds the sum is asked when the record is read.
+    #expect(merge(["n": 0], ["n": JSONValue(Int.max)], ["n": 1], rules).value == ["n": JSONValue(UInt64(1) << 63)])
     // What would overflow is no sum, and is decided as any other member.
-    let large = JSONValue(Int.max)
-    #expect(merge(["n": 0], ["n": large], ["n": 1], rules).value == ["n": 1])
+    #expect(merge(["n": 0], ["n": JSONValue(Int128.max)], ["n": 1], rules).value == ["n": 1])
+    #expect(merge(["n": 0.5], ["n": 1.5e308], ["n": 1.5e308], rules).value == ["n": 1.5e308])
   }
 
   @Test func setsTakeWhatWasAddedAndRemovedOnBothSides() {

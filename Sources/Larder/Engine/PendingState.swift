@@ -118,7 +118,11 @@ package struct PendingState {
       throw .newerRecords(in: names[collection], found: old.schemaVersion, supported: record.schemaVersion, key: record.key)
     }
     var record = record
-    if let stored = old?.stored(trigger.coder.schemaVersion) { record = trigger.coder.keepingUnknownMembers(record, of: stored) }
+    if let stored = old?.stored(trigger.coder.schemaVersion) {
+      let count = record.value.count
+      record = trigger.coder.keepingUnknownMembers(record, of: stored)
+      if record.value.count > count, let error = limitViolation(of: record.stored, key: record.key) { throw error }
+    }
     let new = record.stored
     try trigger.trigger.willChange(
       TriggeredChange(

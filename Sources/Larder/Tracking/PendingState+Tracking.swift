@@ -46,10 +46,17 @@ extension PendingState {
 
   /// Stores a value as it is, whatever versions and unique indexes say: what another device has written must arrive.
   ///
+  /// A value over the store's limits cannot be read, as after the next opening. An edit of it would be lost with that.
   /// - Throws: `.unsupported`, `.encodingFailed` for a value that a backend could not read back.
   package mutating func store(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
-    let slot = RecordSlot(key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json)
-    try upsert(slot, as: value, in: collection)
+    let record = StoredRecord(
+      collection: names[collection], key: key, revision: revision, schemaVersion: value.schemaVersion, value: value.json)
+    try upsert(StoreLoader.slot(of: record, value.json, core.options.limits).0, as: value, in: collection)
+  }
+
+  /// Returns what is over a limit of the store in a value: with it, the record could not be read after the next opening.
+  package func limitViolation(of value: StoredValue, key: RecordKey) -> RepositoryError? {
+    value.json.withUnsafeBytes { RecordLimit.violation(of: core.options.limits, key: key, value: $0) }
   }
 
   /// Stores a value of a collection that no repository reads.

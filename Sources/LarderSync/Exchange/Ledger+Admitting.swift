@@ -67,9 +67,19 @@ extension Ledger {
     try reject(entryKey, of: key, in: remote.collection, code: Self.malformed, detail: detail, in: &pending)
   }
 
+  /// Forgets the records of the server that were set aside and never stored: the pages from the first one on tell of those that are left.
+  func forgetUnstored(in pending: inout PendingState) throws(RepositoryError) {
+    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope && rejection.code == Self.malformed {
+      guard !pending.hasRecord(RecordKey(rejection.id), in: records) else { continue }
+      try pending.delete(rejection.id, in: rejected)
+    }
+  }
+
   /// Lets a record go on that was set aside, now that the server has another one.
   func readmit(_ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
-    guard try pending.find(by: entryKey.text, in: rejected)?.code == Self.malformed else { return }
+    guard let code = try pending.find(by: entryKey.text, in: rejected)?.code, [Self.malformed, Self.beyondLimits].contains(code) else {
+      return
+    }
     let found = try entry(entryKey, in: pending)
     guard found.map({ $0.scope == scope }) != false else { return }
     try pending.delete(entryKey.text, in: rejected)

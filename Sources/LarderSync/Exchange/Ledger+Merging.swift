@@ -27,10 +27,15 @@ extension Ledger {
       let forms = try aligned(base, local, theirs, key, tracking?.coder)
       version = forms.version ?? version
       let (baseValue, localValue) = respelled(forms.values, key, tracking?.coder)
-      outcome = .success(
-        try (policy ?? PlainMerger()).merge(
-          key: key, base: baseValue, local: side(localValue, corrected(edits.stamp), ""),
-          remote: side(forms.values[2], remote.stamp, remote.writer), coder: tracking?.coder))
+      let merged = try (policy ?? PlainMerger()).merge(
+        key: key, base: baseValue, local: side(localValue, corrected(edits.stamp), ""),
+        remote: side(forms.values[2], remote.stamp, remote.writer), coder: tracking?.coder)
+      if let local = forms.values[1], let value = merged.value {
+        let found = StoredValue(schemaVersion: version, json: value.json)
+        if let error = pending.limitViolation(of: found, key: key) { throw error }
+        try checkReadable(found, like: local, key, tracking?.coder)
+      }
+      outcome = .success(merged)
     } catch {
       outcome = .failure(error)
     }
@@ -77,6 +82,18 @@ extension Ledger {
   /// The code of edits that wait until the repository of their collection is open: its policy is not known before.
   static let isClosedCode = "notOpen"
   static let isClosedDetail = "expected an open repository of the collection, to merge as it says; open it before the engine"
+
+  /// Refuses a merged value that the type does not read, where it reads the local one: storing it would take the edits from the app.
+  /// - Throws: `.decodingFailed`
+  private func checkReadable(
+    _ merged: StoredValue, like local: StoredValue, _ key: RecordKey, _ coder: (any TrackedCoder)?
+  ) throws(RepositoryError) {
+    guard let coder else { return }
+    do throws(RepositoryError) { _ = try coder.canonicalForm(of: merged, key: key) } catch {
+      do throws(RepositoryError) { _ = try coder.canonicalForm(of: local, key: key) } catch { return }
+      throw error
+    }
+  }
 
   /// Lets edits that were waiting for a newer app go on.
   func release(_ edits: inout SyncEntry.Edits, _ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {

@@ -13,6 +13,7 @@ extension Ledger {
       // The server that came back has never had it: the edits are sent anew.
       state.becomeNewDevice()
     }
+    if page.since == 0 { try forgetUnstored(in: &pending) }
     let (pass, ledger) = (state.pass.map { _ in state.passes }, corrected(by: state))
     let isNewHistory = state.pass?.isNewHistory == true
     let records = try admitted(
@@ -54,6 +55,7 @@ extension Ledger {
       guard value != nil else { return }
       try noteReturn(remote, entryKey, in: &pending)
       try put(value, for: key, in: collection, of: &pending)
+      try tellOfLimits(remote, entryKey, in: collection, of: &pending)
       return try store(
         SyncEntry(scope: scope, revision: remote.revision, pass: pass ?? 0), for: entryKey, hasRecord: true, in: &pending)
     }
@@ -79,7 +81,17 @@ extension Ledger {
     if entry.isDirty { return try merge(entry, entryKey, with: remote, in: collection, pass: pass, of: &pending) }
     entry.revision = remote.revision
     try put(value, for: key, in: collection, of: &pending)
+    try tellOfLimits(remote, entryKey, in: collection, of: &pending)
     try store(entry, for: entryKey, hasRecord: value != nil, in: &pending)
+  }
+
+  /// Tells the user of a record of another device that is over a limit of the store, and cannot be read here.
+  private func tellOfLimits(
+    _ remote: SyncRecord, _ entryKey: RecordKey, in collection: Int, of pending: inout PendingState
+  ) throws(RepositoryError) {
+    let key = RecordKey(remote.id)
+    guard isBeyondLimits(key, in: collection, of: pending) else { return }
+    try reject(entryKey, of: key, in: remote.collection, code: Self.beyondLimits, detail: Self.beyondLimitsDetail, in: &pending)
   }
 
   /// Returns whether the schema puts a record, which has no entry, into this scope.

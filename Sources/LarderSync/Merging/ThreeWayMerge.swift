@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Larder
 
 /// One side of a merge: a value, or that there is none, and who made it when.
@@ -115,16 +116,39 @@ struct ThreeWayMerge: Sendable {
       lostLocal: !takesLocal)
   }
 
-  /// Returns the remote number with what was added here; `nil` where one of the three is none.
+  /// Returns the remote number with what was added here; `nil` where one of the three is no number, or where the sum is none.
   private func sum(_ base: JSONValue?, _ local: JSONValue?, _ remote: JSONValue?) -> JSONValue? {
-    let (base, local, remote) = (base ?? 0, local ?? base ?? 0, remote ?? base ?? 0)
-    if let base = base.intValue, let local = local.intValue, let remote = remote.intValue {
+    let zero = JSONNumber(0)
+    guard let base = base.map(\.numberValue) ?? zero, let local = local.map(\.numberValue) ?? base,
+      let remote = remote.map(\.numberValue) ?? base
+    else { return nil }
+    // Wide enough for the sums of all integers of 64 bits. A sum that the type cannot hold is found when the record is read.
+    if let base = base.exactly(Int128.self), let local = local.exactly(Int128.self), let remote = remote.exactly(Int128.self) {
       let (difference, isTooLarge) = local.subtractingReportingOverflow(base)
       let (sum, overflows) = remote.addingReportingOverflow(difference)
       return isTooLarge || overflows ? nil : JSONValue(sum)
     }
-    guard let base = base.doubleValue, let local = local.doubleValue, let remote = remote.doubleValue else { return nil }
-    return JSONValue(remote + (local - base))
+    // As the numbers are written, for a `Decimal`; a `Double` reads the nearest of its values from that.
+    if let exact = Self.decimalSum(remote, local, minus: base) { return exact }
+    return JSONNumber(remote.doubleValue + (local.doubleValue - base.doubleValue)).map(JSONValue.number)
+  }
+
+  /// Returns a sum in decimal; `nil` where it has more digits than a `Decimal` holds.
+  private static func decimalSum(_ first: JSONNumber, _ second: JSONNumber, minus base: JSONNumber) -> JSONValue? {
+    guard let first = decimal(first), var second = decimal(second), var base = decimal(base) else { return nil }
+    var (difference, sum, start) = (Decimal(), Decimal(), first)
+    guard NSDecimalSubtract(&difference, &second, &base, .plain) == .noError,
+      NSDecimalAdd(&sum, &start, &difference, .plain) == .noError
+    else { return nil }
+    return JSONNumber(text: sum.description).map(JSONValue.number)
+  }
+
+  /// Returns a number as a `Decimal`, which has at most 38 digits; `nil` where that is not the same number.
+  private static func decimal(_ number: JSONNumber) -> Decimal? {
+    let digits = number.text.prefix { $0 != "e" && $0 != "E" }.filter(\.isNumber).drop { $0 == "0" }
+    let exponent = number.text.split(whereSeparator: { $0 == "e" || $0 == "E" }).dropFirst().first.map { Int($0) ?? .max } ?? 0
+    guard digits.count <= 38, (-60...60).contains(exponent) else { return nil }
+    return Decimal(string: number.text, locale: Locale(identifier: "en_US_POSIX"))
   }
 
   /// Returns the remote elements with those that were added here and without those that were removed; `nil` where one is no array.

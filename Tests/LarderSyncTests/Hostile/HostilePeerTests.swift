@@ -73,7 +73,7 @@ private struct Device {
     #expect(try await here.notes.find(by: "a") != nil)
     #expect(try await here.notes.find(by: "c") != nil)
     let rejected = try await here.sync.rejected.loadAll()
-    #expect(rejected.map(\.code) == (hostile.fate == .setAside ? ["malformed"] : []))
+    #expect(rejected.map(\.code) == hostile.fate.codes)
     for rejection in rejected {
       #expect(rejection.id.utf8.count < 1_100 && !rejection.detail.isEmpty && rejection.detail.utf8.count <= 1_024)
     }

@@ -11,6 +11,17 @@ struct HostileRecord: Sendable, CustomTestStringConvertible {
     case setAside
     /// It is stored in a form that every backend reads back.
     case stored
+    /// It is stored, and over a limit of the store: it is told, and not read.
+    case overALimit
+
+    /// The codes of the rejections that name it.
+    var codes: [String] {
+      switch self {
+      case .setAside: ["malformed"]
+      case .stored: []
+      case .overALimit: ["tooLarge"]
+      }
+    }
   }
 
   let name: String
@@ -56,7 +67,7 @@ struct HostileRecord: Sendable, CustomTestStringConvertible {
     HostileRecord("121 levels") { $0.value = nested(121) },
     HostileRecord("100,000 levels") { $0.value = nested(100_000) },
     HostileRecord("a NUL behind the value") { $0.value = Data(#"{"id":"x"}"#.utf8) + [0] },
-    HostileRecord("120 levels", .stored) { $0.value = nested(120) },
+    HostileRecord("120 levels", .overALimit) { $0.value = nested(120) },
     HostileRecord("line feeds between the tokens", .stored) { $0.value = Data("{\n \"id\":\"x\",\n \"text\":\"lines\"\n}\n".utf8) },
     HostileRecord("a value of another type", .stored) { $0.value = Data("null".utf8) },
     HostileRecord("a number that no type holds", .stored) { $0.value = Data(#"{"id":"x","count":1e999}"#.utf8) },
