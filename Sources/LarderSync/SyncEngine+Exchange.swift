@@ -11,6 +11,7 @@ extension SyncEngine {
 
   func exchange(_ ledger: Ledger) async throws {
     progress[ledger.scope] = ExchangeProgress()
+    refusals[ledger.scope] = ExchangeRefusals()
     try await prepare(ledger)
     try await forgetOldDeletions()
     try await retryForbidden(ledger)
@@ -28,6 +29,7 @@ extension SyncEngine {
         try await divide(refusal.push, refusal.problem, ledger)
       }
       let left = try await unsentCount(ledger)
+      if left > 0, let refusals = refusals[ledger.scope], refusals.isExhausted, let problem = refusals.problem { throw problem }
       if left == 0 {
         // A scope that was read before may not be read any more: what was unsent is sent, and the app is to know.
         if !mayRead, try ledger.state(in: store.stored)?.checkpoint ?? 0 > 0 { throw SyncProblem.forbidden }
@@ -99,24 +101,28 @@ extension SyncEngine {
   ///   conflicts cannot be merged.
   /// - Returns: The push that the server does not take, and why.
   private func push(_ ledger: Ledger, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
-    let isFull = full.contains(ledger.scope)
+    let (isFull, oversized) = (full.contains(ledger.scope), refusals[ledger.scope]?.oversized ?? [])
     let (state, isDivided) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
       // The history is learned first, so that no push can be taken by a server that came back without what it is about.
       guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else { return (state, false) }
       let limit = min(state.recordLimit ?? Ledger.recordLimit, Ledger.recordLimit)
-      if isFull {
-        // Of all edits, since those which make room may be behind any number of others.
+      if isFull || !oversized.isEmpty {
+        // Of all edits, since those that make room, or need none, may be behind any number of others.
         let all = dirty.next(of: ledger.scope, limit: .max, in: pending).keys
-        let deletions = try ledger.freeze(all, limit: limit, onlyDeletes: true, state, in: &pending)
-        if deletions.state.flight != nil { return deletions }
+        let smaller = try ledger.freeze(all, limit: limit, onlySmaller: true, except: oversized, state, in: &pending)
+        if smaller.state.flight != nil { return smaller }
+        if !oversized.isEmpty { return try ledger.freeze(all, limit: limit, except: oversized, state, in: &pending) }
       }
       let candidates = dirty.next(of: ledger.scope, limit: limit, in: pending)
       let (frozen, isCut) = try ledger.freeze(candidates.keys, limit: limit, state, in: &pending)
       return (frozen, frozen.flight != nil && (isCut || candidates.isDivided))
     }
     if isDivided { dividedTransactions += 1 }
-    guard let flight = state.flight, !mayRead || state.pass?.isNewHistory != true else { return nil }
+    guard let flight = state.flight, !mayRead || state.pass?.isNewHistory != true else {
+      if state.flight == nil, !oversized.isEmpty { refusals[ledger.scope]?.isExhausted = true }
+      return nil
+    }
     inFlight[ledger.scope] = state.flightCount
     refreshStatus()
     let reply: SyncPushReply
@@ -138,11 +144,12 @@ extension SyncEngine {
       return nil
     }
     let now = clock.now.milliseconds
+    let repeated = refusals[ledger.scope]?.note(conflictsOf: flight, reply.receipt) ?? []
     try await store.writeStored { (pending) throws(RepositoryError) in
       guard var state = try ledger.state(in: pending), state.flight?.token == flight.token else { return }
       // Bounded, as the device's own clock is.
       state.skew = max(0, min(reply.now, Date.latestMilliseconds)) - now
-      var next = try ledger.settle(reply.receipt, state, mayRead: mayRead, in: &pending) ?? state
+      var next = try ledger.settle(reply.receipt, state, mayRead: mayRead, repeated: repeated, in: &pending) ?? state
       if next.flight != nil { next.becomeNewDevice() }
       if next.history == nil { next.history = reply.history }
       try ledger.store(next, in: &pending)
@@ -176,7 +183,8 @@ extension SyncEngine {
       if isSettled { return }
       code = Ledger.upgradeRequired
     case .overQuota:
-      // The server has taken nothing of it: deletions are sent alone next, which make room, and then fewer records, of which some may fit.
+      // The server has taken nothing of it. What needs no more room than before is sent alone next, and then fewer records, of which some
+      // may fit. A group that does not fit by itself is left out of this exchange, so that it holds up nothing behind it.
       let isNew = full.insert(ledger.scope).inserted
       // A transaction stays whole, however full the server is.
       let fewer = max(push.groups.joined().count / 2, push.groups.map(\.count).max() ?? 1)
@@ -184,7 +192,9 @@ extension SyncEngine {
         try ledger.takeBack(push, recordLimit: isNew ? nil : fewer, in: &pending)
       }
       if isNew || push.groups.count > 1 { return }
-      throw problem
+      for group in push.groups { refusals[ledger.scope, default: ExchangeRefusals()].note(oversized: group, problem) }
+      if refusals[ledger.scope]?.oversizedCount ?? 0 >= ExchangeRefusals.limit { throw problem }
+      return
     case .unreachable:
       // A page has told the outcome since: only the answer was lost.
       if let state = try ledger.state(in: store.stored), state.device == push.device, state.seq >= push.seq { return }

@@ -50,6 +50,8 @@ public actor SyncEngine {
   var progress: [String: ExchangeProgress] = [:]
   /// The scopes whose server has no room for more of this identity.
   var full: Set<String> = []
+  /// The records that the server had no room for or has answered with a conflict, in the exchange of each scope that is under way.
+  var refusals: [String: ExchangeRefusals] = [:]
   /// The time at which the engine has last asked for the rights in a scope.
   var rightsAsked: [String: Duration] = [:]
   /// The wait for other credentials; `nil` while the server has refused none.

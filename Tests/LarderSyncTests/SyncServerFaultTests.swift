@@ -178,11 +178,20 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
 
   @Test func roundsWithoutProgressAreAnError() async throws {
     let here = try await device(server)
+    let others = Atomic(0)
     here.transport.set { rules in
       rules.reply = { reply in
         var reply = reply
-        reply.receipt.outcomes = reply.receipt.outcomes.map { _ in .conflict([]) }
+        // Others have written the record again, each time.
+        let revision = others.wrappingAdd(1, ordering: .relaxed).newValue
+        let value = Data(#"{"id":"a","text":"others \#(revision)"}"#.utf8)
+        reply.receipt.outcomes = [.conflict([SyncRecord(collection: "notes", id: "a", revision: revision, value: value)])]
         return reply
+      }
+      rules.page = { page in
+        var page = page
+        page.last = nil
+        return page
       }
     }
     // The server has taken nothing.

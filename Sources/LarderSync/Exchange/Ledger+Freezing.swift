@@ -13,12 +13,15 @@ extension Ledger {
   /// - Parameters:
   ///   - candidates: The keys of entries that may have edits; whole groups of them, unless one is larger than the limit.
   ///   - limit: The most records of the push.
-  ///   - onlyDeletes: Whether only groups are taken that delete and save nothing.
+  ///   - onlySmaller: Whether only groups are taken that need no more room than before: deletions, and values that are not longer.
+  ///   - oversized: The records whose groups are left out.
   /// - Returns: The state with the push; without one when there is nothing to send. Also whether the push has a part of a group.
   func freeze(
-    _ candidates: [RecordKey], limit: Int, onlyDeletes: Bool = false, _ state: ScopeState, in pending: inout PendingState
+    _ candidates: [RecordKey], limit: Int, onlySmaller: Bool = false, except oversized: Set<RecordAddress> = [], _ state: ScopeState,
+    in pending: inout PendingState
   ) throws(RepositoryError) -> (state: ScopeState, isDivided: Bool) {
     var found: [Edit] = []
+    var (growing, inserted): (Set<RecordAddress>, Set<RecordAddress>) = ([], [])
     for key in candidates.sorted() {
       guard let entry = try entry(key, in: pending), entry.scope == scope, let edits = entry.edits, !edits.isParked,
         let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection)
@@ -51,8 +54,17 @@ extension Ledger {
         continue
       }
       found.append(Edit(record: record, groups: edits.groups))
+      if let value = local?.json, value.count > edits.base?.json.count ?? -1 { growing.insert(record.address) }
+      if local != nil, edits.base == nil { inserted.insert(record.address) }
     }
-    let joined = Self.joined(found).filter { group in !onlyDeletes || group.allSatisfy { $0.value == nil } }
+    var joined = Self.joined(found)
+    if onlySmaller { joined.removeAll { $0.contains { growing.contains($0.address) } } }
+    if !oversized.isEmpty {
+      joined.removeAll { $0.contains { oversized.contains($0.address) } }
+      // Insertions last: a server may have room for bytes and not for records.
+      let isInsertion = { (group: [PushedRecord]) in group.contains { inserted.contains($0.address) } }
+      joined = joined.filter { !isInsertion($0) } + joined.filter(isInsertion)
+    }
     let (groups, isDivided) = Self.fitting(joined, limit: limit)
     guard !groups.isEmpty else { return (state, false) }
     var state = state

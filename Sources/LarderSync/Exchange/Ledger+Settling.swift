@@ -3,10 +3,12 @@ internal import Larder
 
 extension Ledger {
   /// Takes the outcomes of the push that is in flight.
-  /// - Parameter mayRead: Whether the scope may be read. If not, no page brings the records that a conflict leaves out.
+  /// - Parameters:
+  ///   - mayRead: Whether the scope may be read. If not, no page brings the records that a conflict leaves out.
+  ///   - repeated: The records that were in conflict before in this exchange, on the same base.
   /// - Returns: The state afterwards; `nil` where the outcomes are of another push, as that of a store that was the same file.
   func settle(
-    _ receipt: SyncReceipt, _ state: ScopeState, mayRead: Bool = true, in pending: inout PendingState
+    _ receipt: SyncReceipt, _ state: ScopeState, mayRead: Bool = true, repeated: Set<RecordAddress> = [], in pending: inout PendingState
   ) throws(RepositoryError) -> ScopeState? {
     guard let flight = state.flight, receipt.seq == flight.seq, receipt.token == flight.token,
       receipt.outcomes.count == flight.groups.count
@@ -17,17 +19,21 @@ extension Ledger {
       case .accepted(let revision):
         for record in group { try accept(record, at: revision, in: &pending) }
       case .conflict(let found):
-        let sent = Set(group.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
+        let sent = Set(group.map(\.address))
         for record in try admitted(found, about: .records(sent), in: &pending) {
           try ledger.take(record, pass: nil, isNewHistory: false, in: &pending)
         }
         let told = Set(found.map { RecordAddress(collection: $0.collection, key: RecordKey($0.id)) })
-        for record in group where !told.contains(RecordAddress(collection: record.collection, key: RecordKey(record.id))) {
+        for record in group where !told.contains(record.address) {
           if mayRead {
             try ledger.takeHeld(record, in: &pending)
           } else {
             try park(record, Self.conflict, Self.conflictDetail, in: &pending)
           }
+        }
+        for record in group where repeated.contains(record.address) {
+          guard try entry(SyncEntry.key(record.collection, RecordKey(record.id)), in: pending)?.revision == record.base else { continue }
+          try park(record, Self.conflict, Self.repeatedDetail, in: &pending)
         }
       case .rejected(let code, let detail):
         for record in group { try park(record, code, detail, in: &pending) }
@@ -64,6 +70,10 @@ extension Ledger {
   /// The code of edits that are in conflict with a record that the device may not read.
   static let conflict = "conflict"
   static let conflictDetail = "The server has another record of this id, which may not be read with this token."
+
+  /// The words for edits that meet the same conflict again, though nothing has come that they could be merged with.
+  static let repeatedDetail =
+    "The server says that the record has changed, and sends nothing newer than this device has: its data may be older. Retry later."
 
   /// Notes that the server has a record as it was sent; edits that were made meanwhile are now based on that.
   private func accept(_ sent: PushedRecord, at revision: Int, in pending: inout PendingState) throws(RepositoryError) {
