@@ -46,13 +46,14 @@ public struct SyncRejection: Codable, Identifiable, Sendable, Hashable {
   /// The reason as a code.
   ///
   /// Codes of the device:
-  /// - `mergeFailed`: the merge threw.
+  /// - `mergeFailed`: the merge threw, or made a record that the type does not read or a limit of the store does not take.
   /// - `newerSchema`: a newer app has written the record.
   /// - `notOpen`: the repository of the record was not open.
   /// - `noScope`: the record has no valid scope.
   /// - `forbidden`: the scope may only be read.
-  /// - `conflict`: the server has another record, and the scope may only be written.
-  /// - `tooLarge`: the record is over a limit of the server or of the store.
+  /// - `conflict`: the server has another record, and the scope may only be written; or the server says twice that the record has changed,
+  ///   and sends nothing newer.
+  /// - `tooLarge`: the record is over a limit of the server or of the store. One of the server is stored and cannot be read.
   /// - `upgradeRequired`: the scope takes only records of a newer version of the app. The edit goes with the first such app.
   /// - `malformed`: a record of this device or of the server breaks a bound of the wire. Of the server's record nothing was stored.
   ///
