@@ -86,6 +86,7 @@ extension SyncEngine {
       var state = try ledger.state(in: pending) ?? ScopeState()
       let added = names.filter { !state.collections.contains($0) }
       let isNewApp = try ledger.upgrade(names, &state, in: &pending)
+      try ledger.forgetLimits(in: &pending)
       guard !added.isEmpty || isNewApp || pending.stored(RecordKey(ledger.scope), in: ledger.scopes) == nil else { return }
       for name in added { try ledger.adopt(name, in: &pending) }
       state.collections = (state.collections + added).sorted()
@@ -110,9 +111,8 @@ extension SyncEngine {
       if isFull || !oversized.isEmpty {
         // Of all edits, since those that make room, or need none, may be behind any number of others.
         let all = dirty.next(of: ledger.scope, limit: .max, in: pending).keys
-        let smaller = try ledger.freeze(all, limit: limit, onlySmaller: true, except: oversized, state, in: &pending)
-        if smaller.state.flight != nil { return smaller }
-        if !oversized.isEmpty { return try ledger.freeze(all, limit: limit, except: oversized, state, in: &pending) }
+        let found = try ledger.freeze(all, limit: limit, onlySmaller: oversized.isEmpty, except: oversized, state, in: &pending)
+        if found.state.flight != nil || !oversized.isEmpty { return found }
       }
       let candidates = dirty.next(of: ledger.scope, limit: limit, in: pending)
       let (frozen, isCut) = try ledger.freeze(candidates.keys, limit: limit, state, in: &pending)
@@ -120,7 +120,7 @@ extension SyncEngine {
     }
     if isDivided { dividedTransactions += 1 }
     guard let flight = state.flight, !mayRead || state.pass?.isNewHistory != true else {
-      if state.flight == nil, !oversized.isEmpty { refusals[ledger.scope]?.isExhausted = true }
+      refusals[ledger.scope]?.isExhausted = state.flight == nil && state.history != nil && !oversized.isEmpty
       return nil
     }
     inFlight[ledger.scope] = state.flightCount

@@ -7,6 +7,7 @@ extension SyncEngine {
   /// - Throws: the errors of storage.
   public func retry(_ rejection: SyncRejection) async throws(RepositoryError) {
     try await resolve([rejection]) { (ledger, key, entry, pending) throws(RepositoryError) in
+      entry.decideFailedMerge()
       entry.edits?.isParked = false
       try pending.keep(entry.stored, for: key, in: ledger.records)
     }

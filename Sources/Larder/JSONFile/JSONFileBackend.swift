@@ -245,8 +245,8 @@ public final class JSONFileBackend: PackingBackend {
   ///
   /// Cost: some 0.1 ms where nobody has written; otherwise reading and copying the journal. `false` after a checkpoint of another process,
   /// which every close of a store of up to 1 MiB makes: everything is read anew then.
-  /// - Throws: `.locked`, `.alreadyOpen`, `.unsupported` for a document that has several names by now, `.inputOutput`,
-  ///   `.protectedDataUnavailable`.
+  /// - Throws: `.locked`, `.alreadyOpen`, `.unsupported` for a document that has several names by now, `.full`, `.dataMissing`,
+  ///   `.inputOutput`, `.protectedDataUnavailable`.
   public func resume() throws(RepositoryError) -> Bool {
     try phase.withLock { (phase) throws(RepositoryError) in
       switch phase {

@@ -87,11 +87,13 @@ extension JSONFileStore {
     } catch {
       return false  // opening finds the damage or the torn commit, and says it
     }
-    guard !replay.isBehind, replay.contents.lastCommit > commit else { return false }
+    guard !replay.isBehind, replay.contents.lastCommit >= commit else { return false }
     let recovery = JSONFileRecovery(paths: paths, fileSystem: fileSystem, tuning: tuning)
     let next = try recovery.renewJournal(replay.contents, from: data, main)
     do throws(RepositoryError) { try journal?.close() } catch {}  // what is in it is in the next one
     (journal, isJournalDurable) = (next, true)
+    // Opened by another process, and let go again.
+    if replay.contents.lastCommit == commit { return true }
     // Copies: a slice would keep all bytes of the journal in memory.
     let batch = WriteBatch(records: replay.changes.values.map(\.detached), commits: (commit + 1)...replay.contents.lastCommit)
     for record in batch.records where record.revision.number > commit { foreignChanges[record.address] = record }

@@ -46,7 +46,7 @@ extension PendingState {
 
   /// Stores a value as it is, whatever versions and unique indexes say: what another device has written must arrive.
   ///
-  /// A value over the store's limits cannot be read, as after the next opening. An edit of it would be lost with that.
+  /// A value over the store's limits is stored and cannot be read, as it could not after the next opening: an edit would be lost then.
   /// - Throws: `.unsupported`, `.encodingFailed` for a value that a backend could not read back.
   package mutating func store(_ value: StoredValue, for key: RecordKey, in collection: Int) throws(RepositoryError) {
     let record = StoredRecord(

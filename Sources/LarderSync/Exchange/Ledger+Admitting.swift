@@ -75,12 +75,27 @@ extension Ledger {
     }
   }
 
+  /// Whether a rejection is of a record over a limit of this store, and not of one that the server takes for too large.
+  private func isOfLimits(_ rejection: SyncRejection) -> Bool {
+    rejection.code == Self.beyondLimits && rejection.detail == WireField.detail.cut(Self.beyondLimitsDetail)
+  }
+
+  /// Forgets what was told of records over a limit of the store that can be read by now, or are gone.
+  func forgetLimits(in pending: inout PendingState) throws(RepositoryError) {
+    for rejection in rejected.snapshot.loadAll() where rejection.scope == scope && isOfLimits(rejection) {
+      guard try entry(RecordKey(rejection.id), in: pending)?.isDirty != true,
+        let collection = pending.collection(named: rejection.collection),
+        !isBeyondLimits(RecordKey(rejection.recordID), in: collection, of: pending)
+      else { continue }
+      try pending.delete(rejection.id, in: rejected)
+    }
+  }
+
   /// Lets a record go on that was set aside, now that the server has another one.
   func readmit(_ entryKey: RecordKey, in pending: inout PendingState) throws(RepositoryError) {
-    guard let code = try pending.find(by: entryKey.text, in: rejected)?.code, [Self.malformed, Self.beyondLimits].contains(code) else {
-      return
-    }
+    guard let rejection = try pending.find(by: entryKey.text, in: rejected) else { return }
     let found = try entry(entryKey, in: pending)
+    guard rejection.code == Self.malformed || isOfLimits(rejection) && found?.isDirty != true else { return }
     guard found.map({ $0.scope == scope }) != false else { return }
     try pending.delete(entryKey.text, in: rejected)
     guard var entry = found, entry.edits?.isParked == true else { return }

@@ -21,7 +21,7 @@ extension Ledger {
     in pending: inout PendingState
   ) throws(RepositoryError) -> (state: ScopeState, isDivided: Bool) {
     var found: [Edit] = []
-    var (growing, inserted): (Set<RecordAddress>, Set<RecordAddress>) = ([], [])
+    var (growth, inserted): ([RecordAddress: Int], Set<RecordAddress>) = ([:], [])
     for key in candidates.sorted() {
       guard let entry = try entry(key, in: pending), entry.scope == scope, let edits = entry.edits, !edits.isParked,
         let address = SyncEntry.address(key), let collection = pending.collection(named: address.collection)
@@ -54,16 +54,18 @@ extension Ledger {
         continue
       }
       found.append(Edit(record: record, groups: edits.groups))
-      if let value = local?.json, value.count > edits.base?.json.count ?? -1 { growing.insert(record.address) }
+      growth[record.address] = (local?.json.count ?? 0) - (edits.base?.json.count ?? 0)
       if local != nil, edits.base == nil { inserted.insert(record.address) }
     }
     var joined = Self.joined(found)
-    if onlySmaller { joined.removeAll { $0.contains { growing.contains($0.address) } } }
+    if onlySmaller { joined.removeAll { $0.contains { inserted.contains($0.address) || growth[$0.address, default: 0] > 0 } } }
     if !oversized.isEmpty {
       joined.removeAll { $0.contains { oversized.contains($0.address) } }
-      // Insertions last: a server may have room for bytes and not for records.
-      let isInsertion = { (group: [PushedRecord]) in group.contains { inserted.contains($0.address) } }
-      joined = joined.filter { !isInsertion($0) } + joined.filter(isInsertion)
+      // What grows least comes first, and insertions last: a server may have room for bytes and not for records.
+      let sized = joined.map { group in
+        (group.contains { inserted.contains($0.address) } ? 1 : 0, group.reduce(0) { $0 + growth[$1.address, default: 0] }, group)
+      }
+      joined = sized.sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
     }
     let (groups, isDivided) = Self.fitting(joined, limit: limit)
     guard !groups.isEmpty else { return (state, false) }

@@ -43,24 +43,25 @@ extension Ledger {
     case .failure(let error):
       edits.isParked = true
       let isNewer = (error as? RepositoryError)?.code == .newerSchema
-      if let theirs, isNewer || isBeyondLimits || isClosed {
+      if let theirs {
         // Base and revision stay: who can read both sends the edits again, and merges them with what the server has by then.
         next.revision = entry.revision
-        edits.held = SyncEntry.Held(revision: remote.revision, value: theirs)
-        let (code, detail) =
-          if isNewer {
-            (Self.waitsForNewerApp, "a newer version of the app has changed the record")
-          } else if isBeyondLimits {
-            (Self.beyondLimits, Self.beyondLimitsDetail)
-          } else {
-            (Self.isClosedCode, Self.isClosedDetail)
-          }
-        try reject(entryKey, of: key, in: remote.collection, code: code, detail: detail, in: &pending)
+        edits.held = SyncEntry.Held(
+          revision: remote.revision, value: theirs, hasFailedMerge: !isNewer && !isBeyondLimits && !isClosed)
       } else {
-        (edits.base, edits.held) = (theirs, nil)
-        try reject(
-          entryKey, of: key, in: remote.collection, code: "mergeFailed", detail: "the merge of the record has failed", in: &pending)
+        (edits.base, edits.held) = (nil, nil)
       }
+      let (code, detail) =
+        if theirs != nil, isNewer {
+          (Self.waitsForNewerApp, "a newer version of the app has changed the record")
+        } else if theirs != nil, isBeyondLimits {
+          (Self.beyondLimits, Self.beyondLimitsDetail)
+        } else if isClosed {
+          (Self.isClosedCode, Self.isClosedDetail)
+        } else {
+          (Self.mergeFailed, "the merge of the record has failed")
+        }
+      try reject(entryKey, of: key, in: remote.collection, code: code, detail: detail, in: &pending)
       next.edits = edits
     case .success(let merged):
       try note(merged, of: key, in: remote.collection, in: &pending)
@@ -72,11 +73,14 @@ extension Ledger {
       // What the server has refused is not what is here any more.
       if next.edits == nil, edits.isParked { try pending.delete(entryKey.text, in: rejected) }
       try put(value, for: key, in: collection, of: &pending)
+      if next.edits == nil { try tellOfLimits(remote, entryKey, in: collection, of: &pending) }
       return try store(next, for: entryKey, hasRecord: value != nil, in: &pending)
     }
     try store(next, for: entryKey, hasRecord: pending.hasRecord(key, in: collection), in: &pending)
   }
 
+  /// The code of edits that could not be merged.
+  static let mergeFailed = "mergeFailed"
   /// The code of edits that only a newer app can merge.
   static let waitsForNewerApp = "newerSchema"
   /// The code of edits that wait until the repository of their collection is open: its policy is not known before.
@@ -84,7 +88,7 @@ extension Ledger {
   static let isClosedDetail = "expected an open repository of the collection, to merge as it says; open it before the engine"
 
   /// Refuses a merged value that the type does not read, where it reads the local one: storing it would take the edits from the app.
-  /// - Throws: `.decodingFailed`
+  /// - Throws: `.decodingFailed`, or what else reading the merged value throws.
   private func checkReadable(
     _ merged: StoredValue, like local: StoredValue, _ key: RecordKey, _ coder: (any TrackedCoder)?
   ) throws(RepositoryError) {

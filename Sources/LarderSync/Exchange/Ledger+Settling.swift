@@ -31,10 +31,14 @@ extension Ledger {
             try park(record, Self.conflict, Self.conflictDetail, in: &pending)
           }
         }
-        for record in group where repeated.contains(record.address) {
-          guard try entry(SyncEntry.key(record.collection, RecordKey(record.id)), in: pending)?.revision == record.base else { continue }
-          try park(record, Self.conflict, Self.repeatedDetail, in: &pending)
+        // As long as one of them has something new to be merged with, the whole group may still be accepted.
+        var isStuck = true
+        for record in group {
+          let entry = try entry(SyncEntry.key(record.collection, RecordKey(record.id)), in: pending)
+          let isSame = entry?.revision == record.base && entry?.edits?.isParked == false
+          if !repeated.contains(record.address) || !isSame { isStuck = false }
         }
+        if isStuck { for record in group { try park(record, Self.conflict, Self.repeatedDetail, in: &pending) } }
       case .rejected(let code, let detail):
         for record in group { try park(record, code, detail, in: &pending) }
       }

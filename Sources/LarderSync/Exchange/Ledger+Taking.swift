@@ -72,6 +72,7 @@ extension Ledger {
     }
     let isKnown = isOfOldHistory ? false : remote.revision <= entry.revision
     if isKnown || (value == nil && entry.revision == 0 && entry.edits?.held == nil) {
+      if !entry.isDirty { try tellOfLimits(remote, entryKey, in: collection, of: &pending) }
       if pass != nil {
         try store(entry, for: entryKey, hasRecord: value != nil || pending.hasRecord(key, in: collection), in: &pending)
       }
@@ -86,7 +87,7 @@ extension Ledger {
   }
 
   /// Tells the user of a record of another device that is over a limit of the store, and cannot be read here.
-  private func tellOfLimits(
+  func tellOfLimits(
     _ remote: SyncRecord, _ entryKey: RecordKey, in collection: Int, of pending: inout PendingState
   ) throws(RepositoryError) {
     let key = RecordKey(remote.id)

@@ -122,6 +122,9 @@ struct ThreeWayMerge: Sendable {
     guard let base = base.map(\.numberValue) ?? zero, let local = local.map(\.numberValue) ?? base,
       let remote = remote.map(\.numberValue) ?? base
     else { return nil }
+    // As it is written: other bytes would be an edit.
+    if local == base { return .number(remote) }
+    if remote == base { return .number(local) }
     // Wide enough for the sums of all integers of 64 bits. A sum that the type cannot hold is found when the record is read.
     if let base = base.exactly(Int128.self), let local = local.exactly(Int128.self), let remote = remote.exactly(Int128.self) {
       let (difference, isTooLarge) = local.subtractingReportingOverflow(base)
@@ -133,13 +136,15 @@ struct ThreeWayMerge: Sendable {
     return JSONNumber(remote.doubleValue + (local.doubleValue - base.doubleValue)).map(JSONValue.number)
   }
 
-  /// Returns a sum in decimal; `nil` where it has more digits than a `Decimal` holds.
+  /// Returns a sum in decimal; `nil` where a number is none that a `Decimal` holds.
   private static func decimalSum(_ first: JSONNumber, _ second: JSONNumber, minus base: JSONNumber) -> JSONValue? {
     guard let first = decimal(first), var second = decimal(second), var base = decimal(base) else { return nil }
     var (difference, sum, start) = (Decimal(), Decimal(), first)
-    guard NSDecimalSubtract(&difference, &second, &base, .plain) == .noError,
-      NSDecimalAdd(&sum, &start, &difference, .plain) == .noError
-    else { return nil }
+    // Where digits are lost, a `Decimal` keeps 38 of them, and a `Double` 17.
+    let isDone = { (error: NSDecimalNumber.CalculationError) in error == .noError || error == .lossOfPrecision }
+    guard isDone(NSDecimalSubtract(&difference, &second, &base, .plain)), isDone(NSDecimalAdd(&sum, &start, &difference, .plain)) else {
+      return nil
+    }
     return JSONNumber(text: sum.description).map(JSONValue.number)
   }
 

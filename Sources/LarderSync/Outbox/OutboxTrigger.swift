@@ -44,12 +44,14 @@ struct OutboxTrigger<Item: Codable & Identifiable & Sendable>: SyncedCollection 
       throw RepositoryError(
         .unsupported, "expected the scope that the record is in; delete it, and insert another with a new id", keyHash: change.key.hash)
     }
-    if change.new == nil, let scopes = pending.collection(named: SyncCollections.scopes),
+    if change.new == nil, entry.revision == 0, let scopes = pending.collection(named: SyncCollections.scopes),
       !pending.hasRecord(RecordKey(entry.scope), in: scopes)
     {
       // Nothing of the scope was ever sent. It may be one that no engine syncs, and the entry would wait for ever.
+      if let rejected = pending.collection(named: SyncCollections.rejected) { pending.erase(key, in: rejected) }
       return pending.erase(key, in: records)
     }
+    if entry.edits?.isParked == true { entry.decideFailedMerge() }
     var edits = entry.edits ?? SyncEntry.Edits()
     if entry.edits == nil, entry.revision > 0 { edits.base = change.old }
     // Another edit than the one that was refused: it may be accepted. So may a record that had no scope before.

@@ -27,7 +27,8 @@ extension SyncEntry {
     if let held = json["h"], let version = json["w"]?.intValue, let revision = json["q"]?.intValue,
       StoredValue.schemaVersions.contains(version)
     {
-      edits.held = Held(revision: revision, value: StoredValue(schemaVersion: version, json: held.json))
+      edits.held = Held(
+        revision: revision, value: StoredValue(schemaVersion: version, json: held.json), hasFailedMerge: json["m"]?.boolValue ?? false)
     }
     self.edits = edits
   }
@@ -88,11 +89,13 @@ private struct EntryWriter {
     put(edits.isParked ? "],\"x\":true" : "]")
     if let insertedAt = edits.insertedAt { put(",\"n\":", insertedAt) }
     if let deletedHash = edits.deletedHash { put(",\"d\":", deletedHash) }
-    if let held = edits.held.map({ SyncEntry.Held(revision: $0.revision, value: $0.value.onOneLine) }) {
+    if let held = edits.held {
+      let value = held.value.onOneLine
+      if held.hasFailedMerge { put(",\"m\":true") }
       put(",\"q\":", held.revision)
-      put(",\"w\":", held.value.schemaVersion)
+      put(",\"w\":", value.schemaVersion)
       put(",\"h\":")
-      put(held.value.json)
+      put(value.json)
     }
     // A store of an app before this one may hold values of several lines.
     if let base = edits.base?.onOneLine {

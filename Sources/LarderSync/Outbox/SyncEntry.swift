@@ -35,10 +35,20 @@ struct SyncEntry: Sendable, Hashable {
     var held: Held?
   }
 
+  /// Makes edits that could not be merged ones to the server's value: the user has decided for what is here.
+  mutating func decideFailedMerge() {
+    guard let held = edits?.held, held.hasFailedMerge else { return }
+    revision = held.revision
+    edits?.base = held.value
+    edits?.held = nil
+  }
+
   /// A value of the server that this app cannot bring together with the edits.
   struct Held: Sendable, Hashable {
     var revision: Int
     var value: StoredValue
+    /// Whether the two could not be merged, and no newer app or open repository is waited for.
+    var hasFailedMerge = false
   }
 
   /// The number of groups that are noted; transactions that would join more are pushed apart.

@@ -9,7 +9,7 @@ struct ExchangeRefusals: Sendable {
   private(set) var oversized: Set<RecordAddress> = []
   /// The number of those groups.
   private(set) var oversizedCount = 0
-  /// Whether those groups are all that is left to send.
+  /// Whether the last look found no other group to send.
   var isExhausted = false
   /// The refusal of the last of them.
   private(set) var problem: SyncProblem?

@@ -98,10 +98,56 @@ private struct Trip: Codable, Identifiable, Sendable, Equatable {
   /// A sum that no `Double` holds is none: one of the two counts, and the other one is kept as one that has lost.
   @Test func aSumThatIsNoNumberIsAConflict() async throws {
     let (here, there) = (try await device(), try await device())
-    for device in [here, there] { try await device.trips.save(Trip(id: "a", length: 1.5e308)) }
+    try await here.trips.save(Trip(id: "a", length: 1.5e308))
+    try await there.trips.save(Trip(id: "a", length: 1.6e308))
     for device in [here, there, here] { try await device.sync.exchange() }
-    for device in [here, there] { #expect(try await device.trips.find(by: "a")?.length == 1.5e308) }
+    let found = [try await here.trips.find(by: "a"), try await there.trips.find(by: "a")]
+    #expect(found[0] == found[1] && found[0]?.length ?? 0 > 1e308)
+    #expect(try await there.sync.conflicts.loadAll().map(\.lost.count) == [1])
     #expect(here.sync.status.current.isSaved && there.sync.status.current.isSaved)
+  }
+
+  /// What another device repairs is merged with the edits as they were made, and not as edits of what could not be read.
+  @Test func aRepairedRecordIsMergedFromTheFirstBase() async throws {
+    let here = try await device()
+    try await here.trips.save(Trip(id: "a", visits: 1, tags: ["first"]))
+    try await here.sync.exchange()
+    try await here.trips.update("a") { trip in
+      trip.visits += 5
+      trip.tags.append("mine")
+    }
+    let value = { (cost: String) in
+      #"{"id":"a","visits":100,"length":0,"cost":\#(cost),"steps":0,"tags":["first","theirs"]}"#
+    }
+    try plant(value("\"x\""))
+    try await here.sync.exchange()
+    #expect(try await here.sync.rejected.loadAll().map(\.code) == ["mergeFailed"])
+    try plant(value("2"))
+    try await here.sync.exchange()
+    let trip = try await here.trips.find(by: "a")
+    #expect(trip?.visits == 105 && trip?.cost == 2 && Set(trip?.tags ?? []) == ["first", "theirs", "mine"])
+    #expect(try await here.sync.rejected.count() == 0)
+    #expect(here.sync.status.current.isSaved)
+  }
+
+  @Test(arguments: [true, false])
+  func theUserDecidesForWhatCouldNotBeMerged(_ retries: Bool) async throws {
+    let (here, there) = (try await device(), try await device())
+    try await here.trips.save(Trip(id: "a", visits: 1))
+    try await here.sync.exchange()
+    try await here.trips.update("a") { $0.visits = 6 }
+    try plant(#"{"id":"a","visits":"many","length":0,"cost":0,"steps":0,"tags":[]}"#)
+    try await here.sync.exchange()
+    let rejection = try #require(try await here.sync.rejected.loadAll().first)
+    if retries { try await here.sync.retry(rejection) } else { try await here.sync.revert(rejection) }
+    try await here.sync.exchange()
+    #expect(here.sync.status.current.isSaved)
+    try await there.sync.exchange()
+    if retries {
+      #expect(try await there.trips.find(by: "a")?.visits == 6)
+    } else {
+      await #expect(throws: RepositoryError.self) { try await here.trips.find(by: "a") }
+    }
   }
 
   // MARK: Limits
@@ -119,6 +165,10 @@ private struct Trip: Codable, Identifiable, Sendable, Equatable {
     try await here.sync.exchange()
     await #expect(throws: RepositoryError.self) { try await here.trips.find(by: "a") }
     await #expect(throws: RepositoryError.self) { try await here.trips.update("a") { $0.visits += 1 } }
+    #expect(try await here.sync.rejected.loadAll().map(\.code) == ["tooLarge"])
+    // Also after everything was read again.
+    server.purge("user/1")
+    try await here.sync.exchange()
     #expect(try await here.sync.rejected.loadAll().map(\.code) == ["tooLarge"])
     try plant(deep(3))
     try await here.sync.exchange()

@@ -78,6 +78,22 @@ import Testing
     #expect(values.count == 19)
   }
 
+  /// Another process that only looks puts a copy of the journal in its place.
+  @Test func aStoreThatWasOnlyOpenedIsNotReadAnew() throws {
+    let first = try makeSuspendedStore()
+    try save("mine", at: "key 1", as: 21, on: first)
+    for _ in 0..<3 {
+      try first.suspend()
+      try open().backend.close()
+      #expect(try first.resume())
+      #expect(try first.foreignCommits(after: Revision(21)) == nil)
+    }
+    try save("mine", at: "key 2", as: 22, on: first)
+    #expect(first.verify().problems.isEmpty)
+    try first.close()
+    #expect(try open().values["key 2"] == "\"mine\"")
+  }
+
   /// A process that was killed may have left a commit that no sync has reached: what is committed on top of it must not depend on that.
   @Test func whatAKilledProcessLeftIsMadeDurable() throws {
     let first = try makeSuspendedStore()
