@@ -36,6 +36,23 @@ package struct StoreFile: Sendable {
     self.kind = kind
   }
 
+  /// Names a store that is still to be made: of the kind that its name says, or of that of another store where the name says none.
+  package init(newAt path: String, like other: StoreFile) {
+    url = URL(fileURLWithPath: path, isDirectory: false).standardizedFileURL
+    kind = StoreRecognition.kind(ofName: url.lastPathComponent) ?? other.kind
+  }
+
+  /// Names a store that another one is put in the place of.
+  ///
+  /// A store that is there is known by its bytes. For a file without such bytes the name decides, as for a new one: it may be damaged.
+  /// - Throws: as ``init(path:)`` for what cannot be read, or is no plain file.
+  package static func replaced(at path: String, by other: StoreFile) throws(RepositoryError) -> StoreFile {
+    do throws(RepositoryError) { return try StoreFile(path: path) } catch {
+      guard error.code == .dataMissing || error.code == .notOurStore else { throw error }
+      return StoreFile(newAt: path, like: other)
+    }
+  }
+
   /// A new backend for the store.
   package var backend: any StorageBackend {
     switch kind {

@@ -14,7 +14,9 @@ package struct StoreBackup: Answer {
   package init(of source: StoreFile, to target: StoreFile, isDry: Bool = false) throws(RepositoryError) {
     guard source.kind == target.kind else {
       throw RepositoryError(
-        .unsupported, "expected a backup of the store's own kind, a \(source.kind.title): use another name, or `convert`", file: target.path
+        .unsupported,
+        "expected a backup of the store's own kind, a \(source.kind.title), found the name of another: choose another name, or `convert`",
+        file: target.path
       )
     }
     self.source = source

@@ -38,10 +38,9 @@ struct StorePlace {
   func lock() throws(RepositoryError) -> Locks {
     let lock = try fileSystem.lock(file.path + "-lock")
     do throws(RepositoryError) {
-      if file.kind == .sqliteFile {
-        try StoreUse(of: file).checkDatabase()
-        return Locks(lock: lock, main: nil)
-      }
+      // Of a damaged file the kind is a guess: the lock of a database is looked for in any case.
+      try StoreUse(of: file).checkDatabase()
+      guard file.kind == .jsonFile else { return Locks(lock: lock, main: nil) }
       let main = try fileSystem.open(file.path, writable: false)
       try main?.lock()
       return Locks(lock: lock, main: main)

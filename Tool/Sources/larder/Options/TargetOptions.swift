@@ -12,9 +12,8 @@ struct TargetOptions: ParsableArguments {
 
   /// Returns the file of a new store: of the kind that is asked for, or that its name has, or of that of another store.
   func file(like source: StoreFile) throws(RepositoryError) -> StoreFile {
-    do throws(RepositoryError) { return try StoreFile(newAt: to, kind: kind) } catch {
-      return try StoreFile(newAt: to, kind: source.kind)
-    }
+    guard let kind else { return StoreFile(newAt: to, like: source) }
+    return try StoreFile(newAt: to, kind: kind)
   }
 }
 

@@ -28,7 +28,7 @@ struct BackupCommand: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let source = try StoreFile(path: store)
-    try console.write(try StoreBackup(of: source, to: StoreFile(newAt: to, kind: source.kind), isDry: dryRun))
+    try console.write(try StoreBackup(of: source, to: StoreFile(newAt: to, like: source), isDry: dryRun))
     return .success
   }
 }

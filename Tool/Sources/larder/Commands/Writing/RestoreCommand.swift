@@ -32,7 +32,7 @@ struct RestoreCommand: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let source = try StoreFile(path: backup)
-    let target = try StoreFile(newAt: to, kind: source.kind)
+    let target = try StoreFile.replaced(at: to, by: source)
     try console.write(try StoreRestoration(of: source, to: target, replaces: replace, isDry: dryRun, now: Date()))
     return .success
   }
