@@ -89,7 +89,12 @@ public struct SQLiteInspection: Sendable {
     try SQLiteOpening.checkContinuity(of: row, from: folded, path)
     _ = try judgeLog(row)
     let fileSystem = fileSystem
-    try reader.copy { connection throws(RepositoryError) in try SQLiteDraft.copy(of: connection, to: target, fileSystem) }
+    var isCopied = false
+    try reader.copy { connection throws(RepositoryError) in
+      // The reader copies again when the store was written meanwhile, since the copy before may be torn.
+      try SQLiteDraft.copy(of: connection, to: target, replacing: isCopied, fileSystem)
+      isCopied = true
+    }
   }
 
   /// Returns what the log holds; `nil` where there is none, or a process writes it without a pause.

@@ -110,10 +110,13 @@ enum SQLiteDraft {
   /// Writes a compact copy of what a connection reads, durably, under another name first.
   ///
   /// Removes the files of earlier copies to this path that were interrupted.
+  /// - Parameter isRepeated: Whether the caller has made a copy at this path before, which the new one replaces.
   /// - Throws: `.alreadyExists`; `.inputOutput` also where a read of the copy failed and the store is sound, and where the copy could not
   ///   be synced.
-  static func copy(of connection: SQLiteConnection, to path: SQLitePath, _ fileSystem: any FileSystem) throws(RepositoryError) {
-    guard SQLitePath.isAbsent(path.main) else {
+  static func copy(
+    of connection: SQLiteConnection, to path: SQLitePath, replacing isRepeated: Bool = false, _ fileSystem: any FileSystem
+  ) throws(RepositoryError) {
+    guard isRepeated || SQLitePath.isAbsent(path.main) else {
       throw RepositoryError(.alreadyExists, "expected no file at the path of the copy, found one: choose another path", file: path.main)
     }
     removeInterruptedCopies(to: path, fileSystem)
