@@ -10,14 +10,14 @@ package struct ComparedRecords: Sendable {
   let records: [StoredRecord]
 
   /// Reads the store or the dump at a path.
-  /// - Throws: `.corrupted` for a dump that was interrupted, since every record behind its end would count as removed.
+  /// - Throws: `.decodingFailed` for a dump that was interrupted, since every record behind its end would count as removed.
   package init(path: String) throws(RepositoryError) {
     let all: [StoredRecord]
     if try Self.isDump(path) {
       let dump = try ProgressLine.during("reading", path) { _ throws(RepositoryError) in try DumpReader(path: path) }
       guard dump.isComplete else {
         throw RepositoryError(
-          .corrupted,
+          .decodingFailed,
           "expected \(counted(dump.header.lineCount, "record")) in the dump, found \(dump.records.count): "
             + "continue it with `larder dump --resume`", file: path, offset: UInt64(dump.end))
       }

@@ -57,7 +57,9 @@ extension DumpHeader {
       let horizon = body["tombstonesSince"]?.numberValue?.exactly(UInt64.self), let lineCount = body["lines"]?.intValue, lineCount >= 0,
       let hasTombstones = body["tombstones"]?.boolValue
     else {
-      throw RepositoryError(.corrupted, "expected the store, the commit and the counts in the header of the dump", file: file, offset: 0)
+      throw RepositoryError(
+        .decodingFailed, "expected the store, the commit and the counts in the header of the dump, found others: dump again", file: file,
+        offset: 0)
     }
     let collections = (body["collections"]?.arrayValue ?? []).compactMap(\.stringValue)
     self.init(

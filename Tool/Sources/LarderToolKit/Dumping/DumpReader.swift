@@ -13,8 +13,8 @@ package struct DumpReader: Sendable {
   package var isComplete: Bool { records.count == header.lineCount }
 
   /// Reads a file, up to its last whole line.
-  /// - Throws: `.dataMissing` where there is no file, `.notOurStore` and `.newerSchema` for another one, `.corrupted` with the offset for a
-  ///   line that is no record.
+  /// - Throws: `.dataMissing` where there is no file, `.notOurStore` and `.newerSchema` for another one, `.decodingFailed` with the offset
+  ///   for a line that is no record.
   package init(path: String) throws(RepositoryError) {
     let data: Data
     do {
@@ -33,13 +33,15 @@ package struct DumpReader: Sendable {
       let record = try StoredRecord(dumpLine: data[end..<next], file: path, offset: end)
       guard records.last.map({ $0.address < record.address }) ?? true else {
         throw RepositoryError(
-          .corrupted, "expected a record behind the one before, found one out of order", file: path, offset: UInt64(end))
+          .decodingFailed, "expected a record behind the one before, found one out of order: dump again", file: path,
+          offset: UInt64(end))
       }
       records.append(record)
       end = next + 1
     }
     guard records.count <= header.lineCount else {
-      throw RepositoryError(.corrupted, "expected \(header.lineCount) lines, found \(records.count)", file: path, offset: UInt64(end))
+      throw RepositoryError(
+        .decodingFailed, "expected \(header.lineCount) lines, found \(records.count): dump again", file: path, offset: UInt64(end))
     }
   }
 
@@ -48,10 +50,11 @@ package struct DumpReader: Sendable {
 
 extension StoredRecord {
   /// Reads a line of a dump; the value gets its names sorted, as stores have them.
-  /// - Throws: `.corrupted` for a line that is no record.
+  /// - Throws: `.decodingFailed` for a line that is no record.
   package init(dumpLine line: Data, file: String, offset: Int) throws(RepositoryError) {
     func damaged(_ found: String) -> RepositoryError {
-      RepositoryError(.corrupted, "expected a record of a dump in this line, found \(found)", file: file, offset: UInt64(offset))
+      RepositoryError(
+        .decodingFailed, "expected a record of a dump in this line, found \(found): dump again", file: file, offset: UInt64(offset))
     }
     let json: JSONValue?
     do throws(RepositoryError) { json = try JSONValue(json: line) } catch { json = nil }

@@ -27,13 +27,32 @@ package enum IDType: String, CaseIterable, Sendable {
     return number
   }
 
-  /// Returns the declaration of the ids in an app.
-  func declaration(of member: String) -> String {
+  /// Returns the declaration with which an app reads all ids of a source.
+  /// - Throws: `.invalidKey` with the line of an integer for which no type of 64 bits holds all of them.
+  func declaration(of member: String, in records: [ImportedRecord]) throws(RepositoryError) -> String {
+    let name = TerminalText.escaped(member)
     switch self {
-    case .text: "`let \(member): String`"
-    case .integer: "`let \(member): Int`, or another integer that holds all of them"
-    case .uuid: "`let \(member): UUID`"
+    case .text: return "`let \(name): String`"
+    case .uuid: return "`let \(name): UUID`"
+    case .integer:
+      let isUnsigned = try Self.needsUnsigned(records, member)
+      return isUnsigned ? "`let \(name): UInt64`" : "`let \(name): Int`, or another integer that holds all of them"
     }
+  }
+
+  /// Returns whether only `UInt64` holds all integers of a source.
+  private static func needsUnsigned(_ records: [ImportedRecord], _ member: String) throws(RepositoryError) -> Bool {
+    var negative: ImportedRecord?
+    var large: ImportedRecord?
+    for record in records {
+      guard let number = integer(try record.id(in: member)) else { continue }
+      if number < 0 { negative = negative ?? record } else if number > Int128(Int64.max) { large = large ?? record }
+      guard let negative, let large else { continue }
+      throw record.invalidKey(
+        "expected integers as `\(member)` that one type of 64 bits holds, found one below zero (\(negative.place)) and one above "
+          + "\(Int64.max) (\(large.place)): make texts of all ids")
+    }
+    return large != nil
   }
 
   /// The values that it takes, for errors.

@@ -6,7 +6,8 @@ package struct RecordImport: Answer {
   private let loading: RecordLoading
   private let duplicates: [String]
   private let idType: IDType
-  private let member: String
+  /// The declaration of the ids with which an app finds the records.
+  private let declaration: String
 
   /// The record that counts where several have one id.
   package enum Duplicates: String, CaseIterable, Sendable {
@@ -47,7 +48,11 @@ package struct RecordImport: Answer {
     guard RecordRules.isCollectionName(options.collection) else {
       throw RepositoryError(.unsupported, "expected a collection's name of 1 to 64 letters, digits, _ . -, found another")
     }
-    guard (1...Int(Int32.max)).contains(options.version) else { throw RepositoryError(.unsupported, "expected a version from 1 on") }
+    guard RecordRules.schemaVersions.contains(options.version) else {
+      throw RepositoryError(
+        .unsupported,
+        "expected a schema version from 1 to \(RecordRules.schemaVersions.upperBound), found \(options.version)")
+    }
     let source = AbsolutePath.of(source)
     let found = try ProgressLine.during("reading", source) { _ throws(RepositoryError) in
       switch kind {
@@ -57,7 +62,7 @@ package struct RecordImport: Answer {
       }
     }
     if let given = options.idType { idType = given } else { idType = try IDType.detected(in: found, options.member) }
-    member = options.member
+    declaration = try idType.declaration(of: options.member, in: found)
     let (records, duplicates) = try Self.records(of: found, idType, options)
     self.duplicates = duplicates
     let contents = StoreContents(records: records, commit: 0, horizon: 0)
@@ -93,7 +98,7 @@ package struct RecordImport: Answer {
     var records: [StoredRecord] = []
     for (index, (key, source)) in kept.enumerated() {
       let value = source.value.json
-      if let problem = RecordRules.problem(key, value) {
+      if let problem = RecordRules.problem(key, value, json: source.value) {
         throw RepositoryError(.tooLarge, "\(source.line.map { "line \($0): " } ?? "")\(problem)", file: source.file, keyHash: key.hash)
       }
       records.append(
@@ -105,9 +110,7 @@ package struct RecordImport: Answer {
   }
 
   /// The duplicates, the counts, and the declaration of the ids that finds the records.
-  package func lines(width: Int?) -> [String] {
-    duplicates + loading.lines(width: width) + ["read them with \(idType.declaration(of: TerminalText.escaped(member)))"]
-  }
+  package func lines(width: Int?) -> [String] { duplicates + loading.lines(width: width) + ["read them with \(declaration)"] }
 
   /// The object of a loading, with `duplicates` and `idType`.
   package var json: JSONValue {

@@ -82,7 +82,9 @@ struct EditedFile {
       throw bad("a record with a collection as `in` and a key as `id`")
     }
     let version = value["version"]?.intValue ?? 1
-    guard (1...Int(Int32.max)).contains(version) else { throw bad("a version from 1 on") }
+    guard RecordRules.schemaVersions.contains(version) else {
+      throw bad("a version from 1 to \(RecordRules.schemaVersions.upperBound), found \(version)")
+    }
     let revision = Self.number(value["rev"])
     let isDeleted = value["deleted"] == true
     guard isDeleted != (value["value"] != nil) else { throw bad("either a value or `\"deleted\":true`") }
@@ -97,7 +99,9 @@ struct EditedFile {
     {
       return Entry(record: record(candidate), isUntouched: true, isNew: false)
     }
-    if let problem = RecordRules.problem(RecordKey(id), onOneLine) { throw bad("a record within the limits: \(problem)") }
+    if let problem = RecordRules.problem(RecordKey(id), onOneLine, json: value["value"]) {
+      throw bad("a record within the limits: \(problem)")
+    }
     return Entry(record: record(onOneLine), isUntouched: false, isNew: checksum == nil)
   }
 }

@@ -16,8 +16,8 @@ struct DumpLines {
   private var failureCount = 0
 
   /// Reads a whole dump.
-  /// - Throws: `.dataMissing` and `.protectedDataUnavailable`; `.notOurStore` and `.newerSchema` for another file; `.corrupted` with the
-  ///   number of the first bad line.
+  /// - Throws: `.dataMissing` and `.protectedDataUnavailable`; `.notOurStore` and `.newerSchema` for another file; `.decodingFailed` with
+  ///   the number of the first bad line.
   init(path: String) throws(RepositoryError) {
     let path = AbsolutePath.of(path)
     self.path = path
@@ -30,8 +30,9 @@ struct DumpLines {
     while position < data.endIndex {
       let end = data[position...].firstIndex(of: UInt8(ascii: "\n"))
       do throws(RepositoryError) {
-        guard let end else { throw bad("the dump ends within it", number, position) }
-        if number == 1 { try readHeader(data[position..<end]) } else { try readRecord(data[position..<end], number, position) }
+        if number == 1 { try readHeader(data[position..<(end ?? data.endIndex)]) }
+        guard let end else { throw bad("the dump ends within it: dump again, or continue it with --resume", number, position) }
+        if number > 1 { try readRecord(data[position..<end], number, position) }
       } catch {
         // Without a header nothing that follows is known to be a record.
         guard number > 1 else { throw error }
@@ -49,13 +50,13 @@ struct DumpLines {
     }
     if let lineCount, lineCount != records.count {
       throw RepositoryError(
-        .corrupted, "expected \(lineCount) lines behind the header, found \(records.count): dump again, or continue with --resume",
+        .decodingFailed, "expected \(lineCount) lines behind the header, found \(records.count): dump again, or continue with --resume",
         file: path)
     }
   }
 
   private func bad(_ reason: String, _ line: Int, _ offset: Int, key: RecordKey? = nil) -> RepositoryError {
-    RepositoryError(.corrupted, "line \(line): \(reason)", file: path, offset: UInt64(offset), keyHash: key?.hash)
+    RepositoryError(.decodingFailed, "line \(line): \(reason)", file: path, offset: UInt64(offset), keyHash: key?.hash)
   }
 
   private mutating func readHeader(_ line: Data) throws(RepositoryError) {
@@ -67,10 +68,19 @@ struct DumpLines {
       throw RepositoryError(
         .newerSchema, "the dump has a newer format", file: path, offset: 0, versions: .init(found: version, supported: 1))
     }
-    commit = header["commit"]?.numberValue?.exactly(UInt64.self) ?? 0
-    let hasTombstones = header["tombstones"] == true
-    horizon = hasTombstones ? header["tombstonesSince"]?.numberValue?.exactly(UInt64.self) ?? commit : commit
-    lineCount = header["lines"]?.intValue
+    commit = try number("commit", of: header, upTo: RecordRules.lastCommit) ?? 0
+    let since = try number("tombstonesSince", of: header, upTo: commit)
+    horizon = header["tombstones"] == true ? since ?? commit : commit
+    lineCount = try number("lines", of: header, upTo: UInt64(Int.max)).map { Int($0) }
+  }
+
+  /// Returns a number of the header; `nil` where it has none of that name.
+  private func number(_ name: String, of header: JSONValue, upTo limit: UInt64) throws(RepositoryError) -> UInt64? {
+    guard let member = header[name] else { return nil }
+    guard let number = member.numberValue?.exactly(UInt64.self), number <= limit else {
+      throw bad("expected a number from 0 to \(limit) as `\(name)`, found another value: dump again", 1, 0)
+    }
+    return number
   }
 
   private static func value(of line: Data) -> JSONValue? {
@@ -86,11 +96,15 @@ struct DumpLines {
     guard RecordRules.isCollectionName(collection) else {
       throw bad("expected a collection's name of 1 to 64 letters, digits, _ . -, found another", number, offset)
     }
-    guard (1...UInt64(Int64.max)).contains(revision), (1...Int(Int32.max)).contains(version) else {
-      throw bad("expected a revision and a version from 1 on, found others", number, offset, key: key)
+    guard (1...RecordRules.lastCommit).contains(revision), RecordRules.schemaVersions.contains(version) else {
+      let expected =
+        "expected a revision from 1 to \(RecordRules.lastCommit) and a version from 1 to \(RecordRules.schemaVersions.upperBound)"
+      throw bad("\(expected), found \(revision) and \(version)", number, offset, key: key)
     }
     let value = try value(in: line, body, number, offset)
-    if let problem = RecordRules.problem(key, value) { throw bad(problem, number, offset, key: key) }
+    if let problem = RecordRules.problem(key, value, json: value.flatMap { body["bytes"] == nil ? body["value"] : Self.value(of: $0) }) {
+      throw bad(problem, number, offset, key: key)
+    }
     let record = StoredRecord(collection: collection, key: key, revision: Revision(revision), schemaVersion: version, value: value)
     if let other = lineOf.updateValue(number, forKey: record.address) {
       throw bad("expected each record once, found that of line \(other) again", number, offset, key: key)

@@ -33,6 +33,15 @@ package struct StoreContents: Sendable {
   /// The size that a batch has at most: a record more where they are of one commit.
   private static let batchSize = (records: 4_096, bytes: 16 << 20)
 
+  /// Refuses contents that a store could not hold, or hold and not go on from.
+  /// - Throws: `.unsupported`.
+  func checkCommit(_ path: String) throws(RepositoryError) {
+    guard commit > RecordRules.lastCommit else { return }
+    throw RepositoryError(
+      .unsupported,
+      "expected commits up to \(RecordRules.lastCommit), found commit \(commit): import the values into a new store", file: path)
+  }
+
   /// The batches that bring an empty store to this state, each ending with a commit.
   func batches() -> [WriteBatch] {
     var ordered = records.sorted { ($0.revision, $0.address) < ($1.revision, $1.address) }

@@ -48,6 +48,7 @@ struct StoreDraft {
   /// Writes contents, reads them back, compares them, and gives the store its name.
   /// - Parameter progress: Called with the number of records of each batch.
   func fill(_ contents: StoreContents, _ progress: (Int) -> Void = { _ in }) throws(RepositoryError) {
+    try contents.checkCommit(target.path)
     try complete { () throws(RepositoryError) in
       let backend = file.backend
       let report = try backend.open(StoreOptions(limits: .init(tombstones: contents.tombstoneCount))) { _ in }

@@ -128,4 +128,19 @@ import Testing
     if kind == .jsonFile { #expect(try Data(contentsOf: URL(filePath: store)) == before) }
     #expect(try await larder("import", "xml", source, "--to", store, "--collection", "spots", "--id", "id").code == 64)
   }
+
+  @Test func `a value that an app would not read is refused with its line`() async throws {
+    func nested(_ depth: Int) -> String { String(repeating: "[", count: depth) + String(repeating: "]", count: depth) }
+    #expect(try result(of: .array, "[{\"id\":1,\"x\":\(nested(63))}]").get().count == 1)
+    for depth in [64, 100, 125] {
+      #expect(
+        try message(.array, "[{\"id\":1},\n{\"id\":2,\"x\":\(nested(depth))}]").hasPrefix(
+          "line 2: expected a value of at most 64 nested levels, found \(depth + 1)"))
+    }
+  }
+
+  @Test(arguments: [0, -1, 2_147_483_648]) func `a schema version out of bounds is refused with them`(version: Int) throws {
+    guard case .failure(let error) = try result(of: .array, "[{\"id\":1}]", { $0.version = version }) else { return }
+    #expect(error.message == "expected a schema version from 1 to 2147483647, found \(version)")
+  }
 }

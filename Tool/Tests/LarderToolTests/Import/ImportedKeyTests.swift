@@ -104,4 +104,29 @@ import Testing
     #expect(run.code == 0, "\(run.errors)")
     #expect(try await count(String.self, in: Imported(run: run, file: file, workspace: workspace)) == 2)
   }
+
+  @Test(arguments: [nil, "integer"]) func `integers are declared by the type that holds all of them`(type: String?) async throws {
+    let (small, large) = (["-9223372036854775808", "9223372036854775807"], ["0", "18446744073709551615"])
+    for (ids, declaration) in [(small, "let id: Int`"), (large, "let id: UInt64`")] {
+      let workspace = try Workspace()
+      let text = "[\(ids.map { "{\"id\":\($0)}" }.joined(separator: ",\n"))]"
+      try Data(text.utf8).write(to: workspace.url("source"))
+      let arguments = [
+        "import", "array", workspace.path("source"), "--to", workspace.path("new.json"), "--collection", "notes", "--id", "id",
+      ]
+      let run = try await larder(arguments + (type.map { ["--id-type", $0] } ?? []))
+      #expect(run.code == 0 && run.output.contains("read them with `\(declaration)"), "\(run)")
+    }
+    let imported = try await imports(large, type)
+    #expect(try await count(UInt64.self, in: imported) == 2)
+  }
+
+  @Test(arguments: [nil, "integer"]) func `integers that no type of 64 bits holds together are refused`(type: String?) async throws {
+    for ids in [["-1", "5", "9223372036854775808"], ["9223372036854775808", "5", "-1"]] {
+      let imported = try await imports(ids, type)
+      #expect(imported.run.code == 2 && imported.run.errors.contains("line 4: expected integers as `id` that one type of 64 bits holds"))
+      #expect(imported.run.errors.contains("line 2"), "\(imported.run)")
+      #expect(!FileManager.default.fileExists(atPath: imported.file.path))
+    }
+  }
 }

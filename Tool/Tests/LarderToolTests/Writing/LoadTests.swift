@@ -93,6 +93,78 @@ import Testing
     for record in records { #expect(sample.newest[record.address].map { $0.equals(record) } == true) }
   }
 
+  /// The largest commit after which there is room for others.
+  private static let limit = 4_611_686_018_427_387_903 as UInt64
+
+  @Test(
+    arguments: StoreKind.allCases,
+    [
+      #""commit":18446744073709551615"#, #""commit":18446744073709551614"#, #""commit":9223372036854775807"#,
+      #""commit":4611686018427387904"#, #""commit":-1"#, #""commit":1.5"#, #""commit":"9""#,
+      #""commit":1,"tombstones":true,"tombstonesSince":2"#, #""commit":1,"tombstones":true,"tombstonesSince":-1"#,
+      #""commit":1,"lines":-1"#, #""commit":1,"lines":99999999999999999999"#,
+    ]) func `a number of the header that no store can have is refused`(kind: StoreKind, numbers: String) async throws
+  {
+    let workspace = try Workspace()
+    let dump = try write(["{\"dump\":\"larder\",\"dumpVersion\":1,\(numbers)}"] + Self.lines[3...3], workspace)
+    let target = workspace.path("new.\(kind.rawValue)")
+    let run = try await larder("load", dump, "--to", target)
+    #expect(run.code == 2 && run.errors.contains("line 1: expected"), "\(run)")
+    #expect(!FileManager.default.fileExists(atPath: target))
+  }
+
+  @Test(arguments: [
+    #""revision":4611686018427387904,"version":1"#, #""revision":18446744073709551615,"version":1"#, #""revision":1,"version":2147483648"#,
+  ]) func `a number of a record that no store can have is refused`(numbers: String) async throws {
+    let workspace = try Workspace()
+    let dump = try write([Self.lines[0], "{\"collection\":\"spots\",\"key\":\"k\",\(numbers),\"value\":1}"], workspace)
+    let run = try await larder("load", dump, "--to", workspace.path("new.json"))
+    #expect(run.code == 2 && run.errors.contains("line 2: expected a revision from 1 to \(Self.limit)"), "\(run)")
+    #expect(run.errors.contains("a version from 1 to 2147483647"), "\(run)")
+  }
+
+  @Test(arguments: StoreKind.allCases) func `a store at the largest commit that is loaded can be written`(kind: StoreKind) async throws {
+    let workspace = try Workspace()
+    let dump = try write(["{\"dump\":\"larder\",\"dumpVersion\":1,\"commit\":\(Self.limit)}"] + Self.lines[3...3], workspace)
+    let target = workspace.path("new.\(kind.rawValue)")
+    let run = try await larder("load", dump, "--to", target)
+    #expect(run.code == 0, "\(run)")
+    let store = try await Store.open(StoreFile(path: target).backend)
+    let spots = try await store.repository(RepositorySchema<Spot>("boats"))
+    try await spots.save(Spot(id: "later", name: "Later", rating: 1, tags: []))
+    try await store.close()
+    #expect(try StoreReading(path: target).report.commit.number == Self.limit + 1)
+    // A copy of such a store would be beyond the limit; it is refused, and nothing traps.
+    let copy = try await larder("convert", target, "--to", workspace.path("copy.json"))
+    #expect(copy.code == 2 && copy.errors.contains("expected commits up to \(Self.limit)"), "\(copy)")
+  }
+
+  @Test(arguments: [64, 65]) func `a value that an app would not read is not loaded`(depth: Int) async throws {
+    let workspace = try Workspace()
+    let value = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+    let bytes = Data(value.utf8).base64EncodedString()
+    for member in ["\"value\":\(value)", "\"bytes\":\"\(bytes)\""] {
+      let line = "{\"collection\":\"spots\",\"key\":\"k\",\"revision\":1,\(member),\"version\":1}"
+      let dump = try write([#"{"dump":"larder","dumpVersion":1,"commit":1}"#, line], workspace)
+      let target = workspace.path("new.json")
+      let run = try await larder("load", dump, "--to", target)
+      #expect(run.code == (depth == 64 ? 0 : 2), "\(run)")
+      if depth == 65 { #expect(run.errors.contains("line 2: expected a value of at most 64 nested levels"), "\(run)") }
+      if run.code == 0 { try FileManager.default.removeItem(atPath: target) }
+    }
+  }
+
+  @Test func `a file that is no dump is not advised to be repaired`() async throws {
+    let workspace = try Workspace()
+    for text in ["no dump", "no dump\n", "{\"dump\":\"larder\",\"dumpVersion\":1,\"commit\":1}\nno record\n"] {
+      try Data(text.utf8).write(to: workspace.url("dump"))
+      let run = try await larder("load", workspace.path("dump"), "--to", workspace.path("new.json"))
+      #expect(run.code == 2 && !run.errors.contains("repair"), "\(run)")
+      let diff = try await larder("diff", workspace.path("dump"), workspace.path("dump"))
+      #expect(diff.code == 2 && !diff.errors.contains("repair"), "\(diff)")
+    }
+  }
+
   @Test func `a dump that is cut off or not one is refused`() async throws {
     let workspace = try Workspace()
     let dump = try write(Array(Self.lines.dropLast()), workspace)
