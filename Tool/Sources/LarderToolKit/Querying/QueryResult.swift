@@ -15,6 +15,7 @@ package struct QueryResult: Sendable {
 
   /// The records as a table: the key, then the fields asked for, or those of the values by name.
   package var table: TextTable {
+    let names = fields == nil ? names : []
     let titles = fields?.map(\.text) ?? names
     var table = TextTable((fields == nil ? ["$key"] : []) + titles)
     for row in rows {
