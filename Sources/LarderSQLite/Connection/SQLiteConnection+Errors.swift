@@ -6,6 +6,7 @@ extension SQLiteConnection {
   /// Returns the error for a result code, which must be a failure.
   func error(_ result: Int32, while activity: SQLiteResult.Activity) -> RepositoryError {
     if result & 0xFF == SQLITE_CORRUPT, let failure = readFailure ?? untrustedSchema { return failure }
+    if result & 0xFF == SQLITE_ERROR, activity == .copying, let failure = untrustedSchema ?? unknownSchema { return failure }
     return SQLiteResult.error(result, while: activity, file: path, errorNumber: errorNumber(of: result, activity))
   }
 
@@ -26,16 +27,31 @@ extension SQLiteConnection {
 
   /// The refusal of a schema that SQLite reads in trusted files only, if the last call ended with it.
   ///
-  /// SQLite has no code for it. Its text names the object, and is not repeated.
+  /// SQLite has no code for it. Its text names the object, and is not repeated. A copy makes the tables anew, and its text has no object.
+  /// A connection that only reads passes over a CHECK.
   private var untrustedSchema: RepositoryError? {
-    guard let text = sqlite3_errmsg(handle).map({ String(cString: $0) }), text.hasPrefix("malformed database schema"),
-      text.contains(" - unsafe use of ")
-    else { return nil }
+    let text = errorText
+    guard text.hasPrefix("unsafe use of ") || text.hasPrefix("malformed database schema") && text.contains(" - unsafe use of ") else {
+      return nil
+    }
     return RepositoryError(
       .unsupported,
-      "expected indexes and columns that need no trust in the file, found one over a function such as json_extract: drop that index or "
-        + "column with the program that made it, and open the store again", file: path)
+      "expected indexes, columns and CHECK constraints that need no trust in the file, found one over a function such as json_extract or "
+        + "json_valid: drop it with the program that made it, or copy the records, read-only, to a new store (`Store.copy(to:)`, "
+        + "`larder convert`)", file: path)
   }
+
+  /// The refusal of a copy of tables that only another program can make, if the last call ended with it.
+  private var unknownSchema: RepositoryError? {
+    let text = errorText
+    guard ["no such collation sequence: ", "no such function: ", "unknown function: "].contains(where: text.contains) else { return nil }
+    return RepositoryError(
+      .unsupported,
+      "expected tables that SQLite copies by itself, found one of another program with a collation or function of its own: copy the "
+        + "database with that program, or the records to a new store (`Store.copy(to:)`, `larder convert`)", file: path)
+  }
+
+  private var errorText: String { sqlite3_errmsg(handle).map { String(cString: $0) } ?? "" }
 
   /// Returns the error for damage that SQLite itself found, or the disk's failure that looks like it.
   func damagedOrUnreadable(_ text: String) -> RepositoryError { readFailure ?? damaged(text) }
