@@ -86,7 +86,9 @@ struct CSVRows {
   }
 
   private func decoded(_ text: [UInt8]) throws(RepositoryError) -> String {
-    guard let text = String(validating: text, as: UTF8.self) else { throw fault("expected UTF-8, found other bytes", line) }
+    guard let text = String(validating: text, as: UTF8.self) else {
+      throw fault("expected UTF-8, found other bytes; is it Latin-1 or Windows-1252? Save the file as CSV in UTF-8", line)
+    }
     return text
   }
 

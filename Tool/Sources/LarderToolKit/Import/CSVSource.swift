@@ -15,13 +15,14 @@ enum CSVSource {
   static func read(_ path: String, id: String, idType: IDType? = nil, isText: Bool) throws(RepositoryError) -> [ImportedRecord] {
     let bytes = try ImportBytes.read(path)
     // Excel's "Unicode Text", with its byte order mark or without.
-    guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]), !bytes.prefix(64).contains(0) else {
+    guard !bytes.starts(with: [0xFF, 0xFE]), !bytes.starts(with: [0xFE, 0xFF]), !bytes.contains(0) else {
       throw RepositoryError(.decodingFailed, "expected UTF-8, found UTF-16 or bytes of zero: save the file as CSV in UTF-8", file: path)
     }
     var rows = CSVRows(bytes, file: path)
     guard let header = try rows.next() else {
       throw RepositoryError(.decodingFailed, "expected a header line, found an empty file", file: path)
     }
+    try checkLineEnds(header, path)
     try check(header, id, path)
     for (column, name) in header.fields.enumerated() where name.isEmpty || header.fields[..<column].contains(name) {
       // Without a header the first line is a record: the text is not named.
@@ -49,6 +50,20 @@ enum CSVSource {
       return ImportedRecord(value: .object(object), file: path, line: row.line)
     }
   }
+
+  /// Refuses a header with a character that ends a line in other programs: with none of CSV, the whole file is a header.
+  private static func checkLineEnds(_ header: CSVRows.Row, _ path: String) throws(RepositoryError) {
+    for scalar in header.fields.lazy.flatMap(\.unicodeScalars) where lineEnds.contains(scalar) {
+      let code = String(scalar.value, radix: 16, uppercase: true)
+      throw RepositoryError(
+        .decodingFailed,
+        "line \(header.line): expected lines that end with LF, CR LF or CR, found U+\(String(repeating: "0", count: 4 - code.count))\(code) "
+          + "in the header: save the file with one of them", file: path)
+    }
+  }
+
+  /// The separators of lines and records that CSV does not have.
+  private static let lineEnds: Set<Unicode.Scalar> = ["\u{B}", "\u{C}", "\u{1E}", "\u{85}", "\u{2028}", "\u{2029}"]
 
   /// Refuses a header that does not name the column of the ids.
   ///

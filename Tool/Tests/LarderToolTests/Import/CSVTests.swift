@@ -71,6 +71,20 @@ import Testing
       #expect(error.message.contains("UTF-16") && error.message.contains("save the file"))
     }
     guard case .failure(let error) = try `import`(Array("id,n\nZ".utf8) + [0xFC] + Array("rich,1\n".utf8)) else { return }
-    #expect(error.message == "line 2: expected UTF-8, found other bytes")
+    #expect(error.message == "line 2: expected UTF-8, found other bytes; is it Latin-1 or Windows-1252? Save the file as CSV in UTF-8")
+  }
+
+  @Test(arguments: [10, 100]) func `a byte of zero is refused wherever it is`(count: Int) throws {
+    let text = "id,n\n" + (0..<count).map { "\($0),x\n" }.joined() + "z,a\u{0}b\n"
+    #expect(try message(text).contains("bytes of zero"))
+  }
+
+  /// Line ends of mainframes and of Unicode: the whole file would be a header.
+  @Test(arguments: ["\u{85}", "\u{2028}", "\u{2029}", "\u{0B}", "\u{0C}", "\u{1E}"]) func `a line end that is none is refused`(end: String)
+    throws
+  {
+    let found = try message(["id,n", "a,1", "b,2", ""].joined(separator: end))
+    #expect(found.hasPrefix("line 1: expected lines that end with LF, CR LF or CR"), "\(found)")
+    #expect(try message("id,n\na,x\(end)y\n") == "imported 1")
   }
 }
