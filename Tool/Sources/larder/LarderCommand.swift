@@ -41,9 +41,11 @@ struct LarderCommand: AsyncParsableCommand {
   /// The parser would only say that a name is unexpected, so one that is no command is refused here with the nearest.
   static func main() async {
     let names = configuration.subcommands.map { $0._commandName }
-    if let first = CommandLine.arguments.dropFirst().first, !first.hasPrefix("-"), first != "help", !names.contains(first) {
-      let question = NearestName.question(about: first, among: names)
-      exit(withError: ValidationError("expected a command, found \"\(TerminalText.escaped(first))\"\(question)"))
+    let arguments = CommandLine.arguments.dropFirst()
+    let name = arguments.first == "help" ? arguments.dropFirst().first : arguments.first
+    if let name, !name.hasPrefix("-"), name != "help", !names.contains(name) {
+      let question = NearestName.question(about: name, among: names)
+      exit(withError: ValidationError("expected a command, found \"\(TerminalText.escaped(name))\"\(question)"))
     }
     await main(nil)
   }

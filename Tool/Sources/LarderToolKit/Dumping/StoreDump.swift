@@ -19,6 +19,8 @@ package struct StoreDump: Sendable {
     for collection in collections { _ = try reading.records(of: collection) }
     let wanted = Set(collections)
     let start = try after.map { text throws(RepositoryError) in try Self.address(text) }
+    // Its key may have been deleted since an earlier dump ended there.
+    if let start { _ = try reading.records(of: start.collection) }
     records = reading.records.filter { record in
       (wanted.isEmpty || wanted.contains(record.collection)) && (hasTombstones || record.value != nil)
         && (start.map { $0 < record.address } ?? true)

@@ -10,7 +10,7 @@ struct Diff: OutputCommand {
       Of each record that differs a line is written: + for one that only the second has, - for one that only the first has, ~ for one that \
       is not alike, with its fields. Values are compared, and not their text: stores of different kinds that hold the same are equal.
 
-      Exit codes: 0 they are equal, 1 they differ, 2 one of them cannot be read.
+      Exit codes: 0 they are equal, 1 they differ, 2 one of them cannot be read, or neither has a collection of that name.
       """
   )
 
@@ -27,9 +27,9 @@ struct Diff: OutputCommand {
   @OptionGroup var output: OutputOptions
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
-    let differences = RecordDifference.all(
-      between: try ComparedRecords(path: first), and: try ComparedRecords(path: second), collections: Set(collections),
-      includesRevisions: revisions)
+    let (old, new) = (try ComparedRecords(path: first), try ComparedRecords(path: second))
+    try ComparedRecords.check(collections, old, new)
+    let differences = RecordDifference.all(between: old, and: new, collections: Set(collections), includesRevisions: revisions)
     for difference in differences { try console.write(DifferenceAnswer(difference, hasValues: values)) }
     return differences.isEmpty ? .success : .negative
   }
