@@ -39,8 +39,16 @@ package final class Console: Sendable {
     }
   }
 
-  /// Writes a line.
-  package func write(line: String) throws(RepositoryError) { try write(bytes: Data((line + "\n").utf8)) }
+  /// Writes a line, which steers no terminal.
+  package func write(line: String) throws(RepositoryError) { try write(bytes: Data((shown(line) + "\n").utf8)) }
+
+  /// Returns a line without characters that would steer a terminal: names of files and texts of records come from others.
+  private func shown(_ line: String) -> String {
+    switch format {
+    case .text: TerminalText.escaped(line)
+    case .json: TerminalText.escapedJSON(line)
+    }
+  }
 
   /// Writes bytes as they are.
   package func write(bytes: Data) throws(RepositoryError) {
@@ -73,10 +81,10 @@ package final class Console: Sendable {
     }
   }
 
-  /// Writes a line to the standard error.
+  /// Writes a line to the standard error, which steers no terminal.
   package func note(_ line: String) {
     // A standard error that is closed is nobody's: there is no place left to say so.
-    do { try FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8)) } catch {}
+    do { try FileHandle.standardError.write(contentsOf: Data((shown(line) + "\n").utf8)) } catch {}
   }
 
   private static var columns: Int {

@@ -4,7 +4,9 @@ package import Foundation
 /// A record as the command `get` shows it.
 package struct RecordAnswer: Answer {
   private let record: StoredRecord
-  private let hasRevision, isPretty: Bool
+  private let hasRevision: Bool
+  /// Whether the value is shown over several lines.
+  let isPretty: Bool
 
   /// Takes a record that has a value.
   package init(_ record: StoredRecord, isRaw: Bool, hasRevision: Bool, isPretty: Bool) {
@@ -28,14 +30,8 @@ package struct RecordAnswer: Answer {
 
   /// The heading and the value.
   package func lines(width: Int?) -> [String] {
-    let value: [String]
-    if isPretty, let json = record.json {
-      value = PrettyJSON.lines(of: json)
-    } else {
-      let text = String(decoding: bytes, as: UTF8.self)
-      value = [isPretty ? TerminalText.escaped(text) : text]
-    }
-    return (heading.map { [$0] } ?? []) + value
+    let value = isPretty ? record.json.map { PrettyJSON.lines(of: $0) } : nil
+    return (heading.map { [$0] } ?? []) + (value ?? [String(decoding: bytes, as: UTF8.self)])
   }
 
   /// An object with `collection`, `key`, `revision`, `version`, `checksum`, `byteCount` and `value`, or `bytes` in base 64.
@@ -53,9 +49,9 @@ package struct RecordAnswer: Answer {
 }
 
 extension Console {
-  /// Writes a record.
-  package func write(_ answer: RecordAnswer, asBytes: Bool) throws(RepositoryError) {
-    guard asBytes, format == .text else { return try write(answer) }
+  /// Writes a record; the value as it is stored unless it is to be read on a terminal.
+  package func write(record answer: RecordAnswer) throws(RepositoryError) {
+    guard format == .text, !answer.isPretty else { return try write(answer) }
     if let heading = answer.heading { try write(line: heading) }
     try write(bytes: answer.bytes + Data("\n".utf8))
   }

@@ -10,12 +10,29 @@ package enum TerminalText {
     return result
   }
 
+  /// Returns one line of JSON with such characters as `\uXXXX`, which means the same: JSON has them within texts only.
+  package static func escapedJSON(_ json: String) -> String {
+    guard json.unicodeScalars.contains(where: isControl) else { return json }
+    var result = ""
+    for scalar in json.unicodeScalars {
+      guard isControl(scalar) else {
+        result.unicodeScalars.append(scalar)
+        continue
+      }
+      let digits = String(scalar.value, radix: 16)
+      result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    }
+    return result
+  }
+
   private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    // Most text is of these, whose properties take long to look up.
+    if 0x20..<0x7F ~= scalar.value { return false }
     switch scalar.properties.generalCategory {
-    case .control, .lineSeparator, .paragraphSeparator: true
+    case .control, .lineSeparator, .paragraphSeparator: return true
     // Marks that turn the direction of what follows.
-    case .format: (0x202A...0x202E).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value)
-    default: false
+    case .format: return (0x202A...0x202E).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value)
+    default: return false
     }
   }
 

@@ -36,7 +36,7 @@ struct Get: OutputCommand {
         status = .negative
         continue
       }
-      try console.write(RecordAnswer(record, isRaw: raw, hasRevision: revision, isPretty: console.isTerminal), asBytes: raw)
+      try console.write(record: RecordAnswer(record, isRaw: raw, hasRevision: revision, isPretty: console.isTerminal))
     }
     return status
   }

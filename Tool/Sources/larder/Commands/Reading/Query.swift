@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Foundation
 internal import Larder
 internal import LarderToolKit
 
@@ -66,7 +67,8 @@ struct Query: OutputCommand {
     if !missingOk { try query.checkFields(in: records, of: collection) }
     let result = query.run(records)
     if array {
-      try console.write(line: "[\(result.jsonLines.joined(separator: ",\n"))]")
+      let lines = result.jsonLines.map(TerminalText.escapedJSON)
+      try console.write(bytes: Data("[\(lines.joined(separator: ",\n"))]\n".utf8))
     } else if console.format == .json {
       for line in result.jsonLines { try console.write(line: line) }
     } else if result.count > 0 {
