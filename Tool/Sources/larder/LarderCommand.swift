@@ -14,8 +14,8 @@ struct LarderCommand: AsyncParsableCommand {
       A store is a JSON file or a SQLite database that Larder has written. The reading commands open it beside a running app and change \
       nothing.
 
-      Exit codes: 0 yes or done, 1 no (damaged, different, not found), 2 the store cannot be read or the request was refused, 64 the \
-      arguments are wrong.
+      Exit codes: 0 yes or done, 1 no (damaged, different, not found), 2 the store cannot be read or the request was refused, 3 the command \
+      failed after it had written, 64 the arguments are wrong.
       """,
     version: "0.1.0",
     subcommands: [

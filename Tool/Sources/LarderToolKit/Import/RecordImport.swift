@@ -109,6 +109,12 @@ package struct RecordImport: Answer {
     return (records, duplicates)
   }
 
+  /// The failure that ended the loading after a part of it was committed.
+  package var failure: RepositoryError? { loading.failure }
+
+  /// Done, or done in part.
+  package var status: ExitStatus { loading.status }
+
   /// The duplicates, the counts, and the declaration of the ids that finds the records.
   package func lines(width: Int?) -> [String] { duplicates + loading.lines(width: width) + ["read them with \(declaration)"] }
 

@@ -9,6 +9,9 @@ package struct SummaryAnswer: Answer {
   /// Takes the summary.
   package init(_ summary: StoreSummary) { self.summary = summary }
 
+  /// The reason for which the store cannot be read.
+  package var failure: RepositoryError? { summary.failure }
+
   /// The facts of the store, a table of its collections, and a table of its files.
   package func lines(width: Int?) -> [String] {
     let nameWidth = facts.reduce(0) { max($0, $1.name.count) }
@@ -96,7 +99,7 @@ package struct SummaryAnswer: Answer {
       body["tombstonesSince"] = JSONValue(report.tombstoneHorizon.number)
       body["collections"] = .array(summary.collections.map(\.json))
     }
-    if let failure = summary.failure { body["error"] = ErrorReport(failure).json["error"] }
+    if let failure { body["error"] = ErrorReport(failure).json["error"] }
     return .object(body)
   }
 

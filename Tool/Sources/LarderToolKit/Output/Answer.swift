@@ -8,6 +8,14 @@ package protocol Answer: Sendable {
 
   /// The JSON for programs; its names do not change.
   var json: JSONValue { get }
+
+  /// The failure that ended the work after a part of it was done; `nil` where all is done.
+  var failure: RepositoryError? { get }
+}
+
+extension Answer {
+  /// None: most work is done as a whole or not at all.
+  package var failure: RepositoryError? { nil }
 }
 
 extension JSONValue {

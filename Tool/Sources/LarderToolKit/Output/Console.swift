@@ -21,6 +21,9 @@ package final class Console: Sendable {
   package let isTerminal: Bool
   /// The columns of the terminal; `nil` where there is none.
   package let width: Int?
+  /// Whether the command has changed files: a failure of the output that follows is none of its work.
+  package var hasChanged: Bool { changed.withLock { $0 } }
+  private let changed = Mutex(false)
   private let pending = Mutex(Data())
   private static let bufferSize = 1 << 16
 
@@ -32,11 +35,16 @@ package final class Console: Sendable {
   }
 
   /// Writes the lines of a text, or the JSON, of an answer.
-  package func write(_ answer: some Answer) throws(RepositoryError) {
+  /// - Parameter hasChanged: Whether the command has changed files before.
+  package func write(_ answer: some Answer, hasChanged: Bool = false) throws(RepositoryError) {
+    if hasChanged { changed.withLock { $0 = true } }
     switch format {
     case .text: for line in answer.lines(width: width) { try write(line: line) }
     case .json: try write(line: answer.json.text)
     }
+    guard let failure = answer.failure, format == .text else { return }
+    try flush()
+    report(failure)
   }
 
   /// Writes a line, which steers no terminal.
@@ -68,7 +76,11 @@ package final class Console: Sendable {
     do {
       try FileHandle.standardOutput.write(contentsOf: bytes)
     } catch {
-      throw RepositoryError(.inputOutput, "the standard output cannot be written")
+      throw RepositoryError(
+        .inputOutput,
+        hasChanged
+          ? "the files are written, and the answer is not: the standard output is closed or full"
+          : "the standard output cannot be written")
     }
   }
 

@@ -4,7 +4,8 @@ package import Foundation
 /// The taking over of a JSON file that was edited by hand: its differences, and new checksums.
 package struct Resealing: Answer {
   private let file: StoreFile
-  private let isWritten: Bool
+  /// Whether the file was written anew.
+  package let isWritten: Bool
   /// The path that the edited file has now; `nil` where nothing was written.
   private let old: String?
   private let differences: [Difference]

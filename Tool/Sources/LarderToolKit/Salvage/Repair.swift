@@ -79,7 +79,7 @@ package struct Repair: Answer {
       switch status {
       case .success: "nothing is lost"
       case .negative: "something is lost, listed above"
-      case .refused: "nothing can be saved"
+      case .refused, .incomplete: "nothing can be saved"
       }
     let verb = status == .refused ? "not written" : isDry ? "would be written" : "written"
     return salvage.problems.map { $0.line(showingKeys: showsKeys) } + ["\(source): \(count); \(verb) to \(target); \(summary)"]

@@ -69,7 +69,7 @@ package struct StoreVerdict: Answer {
     switch status {
     case .success: "sound"
     case .negative: "damaged"
-    case .refused: "cannot be read"
+    case .refused, .incomplete: "cannot be read"
     }
   }
 

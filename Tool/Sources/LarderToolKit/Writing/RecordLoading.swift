@@ -8,6 +8,10 @@ package struct RecordLoading: Answer {
   private let isNew: Bool
   private let isDry: Bool
   private var counts = Counts()
+  /// The failure that ended the loading after a part of it was committed; what is committed stays.
+  package private(set) var failure: RepositoryError?
+  /// The number of changes to a store that is there, and of those that are committed.
+  private var changes = (all: 0, committed: 0)
 
   /// The numbers of records, by what happens to them.
   private struct Counts {
@@ -64,7 +68,13 @@ package struct RecordLoading: Answer {
     do throws(RepositoryError) {
       let changes = changes(records, to: present)
       guard !isDry else { return backend.abandon() }
+      self.changes.all = changes.count
       var commit = try backend.recover(report).commit.number
+      guard commit <= RecordRules.lastCommit else {
+        throw RepositoryError(
+          .unsupported, "expected a store with commits up to \(RecordRules.lastCommit), found commit \(commit): import into a new one",
+          file: file.path)
+      }
       var (start, size) = (0, 0)
       for (index, record) in changes.enumerated() {
         size += record.value?.count ?? 0
@@ -72,15 +82,23 @@ package struct RecordLoading: Answer {
         commit += 1
         let part = changes[start...index].map { $0.renewed(at: commit) }
         try backend.commit(WriteBatch(records: part, commits: commit...commit))
+        self.changes.committed += part.count
         progress(part.count)
         (start, size) = (index + 1, 0)
       }
     } catch {
       // What was committed is durable; the failure is what must be heard of.
       do throws(RepositoryError) { try backend.close() } catch {}
-      throw error
+      return try end(with: error)
     }
-    try backend.close()
+    do throws(RepositoryError) { try backend.close() } catch { try end(with: error) }
+  }
+
+  /// Ends the loading with a failure.
+  /// - Throws: the failure where nothing was written.
+  private mutating func end(with error: RepositoryError) throws(RepositoryError) {
+    guard changes.committed > 0 || error.code == .outcomeUnknown else { throw error }
+    failure = error
   }
 
   /// Returns what is not in the store yet, and counts.
@@ -102,24 +120,43 @@ package struct RecordLoading: Answer {
 
   // MARK: The answer
 
-  /// Done, or what would be done.
-  package var status: ExitStatus { .success }
+  /// Done, would be done, or done in part.
+  package var status: ExitStatus { failure == nil ? .success : .incomplete }
 
   /// The counts.
   package func lines(width: Int?) -> [String] {
-    [
+    guard failure == nil else {
+      return [
+        "\(source): not loaded as a whole into \(target): \(changes.committed) of \(changes.all) changes are committed and stay; "
+          + "the same command again does the rest"
+      ]
+    }
+    return [
       "\(source): \(isDry ? "would be loaded" : "loaded") into \(isNew ? "the new store " : "")\(target): \(counts.added) added, "
         + "\(counts.changed) changed, \(counts.deleted) deleted, \(counts.unchanged) unchanged"
     ]
   }
 
   /// An object with `source`, `target`, `written`, `new`, `added`, `changed`, `deleted` and `unchanged`.
+  ///
+  /// Where a failure ended the loading, it has `error`, `committed` and `notCommitted` in place of the four counts.
   package var json: JSONValue {
-    [
-      "source": JSONValue(source), "target": JSONValue(target), "written": JSONValue(!isDry), "new": JSONValue(isNew),
-      "added": JSONValue(counts.added), "changed": JSONValue(counts.changed), "deleted": JSONValue(counts.deleted),
-      "unchanged": JSONValue(counts.unchanged),
-    ]
+    var body = JSONObject()
+    body["source"] = JSONValue(source)
+    body["target"] = JSONValue(target)
+    body["written"] = JSONValue(!isDry)
+    body["new"] = JSONValue(isNew)
+    if let failure {
+      body["error"] = ErrorReport(failure).json["error"]
+      body["committed"] = JSONValue(changes.committed)
+      body["notCommitted"] = JSONValue(changes.all - changes.committed)
+    } else {
+      body["added"] = JSONValue(counts.added)
+      body["changed"] = JSONValue(counts.changed)
+      body["deleted"] = JSONValue(counts.deleted)
+      body["unchanged"] = JSONValue(counts.unchanged)
+    }
+    return .object(body)
   }
 }
 

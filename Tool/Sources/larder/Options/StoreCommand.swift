@@ -32,7 +32,7 @@ extension StoreCommand {
       try console.flush()
     } catch {
       console.report(error)
-      status = error.code == .notFound ? .negative : .refused
+      status = console.hasChanged ? .incomplete : error.code == .notFound ? .negative : .refused
     }
     if status != .success { throw ExitCode(status.rawValue) }
   }

@@ -7,15 +7,15 @@ import Subprocess
   import SystemPackage
 #endif
 
-/// A disk of one MiB in memory, where this process may mount one.
+/// A disk of a few MiB in memory, where this process may mount one.
 struct SmallDisk {
   let path: String
 
-  init?() async throws {
+  init?(mebibytes: Int = 1) async throws {
     path = FileManager.default.temporaryDirectory.appending(path: "larder-disk-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     let result = try await Subprocess.run(
-      .path("/bin/sh"), arguments: ["-c", "mount -t tmpfs -o size=1m none \"$0\"", path], output: .discarded, error: .discarded)
+      .path("/bin/sh"), arguments: ["-c", "mount -t tmpfs -o size=\(mebibytes)m none \"$0\"", path], output: .discarded, error: .discarded)
     guard result.terminationStatus.isSuccess else {
       try FileManager.default.removeItem(atPath: path)
       return nil

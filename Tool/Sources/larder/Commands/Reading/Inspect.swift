@@ -21,9 +21,6 @@ struct Inspect: OutputCommand {
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let summary = try StoreSummary(path: store)
     try console.write(SummaryAnswer(summary))
-    guard let failure = summary.failure else { return .success }
-    try console.flush()
-    if console.format == .text { console.report(failure) }
-    return .refused
+    return summary.failure == nil ? .success : .refused
   }
 }

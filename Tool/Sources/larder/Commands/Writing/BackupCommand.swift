@@ -8,10 +8,10 @@ struct BackupCommand: OutputCommand {
     commandName: "backup",
     abstract: "Copy a store to a file of the same kind.",
     discussion: """
-      Writes one file with everything that the store holds at one commit, and compares the two. The copy keeps the identity of the store. An app \
+      Writes one file of the store's own kind, with everything that the store holds at one commit, and compares the two. The copy keeps the identity of the store. An app \
       may have the store open meanwhile.
 
-      Exit codes: 0 copied, 2 refused: nothing was written.
+      Exit codes: 0 copied, 2 refused: nothing was written, 3 copied, but the answer cannot be written.
       """
   )
 
@@ -28,7 +28,8 @@ struct BackupCommand: OutputCommand {
 
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let source = try StoreFile(path: store)
-    try console.write(try StoreBackup(of: source, to: StoreFile(newAt: to, like: source), isDry: dryRun))
+    let answer = try StoreBackup(of: source, to: StoreFile(newAt: to, like: source), isDry: dryRun)
+    try console.write(answer, hasChanged: !dryRun)
     return .success
   }
 }

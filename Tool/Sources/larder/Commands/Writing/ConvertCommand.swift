@@ -11,7 +11,7 @@ struct ConvertCommand: OutputCommand {
       Copies every record of every collection as it is stored, with its revision and schema version, and the tombstones. Then both stores \
       are read and compared. The new store has an identity of its own. The old one is not changed; an app may have it open.
 
-      Exit codes: 0 copied, 2 refused: nothing was written.
+      Exit codes: 0 copied, 2 refused: nothing was written, 3 copied, but the answer cannot be written.
       """
   )
 
@@ -29,7 +29,7 @@ struct ConvertCommand: OutputCommand {
     let answer = try ProgressLine.counting("writing") { advance throws(RepositoryError) in
       try Conversion(of: StoreFile(path: store), to: target.file(), isDry: dryRun, advance)
     }
-    try console.write(answer)
+    try console.write(answer, hasChanged: !dryRun)
     return .success
   }
 }

@@ -20,7 +20,8 @@ struct ImportCommand: OutputCommand {
       The whole source is checked before anything is written. Records that the collection has already in the same bytes are left alone, \
       others of the same id are replaced.
 
-      Exit codes: 0 imported, 2 refused: the line is named, and nothing was written.
+      Exit codes: 0 imported, 2 refused: the line is named, and nothing was written, 3 imported in part, with the number of records that are \
+      committed, or imported, but the answer cannot be written.
       """
   )
 
@@ -63,8 +64,8 @@ struct ImportCommand: OutputCommand {
     let answer = try ProgressLine.counting("importing") { advance throws(RepositoryError) in
       try RecordImport(kind, source, to: StoreFile.existingOrNew(at: to, kind: nil), options, advance)
     }
-    try console.write(answer)
-    return .success
+    try console.write(answer, hasChanged: !dryRun)
+    return answer.status
   }
 }
 

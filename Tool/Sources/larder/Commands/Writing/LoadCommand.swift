@@ -14,7 +14,8 @@ struct LoadCommand: OutputCommand {
       store, each record that differs is written with a new revision, in batches; what is there already is left alone. So a run that was cut \
       short is repeated, and changes nothing twice.
 
-      Exit codes: 0 loaded, 2 refused: a bad line is named, and nothing was written.
+      Exit codes: 0 loaded, 2 refused: a bad line is named, and nothing was written, 3 loaded in part, with the number of records that are \
+      committed, or loaded, but the answer cannot be written.
       """
   )
 
@@ -32,7 +33,7 @@ struct LoadCommand: OutputCommand {
     let answer = try ProgressLine.counting("loading") { advance throws(RepositoryError) in
       try RecordLoading(dump: dump, to: try target.fileOfLoading(), isDry: dryRun, advance)
     }
-    try console.write(answer)
+    try console.write(answer, hasChanged: !dryRun)
     return answer.status
   }
 }

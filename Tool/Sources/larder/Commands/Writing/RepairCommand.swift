@@ -14,7 +14,8 @@ struct RepairCommand: OutputCommand {
       The new store has an identity of its own. If something is lost, it says that earlier deletions are not known, so that whoever \
       follows its changes reads everything anew.
 
-      Exit codes: 0 nothing is lost, 1 something is lost, 2 nothing can be saved.
+      Exit codes: 0 nothing is lost, 1 something is lost, 2 nothing can be saved, 3 saved, but the answer \
+      cannot be written.
       """
   )
 
@@ -44,7 +45,7 @@ struct RepairCommand: OutputCommand {
     let repair = try ProgressLine.counting("writing") { advance throws(RepositoryError) in
       try Repair(of: source, to: try target.file(like: source), options, advance)
     }
-    try console.write(repair)
+    try console.write(repair, hasChanged: !dryRun && repair.status != .refused)
     return repair.status
   }
 }

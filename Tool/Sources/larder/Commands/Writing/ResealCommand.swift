@@ -15,7 +15,8 @@ struct ResealCommand: OutputCommand {
 
       A new record needs only `in`, `id` and `value`. While an app has the store open, or a journal is beside it, nothing is done.
 
-      Exit codes: 0 nothing differs or it was taken over, 1 something differs, 2 refused: nothing was changed.
+      Exit codes: 0 nothing differs or it was taken over, 1 something differs, 2 refused: nothing was changed, 3 taken over, \
+      but the answer cannot be written.
       """
   )
 
@@ -35,7 +36,7 @@ struct ResealCommand: OutputCommand {
     options.isAccepted = accept
     if let original { options.original = try StoreFile(path: original) }
     let answer = try Resealing(of: StoreFile(path: store), options, now: Date())
-    try console.write(answer)
+    try console.write(answer, hasChanged: answer.isWritten)
     return answer.status
   }
 }

@@ -10,9 +10,9 @@ struct RestoreCommand: OutputCommand {
     abstract: "Put a backup in the place of a store.",
     discussion: """
       Checks the backup, copies it beside the store, and gives the copy the name of the store in one step. With --replace a store that is \
-      there is kept beside it, as `STORE-replaced-DATE`. While an app has the store open, nothing is done.
+      there is kept beside it, as `STORE-replaced-DATE`. A backup of the other kind is refused. While an app has the store open, nothing is done.
 
-      Exit codes: 0 restored, 2 refused: nothing was changed.
+      Exit codes: 0 restored, 2 refused: nothing was changed, 3 restored, but the answer cannot be written.
       """
   )
 
@@ -33,7 +33,8 @@ struct RestoreCommand: OutputCommand {
   func perform(_ console: Console) async throws(RepositoryError) -> ExitStatus {
     let source = try StoreFile(path: backup)
     let target = try StoreFile.replaced(at: to, by: source)
-    try console.write(try StoreRestoration(of: source, to: target, replaces: replace, isDry: dryRun, now: Date()))
+    let answer = try StoreRestoration(of: source, to: target, replaces: replace, isDry: dryRun, now: Date())
+    try console.write(answer, hasChanged: !dryRun)
     return .success
   }
 }
