@@ -40,4 +40,28 @@ import Testing
     try await store.close()
     #expect(try await larder("get", file.path, "spots", "a").output.contains("\"rating\":\(rating)"))
   }
+
+  @Test func `a backup beside a shared store that is folded is sound`() async throws {
+    let workspace = try Workspace()
+    let path = try await workspace.store(.sqliteFile)
+    let file = try StoreFile(path: path)
+    // Each time the store is closed there is no log for a moment.
+    let writer = Task {
+      while !Task.isCancelled {
+        let store = try await Store.open(file.backend, options: StoreOptions(access: .shared, durability: .buffered))
+        let spots = try await store.repository(RepositorySchema<Spot>("spots"))
+        for rating in 0..<5 { try await spots.update("brest") { $0.rating = rating } }
+        try await store.checkpoint()
+        try await store.close()
+      }
+    }
+    for number in 0..<Sampling.count(12, full: 200) {
+      let copy = workspace.path("copy-\(number).sqlite")
+      let run = try await larder("backup", path, "--to", copy)
+      #expect(run.code == 0, "\(run)")
+    }
+    writer.cancel()
+    if case .failure(let error) = await writer.result { #expect((error as? RepositoryError)?.code == .cancelled) }
+    #expect(try await larder("verify", workspace.path("copy-0.sqlite"), path).code == 0)
+  }
 }
