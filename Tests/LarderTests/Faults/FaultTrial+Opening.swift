@@ -87,13 +87,15 @@ extension FaultTrial {
   func suspend() throws {
     work = nil
     suspendedAt = commit
+    let wasOpen = isOpen
     (isOpen, isSuspended) = (false, true)
     do throws(RepositoryError) { try backend.suspend() } catch {
       // The store does not resume it after a failed sync.
       if [.outcomeUnknown, .poisoned].contains(error.code) { abandon() }
       throw error
     }
-    durable = commit
+    // A store that could not be opened on a bad disk has nothing to make durable.
+    if wasOpen { durable = commit }
   }
 
   func abandon() {
