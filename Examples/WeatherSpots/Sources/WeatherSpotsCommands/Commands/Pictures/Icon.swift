@@ -36,6 +36,7 @@ struct Icon: ReportingCommand {
 
   func execute() async throws {
     let template = try Self.template()
+    let file = try output.map { try OutputFile($0, beside: try globals.place) }
     let shown = try await globals.withStore(creating: LocationArgument.isPoint(name)) { storage in
       let spot = try await LocationArgument(text: name, zone: zone).spot(storage, options)
       let weather = try await options.withWeather(storage) { weather in try await self.weather(of: spot, weather) }
@@ -43,6 +44,7 @@ struct Icon: ReportingCommand {
       else { throw Failure(.noForecast, "no icon: there is none for weather code \(weather.code.rawValue)") }
       return Shown(spot: spot, icon: icon, weather: weather, image: try await image(url))
     }
+    try file?.write(shown.image.data)
     try write(shown)
   }
 
@@ -74,7 +76,6 @@ struct Icon: ReportingCommand {
 
   private func write(_ shown: Shown) throws {
     let (image, weather) = (shown.image, shown.weather)
-    if let output { try Export.write(image.data, to: output) }
     if let problem = weather.problem { note(problem.description) }
     if globals.json {
       let row: JSONRow = [

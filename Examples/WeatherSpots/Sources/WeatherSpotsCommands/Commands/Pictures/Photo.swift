@@ -32,6 +32,7 @@ struct Photo: ReportingCommand {
   }
 
   func execute() async throws {
+    let file = try output.map { try OutputFile($0, beside: try globals.place) }
     let (spot, image) = try await globals.withStore { storage in
       let spot = try await storage.spot(named: name)
       let image = try await globals.withImages(timeout: .milliseconds(Int(timeout * 1000))) { images in try await images.image(from: url)
@@ -40,7 +41,7 @@ struct Photo: ReportingCommand {
       if image.storageError == nil { try await storage.add(image, to: spot, at: Date()) }
       return (spot, image)
     }
-    if let output { try Export.write(image.data, to: output) }
+    try file?.write(image.data)
     if globals.json {
       let row: JSONRow = [
         "spot": spot.id, "url": image.url, "format": image.format, "bytes": image.data.count, "origin": image.origin,

@@ -157,7 +157,7 @@ struct ConfigFile {
     do {
       try files.createDirectory(directory)
       // It may have a key.
-      try Export.write(bytes, to: url.path, permissions: 0o600)
+      try OutputFile(url.path).write(bytes, permissions: 0o600)
       try files.syncDirectory(directory)
     } catch let failure as Failure { throw failure } catch {
       throw Failure(.noOutput, "\(url.path) cannot be written: \(error.reason)")
