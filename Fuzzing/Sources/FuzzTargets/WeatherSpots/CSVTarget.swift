@@ -1,4 +1,5 @@
 import Foundation
+
 @testable import WeatherSpotsKit
 
 /// Files of spots: what is wrong is reported where it stands, and what was read is written so that it is read as the same.
@@ -12,7 +13,7 @@ enum CSVTarget {
     let file = (input.bool() ? header : []) + Array(input.rest)
     try checkRows(of: file)
     let read = SpotsCSV(file)
-    for problem in read.problems { try check(problem, of: file) }
+    for problem in read.problems + [read.headerProblem].compactMap({ $0 }) { try check(problem, of: file) }
     let written = SpotsCSV(Array(Spot.csv(read.spots).utf8))
     try promise(written.problems.isEmpty, "a spot that was read is not written as one: \(written.problems)")
     try promise(written.spots == read.spots.sorted(by: Spot.listedBefore), "spots are not read as they were written")

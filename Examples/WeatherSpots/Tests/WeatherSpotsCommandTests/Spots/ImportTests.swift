@@ -51,6 +51,22 @@ import Testing
           errors: "\(file):3:5: latitude is not a number\n\(file):4:1: quotation mark without an end\n"))
   }
 
+  /// Without its columns no row can be read, so that there is nothing to skip.
+  @Test(arguments: [
+    "name;latitude;longitude;timezone\nA;1;2;GMT\n", "sep=,\nname,latitude\n", "", "My spots\n", "name, latitude,longitude,timezone\n",
+  ])
+  func aFirstRowWithoutTheColumnsIsNeverSkipped(_ text: String) async throws {
+    let (file, store) = (try workspace.file("header.csv", text), workspace.path("spots.json"))
+    for options in [[], ["--skip-invalid"], ["--skip-invalid", "--json"]] {
+      let run = try await weatherSpots(["import", file, "--store", store] + options)
+      #expect(run.code == 65)
+      #expect(run.errors.hasPrefix("\(file):1:1: ") && !run.errors.contains("--skip-invalid"), "\(run)")
+      #expect(run.errors.hasSuffix("the first row must name the columns, such as name,latitude,longitude,timezone\n"), "\(run)")
+      #expect(run.output.isEmpty != options.contains("--json"))
+    }
+    #expect(!FileManager.default.fileExists(atPath: store))
+  }
+
   @Test func atMostAHundredBadRowsAreListed() async throws {
     let file = try workspace.file("bad.csv", "name,latitude,longitude,timezone\n" + String(repeating: "A,x,1,GMT\n", count: 250))
     let run = try await weatherSpots(["import", file, "--store", workspace.path("spots.json")])

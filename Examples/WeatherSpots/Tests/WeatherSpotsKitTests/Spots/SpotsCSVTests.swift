@@ -64,17 +64,31 @@ import Testing
   @Test(arguments: [(";", ";"), ("\t", "a tab"), ("|", "|")]) func anotherSeparatorIsNamed(_ mark: String, _ name: String) {
     let csv = SpotsCSV(Array("\u{FEFF}name,latitude,longitude,timezone\rA,1,2,GMT\r".replacing(",", with: mark).utf8))
     #expect(
-      csv.problems.map(\.description) == [
-        "1:1: the first row has one column, and \(name) in its name; is \(name) the separator? Write the file with commas"
-      ])
+      csv.headerProblem?.description
+        == "1:1: the first row has one column, and \(name) in its name; is \(name) the separator? Write the file with commas")
+    #expect(csv.problems.isEmpty)
+    let quoted = SpotsCSV(Array("\"name\"\(mark)\"latitude\"\n".utf8))
+    #expect(
+      quoted.headerProblem?.description
+        == "1:7: text after the closing quotation mark; is \(name) the separator? Write the file with commas")
   }
 
   @Test func aMissingColumnOrHeaderIsReported() {
-    #expect(
-      SpotsCSV(Array("name,latitude,longitude\nA,1,2\n".utf8)).problems.map(\.description) == [
-        "1:1: the first row does not name the column timezone"
-      ])
-    #expect(SpotsCSV([]).problems.count == 1)
+    func problem(_ text: String) -> String? { SpotsCSV(Array(text.utf8)).headerProblem?.description }
+    #expect(problem("name,latitude,longitude\nA,1,2\n") == "1:1: the first row does not name the column timezone")
+    #expect(problem("")?.contains("the file is empty") == true)
+    #expect(problem(header) == nil)
+  }
+
+  /// One of the two would be taken without a word.
+  @Test func aColumnThatIsNamedTwiceIsRefused() {
+    for (row, column) in [("name,latitude,longitude,timezone,Name", "1:34"), ("name,latitude,LATITUDE,longitude,timezone", "1:15")] {
+      let csv = SpotsCSV(Array("\(row)\nA,1,2,GMT,B\n".utf8))
+      #expect(csv.headerProblem?.description.hasPrefix("\(column): the first row names the column ") == true, "\(csv)")
+      #expect(csv.spots.isEmpty && csv.problems.isEmpty)
+    }
+    // Columns that are ignored may have any names.
+    #expect(SpotsCSV(Array("name,latitude,longitude,timezone,x,x\nA,1,2,GMT,,\n".utf8)).spots.count == 1)
   }
 
   @Test func whatIsWrittenIsReadBackEqual() throws {

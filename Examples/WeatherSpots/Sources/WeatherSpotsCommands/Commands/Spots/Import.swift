@@ -12,7 +12,8 @@ struct Import: ReportingCommand {
       its tags, which those of the file join. Blanks part tags.
 
       All or nothing: a bad row is reported as FILE:line:column: reason, and then nothing of the file is imported (exit code 65). The good \
-      rows are stored in one batch, so that even a power cut leaves all of them or none.
+      rows are stored in one batch, so that even a power cut leaves all of them or none. A first row that does not name the columns is \
+      refused with --skip-invalid, too.
       """)
 
   @Argument(help: ArgumentHelp("The file, or - for standard input.", valueName: "file.csv"))
@@ -33,6 +34,12 @@ struct Import: ReportingCommand {
 
   func execute() async throws {
     let csv = try read()
+    if let problem = csv.headerProblem {
+      // Without its columns no row can be read, so that there is nothing to skip.
+      report([problem])
+      if globals.json { try writeJSON(Summary(imported: 0, new: 0, skipped: 0, problems: [problem])) }
+      throw Failure(.badRows, "nothing was imported: the first row must name the columns, such as name,latitude,longitude,timezone")
+    }
     report(csv.problems)
     guard csv.problems.isEmpty || skipInvalid else {
       if globals.json { try writeJSON(Summary(imported: 0, new: 0, skipped: 0, problems: csv.problems)) }

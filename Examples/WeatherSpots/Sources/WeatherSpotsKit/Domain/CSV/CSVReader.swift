@@ -94,7 +94,9 @@ public struct CSVReader: Sequence, IteratorProtocol {
       text.append(byte)
     }
     if position < bytes.count, bytes[position] != Byte.comma, !isLineEnd(at: position) {
-      throw Fault(offset: position, reason: "text after the closing quotation mark")
+      let mark = bytes[position]
+      let hint = Byte.isSeparatorElsewhere(mark) ? "; \(Byte.hint(onSeparator: mark))" : ""
+      throw Fault(offset: position, reason: "text after the closing quotation mark\(hint)")
     }
     guard let text = String(validating: text, as: UTF8.self) else { throw Fault(offset: opening, reason: "not UTF-8") }
     return text
@@ -145,6 +147,15 @@ enum Byte {
   static let comma = UInt8(ascii: ",")
   static let newline = UInt8(ascii: "\n")
   static let carriageReturn = UInt8(ascii: "\r")
+
+  /// Whether a byte separates the fields of files in another form.
+  static func isSeparatorElsewhere(_ byte: UInt8) -> Bool { ";\t|".utf8.contains(byte) }
+
+  /// Returns how a separator is shown.
+  static func label(ofSeparator byte: UInt8) -> String { byte == UInt8(ascii: "\t") ? "a tab" : String(UnicodeScalar(byte)) }
+
+  /// Returns what to do about a separator that is no comma.
+  static func hint(onSeparator byte: UInt8) -> String { "is \(label(ofSeparator: byte)) the separator? Write the file with commas" }
 
   /// Whether a byte may stand in a decimal number.
   static func isOfDecimal(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) || "+-.eE".utf8.contains(byte) }

@@ -4,6 +4,8 @@ public struct SpotsCSV: Sendable {
   public var spots: [Spot] = []
   /// The bad rows, in the order of the file.
   public var problems: [RowProblem] = []
+  /// The reason why the first row does not name the columns; no row is read then.
+  public private(set) var headerProblem: RowProblem?
 
   /// The number of rows below the header.
   public var rowCount: Int { spots.count + problems.count }
@@ -13,7 +15,11 @@ public struct SpotsCSV: Sendable {
   /// - Parameter progress: Called now and then with the part that is done, 0 to 1.
   public init(_ bytes: [UInt8], progress: (Double) -> Void = { _ in }) {
     var reader = CSVReader(bytes)
-    guard let columns = header(&reader) else { return }
+    let columns: Columns
+    do throws(RowProblem) { columns = try Self.header(&reader) } catch {
+      headerProblem = error
+      return
+    }
     var zones = ZoneNames()
     while let row = reader.next() {
       do throws(RowProblem) {
@@ -26,28 +32,23 @@ public struct SpotsCSV: Sendable {
     progress(1)
   }
 
-  private mutating func header(_ reader: inout CSVReader) -> Columns? {
+  private static func header(_ reader: inout CSVReader) throws(RowProblem) -> Columns {
     guard let first = reader.next() else {
-      problems.append(RowProblem(line: 1, column: 1, reason: "the file is empty; its first row must name the columns"))
-      return nil
+      throw RowProblem(line: 1, column: 1, reason: "the file is empty; its first row must name the columns")
     }
-    do throws(RowProblem) {
-      let record = try first.get()
-      let columns = Columns(record.fields)
-      if let name = record.fields.first, record.fields.count == 1, let mark = name.first(where: { ";\t|".contains($0) }) {
-        let shown = mark == "\t" ? "a tab" : "\(mark)"
-        throw reader.problem(
-          in: record, field: 0,
-          "the first row has one column, and \(shown) in its name; is \(shown) the separator? Write the file with commas")
-      }
-      for field in SpotField.allCases where field.isRequired && columns.indices[field] == nil {
-        throw reader.problem(in: record, field: 0, "the first row does not name the column \(field.rawValue)")
-      }
-      return columns
-    } catch {
-      problems.append(error)
-      return nil
+    let record = try first.get()
+    if let name = record.fields.first, record.fields.count == 1, let mark = name.utf8.first(where: Byte.isSeparatorElsewhere) {
+      let shown = Byte.label(ofSeparator: mark)
+      throw reader.problem(in: record, field: 0, "the first row has one column, and \(shown) in its name; \(Byte.hint(onSeparator: mark))")
     }
+    let columns = Columns(record.fields)
+    if let (field, index) = columns.repeated {
+      throw reader.problem(in: record, field: index, "the first row names the column \(field.rawValue) twice")
+    }
+    for field in SpotField.allCases where field.isRequired && columns.indices[field] == nil {
+      throw reader.problem(in: record, field: 0, "the first row does not name the column \(field.rawValue)")
+    }
+    return columns
   }
 
   private static func spot(
@@ -82,16 +83,17 @@ public struct SpotsCSV: Sendable {
   }
 
   private struct Columns {
-    let indices: [SpotField: Int]
+    private(set) var indices: [SpotField: Int] = [:]
     let count: Int
+    /// The first column whose name a column before it has.
+    private(set) var repeated: (field: SpotField, index: Int)?
 
     init(_ names: [String]) {
-      var indices: [SpotField: Int] = [:]
-      for (index, name) in names.enumerated() {
-        if let field = SpotField(rawValue: name.lowercased()), indices[field] == nil { indices[field] = index }
-      }
-      self.indices = indices
       count = names.count
+      for (index, name) in names.enumerated() {
+        guard let field = SpotField(rawValue: name.lowercased()) else { continue }
+        if indices[field] == nil { indices[field] = index } else if repeated == nil { repeated = (field, index) }
+      }
     }
   }
 }
