@@ -32,10 +32,14 @@ func tagArgument(_ text: String) throws -> String {
   do throws(SpotProblem) { return try Spot.normalizedTag(text) } catch { throw ValidationError("Invalid tag: \(error).") }
 }
 
-/// Reads a country by its ISO 3166 code or its English name.
-///
-/// Any other text stays as it is.
-func countryArgument(_ text: String) -> String { CountryNames.code(for: text) ?? text }
+/// Reads a country by its ISO 3166 code or its English name; nothing for none.
+func countryArgument(_ text: String) throws -> String {
+  if text.isEmpty { return "" }
+  if let code = CountryNames.code(for: text) { return code }
+  let near = CountryNames.labels(near: text)
+  let hint = near.isEmpty ? "" : " Did you mean \(near.joined(separator: " or "))?"
+  throw ValidationError("--country takes a code such as FR, or an English name such as France.\(hint)")
+}
 
 /// The option of the current time.
 struct TimeOption: ParsableArguments, Sendable {

@@ -49,8 +49,9 @@ import Testing
 
   @Test func aCountryThatGrowsInCapitalLettersIsMeasuredInThem() throws {
     // ŉ has two bytes, and ʼN three.
-    let row = "A,1,2,GMT,\(String(repeating: "\u{149}", count: 400)),,\n"
-    #expect(problems(row) == ["2:11: country is longer than 1000 bytes"])
+    #expect(throws: SpotProblem(.country, "country is longer than 1000 bytes")) {
+      try Spot(name: "A", latitude: 1, longitude: 2, timezone: "GMT", country: String(repeating: "\u{149}", count: 400))
+    }
   }
 
   @Test func everyBadRowIsFoundAndTheGoodOnesAreRead() {
@@ -89,6 +90,19 @@ import Testing
     }
     // Columns that are ignored may have any names.
     #expect(SpotsCSV(Array("name,latitude,longitude,timezone,x,x\nA,1,2,GMT,,\n".utf8)).spots.count == 1)
+  }
+
+  @Test func aCountryIsACodeOrAKnownName() {
+    func read(_ country: String) -> SpotsCSV { SpotsCSV(Array((header + "A,1,2,GMT,\(country),,\n").utf8)) }
+    for (text, code) in [("FR", "FR"), ("france", "FR"), ("UK", "GB"), ("XK", "XK"), ("AQ", "AQ"), (" fr ", "FR"), ("", ""), (" ", "")] {
+      #expect(read(text).spots.map(\.country) == [code], "\(text)")
+    }
+    for text in ["Frnce", "ZZ", "F", String(repeating: "x", count: 300)] {
+      #expect(
+        read(text).problems.map(\.description) == [
+          "2:11: country is not an ISO 3166 code such as FR, or an English name such as France"
+        ], "\(text)")
+    }
   }
 
   @Test func whatIsWrittenIsReadBackEqual() throws {

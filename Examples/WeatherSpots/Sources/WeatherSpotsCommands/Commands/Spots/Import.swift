@@ -8,7 +8,7 @@ struct Import: ReportingCommand {
     abstract: "Imports spots from a CSV file.",
     discussion: """
       The first row names the columns: name, latitude, longitude and timezone are required; country, kind, source, rating, notes, tags and visits are \
-      optional; others are ignored. A spot of the same name and coordinates as a stored one replaces it, but for its visits, which stay, and \
+      optional; others are ignored. A country is an ISO 3166 code or an English name. A spot of the same name and coordinates as a stored one replaces it, but for its visits, which stay, and \
       its tags, which those of the file join. Blanks part tags.
 
       All or nothing: a bad row is reported as FILE:line:column: reason, and then nothing of the file is imported (exit code 65). The good \

@@ -72,10 +72,18 @@ public struct SpotsCSV: Sendable {
       guard let number = Int(text) else { throw SpotProblem(field, "\(field.rawValue) is not a whole number") }
       return number
     }
+    func country() throws(SpotProblem) -> String {
+      let text = value(.country)
+      if text.allSatisfy(\.isWhitespace) { return "" }
+      guard let code = CountryNames.code(for: text) else {
+        throw SpotProblem(.country, "country is not an ISO 3166 code such as FR, or an English name such as France")
+      }
+      return code
+    }
     do throws(SpotProblem) {
       return try Spot(
         name: value(.name), latitude: try number(.latitude), longitude: try number(.longitude), timezone: value(.timezone),
-        country: value(.country), kind: value(.kind), source: value(.source), rating: try count(.rating), notes: value(.notes),
+        country: try country(), kind: value(.kind), source: value(.source), rating: try count(.rating), notes: value(.notes),
         tags: value(.tags).split(separator: " ").map(String.init), visits: try count(.visits), zones: &zones)
     } catch {
       throw reader.problem(in: record, field: columns.indices[error.field] ?? 0, error.description)

@@ -16,9 +16,9 @@ public enum CountryNames {
   ///
   /// The text is a code of two or three letters, such as FR, FRA or UK, or an English name, such as France, or the first words of one.
   public static func code(for text: String) -> String? {
+    if regions.contains(text) { return text }
     let name = folded(text)
     guard !name.isEmpty else { return nil }
-    if regions.contains(text) { return text }
     if let code = codes[name] { return code }
     if (2...3).contains(name.utf8.count), let found = english.localizedString(forRegionCode: name.uppercased()),
       let code = codes[folded(found)]
