@@ -17,28 +17,54 @@ struct SpotBody: Decodable {
   private let tags: [String]
   private let visits: Int
 
+  /// The values that are missing or of another kind.
+  ///
+  /// Each of them is read as one that a spot may have.
+  private var mismatches: [WebProblem.Value] = []
+
+  private enum Key: String, CodingKey {
+    case id, name, latitude, longitude, timezone, country, kind, source, rating, notes, tags, visits
+  }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: Key.self)
+    var mismatches: [WebProblem.Value] = []
+    func value<Value: Decodable>(_ key: Key, _ kind: String, else sound: Value) -> Value {
+      do { return try container.decode(Value.self, forKey: key) } catch {
+        let found = container.contains(key) ? "is not \(kind)" : "is missing"
+        mismatches.append(WebProblem.Value(field: key.rawValue, detail: "\(key.rawValue) \(found)"))
+        return sound
+      }
+    }
+    id = value(.id, "a text", else: "")
+    name = value(.name, "a text", else: "A")
+    latitude = value(.latitude, "a number", else: 0)
+    longitude = value(.longitude, "a number", else: 0)
+    timezone = value(.timezone, "a text", else: "GMT")
+    country = value(.country, "a text", else: "")
+    kind = value(.kind, "a text", else: "")
+    source = value(.source, "a text", else: "")
+    rating = value(.rating, "a whole number", else: 0)
+    notes = value(.notes, "a text", else: "")
+    tags = value(.tags, "a list of texts", else: [])
+    visits = value(.visits, "a whole number", else: 0)
+    self.mismatches = mismatches
+  }
+
   /// Reads the spot of an id.
   ///
   /// - Throws: `WebProblem` with 400 for what is no JSON of an object, 422 for one with a value missing or of another kind, or of another
   ///   id, or with values that cannot be: all of them are named.
   static func spot(_ id: String, in data: Data) throws -> Spot {
     let body: SpotBody
-    do { body = try JSONDecoder().decode(SpotBody.self, from: data) } catch DecodingError.keyNotFound(let key, _) {
-      throw WebProblem(.unprocessableContent, "Expected every value of a spot, found none for \(key.stringValue).", field: key.stringValue)
-    } catch DecodingError.typeMismatch(_, let context) {
-      throw Self.mismatch(context)
-    } catch DecodingError.valueNotFound(_, let context) {
-      throw Self.mismatch(context)
-    } catch DecodingError.dataCorrupted(let context) where !context.codingPath.isEmpty {
-      throw Self.mismatch(context)
+    do { body = try JSONDecoder().decode(SpotBody.self, from: data) } catch DecodingError.typeMismatch, DecodingError.valueNotFound {
+      throw WebProblem(.badRequest, "Expected an object in JSON, found another value.")
     } catch {
       throw WebProblem(.badRequest, "Expected a spot in JSON, found another text.")
     }
-    let spot: Spot
-    do throws(SpotProblem) { spot = try body.spot() } catch {
-      let problems = body.problems
-      throw WebProblem(problems.isEmpty ? [error] : problems)
-    }
+    let problems = body.problems
+    guard problems.isEmpty else { throw WebProblem(problems) }
+    let spot = try body.spot()
     guard body.id == id, spot.id == id else {
       throw WebProblem(.unprocessableContent, "Expected the id of the path: the name and the coordinates of a spot stay.", field: "id")
     }
@@ -57,18 +83,13 @@ struct SpotBody: Decodable {
       tags: value(.tags, tags, else: []), visits: value(.visits, visits, else: 0))
   }
 
-  /// The first problem of each value.
-  private var problems: [SpotProblem] {
-    SpotField.allCases.compactMap { field in
-      do throws(SpotProblem) { _ = try spot(of: field) } catch { return error }
+  /// The first problem of each value, in the order of the columns.
+  private var problems: [WebProblem.Value] {
+    let unsound = SpotField.allCases.compactMap { field -> WebProblem.Value? in
+      do throws(SpotProblem) { _ = try spot(of: field) } catch { return WebProblem.Value(error) }
       return nil
     }
-  }
-
-  private static func mismatch(_ context: DecodingError.Context) -> WebProblem {
-    guard let field = context.codingPath.first?.stringValue else {
-      return WebProblem(.badRequest, "Expected an object in JSON, found another value.")
-    }
-    return WebProblem(.unprocessableContent, "Expected another kind of value for \(field).", field: field)
+    let order = ["id"] + SpotField.allCases.map(\.rawValue)
+    return order.compactMap { name in (mismatches + unsound).first { $0.field == name } }
   }
 }

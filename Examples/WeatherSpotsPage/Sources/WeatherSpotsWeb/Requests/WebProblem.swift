@@ -16,11 +16,21 @@ struct WebProblem: Error {
   /// The value at fault, the first of several.
   var field: String?
   /// The values of a spot that cannot be.
-  private var problems: [SpotProblem] = []
+  private var problems: [Value] = []
   /// The spot as it is now, of a race that was lost.
   var current: Current?
   /// The seconds after which to ask again.
   var retryAfter: Int?
+
+  /// A value of a spot that cannot be, and why.
+  struct Value {
+    let field: String
+    let detail: String
+
+    init(field: String, detail: String) { (self.field, self.detail) = (field, detail) }
+
+    init(_ problem: SpotProblem) { self.init(field: problem.field.rawValue, detail: problem.description) }
+  }
 
   /// A spot as it is now.
   enum Current {
@@ -33,9 +43,9 @@ struct WebProblem: Error {
   }
 
   /// Names the values of a spot that cannot be.
-  init(_ problems: [SpotProblem]) {
-    let words = problems.map(\.description).joined(separator: "; ")
-    self.init(.unprocessableContent, "Expected values of a spot, found problems: \(words).", field: problems.first?.field.rawValue)
+  init(_ problems: [Value]) {
+    let words = problems.map(\.detail).joined(separator: "; ")
+    self.init(.unprocessableContent, "Expected values of a spot, found problems: \(words).", field: problems.first?.field)
     self.problems = problems
   }
 
@@ -43,7 +53,7 @@ struct WebProblem: Error {
   init(_ error: any Error) {
     switch error {
     case let problem as WebProblem: self = problem
-    case let problem as SpotProblem: self.init([problem])
+    case let problem as SpotProblem: self.init([Value(problem)])
     case let error as RepositoryError: self.init(error)
     case let problem as SyncProblem:
       self.init(Self.status(of: problem), Self.detail(of: problem))
@@ -95,7 +105,7 @@ struct WebProblem: Error {
     }
     if let field { row = row.adding("field", field) }
     if !problems.isEmpty {
-      row = row.adding("errors", problems.map { ["field": $0.field.rawValue, "detail": $0.description] as JSONRow })
+      row = row.adding("errors", problems.map { ["field": $0.field, "detail": $0.detail] as JSONRow })
     }
     let body: Data
     do { body = try ReportJSON.data(row) } catch { body = Data() }

@@ -130,6 +130,28 @@ import Testing
     }
   }
 
+  /// A decoder ends at the first value of another kind.
+  @Test func valuesOfAnotherKindAreAllNamed() async throws {
+    try await TestWeb.run { web in
+      func fields(_ change: (inout JSONValue) -> Void) async throws -> [String] {
+        let answer = try await web.send("PUT", Self.path, body: try await row(web, change), headers: ["If-Match": "\"1\""])
+        #expect(answer.status == 422, "\(answer.text)")
+        return answer.json["errors"]?.arrayValue?.compactMap { $0["field"]?.stringValue } ?? []
+      }
+      func changed(_ values: [String: JSONValue?]) async throws -> [String] {
+        try await fields { row in for (name, value) in values { row[name] = value } }
+      }
+      #expect(try await changed(["rating": "x", "notes": 5]) == ["rating", "notes"])
+      #expect(try await changed(["rating": 4.5]) == ["rating"])
+      #expect(try await changed(["rating": .null, "tags": "pier", "visits": -1]) == ["rating", "tags", "visits"])
+      #expect(try await changed(["name": nil, "kind": "two\nlines", "id": 5]) == ["id", "name", "kind"])
+      let answer = try await web.send("PUT", Self.path, body: #"{"rating":"x","notes":5}"#, headers: ["If-Match": "\"1\""])
+      #expect(answer.json["errors"]?.arrayValue?.count == 12)
+      #expect(answer.json["detail"]?.stringValue?.contains("rating is not a whole number; notes is not a text") == true)
+      #expect(try await web.get(Self.path).headers["etag"] == "\"1\"")
+    }
+  }
+
   @Test func noVisitIsLostAmongManyWriters() async throws {
     try await TestWeb.run { web in
       try await withThrowingTaskGroup(of: Void.self) { group in
