@@ -9,14 +9,9 @@ struct Token: AsyncParsableCommand {
 
   /// Writes a table so that a server sees the old file or the new one, which only its owner can read.
   static func write(_ table: TokenTable, to path: String) throws {
-    let draft = path + ".new"
-    if FileManager.default.fileExists(atPath: draft) { try FileManager.default.removeItem(atPath: draft) }
-    guard FileManager.default.createFile(atPath: draft, contents: Data(table.text.utf8), attributes: [.posixPermissions: 0o600]) else {
-      throw ServerError(expected: "a folder that can be written at \(path)", found: "none", advice: "name another file with --tokens")
-    }
-    guard rename(draft, path) == 0 else {
-      throw ServerError(expected: "a file that can be replaced at \(path)", found: "none", advice: "name another file with --tokens")
-    }
+    let draft = try DraftFile(for: path)
+    try draft.write(Data(table.text.utf8), permissions: 0o600)
+    try draft.publish()
   }
 
   static func read(_ path: String) throws -> TokenTable {

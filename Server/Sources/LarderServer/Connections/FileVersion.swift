@@ -6,12 +6,21 @@ struct FileVersion: Sendable, Hashable {
   private let size: Int
   private let number: Int
 
-  /// Looks at a file; one that cannot be looked at now is looked at again later.
+  /// Looks at the file that a path leads to; one that cannot be looked at now is looked at again later.
   init(_ path: String) {
-    let attributes: [FileAttributeKey: Any]
-    do { attributes = try FileManager.default.attributesOfItem(atPath: path) } catch { attributes = [:] }
+    let attributes = FileManager.default.attributes(ofFileAt: path)
     modified = attributes[.modificationDate] as? Date
     size = (attributes[.size] as? NSNumber)?.intValue ?? 0
     number = (attributes[.systemFileNumber] as? NSNumber)?.intValue ?? 0
+  }
+}
+
+extension FileManager {
+  /// Returns the attributes of the file that a path leads to; none where there is no file.
+  ///
+  /// `attributesOfItem` looks at a link itself, which stays the same when its file is replaced.
+  func attributes(ofFileAt path: String) -> [FileAttributeKey: Any] {
+    let file = URL(filePath: path).resolvingSymlinksInPath().path(percentEncoded: false)
+    do { return try attributesOfItem(atPath: file) } catch { return [:] }
   }
 }
