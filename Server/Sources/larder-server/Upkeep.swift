@@ -10,9 +10,6 @@ struct BackUp: AsyncParsableCommand {
   @Argument(help: "The file of the copy, which must not exist.") var file: String
 
   func run() async throws {
-    guard !FileManager.default.fileExists(atPath: file) else {
-      throw fail(ServerError(expected: "no file at \(file)", found: "one", advice: "name another file"))
-    }
     try await store.withStore { try await $0.backUp(to: file) }
   }
 }
@@ -43,25 +40,34 @@ struct Restore: AsyncParsableCommand {
     } catch let code as ExitCode { throw code } catch { throw fail(error) }
   }
 
+  /// Makes a store of a copy, which is checked before anything is written, and becomes the store in one step.
   private func restore(_ file: String, to target: String) async throws {
     guard ["", "-wal", "-journal"].allSatisfy({ !FileManager.default.fileExists(atPath: target + $0) }) else {
       throw ServerError(expected: "no store at \(target)", found: "one", advice: "end the server, and move the old store away first")
     }
-    let copy = try await SQLSyncStore.open(sqlite: file, creates: false, logger: ServerLog.quiet)
-    let result: Result<Void, any Error>
+    let draft = try DraftFile(for: target)
+    let history: String
     do {
-      // The copy is checked before anything is written, and becomes the store in one step.
-      try await Self.check(copy)
-      try await copy.backUp(to: target + ".restoring")
-      result = .success(())
-    } catch { result = .failure(error) }
-    await copy.close()
-    try result.get()
-    let store = try await SQLSyncStore.open(sqlite: target + ".restoring", creates: false, logger: ServerLog.quiet)
-    let history = try await store.changeHistory()
-    await store.close()
-    try FileManager.default.moveItem(atPath: target + ".restoring", toPath: target)
+      try await Self.with(file) { copy in
+        try await Self.check(copy)
+        try await copy.backUp(to: draft.path)
+      }
+      history = try await Self.with(draft.path) { try await $0.changeHistory() }
+      try draft.publish()
+    } catch {
+      draft.discard()
+      throw error
+    }
     print("restored; the history is \(history) now")
+  }
+
+  /// Runs work on the store in a file, which is closed afterwards.
+  private static func with<Value>(_ file: String, _ work: (SQLSyncStore) async throws -> Value) async throws -> Value {
+    let store = try await SQLSyncStore.open(sqlite: file, creates: false, logger: ServerLog.quiet)
+    let result: Result<Value, any Error>
+    do { result = .success(try await work(store)) } catch { result = .failure(error) }
+    await store.close()
+    return try result.get()
   }
 
   private static func check(_ copy: SQLSyncStore) async throws {

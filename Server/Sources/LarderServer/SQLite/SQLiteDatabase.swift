@@ -22,8 +22,9 @@ final class SQLiteDatabase: SQLConnection {
 
   /// Opens a file, or makes it.
   ///
-  /// - Throws: `.database`; `.unusable` for a file of something else, and for a path at which there can be no file.
+  /// - Throws: `.database`; `.unusable` for a file of something else or of 0 bytes, and for a path at which there can be no file.
   static func open(_ path: String, creates: Bool = true) throws(StoreError) -> SQLiteDatabase {
+    do throws(ServerError) { try refuseRemains(path, creates: creates) } catch { throw .unusable(error) }
     var handle: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | (creates ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     let result = sqlite3_open_v2(path, &handle, flags, nil)
@@ -44,6 +45,34 @@ final class SQLiteDatabase: SQLConnection {
           expected: "a database of larder-server at \(path)", found: "a file of another kind", advice: "name another file with --store"))
     }
     return database
+  }
+
+  /// Refuses a file without a byte, and a log without its file, each of which SQLite would take for a new database.
+  private static func refuseRemains(_ path: String, creates: Bool) throws(ServerError) {
+    var size = size(ofFile: path)
+    // For the moment in which another process makes the file.
+    var looks = creates ? 100 : 1
+    while size == 0, looks > 1 {
+      Thread.sleep(forTimeInterval: 0.01)
+      size = Self.size(ofFile: path)
+      looks -= 1
+    }
+    if size == 0 {
+      throw ServerError(
+        expected: "a database of larder-server at \(path)", found: "a file of 0 bytes",
+        advice: "restore a backup; remove the file if it never was a database")
+    }
+    if size == nil, creates, let log = ["-wal", "-journal"].map({ path + $0 }).first(where: { Self.size(ofFile: $0) ?? 0 > 0 }) {
+      throw ServerError(
+        expected: "a database at \(path)", found: "only its log \(log)", advice: "put the file back, or move the log away for a new one")
+    }
+  }
+
+  /// Returns the size of a file in bytes; `nil` where there is none, or something else.
+  private static func size(ofFile path: String) -> Int64? {
+    let attributes = FileManager.default.attributes(ofFileAt: path)
+    guard attributes[.type] as? FileAttributeType == .typeRegular else { return nil }
+    return (attributes[.size] as? NSNumber)?.int64Value
   }
 
   /// The reason why SQLite cannot open a file, for which it has one code.
@@ -149,9 +178,22 @@ final class SQLiteDatabase: SQLConnection {
   }
 
   func copy(to path: String) throws(StoreError) {
+    guard !FileManager.default.fileExists(atPath: path) else {
+      throw .unusable(ServerError(expected: "no file at \(path)", found: "one", advice: "name another file"))
+    }
+    let draft: DraftFile
+    do throws(ServerError) {
+      draft = try DraftFile(for: path)
+      // SQLite would only say that it cannot open the file.
+      try draft.write(Data(), permissions: 0o644)
+    } catch { throw .unusable(error) }
     // VACUUM does not run within a transaction.
     rollBack()
-    try execute("VACUUM INTO ?", [.text(path)])
+    do throws(StoreError) { try execute("VACUUM INTO ?", [.text(draft.path)]) } catch {
+      draft.discard()
+      throw error
+    }
+    do throws(ServerError) { try draft.publish() } catch { throw .unusable(error) }
     try begin(.read)
   }
 
@@ -162,19 +204,23 @@ final class SQLiteDatabase: SQLConnection {
     // After a write or a sync that failed, only a new connection sees again what is there.
     if [SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_NOTADB].contains(code & 0xFF) { isUsable = false }
     let message = sqlite3_errmsg(database).map { String(cString: $0) } ?? "no message"
-    return .database(code: "SQLite \(code)", message: "\(action): \(message)\(Self.advice(for: code))")
+    return .database(code: "SQLite \(code)", message: Self.sentence(for: code, message) ?? "\(action): \(message)")
   }
 
-  /// The way out of a failure, behind a semicolon.
-  private static func advice(for code: Int32) -> String {
+  /// Returns what was expected, what was found, and what to do; `nil` for a failure that SQLite alone can name.
+  private static func sentence(for code: Int32, _ message: String) -> String? {
     switch code & 0xFF {
-    case SQLITE_FULL: "; free some space on its disk"
-    case SQLITE_IOERR: "; check the disk, and start the server again"
-    case SQLITE_CORRUPT, SQLITE_NOTADB: "; run larder-server doctor, or restore a backup"
-    case SQLITE_CANTOPEN: "; raise the limit of open files, or change the mode of the file's folder"
-    case SQLITE_READONLY, SQLITE_PERM: "; change the owner or the mode of the file and its folder"
-    case SQLITE_BUSY, SQLITE_LOCKED: "; end the other program that writes the file"
-    default: ""
+    case SQLITE_FULL: "expected room on the disk, found none: free some space on it"
+    case SQLITE_IOERR:
+      "expected a disk that can be read and written, found '\(message)': check the disk and its free space, and start the server again"
+    case SQLITE_CORRUPT, SQLITE_NOTADB: "expected a whole database, found '\(message)': run larder-server doctor, or restore a backup"
+    case SQLITE_CANTOPEN:
+      "expected files that can be opened, found '\(message)': raise the limit of open files, or change the mode of the folder"
+    case SQLITE_READONLY, SQLITE_PERM:
+      "expected permission to write, found '\(message)': change the owner or the mode of the file and its folder"
+    case SQLITE_BUSY, SQLITE_LOCKED:
+      "expected the file to be free within 10 seconds, found a program that writes it: end that program"
+    default: nil
     }
   }
 }

@@ -50,4 +50,63 @@ import Testing
     try await expectFailure("make its folder", ["token", "add", "--tokens", directory.file("none/tokens"), "ann", "a:rw"])
     #expect(try names() == ["circle", "pipe"])
   }
+
+  // MARK: Databases
+
+  @Test func aFileOf0BytesIsNoDatabase() async throws {
+    let empty = directory.file("empty")
+    try Data().write(to: URL(filePath: empty))
+    let words = "expected a database of larder-server at \(empty), found a file of 0 bytes: restore a backup"
+    try await expectFailure(words, ["restore", empty, "--store", "sqlite:\(directory.file("new"))"])
+    for command in [["doctor"], ["scopes"], ["serve", "--insecure-no-auth", "--port", "0"], ["backup", directory.file("copy")]] {
+      try await expectFailure(words, command + ["--store", "sqlite:\(empty)"])
+    }
+    #expect(try Data(contentsOf: URL(filePath: empty)).isEmpty)
+    #expect(try names() == ["empty"])
+  }
+
+  /// SQLite would remove the log beside a new database, and the commits in it.
+  @Test func aLogWithoutItsFileIsNoNewDatabase() async throws {
+    try Data("a log".utf8).write(to: URL(filePath: directory.file("s-wal")))
+    try await expectFailure(
+      "found only its log", ["serve", "--insecure-no-auth", "--port", "0", "--store", "sqlite:\(directory.file("s"))"])
+    #expect(try names() == ["s-wal"])
+  }
+
+  @Test func severalProcessesMayMakeTheFileAtOnce() async throws {
+    for round in 0..<5 {
+      let store = "sqlite:\(directory.file("s\(round)"))"
+      let servers = try await withThrowingTaskGroup(of: ServerProcess.self) { group in
+        for _ in 0..<3 { group.addTask { try await ServerProcess.start(store) } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      for server in servers { await server.end() }
+    }
+  }
+
+  @Test func aBackupIsWholeOrNotThere() async throws {
+    let (source, copy) = (directory.file("s"), directory.file("copy"))
+    let store = try await SQLSyncStore.open(sqlite: source, logger: LogLines().logger())
+    _ = try await store.push(onePush(value: "\"\(String(repeating: "x", count: 1 << 20))\""), to: "a", by: "ann")
+    await store.close()
+    // A file may have 200 blocks of 512 bytes, as if the disk had no room for more.
+    let output = try LinePipe()
+    let limited = try ChildProcess(
+      "/bin/sh",
+      ["-c", "trap '' XFSZ; ulimit -f 200; exec \"$0\" \"$@\"", BuiltPrograms.larderServer, "backup", copy, "--store", "sqlite:\(source)"],
+      output: output.input, errors: output.input)
+    close(output.input)
+    let said = await output.text()
+    #expect(await limited.end() == 1)
+    #expect(said.contains("the disk"), "\(said)")
+    #expect(try names() == ["s"])
+    try await expectFailure("make its folder", ["backup", directory.file("none/copy"), "--store", "sqlite:\(source)"])
+    // A restore that cannot end leaves nothing, too, and one that can makes the store.
+    #expect(try await ServerProcess.run("sqlite:\(source)", ["backup", copy]) == "")
+    try await expectFailure("expected no file at \(copy)", ["backup", copy, "--store", "sqlite:\(source)"])
+    try link("target", to: "new")
+    #expect(try await ServerProcess.run("sqlite:\(directory.file("target"))", ["restore", copy]).hasPrefix("restored"))
+    #expect(try names() == ["copy", "new", "s", "target"])
+    #expect(try await ServerProcess.run("sqlite:\(directory.file("target"))", ["doctor"]).hasPrefix("1 scopes, 1 records"))
+  }
 }
