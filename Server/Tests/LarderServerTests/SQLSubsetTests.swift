@@ -15,7 +15,7 @@ import Testing
   private static let names = Set(
     """
     larder_meta larder_scopes larder_records larder_records_changes larder_devices larder_devices_owner one version history scope head horizon minimum
-    token collection id revision stamp writer value deleted_at device owner last_seq last_token outcome seen_at records bytes size excluded r s d v
+    token collection id revision stamp writer value deleted_at device owner last_seq last_token outcome seen_at records bytes receipt_bytes size excluded r s d v
     larder_sightings larder_sightings_owner position pending app
     """.split { $0 == " " || $0 == "\n" }.map(String.init))
 

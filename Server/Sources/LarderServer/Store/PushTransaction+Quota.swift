@@ -29,13 +29,14 @@ extension PushTransaction {
     let growth = written.growth
     guard growth.records > 0 && quota.records < .max || growth.bytes > 0 && quota.bytes < .max else { return }
     let row = try connection.row(
-      "SELECT CAST(SUM(records) AS BIGINT), CAST(SUM(bytes) AS BIGINT) FROM larder_devices WHERE owner = ?", [.text(owner)])
+      "SELECT CAST(SUM(records) AS BIGINT), CAST(SUM(bytes + receipt_bytes) AS BIGINT) FROM larder_devices WHERE owner = ?", [.text(owner)])
     let sum = StoredUsage(records: row?.integer(0) ?? 0, bytes: row?.integer(1) ?? 0)
     if sum.records > quota.records, growth.records > 0 {
       throw .problem(.overQuota("Expected at most \(quota.records) records of the identity, found \(sum.records) with this push."))
     }
     if sum.bytes > quota.bytes, growth.bytes > 0 {
-      throw .problem(.overQuota("Expected at most \(quota.bytes) bytes of the identity's records, found \(sum.bytes) with this push."))
+      throw .problem(
+        .overQuota("Expected at most \(quota.bytes) bytes of the identity's records and outcomes, found \(sum.bytes) with this push."))
     }
   }
 }

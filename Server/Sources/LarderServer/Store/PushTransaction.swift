@@ -27,13 +27,16 @@ struct PushTransaction {
       throw .problem(.upgradeRequired(minimum: minimum))
     }
     if device == nil { try checkDevices() }
-    let written = try write(from: head, stamp: device?.stamp ?? 0)
+    var written = try write(from: head, stamp: device?.stamp ?? 0)
     if written.head > head {
       try connection.execute(
         "UPDATE larder_scopes SET head = ?, token = ? WHERE scope = ?", [.integer(written.head), .text(push.token), .text(scope)])
     }
     let receipt = SyncReceipt(seq: push.seq, token: push.token, outcomes: written.outcomes)
-    var row = DeviceRow(owner: owner, receipt: receipt, stamp: written.stamp, usage: device?.usage ?? StoredUsage())
+    var row = DeviceRow(
+      owner: owner, receipt: receipt, stamp: written.stamp, usage: device?.usage ?? StoredUsage(),
+      receiptBytes: IdentityQuota.countedBytes(of: receipt))
+    written.growth.bytes += row.receiptBytes - (device?.receiptBytes ?? 0)
     row.usage += written.usage[Array(push.device.utf8)] ?? StoredUsage()
     try row.write(connection, scope: scope, device: push.device, now: now)
     try count(written)

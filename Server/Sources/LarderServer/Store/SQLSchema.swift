@@ -3,7 +3,7 @@ internal import Foundation
 /// The store's own tables, and their numbered migrations, which go forward only.
 enum SQLSchema {
   /// The version that this code reads and writes.
-  static let version = 3
+  static let version = 4
 
   /// The statements that lead to each version from the one before it.
   private static func migrations(_ dialect: SQLDialect) -> [[String]] {
@@ -34,6 +34,8 @@ enum SQLSchema {
           + "history TEXT NOT NULL, position BIGINT NOT NULL, pending BIGINT, app TEXT, PRIMARY KEY (scope, device))",
         "CREATE INDEX larder_sightings_owner ON larder_sightings (owner, seen_at)",
       ],
+      // Receipts from before count for nobody until the next push of their device.
+      ["ALTER TABLE larder_devices ADD COLUMN receipt_bytes BIGINT NOT NULL DEFAULT 0"],
     ]
   }
 

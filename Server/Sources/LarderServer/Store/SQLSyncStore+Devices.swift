@@ -9,7 +9,7 @@ public struct DeviceOwner: Sendable, Hashable {
   public var devices: Int
   /// The number of stored records and tombstones that its devices were the last to write.
   public var records = 0
-  /// The bytes of the names and values of these records.
+  /// The bytes of the names and values of these records, and those of outcomes that count with them.
   public var bytes = 0
 }
 
@@ -39,7 +39,7 @@ extension SQLSyncStore {
   public func deviceOwners() async throws(StoreError) -> [DeviceOwner] {
     try await readers.perform { (connection) throws(StoreError) in
       try connection.rows(
-        "SELECT owner, COUNT(*), CAST(SUM(records) AS BIGINT), CAST(SUM(bytes) AS BIGINT) FROM larder_devices "
+        "SELECT owner, COUNT(*), CAST(SUM(records) AS BIGINT), CAST(SUM(bytes + receipt_bytes) AS BIGINT) FROM larder_devices "
           + "GROUP BY owner ORDER BY owner", []
       ).map { row in
         DeviceOwner(identity: row.text(0), devices: row.integer(1), records: row.integer(2), bytes: row.integer(3))

@@ -144,6 +144,7 @@ import Testing
     _ = try await old.push(onePush(), to: "a", by: "ann")
     try await old.writers.perform { (connection) throws(StoreError) in
       try connection.execute("DROP TABLE larder_sightings")
+      try connection.execute("ALTER TABLE larder_devices DROP COLUMN receipt_bytes")
       try connection.execute("UPDATE larder_meta SET version = 2")
     }
     await old.close()
