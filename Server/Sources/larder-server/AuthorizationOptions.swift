@@ -17,7 +17,7 @@ struct AuthorizationOptions: ParsableArguments {
     }
     guard !insecureNoAuth || Self.isLoopback(host) else {
       throw ValidationError(
-        "--insecure-no-auth lets everybody do everything: expected 127.0.0.1, ::1 or localhost for --host, found '\(host)'. "
+        "--insecure-no-auth lets everybody do everything: expected 127.0.0.1, ::1 or localhost for --host, found '\(printable(host))'. "
           + "Use --tokens or --jwks to listen at other addresses.")
     }
     guard jwks != nil || jwtAudience == nil && jwtIssuer == nil else {

@@ -29,8 +29,10 @@ struct Token: AsyncParsableCommand {
 
     func run() async throws {
       do {
-        guard !identity.isEmpty, !identity.contains(where: \.isWhitespace), !identity.hasPrefix("#") else {
-          throw ServerError(expected: "a name without spaces", found: "'\(identity)'", advice: "name the identity such as 'ann'")
+        guard Identity.isName(identity), !identity.contains(where: \.isWhitespace), !identity.hasPrefix("#") else {
+          throw ServerError(
+            expected: "a name of at most 1,024 bytes, without spaces and control characters", found: "'\(identity)'",
+            advice: "name the identity such as 'ann'")
         }
         let token = (0..<4).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
         let digest = TokenTable.digest(ofToken: token)
@@ -38,8 +40,12 @@ struct Token: AsyncParsableCommand {
         for grant in grants {
           guard let colon = grant.lastIndex(of: ":"), let access = ScopeAccess(grant[grant.index(after: colon)...]),
             colon > grant.startIndex,
-            !grant.contains(where: \.isWhitespace)
-          else { throw ServerError(expected: "PATTERN:r, :w or :rw", found: "'\(grant)'", advice: "write a grant such as user/42:rw") }
+            printable(grant) == grant, !grant.contains(where: \.isWhitespace)
+          else {
+            throw ServerError(
+              expected: "PATTERN:r, :w or :rw without spaces and control characters", found: "'\(grant)'",
+              advice: "write a grant such as user/42:rw")
+          }
           lines.append(TokenTable.Line(digest: digest, identity: identity, grant: ScopeGrant(String(grant[..<colon]), access)))
         }
         try Token.write(TokenTable(lines), to: tokens)
@@ -55,7 +61,10 @@ struct Token: AsyncParsableCommand {
 
     func run() async throws {
       do {
-        for line in try TokenFileAuthorizer.read(tokens).lines { print(line.text.prefix(12) + line.text.dropFirst(64)) }
+        for line in try TokenFileAuthorizer.read(tokens).lines {
+          let text = line.text
+          print(printable("\(text.prefix(12))\(text.dropFirst(64))"))
+        }
       } catch { throw fail(error) }
     }
   }

@@ -122,7 +122,7 @@ struct Scopes: AsyncParsableCommand {
       if let scope, let minimum { return try await store.setMinimum(minimum, of: scope) }
       var last = ""
       while case let page = try await store.scopes(prefix: prefix, after: last), let newest = page.last {
-        for scope in page { print("\(scope.scope)\t\(scope.head)\t\(scope.horizon)\t\(scope.minimum)") }
+        for scope in page { print("\(printable(scope.scope))\t\(scope.head)\t\(scope.horizon)\t\(scope.minimum)") }
         last = newest.scope
       }
     }
@@ -138,8 +138,8 @@ struct Doctor: AsyncParsableCommand {
     try await store.withStore { store in
       let report = try await store.doctor()
       print("\(report.scopes) scopes, \(report.records) records, \(report.tombstones) deletions, \(report.devices) devices")
-      for risk in report.risks { print("risk: \(risk)") }
-      for finding in report.findings { print("finding: \(finding)") }
+      for risk in report.risks { print("risk: \(printable(risk))") }
+      for finding in report.findings { print("finding: \(printable(finding))") }
       if !report.findings.isEmpty { throw ExitCode.failure }
       print("everything is in order")
     }

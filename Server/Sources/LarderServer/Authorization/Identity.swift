@@ -1,4 +1,4 @@
-public import LarderSync
+@_spi(Wire) public import LarderSync
 
 // Authorization/ says who a token stands for, and what they may do. Invariant: tokens are compared by their hash in constant time, and are
 // neither logged nor stored. Called by HTTP.
@@ -53,6 +53,9 @@ public struct Identity: Sendable, Hashable {
   public var name: String
   /// The rights.
   public var grants: [ScopeGrant]
+
+  /// Returns whether a text may name an identity: the name goes to logs and terminals.
+  package static func isName(_ text: String) -> Bool { !text.isEmpty && WireField.detail.cut(text) == text }
 
   /// Makes an identity.
   public init(_ name: String, grants: [ScopeGrant]) { (self.name, self.grants) = (name, grants) }

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import JWTKit
-@_spi(Wire) public import LarderSync
+public import LarderSync
 public import Logging
 internal import Synchronization
 
@@ -87,9 +87,8 @@ public final class JWTAuthorizer: Authorizer {
       // field is looked up by name, because JWTKit's `crit` is nil for a value that is no list.
       guard header.fields["crit"] == nil, keys.mayVerify(header.kid) else { return nil }
       let claims = try await keys.collection.verify(token, as: Claims.self)
-      // The name goes to logs and terminals.
       let name = claims.sub.value
-      guard !name.isEmpty, WireField.detail.cut(name) == name else { return nil }
+      guard Identity.isName(name) else { return nil }
       if let issuer, claims.iss != issuer { return nil }
       if let audience, claims.aud?.names.contains(audience) != true { return nil }
       return Identity(name, grants: claims.scopes.compactMap(Self.grant))

@@ -51,6 +51,22 @@ import Testing
     #expect(try names() == ["circle", "pipe"])
   }
 
+  /// A terminal obeys the characters behind ESC.
+  @Test func controlCharactersAreNeitherTakenNorPrinted() async throws {
+    let tokens = directory.file("tokens")
+    for arguments in [["an\u{1B}[2Jn", "a:rw"], ["ann", "a\u{1B}b:rw"], ["a\u{202E}b", "a:rw"]] {
+      try await expectFailure("control characters", ["token", "add", "--tokens", tokens, arguments[0], arguments[1]])
+    }
+    let line = TokenTable.Line(digest: TokenTable.digest(ofToken: "t"), identity: "an\u{1B}n", grant: ScopeGrant("a\u{7}", .read))
+    try Data(TokenTable([line]).text.utf8).write(to: URL(filePath: tokens))
+    let listed = try await ServerProcess.run("", ["token", "list", "--tokens", tokens])
+    #expect(listed.contains(#"an\u{1B}n a\u{07} r"#), "\(listed)")
+    let store = try await SQLSyncStore.open(sqlite: directory.file("s"), logger: LogLines().logger())
+    _ = try await store.push(onePush(), to: "a\u{1B}b", by: "ann")
+    await store.close()
+    #expect(try await ServerProcess.run("sqlite:\(directory.file("s"))", ["scopes"]).hasPrefix(#"a\u{1B}b"#))
+  }
+
   // MARK: Databases
 
   @Test func aFileOf0BytesIsNoDatabase() async throws {
