@@ -8,6 +8,14 @@ struct Devices: AsyncParsableCommand {
     abstract: "Lists identities and their devices, moves the devices of one to another, or forgets devices.",
     subcommands: [List.self, Move.self, Forget.self])
 
+  /// Says that no device is of an identity, in a scope and of a name.
+  private static func none(_ selection: DeviceSelection) -> ServerError {
+    let words = [(" of", selection.identity), (" in", selection.scope), (" named", selection.device)].compactMap { word, name in
+      name.map { "\(word) '\($0)'" }
+    }
+    return ServerError(expected: "devices" + words.joined(), found: "none", advice: "look at 'larder-server devices list'")
+  }
+
   /// `larder-server devices list`.
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -26,6 +34,9 @@ struct Devices: AsyncParsableCommand {
         // By bytes: two texts that Unicode takes for the same are two identities.
         let owners = try await store.deviceOwners().reduce(into: [:]) { $0[Array($1.identity.utf8)] = $1 }
         var devices = try await store.devices(identity: identity, scope: scope)
+        if let identity, devices.isEmpty, try await store.devices(identity: identity).isEmpty {
+          throw Devices.none(DeviceSelection(identity: identity))
+        }
         let isWhole = !behind && scope == nil
         if behind { devices = devices.filter { $0.behind ?? 0 > 0 || $0.pending ?? 0 > 0 } }
         let found = Dictionary(grouping: devices) { Array($0.identity.utf8) }
@@ -58,9 +69,7 @@ struct Devices: AsyncParsableCommand {
     func run() async throws {
       try await store.withStore { store in
         let count = try await store.moveDevices(from: from, to: to)
-        guard count > 0 else {
-          throw ServerError(expected: "devices of '\(from)'", found: "none", advice: "look at 'larder-server devices list'")
-        }
+        guard count > 0 else { throw Devices.none(DeviceSelection(identity: from)) }
         print("\(count) devices moved")
       }
     }
@@ -83,7 +92,16 @@ struct Devices: AsyncParsableCommand {
 
     func run() async throws {
       let selection = DeviceSelection(identity: identity, scope: scope, device: device, olderThanDays: days)
-      try await store.withStore { print("\(try await $0.forgetDevices(selection)) devices forgotten") }
+      try await store.withStore { store in
+        let count = try await store.forgetDevices(selection)
+        if count == 0, identity != nil || scope != nil || device != nil {
+          let left = try await store.devices(identity: identity, scope: scope)
+          let isThere = left.contains { found in device.map { found.device.utf8.elementsEqual($0.utf8) } ?? true }
+          // Devices that are not old enough are no mistake.
+          guard isThere else { throw Devices.none(selection) }
+        }
+        print("\(count) devices forgotten")
+      }
     }
   }
 }

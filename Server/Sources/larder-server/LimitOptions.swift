@@ -35,13 +35,18 @@ struct LimitOptions: ParsableArguments {
 
   func check() throws {
     let counts = [
-      maxBody, maxRecords, identityDevices, maxConnections, maxHeld, maxStreams, maxIdentityStreams ?? 1, maxScopes, maxIdentityDevices,
-      maxIdentityRecords, maxIdentityBytes,
+      ("max-body", maxBody), ("max-records", maxRecords), ("identity-devices", identityDevices), ("max-connections", maxConnections),
+      ("max-held", maxHeld), ("max-streams", maxStreams), ("max-identity-streams", maxIdentityStreams ?? 1), ("max-scopes", maxScopes),
+      ("max-identity-devices", maxIdentityDevices), ("max-identity-records", maxIdentityRecords), ("max-identity-bytes", maxIdentityBytes),
+      ("head-timeout", headTimeout), ("answer-timeout", answerTimeout), ("body-timeout", bodyTimeout), ("idle-timeout", idleTimeout),
     ]
-    guard counts.allSatisfy({ $0 > 0 }), [headTimeout, answerTimeout, bodyTimeout, idleTimeout].allSatisfy({ $0 > 0 }), rate > 0,
-      burst >= 1,
-      drain >= 0, maxWait >= 0
-    else { throw ValidationError("Expected limits above 0.") }
+    for (name, count) in counts where count < 1 { throw ValidationError("Expected 1 or more for --\(name), found \(count).") }
+    // Compared so that NaN is outside, too.
+    guard rate > 0 else { throw ValidationError("Expected a number above 0 for --rate, found \(rate).") }
+    guard burst >= 1 else { throw ValidationError("Expected 1 or more for --burst, found \(burst).") }
+    for (name, number) in [("drain", drain), ("max-wait", maxWait)] where number < 0 {
+      throw ValidationError("Expected 0 or more for --\(name), found \(number).")
+    }
   }
 
   var options: ServerOptions {

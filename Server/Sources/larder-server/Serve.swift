@@ -23,11 +23,16 @@ struct Serve: AsyncParsableCommand {
     try authorization.check(host: host)
     try tls.check()
     guard Logger.Level(rawValue: log) != nil else {
-      throw ValidationError("Expected debug, info, warning or error for --log, found '\(log)'.")
+      throw ValidationError("Expected debug, info, warning or error for --log, found '\(printable(log))'.")
     }
     guard (0...65_535).contains(port) else { throw ValidationError("Expected 0 to 65535 for --port, found \(port).") }
     try limits.check()
     try pool.check()
+  }
+
+  /// Returns the address of a server as a URL, in which an IPv6 address has brackets (RFC 3986, 3.2.2).
+  static func url(host: String, port: Int, isSecure: Bool) -> String {
+    "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 
   func run() async throws {
@@ -38,12 +43,12 @@ struct Serve: AsyncParsableCommand {
       var options = limits.options
       (options.host, options.port) = (host, port)
       options.connections = OpenFiles.connections(options.connections, logger)
-      let address = "\(files == nil ? "http" : "https")://\(host)"
+      let isSecure = files != nil
       let isListening = Mutex(false)
       let server = SyncServer(store: store, authorizer: authorizer, options: options, tls: files, logger: logger) { port in
         isListening.withLock { $0 = true }
         // In one line and at once, for whoever started this with port 0.
-        FileHandle.standardOutput.write(Data("listening on \(address):\(port)\n".utf8))
+        FileHandle.standardOutput.write(Data("listening on \(Self.url(host: host, port: port, isSecure: isSecure))\n".utf8))
       }
       var configuration = ServiceGroupConfiguration(
         services: [server, HangUps(files: files)], gracefulShutdownSignals: [.sigterm, .sigint], logger: ServerLog.quiet)

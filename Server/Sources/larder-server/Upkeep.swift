@@ -88,6 +88,14 @@ enum Age {
   }
 }
 
+extension SQLSyncStore {
+  /// Returns a scope; `nil` where none has the name.
+  fileprivate func scope(named name: String) async throws -> ScopeSummary? {
+    // By bytes: two texts that Unicode takes for the same are two scopes.
+    try await scopes(prefix: name, limit: 1).first { $0.scope.utf8.elementsEqual(name.utf8) }
+  }
+}
+
 /// `larder-server purge`.
 struct Purge: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -99,7 +107,12 @@ struct Purge: AsyncParsableCommand {
   func validate() throws { try Age.check(days) }
 
   func run() async throws {
-    try await store.withStore { print("\(try await $0.purge(olderThanDays: days, scope: scope)) deletions forgotten") }
+    try await store.withStore { store in
+      if let scope, try await store.scope(named: scope) == nil {
+        throw ServerError(expected: "a scope of the store", found: "'\(scope)'", advice: "look at 'larder-server scopes'")
+      }
+      print("\(try await store.purge(olderThanDays: days, scope: scope)) deletions forgotten")
+    }
   }
 }
 
@@ -119,7 +132,13 @@ struct Scopes: AsyncParsableCommand {
 
   func run() async throws {
     try await store.withStore { store in
-      if let scope, let minimum { return try await store.setMinimum(minimum, of: scope) }
+      if let scope, let minimum {
+        try await store.setMinimum(minimum, of: scope)
+        if try await store.scope(named: scope)?.head == 0 {
+          print("nobody has written '\(printable(scope))' yet: it takes records of schema version \(minimum) or above, once there are any")
+        }
+        return
+      }
       var last = ""
       while case let page = try await store.scopes(prefix: prefix, after: last), let newest = page.last {
         for scope in page { print("\(printable(scope.scope))\t\(scope.head)\t\(scope.horizon)\t\(scope.minimum)") }

@@ -234,7 +234,6 @@ import Testing
     #expect(try await list("--behind") == identity + current + slow)
     #expect(try await list("--scope", "b") == "")
     #expect(try await list("--identity", "anyone", "--scope", "a") == identity + current + done + slow)
-    #expect(try await list("--identity", "nobody") == "")
     _ = try await ServerProcess.run("sqlite:\(path)", ["devices", "forget", "--days", "0", "--device", "slow\u{7}"])
     #expect(try await list() == identity + current + done)
   }
