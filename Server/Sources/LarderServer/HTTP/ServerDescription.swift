@@ -118,7 +118,7 @@ enum ServerDescription {
     case 422: "too many scopes of one identity"
     case 426: "the scope needs a newer version of the app"
     case 429: "too many requests or streams: Retry-After says when"
-    case 507: "the identity stores as much as it may: deletions are still taken"
+    case 507: "the identity stores as much as it may: deletions and values that are not longer are still taken"
     default: "not now: Retry-After says when"
     }
   }
