@@ -24,11 +24,12 @@ struct LarderServerCommand: AsyncParsableCommand {
   }
 }
 
-/// Returns a text whose control and format characters, which a terminal obeys, are escaped.
+/// Returns a text in which the characters are escaped that a terminal obeys: control characters, ends of lines, and turns of direction.
 func printable(_ text: String) -> String {
-  let steering: Set<Unicode.GeneralCategory> = [.control, .format, .lineSeparator, .paragraphSeparator]
+  let steering: Set<Unicode.GeneralCategory> = [.control, .lineSeparator, .paragraphSeparator]
   return text.unicodeScalars.reduce(into: "") { result, scalar in
-    result += steering.contains(scalar.properties.generalCategory) ? scalar.escaped(asASCII: true) : String(scalar)
+    let turns = 0x202A...0x202E ~= scalar.value || 0x2066...0x2069 ~= scalar.value
+    result += turns || steering.contains(scalar.properties.generalCategory) ? scalar.escaped(asASCII: true) : String(scalar)
   }
 }
 

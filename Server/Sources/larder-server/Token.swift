@@ -11,7 +11,7 @@ struct Token: AsyncParsableCommand {
   static func write(_ table: TokenTable, to path: String) throws {
     let draft = try DraftFile(for: path)
     try draft.write(Data(table.text.utf8), permissions: 0o600)
-    try draft.publish()
+    try draft.publish(replacing: true)
   }
 
   static func read(_ path: String) throws -> TokenTable {

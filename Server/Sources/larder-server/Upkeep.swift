@@ -42,9 +42,7 @@ struct Restore: AsyncParsableCommand {
 
   /// Makes a store of a copy, which is checked before anything is written, and becomes the store in one step.
   private func restore(_ file: String, to target: String) async throws {
-    guard ["", "-wal", "-journal"].allSatisfy({ !FileManager.default.fileExists(atPath: target + $0) }) else {
-      throw ServerError(expected: "no store at \(target)", found: "one", advice: "end the server, and move the old store away first")
-    }
+    try Self.refuseStore(at: target)
     let draft = try DraftFile(for: target)
     let history: String
     do {
@@ -53,12 +51,20 @@ struct Restore: AsyncParsableCommand {
         try await copy.backUp(to: draft.path)
       }
       history = try await Self.with(draft.path) { try await $0.changeHistory() }
-      try draft.publish()
+      // A server may have been started meanwhile.
+      try Self.refuseStore(at: target)
+      try draft.publish(replacing: false)
     } catch {
       draft.discard()
       throw error
     }
     print("restored; the history is \(history) now")
+  }
+
+  private static func refuseStore(at path: String) throws(ServerError) {
+    guard ["", "-wal", "-journal"].allSatisfy({ !FileManager.default.fileExists(atPath: path + $0) }) else {
+      throw ServerError(expected: "no store at \(path)", found: "one", advice: "end the server, and move the old store away first")
+    }
   }
 
   /// Runs work on the store in a file, which is closed afterwards.

@@ -37,19 +37,25 @@ package struct DraftFile: Sendable {
 
   /// Syncs the draft, and gives it its name.
   ///
+  /// - Parameter replaces: Whether a file of that name goes. Otherwise one that was made since is left as it is: it may be in use.
   /// - Throws: ``ServerError``, after which there is no draft, and the file is as it was.
-  package func publish() throws(ServerError) {
-    let code = Self.sync(path) ?? (rename(path, target) == 0 ? nil : errno)
+  package func publish(replacing replaces: Bool) throws(ServerError) {
+    let code = Self.sync(path) ?? (replaces ? Self.number(rename(path, target)) : Self.number(link(path, target)))
     if let code {
       discard()
+      guard code != EEXIST else { throw ServerError(expected: "no file at \(target)", found: "one", advice: "name another file") }
       throw failure(code)
     }
+    if !replaces { unlink(path) }
     // Some systems do not sync folders. The file is whole all the same, under its old contents or its new ones.
     _ = Self.sync(Self.folder(of: target))
   }
 
   /// Removes the draft, and the files that SQLite makes beside it.
   package func discard() { for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) } }
+
+  /// Returns the number of the error with which a call has failed; `nil` for none.
+  private static func number(_ result: Int32) -> Int32? { result == 0 ? nil : errno }
 
   /// Returns the number of the error; `nil` when the file is on the disk.
   private static func sync(_ path: String) -> Int32? {

@@ -51,7 +51,7 @@ final class SQLiteDatabase: SQLConnection {
   private static func refuseRemains(_ path: String, creates: Bool) throws(ServerError) {
     var size = size(ofFile: path)
     // For the moment in which another process makes the file.
-    var looks = creates ? 100 : 1
+    var looks = creates ? 300 : 1
     while size == 0, looks > 1 {
       Thread.sleep(forTimeInterval: 0.01)
       size = Self.size(ofFile: path)
@@ -60,7 +60,7 @@ final class SQLiteDatabase: SQLConnection {
     if size == 0 {
       throw ServerError(
         expected: "a database of larder-server at \(path)", found: "a file of 0 bytes",
-        advice: "restore a backup; remove the file if it never was a database")
+        advice: "restore a backup; if it was left by a server that could not make its database, and none is starting, remove it")
     }
     if size == nil, creates, let log = ["-wal", "-journal"].map({ path + $0 }).first(where: { Self.size(ofFile: $0) ?? 0 > 0 }) {
       throw ServerError(
@@ -193,7 +193,7 @@ final class SQLiteDatabase: SQLConnection {
       draft.discard()
       throw error
     }
-    do throws(ServerError) { try draft.publish() } catch { throw .unusable(error) }
+    do throws(ServerError) { try draft.publish(replacing: false) } catch { throw .unusable(error) }
     try begin(.read)
   }
 

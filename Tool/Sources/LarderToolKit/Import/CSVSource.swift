@@ -22,7 +22,7 @@ enum CSVSource {
     guard let header = try rows.next() else {
       throw RepositoryError(.decodingFailed, "expected a header line, found an empty file", file: path)
     }
-    try checkLineEnds(header, path)
+    if !bytes.contains(UInt8(ascii: "\n")), !bytes.contains(UInt8(ascii: "\r")) { try checkLineEnds(header, path) }
     try check(header, id, path)
     for (column, name) in header.fields.enumerated() where name.isEmpty || header.fields[..<column].contains(name) {
       // Without a header the first line is a record: the text is not named.
@@ -51,7 +51,7 @@ enum CSVSource {
     }
   }
 
-  /// Refuses a header with a character that ends a line in other programs: with none of CSV, the whole file is a header.
+  /// Refuses a file without an end of line of CSV whose only line has a character that ends lines in other programs.
   private static func checkLineEnds(_ header: CSVRows.Row, _ path: String) throws(RepositoryError) {
     for scalar in header.fields.lazy.flatMap(\.unicodeScalars) where lineEnds.contains(scalar) {
       let code = String(scalar.value, radix: 16, uppercase: true)

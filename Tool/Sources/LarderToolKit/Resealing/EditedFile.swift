@@ -99,7 +99,7 @@ struct EditedFile {
     {
       return Entry(record: record(candidate), isUntouched: true, isNew: false)
     }
-    if let problem = RecordRules.problem(RecordKey(id), onOneLine, json: value["value"]) {
+    if let problem = RecordRules.problem(RecordKey(id), onOneLine) {
       throw bad("a record within the limits: \(problem)")
     }
     return Entry(record: record(onOneLine), isUntouched: false, isNew: checksum == nil)

@@ -37,9 +37,12 @@ package struct StoreFile: Sendable {
   }
 
   /// Names a store that is still to be made: of the kind that its name says, or of that of another store where the name says none.
+  ///
+  /// A name that ends as that of the other store is of its kind: an app may name a JSON file `cache.db`.
   package init(newAt path: String, like other: StoreFile) {
     url = URL(fileURLWithPath: path, isDirectory: false).standardizedFileURL
-    kind = StoreRecognition.kind(ofName: url.lastPathComponent) ?? other.kind
+    let named = url.pathExtension == other.url.pathExtension ? nil : StoreRecognition.kind(ofName: url.lastPathComponent)
+    kind = named ?? other.kind
   }
 
   /// Names a store that another one is put in the place of.

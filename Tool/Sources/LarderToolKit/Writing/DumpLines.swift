@@ -102,9 +102,7 @@ struct DumpLines {
       throw bad("\(expected), found \(revision) and \(version)", number, offset, key: key)
     }
     let value = try value(in: line, body, number, offset)
-    if let problem = RecordRules.problem(key, value, json: value.flatMap { body["bytes"] == nil ? body["value"] : Self.value(of: $0) }) {
-      throw bad(problem, number, offset, key: key)
-    }
+    if let problem = RecordRules.problem(key, value) { throw bad(problem, number, offset, key: key) }
     let record = StoredRecord(collection: collection, key: key, revision: Revision(revision), schemaVersion: version, value: value)
     if let other = lineOf.updateValue(number, forKey: record.address) {
       throw bad("expected each record once, found that of line \(other) again", number, offset, key: key)

@@ -14,15 +14,17 @@ enum RecordRules {
   static let schemaVersions = 1...Int(Int32.max)
 
   /// Returns what is wrong with a key or a value; `nil` where nothing is.
-  /// - Parameter json: The value as JSON; `nil` for bytes that are none.
-  static func problem(_ key: RecordKey, _ value: Data?, json: JSONValue?) -> String? {
+  /// - Parameter json: The value of a new record as JSON, which must not nest deeper than stores allow unless they are told. `nil` for a
+  ///   record that a store has held, whose limit may be higher.
+  static func problem(_ key: RecordKey, _ value: Data?, json: JSONValue? = nil) -> String? {
     if key.byteCount > limits.keyBytes { return "expected a key of at most \(limits.keyBytes) bytes, found \(key.byteCount)" }
     guard let value else { return nil }
     if value.count > limits.recordBytes { return "expected a value of at most \(limits.recordBytes) bytes, found \(value.count)" }
     if value.isEmpty || value.contains(UInt8(ascii: "\n")) { return "expected a value without a line feed, found one, or no value" }
     // A level takes two bytes.
     if value.count > 2 * limits.jsonDepth, let depth = json.map(depth), depth > limits.jsonDepth {
-      return "expected a value of at most \(limits.jsonDepth) nested levels, found \(depth): an app would not read it"
+      return
+        "expected a value of at most \(limits.jsonDepth) nested levels, found \(depth): an app with the default limits would not read it"
     }
     return nil
   }

@@ -21,7 +21,9 @@ struct OutputFile {
     self.name = name
     let kind = Self.status(of: name).map { $0.st_mode & S_IFMT }
     guard kind != S_IFBLK else { throw Failure(.noOutput, "\(name) is a disk, which is not written; name a file") }
-    isStream = ![nil, S_IFREG, S_IFDIR].contains(kind)
+    // Where standard output is a file, /dev/stdout leads to it: it gets the bytes, and is not replaced.
+    let isDescriptor = ["/dev/std", "/dev/fd/", "/proc/"].contains(where: name.hasPrefix)
+    isStream = ![nil, S_IFREG, S_IFDIR].contains(kind) || kind == S_IFREG && isDescriptor
     // A stream may have no path: /dev/stdout leads to a link to pipe:[1234].
     path = isStream ? name : try Self.followed(name)
     let own = store.map { store in ([""] + Self.companions).map { store.path + $0 } } ?? []
@@ -36,7 +38,7 @@ struct OutputFile {
   func write(_ data: Data, permissions: mode_t = 0o666) throws {
     do {
       if isStream {
-        try Self.write(data, to: try Self.opened(path, O_WRONLY), syncs: false)
+        try Self.write(data, to: try Self.opened(path, O_WRONLY | O_APPEND), syncs: false)
       } else {
         try replace(data, permissions)
       }

@@ -84,4 +84,17 @@ import Testing
     let run = try await export(store, to: "/dev/stdout")
     #expect(run.code == 0 && run.output.contains("Brest,48.39,-4.49"), "\(run)")
   }
+
+  #if os(Linux)
+    /// As standard output is, where a shell has opened a file with `>>`.
+    @Test func aFileThatADescriptorLeadsToIsAppendedTo() async throws {
+      let store = try await store("spots.json")
+      _ = try workspace.file("all.csv", "earlier\n")
+      let handle = try FileHandle(forUpdating: URL(filePath: workspace.path("all.csv")))
+      #expect(try await export(store, to: "/proc/\(getpid())/fd/\(handle.fileDescriptor)").code == 0)
+      let text = try workspace.text("all.csv")
+      #expect(text.hasPrefix("earlier\n") && text.contains("Brest,48.39,-4.49"))
+      try handle.close()
+    }
+  #endif
 }

@@ -6,8 +6,9 @@ struct Export: ReportingCommand {
   static let configuration = CommandConfiguration(
     abstract: "Writes all spots as CSV or GeoJSON.",
     discussion:
-      "The CSV imports again to equal spots. An output file is written beside its place first and then moved there, so that it is never "
-      + "incomplete; a link is followed, and a pipe or a device gets the bytes. The files of a store are never replaced.")
+      "The CSV imports again to equal spots. A row is refused whose country an earlier version has stored and which is none. An output "
+      + "file is written beside its place first and then moved there, so that it is never incomplete; a link is followed, and a pipe or a device gets the bytes. The files of a store are never replaced."
+  )
 
   enum Format: String, CaseIterable, ExpressibleByArgument {
     case csv, geojson
