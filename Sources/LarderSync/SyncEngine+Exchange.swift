@@ -102,17 +102,19 @@ extension SyncEngine {
   ///   conflicts cannot be merged.
   /// - Returns: The push that the server does not take, and why.
   private func push(_ ledger: Ledger, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
-    let (isFull, oversized) = (full.contains(ledger.scope), refusals[ledger.scope]?.oversized ?? [])
+    let (most, oversized) = (full[ledger.scope], refusals[ledger.scope]?.oversized ?? [])
     let (state, isDivided) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
       // The history is learned first, so that no push can be taken by a server that came back without what it is about.
       guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else { return (state, false) }
       let limit = min(state.recordLimit ?? Ledger.recordLimit, Ledger.recordLimit)
-      if isFull || !oversized.isEmpty {
+      if most != nil || !oversized.isEmpty {
         // Of all edits, since those that make room, or need none, may be behind any number of others.
         let all = dirty.next(of: ledger.scope, limit: .max, in: pending).keys
-        let found = try ledger.freeze(all, limit: limit, onlySmaller: oversized.isEmpty, except: oversized, state, in: &pending)
+        let room = Ledger.Room(most: most ?? limit, oversized: oversized)
+        let found = try ledger.freeze(all, limit: limit, room: room, onlySmaller: oversized.isEmpty, state, in: &pending)
         if found.state.flight != nil || !oversized.isEmpty { return found }
+        return try ledger.freeze(all, limit: limit, room: room, state, in: &pending)
       }
       let candidates = dirty.next(of: ledger.scope, limit: limit, in: pending)
       let (frozen, isCut) = try ledger.freeze(candidates.keys, limit: limit, state, in: &pending)
@@ -155,7 +157,9 @@ extension SyncEngine {
       try ledger.store(next, in: &pending)
       try ledger.noteDuplicates(in: &pending)
     }
-    if flight.groups.joined().contains(where: { $0.value != nil }) { full.remove(ledger.scope) }
+    if let most = full[ledger.scope], flight.groups.joined().contains(where: { $0.value != nil }) {
+      full[ledger.scope] = most < Ledger.recordLimit / 2 ? most * 2 : nil
+    }
     try await forgetOldConflicts()
     if deletions.snapshot.count > SyncDeletion.most { try await forgetOldDeletions() }
     noteAccepted(reply.receipt, of: flight, in: ledger.scope)
@@ -185,12 +189,9 @@ extension SyncEngine {
     case .overQuota:
       // The server has taken nothing of it. What needs no more room than before is sent alone next, and then fewer records, of which some
       // may fit. A group that does not fit by itself is left out of this exchange, so that it holds up nothing behind it.
-      let isNew = full.insert(ledger.scope).inserted
-      // A transaction stays whole, however full the server is.
-      let fewer = max(push.groups.joined().count / 2, push.groups.map(\.count).max() ?? 1)
-      try await store.writeStored { (pending) throws(RepositoryError) in
-        try ledger.takeBack(push, recordLimit: isNew ? nil : fewer, in: &pending)
-      }
+      let isNew = full[ledger.scope] == nil
+      full[ledger.scope] = isNew ? Ledger.recordLimit : max(push.groups.joined().count / 2, 1)
+      try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
       if isNew || push.groups.count > 1 { return }
       for group in push.groups { refusals[ledger.scope, default: ExchangeRefusals()].note(oversized: group, problem) }
       if refusals[ledger.scope]?.oversizedCount ?? 0 >= ExchangeRefusals.limit { throw problem }

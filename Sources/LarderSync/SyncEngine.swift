@@ -48,8 +48,10 @@ public actor SyncEngine {
   var inFlight: [String: Int] = [:]
   /// The progress of the exchange of each scope that is under way, or was the last one.
   var progress: [String: ExchangeProgress] = [:]
-  /// The scopes whose server has no room for more of this identity.
-  var full: Set<String> = []
+  /// The scopes whose server has no room for more of this identity, each with the most records that its next push has.
+  ///
+  /// A larger group goes alone, and whole.
+  var full: [String: Int] = [:]
   /// The records that the server had no room for or has answered with a conflict, in the exchange of each scope that is under way.
   var refusals: [String: ExchangeRefusals] = [:]
   /// The time at which the engine has last asked for the rights in a scope.

@@ -7,17 +7,25 @@ extension Ledger {
   /// The most bytes of the values of one push, unless one record has more.
   static let byteLimit = 1 << 20
 
+  /// What is known of the room at a server that is full.
+  struct Room {
+    /// The most records of a push; a larger group goes alone.
+    var most = Int.max
+    /// The records whose groups have no room by themselves.
+    var oversized: Set<RecordAddress> = []
+  }
+
   /// Puts edits into a push, which is sent until its outcome is known.
   ///
   /// Edits that have led back to what the server has are forgotten.
   /// - Parameters:
   ///   - candidates: The keys of entries that may have edits; whole groups of them, unless one is larger than the limit.
-  ///   - limit: The most records of the push.
+  ///   - limit: The most records of the push. A larger group is divided.
+  ///   - room: What is known of the room at the server.
   ///   - onlySmaller: Whether only groups are taken that need no more room than before: deletions, and values that are not longer.
-  ///   - oversized: The records whose groups are left out.
   /// - Returns: The state with the push; without one when there is nothing to send. Also whether the push has a part of a group.
   func freeze(
-    _ candidates: [RecordKey], limit: Int, onlySmaller: Bool = false, except oversized: Set<RecordAddress> = [], _ state: ScopeState,
+    _ candidates: [RecordKey], limit: Int, room: Room = Room(), onlySmaller: Bool = false, _ state: ScopeState,
     in pending: inout PendingState
   ) throws(RepositoryError) -> (state: ScopeState, isDivided: Bool) {
     var found: [Edit] = []
@@ -59,15 +67,15 @@ extension Ledger {
     }
     var joined = Self.joined(found)
     if onlySmaller { joined.removeAll { $0.contains { inserted.contains($0.address) || growth[$0.address, default: 0] > 0 } } }
-    if !oversized.isEmpty {
-      joined.removeAll { $0.contains { oversized.contains($0.address) } }
+    if !room.oversized.isEmpty {
+      joined.removeAll { $0.contains { room.oversized.contains($0.address) } }
       // What grows least comes first, and insertions last: a server may have room for bytes and not for records.
       let sized = joined.map { group in
         (group.contains { inserted.contains($0.address) } ? 1 : 0, group.reduce(0) { $0 + growth[$1.address, default: 0] }, group)
       }
       joined = sized.sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
     }
-    let (groups, isDivided) = Self.fitting(joined, limit: limit)
+    let (groups, isDivided) = Self.fitting(joined, limit: limit, most: room.most)
     guard !groups.isEmpty else { return (state, false) }
     var state = state
     state.flight = SyncPush(
@@ -131,13 +139,14 @@ extension Ledger {
     return members.sorted { $0.key < $1.key }.map(\.value) + alone
   }
 
-  /// Returns as many groups as one push takes; one that is larger than that is cut, and is not all or none.
-  private static func fitting(_ groups: [[PushedRecord]], limit: Int) -> (groups: [[PushedRecord]], isDivided: Bool) {
+  /// Returns as many groups as one push takes; one that is larger than the limit is cut, and is not all or none.
+  /// - Parameter most: The most records of several groups.
+  private static func fitting(_ groups: [[PushedRecord]], limit: Int, most: Int) -> (groups: [[PushedRecord]], isDivided: Bool) {
     var fitting: [[PushedRecord]] = []
     var (count, bytes) = (0, 0)
     for group in groups {
       let size = group.reduce(0) { $0 + ($1.value?.count ?? 0) }
-      if count > 0, count + group.count > limit || bytes + size > byteLimit { break }
+      if count > 0, count + group.count > min(limit, most) || bytes + size > byteLimit { break }
       if group.count <= limit, size <= byteLimit {
         fitting.append(group)
       } else {

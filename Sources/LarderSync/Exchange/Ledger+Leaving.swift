@@ -36,11 +36,9 @@ extension Ledger {
   }
 
   /// Takes back a push that the server has refused, unless it was settled meanwhile.
-  /// - Parameter recordLimit: The most records of the next push; as before unless given.
-  func takeBack(_ push: SyncPush, recordLimit: Int? = nil, in pending: inout PendingState) throws(RepositoryError) {
+  func takeBack(_ push: SyncPush, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     state.flight = nil
-    state.recordLimit = recordLimit ?? state.recordLimit
     state.turn += 1
     try store(state, in: &pending)
   }

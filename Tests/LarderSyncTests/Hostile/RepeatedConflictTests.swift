@@ -1,5 +1,6 @@
 import Foundation
 import LarderTesting
+import Synchronization
 import Testing
 
 @testable import Larder
@@ -109,6 +110,27 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     try await here.notes.delete("b")
     try await here.sync.exchange()
     #expect(here.sync.status.current.isSaved)
+  }
+
+  /// Neither by the search for what fits, nor behind a record that does not.
+  @Test func aTransactionIsNotDividedForAQuota() async throws {
+    let here = try await device()
+    let sizes = Mutex<[Int]>([])
+    here.transport.set { rules in
+      rules.refusal = { push in
+        if push.groups.joined().contains(where: { $0.value?.count ?? 0 > 1_000 }) { return .overQuota("full") }
+        sizes.withLock { $0 += push.groups.map(\.count) }
+        return nil
+      }
+    }
+    for number in 0..<3 { try await here.notes.save(Note(id: "\(number)", text: String(repeating: "x", count: 2_000))) }
+    let notes = here.notes
+    try await notes.transaction { transaction in
+      for id in ["a", "b", "c"] { try transaction.save(Note(id: id), in: notes) }
+    }
+    for _ in 0..<2 { await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() } }
+    #expect(sizes.withLock { $0 } == [3])
+    #expect(here.sync.status.current.dividedTransactions == 0)
   }
 
   /// A server that has room for no record more takes edits of those that it has.
