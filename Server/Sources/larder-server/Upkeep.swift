@@ -51,6 +51,11 @@ struct Restore: AsyncParsableCommand {
         try await copy.backUp(to: draft.path)
       }
       history = try await Self.with(draft.path) { try await $0.changeHistory() }
+      guard !FileManager.default.fileExists(atPath: draft.path + "-wal") else {
+        // The new history is in it, and a log does not go with the file that is renamed.
+        throw ServerError(
+          expected: "a copy that is one file", found: "a log beside it, which could not be folded", advice: "free some space on its disk")
+      }
       // A server may have been started meanwhile.
       try Self.refuseStore(at: target)
       try draft.publish(replacing: false)

@@ -6,7 +6,9 @@ struct FileVersion: Sendable, Hashable {
   private let size: Int
   private let number: Int
 
-  /// Looks at the file that a path leads to; one that cannot be looked at now is looked at again later.
+  /// Reads the version of the file that a path leads to.
+  ///
+  /// A file that cannot be read has a version of its own. So it counts as changed once it can be read.
   init(_ path: String) {
     let attributes = FileManager.default.attributes(ofFileAt: path)
     modified = attributes[.modificationDate] as? Date
@@ -16,7 +18,9 @@ struct FileVersion: Sendable, Hashable {
 }
 
 extension FileManager {
-  /// Returns the attributes of the file that a path leads to; none where there is no file.
+  /// Returns the attributes of the file that a path leads to.
+  ///
+  /// There are none where there is no file.
   ///
   /// `attributesOfItem` looks at a link itself, which stays the same when its file is replaced.
   func attributes(ofFileAt path: String) -> [FileAttributeKey: Any] {

@@ -40,24 +40,38 @@ package struct DraftFile: Sendable {
   /// - Parameter replaces: Whether a file of that name goes. Otherwise one that was made since is left as it is: it may be in use.
   /// - Throws: ``ServerError``, after which there is no draft, and the file is as it was.
   package func publish(replacing replaces: Bool) throws(ServerError) {
-    let code = Self.sync(path) ?? (replaces ? Self.number(rename(path, target)) : Self.number(link(path, target)))
+    let code = Self.sync(path) ?? (replaces ? Self.number(rename(path, target)) : place())
     if let code {
       discard()
       guard code != EEXIST else { throw ServerError(expected: "no file at \(target)", found: "one", advice: "name another file") }
       throw failure(code)
     }
-    if !replaces { unlink(path) }
     // Some systems do not sync folders. The file is whole all the same, under its old contents or its new ones.
     _ = Self.sync(Self.folder(of: target))
+  }
+
+  /// Gives the draft a name that no file has, and returns the error number.
+  private func place() -> Int32? {
+    guard let code = Self.number(link(path, target)) else {
+      unlink(path)
+      return nil
+    }
+    // Some file systems, such as exFAT, give a file one name alone.
+    guard [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS].contains(code) else { return code }
+    return FileManager.default.fileExists(atPath: target) ? EEXIST : Self.number(rename(path, target))
   }
 
   /// Removes the draft, and the files that SQLite makes beside it.
   package func discard() { for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) } }
 
-  /// Returns the number of the error with which a call has failed; `nil` for none.
+  /// Returns the error number of a call.
+  ///
+  /// `nil` for a call that has succeeded.
   private static func number(_ result: Int32) -> Int32? { result == 0 ? nil : errno }
 
-  /// Returns the number of the error; `nil` when the file is on the disk.
+  /// Syncs a file or a folder, and returns the error number.
+  ///
+  /// `nil` for a sync that has succeeded.
   private static func sync(_ path: String) -> Int32? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return errno }

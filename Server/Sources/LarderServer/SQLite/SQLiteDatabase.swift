@@ -22,7 +22,7 @@ final class SQLiteDatabase: SQLConnection {
 
   /// Opens a file, or makes it.
   ///
-  /// - Throws: `.database`; `.unusable` for a file of something else or of 0 bytes, and for a path at which there can be no file.
+  /// - Throws: `.database`, or `.unusable` for a file of something else or of 0 bytes and for a path at which there can be no file.
   static func open(_ path: String, creates: Bool = true) throws(StoreError) -> SQLiteDatabase {
     do throws(ServerError) { try refuseRemains(path, creates: creates) } catch { throw .unusable(error) }
     var handle: OpaquePointer?
@@ -68,7 +68,9 @@ final class SQLiteDatabase: SQLConnection {
     }
   }
 
-  /// Returns the size of a file in bytes; `nil` where there is none, or something else.
+  /// Returns the size of a file in bytes.
+  ///
+  /// `nil` where there is no file, or a folder or a device.
   private static func size(ofFile path: String) -> Int64? {
     let attributes = FileManager.default.attributes(ofFileAt: path)
     guard attributes[.type] as? FileAttributeType == .typeRegular else { return nil }
@@ -207,7 +209,9 @@ final class SQLiteDatabase: SQLConnection {
     return .database(code: "SQLite \(code)", message: Self.sentence(for: code, message) ?? "\(action): \(message)")
   }
 
-  /// Returns what was expected, what was found, and what to do; `nil` for a failure that SQLite alone can name.
+  /// Returns a sentence with what was expected, what was found, and what to do.
+  ///
+  /// `nil` for a code that has no advice: SQLite's own message is shown then.
   private static func sentence(for code: Int32, _ message: String) -> String? {
     switch code & 0xFF {
     case SQLITE_FULL: "expected room on the disk, found none: free some space on it"

@@ -13,7 +13,7 @@ extension PushTransaction {
     var stamp: Int
     /// The changes of the stored records, by the bytes of the name of the device that they count for.
     var usage: [[UInt8]: StoredUsage] = [:]
-    /// The records, and the bytes of records and receipts, that the scope has more than before, whoever they count for.
+    /// The records and bytes that the push adds to the scope, those of the receipt included, for whichever identity they count.
     var growth = StoredUsage()
   }
 
