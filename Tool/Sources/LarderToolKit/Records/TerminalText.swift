@@ -10,7 +10,9 @@ package enum TerminalText {
     return result
   }
 
-  /// Returns one line of JSON with such characters as `\uXXXX`, which means the same: JSON has them within texts only.
+  /// Returns one line of JSON in which such characters are written as escapes of four hexadecimal digits.
+  ///
+  /// The JSON means the same: it has such characters within texts only.
   package static func escapedJSON(_ json: String) -> String {
     guard json.unicodeScalars.contains(where: isControl) else { return json }
     var result = ""

@@ -11,9 +11,10 @@ import Testing
   /// A file system that runs a body before the first rename.
   private final class InterruptingFileSystem: FileSystem {
     private let files = POSIXFileSystem()
-    private let body: Mutex<(@Sendable () -> Void)?>
+    private let body: @Sendable () -> Void
+    private let hasRun = Atomic(false)
 
-    init(beforeFirstRename body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
+    init(beforeFirstRename body: @escaping @Sendable () -> Void) { self.body = body }
 
     func open(_ path: String, writable: Bool) throws(RepositoryError) -> (any OpenFile)? { try files.open(path, writable: writable) }
     func create(_ path: String) throws(RepositoryError) -> any OpenFile { try files.create(path) }
@@ -23,11 +24,7 @@ import Testing
     func entries(of directory: String) throws(RepositoryError) -> [String]? { try files.entries(of: directory) }
     func lock(_ path: String) throws(RepositoryError) -> any HeldLock { try files.lock(path) }
     func rename(_ path: String, to newPath: String) throws(RepositoryError) {
-      let first = body.withLock { body in
-        defer { body = nil }
-        return body
-      }
-      first?()
+      if !hasRun.exchange(true, ordering: .acquiringAndReleasing) { body() }
       try files.rename(path, to: newPath)
     }
   }

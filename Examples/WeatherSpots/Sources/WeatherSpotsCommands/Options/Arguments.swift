@@ -32,7 +32,9 @@ func tagArgument(_ text: String) throws -> String {
   do throws(SpotProblem) { return try Spot.normalizedTag(text) } catch { throw ValidationError("Invalid tag: \(error).") }
 }
 
-/// Reads a country by its ISO 3166 code or its English name; nothing for none.
+/// Returns the ISO 3166 code of a country that is given by its code or its English name.
+///
+/// An empty text stays empty.
 func countryArgument(_ text: String) throws -> String {
   if text.isEmpty { return "" }
   if let code = CountryNames.code(for: text) { return code }

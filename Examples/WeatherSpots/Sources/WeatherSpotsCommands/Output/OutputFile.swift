@@ -2,8 +2,8 @@ import Foundation
 
 /// A file that the program writes for its user, such as that of the option `--output`.
 ///
-/// A file is whole or as it was: it is written beside its place and renamed. What a link leads to is written, and not the link replaced. A
-/// device or a pipe gets the bytes, as from a shell.
+/// The file has all of the new bytes or all of the old ones: they are written to another file beside it, which is then renamed. A link
+/// stays, and the file that it leads to is written. A device or a pipe gets the bytes, as from a shell.
 struct OutputFile {
   private let name: String
   /// The file that the name leads to.

@@ -154,7 +154,7 @@ enum Byte {
   /// Returns how a separator is shown.
   static func label(ofSeparator byte: UInt8) -> String { byte == UInt8(ascii: "\t") ? "a tab" : String(UnicodeScalar(byte)) }
 
-  /// Returns what to do about a separator that is no comma.
+  /// Returns the advice for a file whose separator is no comma.
   static func hint(onSeparator byte: UInt8) -> String { "is \(label(ofSeparator: byte)) the separator? Write the file with commas" }
 
   /// Whether a byte may stand in a decimal number.

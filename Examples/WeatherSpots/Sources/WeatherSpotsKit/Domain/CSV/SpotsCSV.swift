@@ -4,7 +4,9 @@ public struct SpotsCSV: Sendable {
   public var spots: [Spot] = []
   /// The bad rows, in the order of the file.
   public var problems: [RowProblem] = []
-  /// The reason why the first row does not name the columns; no row is read then.
+  /// The problem of a first row that does not name the columns.
+  ///
+  /// No row of such a file is read. `nil` for a row that names them.
   public private(set) var headerProblem: RowProblem?
 
   /// The number of rows below the header.
