@@ -60,9 +60,8 @@ function edit(row) {
       if (form.inert) return;
       const wanted = Object.fromEntries(edits.FIELDS.map((field) => [field, read(field, start[field])]));
       const own = form;
-      const hadFocus = own.contains(document.activeElement);
       own.inert = true;
-      put(start, wanted).then((kept) => (kept ? finish(kept, own, hadFocus) : own.inert = false));
+      put(start, wanted).then((kept) => (kept ? finish(kept, own) : own.inert = false));
     };
     form = el('form', { id: 'editor', 'aria-label': 'Edit the spot', onsubmit },
       edits.FIELDS.map((field) => control(field, row[field])),
@@ -79,7 +78,7 @@ function edit(row) {
 }
 
 // Closes the form when the edit was taken or waits, and keeps it open for one that is refused within a second.
-async function finish({ sent }, own, hadFocus) {
+async function finish({ sent }, own) {
   await Promise.race([sent, new Promise((done) => { setTimeout(done, 1000); })]);
   if (form !== own) return;
   own.inert = false;
@@ -87,7 +86,8 @@ async function finish({ sent }, own, hadFocus) {
   if (refused) return edit(current());
   form.remove();
   form = null;
-  if (hadFocus && !asks) byId('edit').focus();
+  // Whoever has gone on meanwhile stays where they are.
+  if (document.activeElement === document.body && !asks) byId('edit').focus();
 }
 
 function leave() {

@@ -51,6 +51,23 @@ import Testing
     }
   }
 
+  @Test(arguments: [".chart-stage", nil])
+  func aSaveGivesTheFocusToTheButtonUnlessThePersonHasGoneOn(_ place: String?) async throws {
+    try await ServedPage.running { page, browser in
+      try await page.delayWrites(browser)
+      try await browser.openSpot("Brest")
+      try await browser.element("#edit").click()
+      try await browser.fill("notes", "by keys")
+      try await browser.element("#save").click()
+      try await browser.waitForFact("Notes", "by keys")
+      #expect(try await browser.elements("#editor").count == 1)
+      if let place { _ = try await browser.script("document.querySelector(arguments[0]).focus()", .string(place)) }
+      try await page.letWritesGo(browser)
+      try await browser.wait(for: "a closed form") { try await browser.elements("#editor").isEmpty }
+      #expect(try await browser.script("return document.activeElement.matches(arguments[0])", .string(place ?? "#edit")).boolean == true)
+    }
+  }
+
   @Test func theMapIsReachedByKeysAndOpensASpot() async throws {
     try await ServedPage.running { page, browser in
       #expect(try await browser.elements(".map-mark[tabindex='0']").count == 1)
