@@ -102,27 +102,28 @@ extension SyncEngine {
   ///   conflicts cannot be merged.
   /// - Returns: The push that the server does not take, and why.
   private func push(_ ledger: Ledger, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
-    let (most, oversized) = (full[ledger.scope], refusals[ledger.scope]?.oversized ?? [])
+    let (most, cut) = (full[ledger.scope], refusals[ledger.scope]?.cut)
+    let oversized = refusals[ledger.scope]?.oversized ?? []
     let (state, isDivided) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
       // The history is learned first, so that no push can be taken by a server that came back without what it is about.
       guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else { return (state, false) }
-      let limit = min(state.recordLimit ?? Ledger.recordLimit, Ledger.recordLimit)
+      let limit = Ledger.recordLimit
+      let room = Ledger.Room(most: min(most ?? limit, state.recordLimit ?? limit), oversized: oversized, cut: cut)
       if most != nil || !oversized.isEmpty {
         // Of all edits, since those that make room, or need none, may be behind any number of others.
         let all = dirty.next(of: ledger.scope, limit: .max, in: pending).keys
-        let room = Ledger.Room(most: most ?? limit, oversized: oversized)
         let found = try ledger.freeze(all, limit: limit, room: room, onlySmaller: oversized.isEmpty, state, in: &pending)
         if found.state.flight != nil || !oversized.isEmpty { return found }
         return try ledger.freeze(all, limit: limit, room: room, state, in: &pending)
       }
       let candidates = dirty.next(of: ledger.scope, limit: limit, in: pending)
-      let (frozen, isCut) = try ledger.freeze(candidates.keys, limit: limit, state, in: &pending)
+      let (frozen, isCut) = try ledger.freeze(candidates.keys, limit: limit, room: room, state, in: &pending)
       return (frozen, frozen.flight != nil && (isCut || candidates.isDivided))
     }
-    if isDivided { dividedTransactions += 1 }
+    if isDivided { partialPushes[ledger.scope] = state.flight?.token }
     guard let flight = state.flight, !mayRead || state.pass?.isNewHistory != true else {
-      refusals[ledger.scope]?.isExhausted = state.flight == nil && state.history != nil && !oversized.isEmpty
+      refusals[ledger.scope]?.isExhausted = state.flight == nil && (!mayRead || state.history != nil) && !oversized.isEmpty
       return nil
     }
     inFlight[ledger.scope] = state.flightCount
@@ -157,8 +158,13 @@ extension SyncEngine {
       try ledger.store(next, in: &pending)
       try ledger.noteDuplicates(in: &pending)
     }
-    if let most = full[ledger.scope], flight.groups.joined().contains(where: { $0.value != nil }) {
-      full[ledger.scope] = most < Ledger.recordLimit / 2 ? most * 2 : nil
+    refusals[ledger.scope]?.note(answered: flight)
+    if let most = full[ledger.scope] {
+      // Deletions, and what was not accepted, say nothing about the room.
+      let hasStored = zip(flight.groups, reply.receipt.outcomes).contains { group, outcome in
+        if case .accepted = outcome { group.contains { $0.value != nil } } else { false }
+      }
+      full[ledger.scope] = most < Ledger.recordLimit / 2 ? most * 2 : hasStored ? nil : Ledger.recordLimit
     }
     try await forgetOldConflicts()
     if deletions.snapshot.count > SyncDeletion.most { try await forgetOldDeletions() }
@@ -189,10 +195,9 @@ extension SyncEngine {
     case .overQuota:
       // The server has taken nothing of it. What needs no more room than before is sent alone next, and then fewer records, of which some
       // may fit. A group that does not fit by itself is left out of this exchange, so that it holds up nothing behind it.
-      let isNew = full[ledger.scope] == nil
-      full[ledger.scope] = isNew ? Ledger.recordLimit : max(push.groups.joined().count / 2, 1)
+      full[ledger.scope] = max(push.groups.joined().count / 2, 1)
       try await store.writeStored { (pending) throws(RepositoryError) in try ledger.takeBack(push, in: &pending) }
-      if isNew || push.groups.count > 1 { return }
+      if push.groups.count > 1 { return }
       for group in push.groups { refusals[ledger.scope, default: ExchangeRefusals()].note(oversized: group, problem) }
       if refusals[ledger.scope]?.oversizedCount ?? 0 >= ExchangeRefusals.limit { throw problem }
       return
@@ -203,7 +208,10 @@ extension SyncEngine {
     default: throw problem
     }
     try await store.writeStored { (pending) throws(RepositoryError) in
-      try ledger.divide(push, code, problem.description, keepsGroups: code == "tooSlow", in: &pending)
+      try ledger.divide(push, code, problem.description, in: &pending)
+    }
+    if push.groups.count == 1, push.groups[0].count > 1, code != Ledger.forbidden {
+      refusals[ledger.scope, default: ExchangeRefusals()].note(divided: push.groups[0])
     }
   }
 
@@ -276,6 +284,7 @@ extension SyncEngine {
       if case .accepted = group.1 { count + group.0.count } else { count }
     }
     progress[scope, default: ExchangeProgress()].pushed += count
+    if partialPushes.removeValue(forKey: scope) == flight.token { dividedTransactions += 1 }
     refreshStatus()
   }
 

@@ -45,6 +45,8 @@ extension SyncEngine {
       throw error
     }
     (failing, inFlight, progress) = ([], [:], [:])
+    // The next user may have more room, and other rights.
+    (full, refusals, rightsAsked, partialPushes) = ([:], [:], [:], [:])
     board.update { $0.forgetError() }
     refreshStatus()
   }

@@ -48,9 +48,7 @@ public actor SyncEngine {
   var inFlight: [String: Int] = [:]
   /// The progress of the exchange of each scope that is under way, or was the last one.
   var progress: [String: ExchangeProgress] = [:]
-  /// The scopes whose server has no room for more of this identity, each with the most records that its next push has.
-  ///
-  /// A larger group goes alone, and whole.
+  /// The scopes whose server has no room for more of this identity, each with the most records of several groups in its next push.
   var full: [String: Int] = [:]
   /// The records that the server had no room for or has answered with a conflict, in the exchange of each scope that is under way.
   var refusals: [String: ExchangeRefusals] = [:]
@@ -60,6 +58,8 @@ public actor SyncEngine {
   var credentialWatch: Task<Void, Never>?
   /// The interval of the next wait: a server may refuse every token that an app makes anew.
   var credentialInterval = CredentialWatch.shortest
+  /// The token of each scope's push under way that has only a part of a transaction.
+  var partialPushes: [String: String] = [:]
   /// The number of pushes that took only a part of a transaction.
   var dividedTransactions = 0
   /// The number of times that the device was signed out: what was asked for before begins nothing afterwards.

@@ -7,12 +7,20 @@ extension Ledger {
   /// The most bytes of the values of one push, unless one record has more.
   static let byteLimit = 1 << 20
 
-  /// What is known of the room at a server that is full.
+  /// What is known of the pushes that the server takes.
   struct Room {
-    /// The most records of a push; a larger group goes alone.
+    /// The most records of several groups; a larger group goes alone.
     var most = Int.max
     /// The records whose groups have no room by themselves.
     var oversized: Set<RecordAddress> = []
+    /// The group that the server has refused though it was sent alone.
+    var cut: ExchangeRefusals.Cut?
+
+    /// Returns the most records of a group that are sent together.
+    func limit(of group: [PushedRecord], _ limit: Int) -> Int {
+      guard let cut, group.contains(where: { cut.addresses.contains($0.address) }) else { return limit }
+      return min(limit, cut.limit)
+    }
   }
 
   /// Puts edits into a push, which is sent until its outcome is known.
@@ -21,7 +29,7 @@ extension Ledger {
   /// - Parameters:
   ///   - candidates: The keys of entries that may have edits; whole groups of them, unless one is larger than the limit.
   ///   - limit: The most records of the push. A larger group is divided.
-  ///   - room: What is known of the room at the server.
+  ///   - room: What is known of the pushes that the server takes.
   ///   - onlySmaller: Whether only groups are taken that need no more room than before: deletions, and values that are not longer.
   /// - Returns: The state with the push; without one when there is nothing to send. Also whether the push has a part of a group.
   func freeze(
@@ -68,14 +76,23 @@ extension Ledger {
     var joined = Self.joined(found)
     if onlySmaller { joined.removeAll { $0.contains { inserted.contains($0.address) || growth[$0.address, default: 0] > 0 } } }
     if !room.oversized.isEmpty {
-      joined.removeAll { $0.contains { room.oversized.contains($0.address) } }
-      // What grows least comes first, and insertions last: a server may have room for bytes and not for records.
       let sized = joined.map { group in
-        (group.contains { inserted.contains($0.address) } ? 1 : 0, group.reduce(0) { $0 + growth[$1.address, default: 0] }, group)
+        (
+          records: group.count { inserted.contains($0.address) }, bytes: group.reduce(0) { $0 + growth[$1.address, default: 0] },
+          group: group
+        )
       }
-      joined = sized.sorted { ($0.0, $0.1) < ($1.0, $1.1) }.map(\.2)
+      let refused = sized.filter { $0.group.contains { room.oversized.contains($0.address) } }
+      // What needs at least as much of both as a refused group comes last: it will hardly fit. What grows least comes before, and insertions
+      // behind edits: a server may have room for bytes and not for records.
+      let ranked = sized.compactMap { (some) -> (rank: (Int, Int, Int), group: [PushedRecord])? in
+        if some.group.contains(where: { room.oversized.contains($0.address) }) { return nil }
+        let isLarger = refused.contains { $0.records <= some.records && $0.bytes <= some.bytes }
+        return ((isLarger ? 1 : 0, some.records > 0 ? 1 : 0, some.bytes), some.group)
+      }
+      joined = ranked.sorted { $0.rank < $1.rank }.map(\.group)
     }
-    let (groups, isDivided) = Self.fitting(joined, limit: limit, most: room.most)
+    let (groups, isDivided) = Self.fitting(joined, limit: limit, room: room)
     guard !groups.isEmpty else { return (state, false) }
     var state = state
     state.flight = SyncPush(
@@ -139,14 +156,16 @@ extension Ledger {
     return members.sorted { $0.key < $1.key }.map(\.value) + alone
   }
 
-  /// Returns as many groups as one push takes; one that is larger than the limit is cut, and is not all or none.
-  /// - Parameter most: The most records of several groups.
-  private static func fitting(_ groups: [[PushedRecord]], limit: Int, most: Int) -> (groups: [[PushedRecord]], isDivided: Bool) {
+  /// Returns as many groups as one push takes; one that is larger than its limit is cut, and is not all or none.
+  private static func fitting(
+    _ groups: [[PushedRecord]], limit pushLimit: Int, room: Room
+  ) -> (groups: [[PushedRecord]], isDivided: Bool) {
     var fitting: [[PushedRecord]] = []
     var (count, bytes) = (0, 0)
     for group in groups {
       let size = group.reduce(0) { $0 + ($1.value?.count ?? 0) }
-      if count > 0, count + group.count > min(limit, most) || bytes + size > byteLimit { break }
+      let limit = room.limit(of: group, pushLimit)
+      if count > 0, count + group.count > min(pushLimit, room.most) || group.count > limit || bytes + size > byteLimit { break }
       if group.count <= limit, size <= byteLimit {
         fitting.append(group)
       } else {
@@ -156,7 +175,7 @@ extension Ledger {
           bytes += record.value?.count ?? 0
           part.append(record)
         }
-        return ([part], true)
+        return ([part], part.count < group.count)
       }
       count += group.count
       bytes += size

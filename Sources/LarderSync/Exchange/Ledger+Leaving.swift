@@ -69,15 +69,15 @@ extension Ledger {
 
   /// Takes back a push that the server does not take as a whole, unless it was settled meanwhile: the next one has half of its records; a
   /// record that is alone is set aside, and so are all where the server takes nothing of the scope.
-  func divide(
-    _ push: SyncPush, _ code: String, _ detail: String, keepsGroups: Bool = false, in pending: inout PendingState
-  ) throws(RepositoryError) {
+  ///
+  /// A group that is alone is taken back only. The caller limits its parts.
+  func divide(_ push: SyncPush, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     let count = push.groups.joined().count
-    if count > 1, code != Self.forbidden {
-      state.recordLimit = max(1, count / 2, keepsGroups ? push.groups.map(\.count).max() ?? 1 : 1)
-    } else {
+    if code == Self.forbidden || count == 1 {
       for record in push.groups.joined() { try park(record, code, detail, in: &pending) }
+    } else if push.groups.count > 1 {
+      state.recordLimit = max(1, count / 2)
     }
     state.flight = nil
     state.turn += 1

@@ -17,7 +17,7 @@ struct ScopeState: Sendable, Hashable {
   var pass: Pass?
   /// The number of full passes that were begun.
   var passes = 0
-  /// The most records of the next push, while the server does not take as many as usual.
+  /// The most records of several groups in the next push, while the server does not take as many as usual; a larger group goes alone.
   var recordLimit: Int?
   /// The milliseconds by which the server's clock is ahead of the device's, as of the last answer to a push.
   var skew: SyncMilliseconds?

@@ -1,6 +1,5 @@
 import Foundation
 import LarderTesting
-import Synchronization
 import Testing
 
 @testable import Larder
@@ -79,89 +78,6 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     try await here.sync.exchange()
     #expect(try await here.sync.rejected.count() == 0)
     #expect(here.sync.status.current.isSaved)
-  }
-
-  /// What fits goes, whatever is before it: smaller values first, which make room.
-  @Test func whatDoesNotFitHoldsNothingUp() async throws {
-    let here = try await device()
-    let (most, server) = (100_000, server)
-    here.transport.set { rules in
-      rules.refusal = { push in
-        var sizes = Dictionary(uniqueKeysWithValues: server.records(of: "user/1").map { ($0.id, $0.value?.count ?? 0) })
-        let before = sizes.values.reduce(0, +)
-        for record in push.groups.joined() { sizes[record.id] = record.value?.count ?? 0 }
-        let after = sizes.values.reduce(0, +)
-        return after > most && after > before ? .overQuota("full") : nil
-      }
-    }
-    try await here.notes.save(Note(id: "a", text: String(repeating: "a", count: 90_000)))
-    try await here.sync.exchange()
-    for id in ["b", "c"] {
-      try await here.notes.save(Note(id: id, text: String(repeating: id, count: 50_000)))
-      await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() }
-    }
-    try await here.notes.save(Note(id: "tiny"))
-    await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() }
-    #expect(server.records(of: "user/1").map(\.id) == ["a", "tiny"])
-    try await here.notes.save(Note(id: "a", text: "short"))
-    await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() }
-    #expect(server.records(of: "user/1").map(\.id).sorted() == ["a", "b", "tiny"])
-    #expect(try await here.sync.pending == 1)
-    try await here.notes.delete("b")
-    try await here.sync.exchange()
-    #expect(here.sync.status.current.isSaved)
-  }
-
-  /// Neither by the search for what fits, nor behind a record that does not.
-  @Test func aTransactionIsNotDividedForAQuota() async throws {
-    let here = try await device()
-    let sizes = Mutex<[Int]>([])
-    here.transport.set { rules in
-      rules.refusal = { push in
-        if push.groups.joined().contains(where: { $0.value?.count ?? 0 > 1_000 }) { return .overQuota("full") }
-        sizes.withLock { $0 += push.groups.map(\.count) }
-        return nil
-      }
-    }
-    for number in 0..<3 { try await here.notes.save(Note(id: "\(number)", text: String(repeating: "x", count: 2_000))) }
-    let notes = here.notes
-    try await notes.transaction { transaction in
-      for id in ["a", "b", "c"] { try transaction.save(Note(id: id), in: notes) }
-    }
-    for _ in 0..<2 { await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() } }
-    #expect(sizes.withLock { $0 } == [3])
-    #expect(here.sync.status.current.dividedTransactions == 0)
-  }
-
-  /// A server that has room for no record more takes edits of those that it has.
-  @Test func editsGoWhereNoInsertionFits() async throws {
-    let here = try await device()
-    let server = server
-    for number in 0..<3 { try await here.notes.save(Note(id: "\(number)")) }
-    try await here.sync.exchange()
-    here.transport.set { rules in
-      rules.refusal = { push in
-        let known = Set(server.records(of: "user/1").map(\.id))
-        return push.groups.joined().contains { $0.value != nil && !known.contains($0.id) } ? .overQuota("full") : nil
-      }
-    }
-    for number in 10..<60 { try await here.notes.save(Note(id: "\(number)")) }
-    for number in 0..<3 { try await here.notes.save(Note(id: "\(number)", text: "longer than before")) }
-    await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() }
-    #expect(server.records(of: "user/1").allSatisfy { $0.value?.count ?? 0 > 30 })
-    #expect(here.transport.pushes < 60)
-  }
-
-  /// Of many insertions that do not fit, the smallest is tried before the exchange gives up.
-  @Test func aSmallInsertionGoesPastManyLargeOnes() async throws {
-    let here = try await device()
-    here.transport.set { rules in
-      rules.refusal = { push in push.groups.joined().contains { $0.value?.count ?? 0 > 1_000 } ? .overQuota("full") : nil }
-    }
-    for number in 0..<30 { try await here.notes.save(Note(id: "\(number)", text: String(repeating: "x", count: 2_000))) }
-    try await here.notes.save(Note(id: "tiny"))
-    await #expect(throws: SyncProblem.overQuota("full")) { try await here.sync.exchange() }
-    #expect(server.records(of: "user/1").map(\.id) == ["tiny"])
   }
 
   /// A combining mark makes one character with the slash that is before the id in an entry's key.
