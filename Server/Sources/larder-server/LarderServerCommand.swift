@@ -18,9 +18,24 @@ struct LarderServerCommand: AsyncParsableCommand {
   static func main() async {
     let names = configuration.subcommands.map { $0._commandName }
     if let first = CommandLine.arguments.dropFirst().first, !first.hasPrefix("-"), first != "help", !names.contains(first) {
-      exit(withError: ValidationError("Expected a command (\(names.joined(separator: ", "))), found '\(printable(first))'."))
+      end(with: ValidationError("Expected a command (\(names.joined(separator: ", "))), found '\(first)'."))
     }
-    await main(nil)
+    do {
+      var command = try await asyncParseAsRoot()
+      if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+    } catch {
+      end(with: error)
+    }
+  }
+
+  /// Ends the program as the parser would.
+  private static func end(with error: any Error) -> Never {
+    let code = exitCode(for: error)
+    // Help is the program's own text. A message may repeat an argument, which must not steer the terminal.
+    guard code != .success else { exit(withError: error) }
+    let lines = fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
+    if lines != [""] { writeToStandardError(lines.map { printable(String($0)) + "\n" }.joined()) }
+    Foundation.exit(code.rawValue)
   }
 }
 
@@ -35,6 +50,11 @@ func printable(_ text: String) -> String {
 
 /// Prints a failure in one line, and ends with 1.
 func fail(_ error: any Error) -> ExitCode {
-  FileHandle.standardError.write(Data("larder-server: \(printable("\(error)"))\n".utf8))
+  writeToStandardError("larder-server: \(printable("\(error)"))\n")
   return .failure
+}
+
+private func writeToStandardError(_ text: String) {
+  // There is nowhere left to say that standard error cannot be written.
+  do { try FileHandle.standardError.write(contentsOf: Data(text.utf8)) } catch {}
 }

@@ -186,6 +186,12 @@ import Testing
     // Seven names of 6,000 bytes each, of which 4 KiB are free.
     let counted = try await store.deviceOwners().first?.bytes ?? 0
     #expect((37_000..<50_000).contains(counted), "\(counted)")
+    for (change, findings) in [("+ 1", ["1 outcomes of pushes have another size than their devices count"]), ("- 1", [])] {
+      try await store.writers.perform { (connection) throws(StoreError) in
+        try connection.execute("UPDATE larder_devices SET receipt_bytes = receipt_bytes \(change) WHERE device = 'd1'")
+      }
+      #expect(try await store.doctor().findings == findings)
+    }
     await #expect {
       _ = try await store.push(conflicts("d2", 7), to: "a", by: "ann", quota: quota)
     } throws: { error in

@@ -2,6 +2,7 @@
 // Invariant: a command parses, calls the kit once, and writes what it returns. Called by people and scripts.
 
 internal import ArgumentParser
+internal import Foundation
 internal import LarderToolKit
 
 /// The root command.
@@ -45,8 +46,25 @@ struct LarderCommand: AsyncParsableCommand {
     let name = arguments.first == "help" ? arguments.dropFirst().first : arguments.first
     if let name, !name.hasPrefix("-"), name != "help", !names.contains(name) {
       let question = NearestName.question(about: name, among: names)
-      exit(withError: ValidationError("expected a command, found \"\(TerminalText.escaped(name))\"\(question)"))
+      end(with: ValidationError("expected a command, found \"\(name)\"\(question)"))
     }
-    await main(nil)
+    do {
+      var command = try await asyncParseAsRoot()
+      if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+    } catch {
+      end(with: error)
+    }
+  }
+
+  /// Ends the program as the parser would.
+  private static func end(with error: any Error) -> Never {
+    let code = exitCode(for: error)
+    // Help is the program's own text. A message may repeat an argument, which must not steer the terminal.
+    guard code != .success else { exit(withError: error) }
+    let lines = fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
+    let text = lines == [""] ? "" : lines.map { TerminalText.escaped(String($0)) + "\n" }.joined()
+    // There is nowhere left to say that standard error cannot be written.
+    do { try FileHandle.standardError.write(contentsOf: Data(text.utf8)) } catch {}
+    Foundation.exit(code.rawValue)
   }
 }

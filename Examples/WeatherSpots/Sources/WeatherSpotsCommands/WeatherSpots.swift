@@ -78,11 +78,21 @@ public struct WeatherSpots: AsyncParsableCommand, Sendable {
       if type(of: command)._commandName == "help" { refuseMistake(in: arguments, names) }
       do {
         if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
-      } catch { program.exit(withError: error) }
+      } catch { end(program, with: error) }
     } catch {
       refuseMistake(in: arguments, names)
-      program.exit(withError: error)
+      end(program, with: error)
     }
+  }
+
+  /// Ends the program as the parser would.
+  private static func end(_ program: (some ParsableCommand).Type, with error: any Error) -> Never {
+    let code = program.exitCode(for: error)
+    // Help is the program's own text. A message may repeat an argument, which must not steer the terminal.
+    guard code != .success else { program.exit(withError: error) }
+    let lines = program.fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
+    if lines != [""] { writeToStandardError(lines.map { Output.text(String($0)) + "\n" }.joined()) }
+    _exit(code.rawValue)
   }
 
   /// Ends the program if there is no command of the name that was given.

@@ -37,6 +37,14 @@ import Testing
     #expect(try await run(["forecast", String(name), "--provider", "recorded"] + now).code == 0)
   }
 
+  @Test(arguments: [["sh\u{1B}[31mow"], ["show", "a", "--x\u{1B}[31m"], ["show", "a", "\u{9B}5m"], ["list", "--limit", "\u{202E}1"]])
+  func whatTheParserRepeatsSteersNoTerminal(_ arguments: [String]) async throws {
+    let run = try await weatherSpots(arguments)
+    #expect(run.code == 64 && run.output.isEmpty && !run.errors.isEmpty, "\(run)")
+    let controls = run.errors.unicodeScalars.filter { $0 != "\n" && ($0.value < 0x20 || 0x7F...0x9F ~= $0.value || $0.value == 0x202E) }
+    #expect(controls.isEmpty, "\(run)")
+  }
+
   @Test func aMisspeltCommandIsSuggestedAndItsHelpFails() async throws {
     for (arguments, hint) in [
       (["forcast", "Brest"], "`weather-spots forecast`"), (["help", "forcast"], "`weather-spots forecast`"),

@@ -64,18 +64,22 @@ extension SQLSyncStore {
 
   /// Returns what is wrong with the outcomes that are remembered.
   private static func receipts(_ connection: any SQLConnection) throws(StoreError) -> [String] {
-    var (unreadable, ahead) = (0, 0)
+    var (unreadable, ahead, miscounted) = (0, 0, 0)
     try connection.execute(
-      "SELECT d.outcome, d.last_seq, d.last_token, s.head FROM larder_devices d JOIN larder_scopes s ON d.scope = s.scope", []
+      "SELECT d.outcome, d.last_seq, d.last_token, s.head, d.receipt_bytes FROM larder_devices d JOIN larder_scopes s ON d.scope = s.scope",
+      []
     ) { (row) throws(StoreError) in
       do throws(SyncProblem) {
         let receipt = try SyncReceipt(remembered: row.utf8(0) ?? Data())
         if receipt.seq != row.integer(1) || receipt.token != row.text(2) { unreadable += 1 }
+        // A row that an older server has written says 0 until its device pushes again.
+        if row.integer(4) != 0, row.integer(4) != IdentityQuota.countedBytes(of: receipt) { miscounted += 1 }
         for case .accepted(let revision) in receipt.outcomes where revision > row.integer(3) { ahead += 1 }
       } catch { unreadable += 1 }
       return true
     }
     return (unreadable > 0 ? ["\(unreadable) outcomes of pushes cannot be read"] : [])
       + (ahead > 0 ? ["\(ahead) groups were accepted at a commit above the head"] : [])
+      + (miscounted > 0 ? ["\(miscounted) outcomes of pushes have another size than their devices count"] : [])
   }
 }

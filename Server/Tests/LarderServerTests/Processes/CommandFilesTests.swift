@@ -57,6 +57,11 @@ import Testing
     for arguments in [["an\u{1B}[2Jn", "a:rw"], ["ann", "a\u{1B}b:rw"], ["a\u{202E}b", "a:rw"]] {
       try await expectFailure("control characters", ["token", "add", "--tokens", tokens, arguments[0], arguments[1]])
     }
+    for arguments in [["do\u{1B}ctor"], ["doctor", "--st\u{1B}ore"], ["doctor", "x\u{9B}5m"]] {
+      let failure = await #expect(throws: ServerFailure.self) { try await ServerProcess.run("", arguments) }
+      let controls = failure?.said.unicodeScalars.filter { $0 != "\n" && ($0.value < 0x20 || 0x7F...0x9F ~= $0.value) }
+      #expect(controls?.isEmpty == true && failure?.said.contains(#"\u{"#) == true, "\(failure?.said ?? "")")
+    }
     let line = TokenTable.Line(digest: TokenTable.digest(ofToken: "t"), identity: "an\u{1B}n", grant: ScopeGrant("a\u{7}", .read))
     try Data(TokenTable([line]).text.utf8).write(to: URL(filePath: tokens))
     let listed = try await ServerProcess.run("", ["token", "list", "--tokens", tokens])

@@ -17,6 +17,9 @@ import Testing
       ["get", folder + "/none", "spots", "brest", "--json"], ["backup", store, "--to", folder + "/b.sqlite"],
       ["backup", store, "--to", folder + "/b.sqlite"], ["diff", store, folder + "/b.sqlite", "e\u{1B}[31m"],
       ["restore", folder + "/b.sqlite", "--to", store, "--replace"], ["repair", store, "--to", folder + "/r.sqlite"],
+      // What the parser of the arguments repeats.
+      ["ver\u{1B}[31mify"], ["verify", store, "--e\u{1B}[31m"], ["verify", store, "\u{9B}5m"],
+      ["query", store, "x", "--limit", "\u{202E}1"],
     ] {
       let run = try await larder(arguments)
       let text = run.output + run.errors
