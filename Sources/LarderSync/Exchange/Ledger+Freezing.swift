@@ -83,8 +83,8 @@ extension Ledger {
         )
       }
       let refused = sized.filter { $0.group.contains { room.oversized.contains($0.address) } }
-      // What needs at least as much of both as a refused group comes last: it will hardly fit. What grows least comes before, and insertions
-      // behind edits: a server may have room for bytes and not for records.
+      // What needs at least as many records and bytes as a refused group comes last: it will hardly fit. What grows least comes before, and
+      // insertions behind edits: a server may have room for bytes and not for records.
       let ranked = sized.compactMap { (some) -> (rank: (Int, Int, Int), group: [PushedRecord])? in
         if some.group.contains(where: { room.oversized.contains($0.address) }) { return nil }
         let isLarger = refused.contains { $0.records <= some.records && $0.bytes <= some.bytes }

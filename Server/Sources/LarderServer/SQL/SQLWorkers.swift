@@ -88,17 +88,8 @@ final class SQLWorkers: Sendable {
       runWithRetries(jobs, &connection)
       queue.release(jobs)
     }
-    guard connection != nil else { return }
-    queue.note(connected: -1)
-    Self.closing.lock()
-    connection = nil
-    Self.closing.unlock()
+    if connection != nil { queue.note(connected: -1) }
   }
-
-  /// Held while a connection is closed.
-  ///
-  /// Of connections that close at once, each takes the other for a user of the database, and SQLite folds the log for neither.
-  private static let closing = NSLock()
 
   /// Runs jobs, and tries again where that may help, also when a connection was cut within COMMIT.
   ///

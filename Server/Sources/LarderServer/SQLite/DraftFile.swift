@@ -56,7 +56,7 @@ package struct DraftFile: Sendable {
       unlink(path)
       return nil
     }
-    // Some file systems, such as exFAT, give a file one name alone.
+    // Some file systems, such as exFAT, give a file one name alone. There, a file is lost that another program makes between the two calls.
     guard [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS].contains(code) else { return code }
     return FileManager.default.fileExists(atPath: target) ? EEXIST : Self.number(rename(path, target))
   }

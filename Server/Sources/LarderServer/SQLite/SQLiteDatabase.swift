@@ -17,8 +17,13 @@ final class SQLiteDatabase: SQLConnection {
 
   deinit {
     for statement in statements.values { sqlite3_finalize(statement) }
-    sqlite3_close_v2(database)
+    _ = Self.closing.withLock { sqlite3_close_v2(database) }
   }
+
+  /// Held while a connection is closed.
+  ///
+  /// Of connections that close at once, each takes the other for a user of the database, and SQLite folds the log for neither.
+  private static let closing = NSLock()
 
   /// Opens a file, or makes it.
   ///

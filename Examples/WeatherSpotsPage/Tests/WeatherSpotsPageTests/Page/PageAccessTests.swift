@@ -55,6 +55,9 @@ import Testing
   func aSaveGivesTheFocusToTheButtonUnlessThePersonHasGoneOn(_ place: String?) async throws {
     try await ServedPage.running { page, browser in
       try await page.delayWrites(browser)
+      // The form would close by itself after a second.
+      _ = try await browser.script(
+        "const real = setTimeout; window.setTimeout = (act, delay) => (delay === 1000 ? window.held.then(act) : real(act, delay));")
       try await browser.openSpot("Brest")
       try await browser.element("#edit").click()
       try await browser.fill("notes", "by keys")
