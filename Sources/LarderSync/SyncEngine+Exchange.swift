@@ -102,24 +102,26 @@ extension SyncEngine {
   ///   conflicts cannot be merged.
   /// - Returns: The push that the server does not take, and why.
   private func push(_ ledger: Ledger, mayRead: Bool) async throws -> (push: SyncPush, problem: SyncProblem)? {
-    let (most, cut) = (full[ledger.scope], refusals[ledger.scope]?.cut)
-    let oversized = refusals[ledger.scope]?.oversized ?? []
-    let (state, isDivided) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
+    let (most, oversized) = (full[ledger.scope], refusals[ledger.scope]?.oversized ?? [])
+    let (state, isDivided, needsRoom) = try await store.writeStored { [dirty] (pending) throws(RepositoryError) in
       let state = try ledger.state(in: pending) ?? ScopeState()
       // The history is learned first, so that no push can be taken by a server that came back without what it is about.
-      guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else { return (state, false) }
+      guard state.flight == nil, !mayRead || (state.history != nil && state.pass?.isNewHistory != true) else {
+        return (state, false, true)
+      }
       let limit = Ledger.recordLimit
-      let room = Ledger.Room(most: min(most ?? limit, state.recordLimit ?? limit), oversized: oversized, cut: cut)
+      let room = Ledger.Room(most: min(most ?? limit, state.recordLimit ?? limit), oversized: oversized)
       if most != nil || !oversized.isEmpty {
         // Of all edits, since those that make room, or need none, may be behind any number of others.
         let all = dirty.next(of: ledger.scope, limit: .max, in: pending).keys
         let found = try ledger.freeze(all, limit: limit, room: room, onlySmaller: oversized.isEmpty, state, in: &pending)
-        if found.state.flight != nil || !oversized.isEmpty { return found }
-        return try ledger.freeze(all, limit: limit, room: room, state, in: &pending)
+        if found.state.flight != nil || !oversized.isEmpty { return (found.state, found.isDivided, !oversized.isEmpty) }
+        let any = try ledger.freeze(all, limit: limit, room: room, state, in: &pending)
+        return (any.state, any.isDivided, true)
       }
       let candidates = dirty.next(of: ledger.scope, limit: limit, in: pending)
       let (frozen, isCut) = try ledger.freeze(candidates.keys, limit: limit, room: room, state, in: &pending)
-      return (frozen, frozen.flight != nil && (isCut || candidates.isDivided))
+      return (frozen, frozen.flight != nil && (isCut || candidates.isDivided), true)
     }
     if isDivided { partialPushes[ledger.scope] = state.flight?.token }
     guard let flight = state.flight, !mayRead || state.pass?.isNewHistory != true else {
@@ -158,12 +160,13 @@ extension SyncEngine {
       try ledger.store(next, in: &pending)
       try ledger.noteDuplicates(in: &pending)
     }
-    refusals[ledger.scope]?.note(answered: flight)
     if let most = full[ledger.scope] {
-      // Deletions, and what was not accepted, say nothing about the room.
-      let hasStored = zip(flight.groups, reply.receipt.outcomes).contains { group, outcome in
-        if case .accepted = outcome { group.contains { $0.value != nil } } else { false }
-      }
+      // What needs no room, and what was not accepted, says nothing about it.
+      let hasStored =
+        needsRoom
+        && zip(flight.groups, reply.receipt.outcomes).contains { group, outcome in
+          if case .accepted = outcome { group.contains { $0.value != nil } } else { false }
+        }
       full[ledger.scope] = most < Ledger.recordLimit / 2 ? most * 2 : hasStored ? nil : Ledger.recordLimit
     }
     try await forgetOldConflicts()
@@ -209,9 +212,6 @@ extension SyncEngine {
     }
     try await store.writeStored { (pending) throws(RepositoryError) in
       try ledger.divide(push, code, problem.description, in: &pending)
-    }
-    if push.groups.count == 1, push.groups[0].count > 1, code != Ledger.forbidden {
-      refusals[ledger.scope, default: ExchangeRefusals()].note(divided: push.groups[0])
     }
   }
 

@@ -13,14 +13,6 @@ extension Ledger {
     var most = Int.max
     /// The records whose groups have no room by themselves.
     var oversized: Set<RecordAddress> = []
-    /// The group that the server has refused though it was sent alone.
-    var cut: ExchangeRefusals.Cut?
-
-    /// Returns the most records of a group that are sent together.
-    func limit(of group: [PushedRecord], _ limit: Int) -> Int {
-      guard let cut, group.contains(where: { cut.addresses.contains($0.address) }) else { return limit }
-      return min(limit, cut.limit)
-    }
   }
 
   /// Puts edits into a push, which is sent until its outcome is known.
@@ -92,9 +84,14 @@ extension Ledger {
       }
       joined = ranked.sorted { $0.rank < $1.rank }.map(\.group)
     }
-    let (groups, isDivided) = Self.fitting(joined, limit: limit, room: room)
-    guard !groups.isEmpty else { return (state, false) }
     var state = state
+    // Edits of it that were made and taken back meanwhile do not go with any push.
+    if let cut = state.cut {
+      for key in cut.keys where try entry(key, in: pending)?.edits?.isParked != false { state.cut?.keys.remove(key) }
+      if state.cut?.keys.isEmpty == true { state.cut = nil }
+    }
+    let (groups, isDivided) = Self.fitting(joined, limit: limit, most: room.most, cut: state.cut)
+    guard !groups.isEmpty else { return (state, false) }
     state.flight = SyncPush(
       history: state.history, device: state.device, seq: state.seq + 1, token: UUID().uuidString, clock: clock.now.milliseconds,
       groups: groups)
@@ -157,15 +154,18 @@ extension Ledger {
   }
 
   /// Returns as many groups as one push takes; one that is larger than its limit is cut, and is not all or none.
+  /// - Parameters:
+  ///   - most: The most records of several groups.
+  ///   - cut: The group that the server has refused though it was sent alone.
   private static func fitting(
-    _ groups: [[PushedRecord]], limit pushLimit: Int, room: Room
+    _ groups: [[PushedRecord]], limit pushLimit: Int, most: Int, cut: ScopeState.Cut?
   ) -> (groups: [[PushedRecord]], isDivided: Bool) {
     var fitting: [[PushedRecord]] = []
     var (count, bytes) = (0, 0)
     for group in groups {
       let size = group.reduce(0) { $0 + ($1.value?.count ?? 0) }
-      let limit = room.limit(of: group, pushLimit)
-      if count > 0, count + group.count > min(pushLimit, room.most) || group.count > limit || bytes + size > byteLimit { break }
+      let limit = min(pushLimit, cut?.limit(of: group) ?? pushLimit)
+      if count > 0, count + group.count > min(pushLimit, most) || group.count > limit || bytes + size > byteLimit { break }
       if group.count <= limit, size <= byteLimit {
         fitting.append(group)
       } else {

@@ -69,15 +69,16 @@ extension Ledger {
 
   /// Takes back a push that the server does not take as a whole, unless it was settled meanwhile: the next one has half of its records; a
   /// record that is alone is set aside, and so are all where the server takes nothing of the scope.
-  ///
-  /// A group that is alone is taken back only. The caller limits its parts.
   func divide(_ push: SyncPush, _ code: String, _ detail: String, in pending: inout PendingState) throws(RepositoryError) {
     guard var state = try state(in: pending), state.flight?.token == push.token else { return }
     let count = push.groups.joined().count
     if code == Self.forbidden || count == 1 {
       for record in push.groups.joined() { try park(record, code, detail, in: &pending) }
+      state.settleCut(by: push)
     } else if push.groups.count > 1 {
       state.recordLimit = max(1, count / 2)
+    } else {
+      state.cut(push.groups[0])
     }
     state.flight = nil
     state.turn += 1

@@ -47,6 +47,7 @@ extension Ledger {
     state.flight = nil
     state.seq = receipt.seq
     state.recordLimit = state.recordLimit.flatMap { $0 < Self.recordLimit / 2 ? $0 * 2 : nil }
+    state.settleCut(by: flight)
     state.turn += 1
     return state
   }

@@ -19,6 +19,8 @@ struct ScopeState: Sendable, Hashable {
   var passes = 0
   /// The most records of several groups in the next push, while the server does not take as many as usual; a larger group goes alone.
   var recordLimit: Int?
+  /// The group that the server has refused though it was sent alone, as far as it is not settled.
+  var cut: Cut?
   /// The milliseconds by which the server's clock is ahead of the device's, as of the last answer to a push.
   var skew: SyncMilliseconds?
   /// The collections that were taken up to ``checkpoint``.
@@ -38,6 +40,17 @@ struct ScopeState: Sendable, Hashable {
     var isNewHistory = false
   }
 
+  /// A group that the server does not take as a whole, for another reason than the lack of room.
+  struct Cut: Sendable, Hashable {
+    /// The keys of the entries of its records.
+    var keys: Set<RecordKey>
+    /// The most records of it that are sent together.
+    var limit: Int
+
+    /// Returns the most records of a group that are sent together.
+    func limit(of group: [PushedRecord]) -> Int { group.contains { keys.contains($0.entryKey) } ? limit : Ledger.recordLimit }
+  }
+
   /// The number of records in ``flight``; `nil` without one.
   var flightCount: Int? { flight?.groups.joined().count }
 
@@ -47,6 +60,18 @@ struct ScopeState: Sendable, Hashable {
   mutating func beginPass(horizon: Int?, isNewHistory: Bool = false) {
     passes += 1
     pass = Pass(horizon: horizon, isNewHistory: isNewHistory || pass?.isNewHistory == true)
+  }
+
+  /// Notes a group of several records that the server does not take, though it was sent alone: half as many are sent next.
+  mutating func cut(_ group: [PushedRecord]) {
+    cut = Cut(keys: (cut?.keys ?? []).union(group.map(\.entryKey)), limit: max(1, group.count / 2))
+  }
+
+  /// Notes that a push is settled, or is set aside: of a group that was cut, more is sent next, as far as some of it is left.
+  mutating func settleCut(by push: SyncPush) {
+    guard let cut else { return }
+    let left = cut.keys.subtracting(push.groups.joined().map(\.entryKey))
+    if left.count < cut.keys.count { self.cut = left.isEmpty ? nil : Cut(keys: left, limit: min(cut.limit * 2, Ledger.recordLimit)) }
   }
 
   /// Becomes another device, which has sent nothing.
@@ -73,6 +98,9 @@ extension ScopeState {
     passes = json["passes"]?.intValue ?? 0
     turn = json["turn"]?.intValue ?? 0
     recordLimit = json["recordLimit"]?.intValue
+    if let cut = json["cut"], let limit = cut["limit"]?.intValue, let keys = cut["keys"]?.arrayValue {
+      self.cut = Cut(keys: Set(keys.compactMap { $0.stringValue.map(RecordKey.init) }), limit: max(1, limit))
+    }
     skew = json["skew"]?.numberValue?.exactly(SyncMilliseconds.self)
     collections = json["collections"]?.arrayValue?.compactMap(\.stringValue) ?? []
     if let object = json["versions"]?.objectValue { for name in object.names { versions[name] = object[name]?.intValue } }
@@ -102,6 +130,7 @@ extension ScopeState {
       json["pass"]?["horizon"] = pass.horizon.map { JSONValue($0) }
     }
     if let recordLimit { json["recordLimit"] = JSONValue(recordLimit) }
+    if let cut { json["cut"] = ["limit": JSONValue(cut.limit), "keys": .array(cut.keys.map(\.text).sorted().map(JSONValue.string))] }
     if let skew { json["skew"] = JSONValue(skew) }
     if let flight { json["flight"] = flight.value }
     return StoredValue(schemaVersion: 1, json: json.json)

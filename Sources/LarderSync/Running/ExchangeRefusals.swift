@@ -13,8 +13,6 @@ struct ExchangeRefusals: Sendable {
   var isExhausted = false
   /// The refusal of the last of them.
   private(set) var problem: SyncProblem?
-  /// The group that the server has refused, though it was sent alone.
-  private(set) var cut: Cut?
   /// The revisions that the records in conflict were based on.
   private var conflicts: [RecordAddress: Int] = [:]
 
@@ -23,26 +21,6 @@ struct ExchangeRefusals: Sendable {
     for record in group { oversized.insert(record.address) }
     oversizedCount += 1
     self.problem = problem
-  }
-
-  /// A group that the server does not take as a whole, for another reason than the lack of room.
-  struct Cut: Sendable {
-    /// The records of the group, those that were sent meanwhile included.
-    var addresses: Set<RecordAddress> = []
-    /// The most records of it that are sent together.
-    var limit: Int
-  }
-
-  /// Notes a group of several records that the server does not take, though it was sent alone: half as many are sent next.
-  mutating func note(divided group: [PushedRecord]) {
-    cut = Cut(addresses: cut?.addresses ?? [], limit: max(1, group.count / 2))
-    for record in group { cut?.addresses.insert(record.address) }
-  }
-
-  /// Notes a push that the server has answered: more of a group that was divided is sent next.
-  mutating func note(answered push: SyncPush) {
-    guard let cut, push.groups.joined().contains(where: { cut.addresses.contains($0.address) }) else { return }
-    if cut.limit < Ledger.recordLimit / 2 { self.cut?.limit *= 2 } else { self.cut = nil }
   }
 
   /// Notes the conflicts of a push.
@@ -62,4 +40,6 @@ struct ExchangeRefusals: Sendable {
 extension PushedRecord {
   /// The address of the record.
   var address: RecordAddress { RecordAddress(collection: collection, key: RecordKey(id)) }
+  /// The key of its entry.
+  var entryKey: RecordKey { SyncEntry.key(collection, RecordKey(id)) }
 }

@@ -48,7 +48,53 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(sizes.withLock { $0 } == [3])
     #expect(try await here.sync.rejected.loadAll().map(\.recordID) == ["a"])
     #expect(server.records(of: "user/1").map(\.id) == (isWithOthers ? ["b", "c", "d", "e", "f"] : ["d", "e", "f"]))
-    #expect((here.sync.status.current.dividedTransactions > 0) == isWithOthers)
+    #expect(here.sync.status.current.dividedTransactions == 0)
+  }
+
+  /// Each time the app is killed after one push was taken.
+  @Test func theSearchInAGroupGoesOnAfterARestart() async throws {
+    let here = try await device()
+    let notes = here.notes
+    try await notes.transaction { transaction in for number in 0..<400 { try transaction.save(Note(id: "\(number)"), in: notes) } }
+    let (refused, taken) = (Counter(), Counter())
+    here.transport.set { rules in
+      rules.refusal = { push in
+        if push.groups.joined().count > 50 {
+          refused.add()
+          return .tooLarge
+        }
+        return taken.add() > 1 ? .unavailable(retryAfter: nil) : nil
+      }
+    }
+    var exchanges = 0
+    while server.records(of: "user/1").count < 400, exchanges < 20 {
+      taken.reset()
+      exchanges += 1
+      let engine = try await SyncEngine(here.sync.store, transport: here.transport, scopes: ["user/1"])
+      do { try await engine.exchange() } catch SyncProblem.unavailable {}
+    }
+    #expect(server.records(of: "user/1").count == 400)
+    #expect(refused.value <= exchanges + 3, "\(refused.value) in \(exchanges)")
+    // Nothing of the search is left.
+    here.transport.set { $0.refusal = nil }
+    let pushes = here.transport.pushes
+    try await notes.transaction { transaction in
+      for number in 0..<400 { try transaction.save(Note(id: "\(number)", text: "b"), in: notes) }
+    }
+    try await here.sync.exchange()
+    #expect(here.transport.pushes == pushes + 1)
+  }
+
+  private final class Counter: Sendable {
+    private let count = Mutex(0)
+    var value: Int { count.withLock { $0 } }
+    @discardableResult func add() -> Int {
+      count.withLock { count in
+        count += 1
+        return count
+      }
+    }
+    func reset() { count.withLock { $0 = 0 } }
   }
 
   @Test func deletionsGoTogetherAtAServerThatIsFull() async throws {
