@@ -22,7 +22,7 @@ struct Entry: Codable, Identifiable, Sendable {
   var padding: String
 }
 
-@Suite("A process that is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct KillTests {
+@Suite("A process that is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct KillTests {
   @Test(arguments: DiskBackend.allCases, KillRow.ofOneWriter)
   func losesNothingThatWasAcknowledgedAndLeavesNothingHalf(_ kind: DiskBackend, _ row: KillRow) async throws {
     let figures = try await row.run(kind, KillRow.seed()) { kills, seed in try await lane(kind, row, kills, seed) }

@@ -22,7 +22,7 @@ private struct Place: Codable, Identifiable, Equatable, Sendable {
   init(_ old: OldPlace) { (id, name, count, padding) = (old.id, old.title, old.count + 1, String(repeating: "x", count: old.id % 97)) }
 }
 
-@Suite("A migration that is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct MigrationKillTests {
+@Suite("A migration that is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct MigrationKillTests {
   /// The number of records, which are rewritten 64 at a time; `LARDER_RECORDS` sets another number.
   private var count: Int { ProcessInfo.processInfo.environment["LARDER_RECORDS"].flatMap(Int.init) ?? 1_500 }
 

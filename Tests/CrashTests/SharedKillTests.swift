@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Kills of processes that write one SQLite store with others; a JSON file has one writer.
-@Suite("A process that shares a store and is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct SharedKillTests {
+@Suite("A process that shares a store and is killed", .serialized, .timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct SharedKillTests {
   @Test func losesNothingAndTheOtherProcessGoesOn() async throws {
     let figures = try await KillRow.shared.run(.sqlite, KillRow.seed()) { kills, seed in try await lane(kills, seed) }
     #expect(figures.amid > 0)

@@ -9,7 +9,7 @@ struct Counter: Codable, Identifiable, Sendable {
   var count: Int
 }
 
-@Suite("Processes that share a store", .serialized, .timeLimit(.minutes(Torture.isOn ? 30 : 4))) struct SharingTests {
+@Suite("Processes that share a store", .serialized, .timeLimit(.minutes(Torture.isOn ? 30 : 15))) struct SharingTests {
   private let directory: TemporaryDirectory
   private let file: URL
   /// How often each process adds one; `LARDER_INCREMENTS` sets another number.

@@ -46,7 +46,7 @@ private enum BlobStep: Sendable {
 /// Three sectors, so that it can be torn.
 private func text(_ letter: String) -> String { String(repeating: letter, count: 1300) }
 
-@Suite("Crashes and faults of a blob store", .timeLimit(.minutes(Torture.isOn ? 60 : 4)))
+@Suite("Crashes and faults of a blob store", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct BlobCrashTests {
   private struct Broken: Error, CustomStringConvertible { let description: String }
 

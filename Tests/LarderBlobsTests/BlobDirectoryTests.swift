@@ -7,7 +7,7 @@ import Testing
 @testable import LarderBlobs
 
 /// A directory of blobs never stays shut because of something that lies in it, and what lies in it is not lost.
-@Suite("What lies in a directory of blobs", .timeLimit(.minutes(1)))
+@Suite("What lies in a directory of blobs", .timeLimit(.minutes(15)))
 struct BlobDirectoryTests {
   enum Thing: CaseIterable, Sendable {
     case directory, pipe, link, danglingLink

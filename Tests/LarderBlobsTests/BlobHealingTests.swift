@@ -7,7 +7,7 @@ import Testing
 @testable import LarderBlobs
 
 /// A cache heals itself, and says so: damage is a miss, never an error and never other bytes.
-@Suite("Healing a blob store", .timeLimit(.minutes(1)))
+@Suite("Healing a blob store", .timeLimit(.minutes(15)))
 struct BlobHealingTests {
   /// Two blobs in a closed store.
   private func closed(_ contents: [String: String] = ["a": "contents of a", "b": "contents of b"]) async throws -> SimulatedFileSystem {

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderBlobs
 
 /// A blob store that takes its lock again, after another store had the directory.
-@Suite("A resumed blob store", .timeLimit(.minutes(Torture.isOn ? 60 : 1)))
+@Suite("A resumed blob store", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct BlobResumingTests {
   @Test func whatAnotherStoreHasDoneIsThere() async throws {
     let shelf = try await BlobShelf()

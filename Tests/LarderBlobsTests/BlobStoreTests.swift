@@ -8,7 +8,7 @@ import Testing
 
 @testable import LarderBlobs
 
-@Suite("A blob store", .timeLimit(.minutes(1)))
+@Suite("A blob store", .timeLimit(.minutes(15)))
 struct BlobStoreTests {
   @Test func aBlobComesFromMemoryThenFromDiskThenNotAtAll() async throws {
     let shelf = try await BlobShelf()

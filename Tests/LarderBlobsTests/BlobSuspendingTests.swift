@@ -10,7 +10,7 @@ import Testing
 /// A blob store that gives up its lock for a while.
 ///
 /// Another store of this process stands for another process.
-@Suite("A suspended blob store", .timeLimit(.minutes(1)))
+@Suite("A suspended blob store", .timeLimit(.minutes(15)))
 struct BlobSuspendingTests {
   /// The number of changes that wait in a suspended store.
   private func waiting(_ blobs: BlobStore) -> Int { blobs.index.core.waitingWriteCount }

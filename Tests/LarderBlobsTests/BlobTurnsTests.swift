@@ -7,7 +7,7 @@ import Testing
 @testable import LarderBlobs
 
 /// Two stores of one directory, of which one is suspended while the other works.
-@Suite("Blob stores that take turns", .timeLimit(.minutes(Torture.isOn ? 60 : 2)))
+@Suite("Blob stores that take turns", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct BlobTurnsTests {
   /// What one of the two programs has.
   private struct Party {

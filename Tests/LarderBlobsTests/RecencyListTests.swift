@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderBlobs
 
-@Suite("The order of use", .timeLimit(.minutes(1)))
+@Suite("The order of use", .timeLimit(.minutes(15)))
 struct RecencyListTests {
   /// Against an array that is reordered the slow way.
   @Test func theOrderIsThatOfTheLastUse() {

@@ -5,7 +5,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct CacheHealingTests {
   private typealias Cache = CachedRepository<String, Int>
 

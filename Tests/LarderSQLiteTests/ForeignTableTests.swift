@@ -7,7 +7,7 @@ import Testing
 @testable import LarderSQLite
 
 /// Tables, indexes and views that another program has made in the file of a store: they stay, and the store is whole.
-@Suite("SQLite: tables of other programs", .timeLimit(.minutes(1)))
+@Suite("SQLite: tables of other programs", .timeLimit(.minutes(15)))
 struct ForeignTableTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

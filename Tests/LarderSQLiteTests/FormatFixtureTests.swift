@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Stores that earlier versions wrote open and read the same; how they were made is in Fixtures/format-1/README.md.
-@Suite(.timeLimit(.minutes(1))) struct FormatFixtureTests {
+@Suite(.timeLimit(.minutes(15))) struct FormatFixtureTests {
   private struct Pier: Codable, Identifiable, Sendable {
     let id: Int
     var name: String

@@ -9,7 +9,7 @@ private struct Spot: Codable, Identifiable, Sendable, Equatable {
   var name: String
 }
 
-@Suite("SQLite: repositories", .timeLimit(.minutes(1)))
+@Suite("SQLite: repositories", .timeLimit(.minutes(15)))
 struct LocalRepositorySQLiteTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

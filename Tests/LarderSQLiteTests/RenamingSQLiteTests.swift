@@ -11,7 +11,7 @@ private struct Spot: Codable, Identifiable, Hashable, Sendable {
   var name: String
 }
 
-@Suite("SQLite: a collection that gets another name", .timeLimit(.minutes(4))) struct RenamingSQLiteTests: SQLiteSuite {
+@Suite("SQLite: a collection that gets another name", .timeLimit(.minutes(15))) struct RenamingSQLiteTests: SQLiteSuite {
   private static let schema = RepositorySchema<Spot>("spots", renamedFrom: "records")
   private static let spots = (0..<10).map { Spot(id: $0, name: "spot \($0)") }
   let directory: TemporaryDirectory

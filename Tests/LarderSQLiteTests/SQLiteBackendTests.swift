@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: records", .timeLimit(.minutes(1)))
+@Suite("SQLite: records", .timeLimit(.minutes(15)))
 struct SQLiteBackendTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

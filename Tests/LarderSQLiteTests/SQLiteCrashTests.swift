@@ -7,7 +7,7 @@ import Testing
 @testable import LarderSQLite
 
 /// Copies of an open store's files, taken at any moment as a kill would leave them, must open with all that was acknowledged.
-@Suite("SQLite: crashes", .timeLimit(.minutes(4)))
+@Suite("SQLite: crashes", .timeLimit(.minutes(15)))
 struct SQLiteCrashTests: SQLiteSuite {
   let directory: TemporaryDirectory
   let copies: TemporaryDirectory

@@ -11,7 +11,7 @@ import Testing
   import Glibc
 #endif
 
-@Suite("SQLite: creation", .timeLimit(.minutes(1)), .serialized)
+@Suite("SQLite: creation", .timeLimit(.minutes(15)), .serialized)
 struct SQLiteCreationTests {
   let directory: TemporaryDirectory
   let url: URL

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: the digest that a commit's last row carries", .timeLimit(.minutes(1)))
+@Suite("SQLite: the digest that a commit's last row carries", .timeLimit(.minutes(15)))
 struct SQLiteDigestTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: exclusive means the file", .timeLimit(.minutes(1)))
+@Suite("SQLite: exclusive means the file", .timeLimit(.minutes(15)))
 struct SQLiteExclusivityTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

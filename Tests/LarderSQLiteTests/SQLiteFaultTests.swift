@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: failures of the disk", .timeLimit(.minutes(4)))
+@Suite("SQLite: failures of the disk", .timeLimit(.minutes(15)))
 struct SQLiteFaultTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderSQLite
 
 /// A SQLite store that has filled its disk can be cleared.
-@Suite(.serialized, .timeLimit(.minutes(4)))
+@Suite(.serialized, .timeLimit(.minutes(15)))
 struct SQLiteFullDiskTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: a log that is marked as empty, and keeps its space", .timeLimit(.minutes(1)))
+@Suite("SQLite: a log that is marked as empty, and keeps its space", .timeLimit(.minutes(15)))
 struct SQLiteMarkedLogTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

@@ -12,7 +12,7 @@ import Testing
   import Glibc
 #endif
 
-@Suite("SQLite: opening reads, and only then writes", .timeLimit(.minutes(1)))
+@Suite("SQLite: opening reads, and only then writes", .timeLimit(.minutes(15)))
 struct SQLiteOpeningTests: SQLiteSuite {
   let directory: TemporaryDirectory
   let copies: TemporaryDirectory

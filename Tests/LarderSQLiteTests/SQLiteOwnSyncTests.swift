@@ -9,7 +9,7 @@ import Testing
 /// On Apple platforms a sync of SQLite may end in the drive's cache, and the log is synced once more through a descriptor of Larder's.
 ///
 /// A setting takes the same way here.
-@Suite("SQLite: the log's own sync", .timeLimit(.minutes(1)))
+@Suite("SQLite: the log's own sync", .timeLimit(.minutes(15)))
 struct SQLiteOwnSyncTests: SQLiteSuite {
   let directory: TemporaryDirectory
   private let files = RecordingFileSystem()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: what is refused stays as it is", .timeLimit(.minutes(1)))
+@Suite("SQLite: what is refused stays as it is", .timeLimit(.minutes(15)))
 struct SQLiteRefusalTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: reading and copying leave no trace, and cuts are reported", .timeLimit(.minutes(1)))
+@Suite("SQLite: reading and copying leave no trace, and cuts are reported", .timeLimit(.minutes(15)))
 struct SQLiteTraceTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

@@ -12,7 +12,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
 }
 
 /// The exchanges that a change of the network begins, and those that it does not.
-@Suite(.timeLimit(.minutes(1))) struct NetworkWatchTests {
+@Suite(.timeLimit(.minutes(15))) struct NetworkWatchTests {
   private let server = SimulatedSyncServer()
   private let clock = ManualClock()
   private let network = TestNetwork()
@@ -110,7 +110,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
 
 #if os(Linux)
   /// The socket on which Linux announces changes.
-  @Suite(.timeLimit(.minutes(1))) struct RouteSocketTests {
+  @Suite(.timeLimit(.minutes(15))) struct RouteSocketTests {
     /// The inodes of this process's sockets that listen as `RouteSocket` does.
     private static func sockets() throws -> Set<UInt> {
       var found: Set<UInt> = []

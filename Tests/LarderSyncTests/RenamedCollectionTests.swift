@@ -19,7 +19,7 @@ private struct DirectTransport: SyncTransport {
   func heads(of scope: String) async throws -> AsyncThrowingStream<Int, any Error> { throw SyncProblem.unreachable("no events") }
 }
 
-@Suite("A synced collection that had another name", .timeLimit(.minutes(1))) struct RenamedCollectionTests {
+@Suite("A synced collection that had another name", .timeLimit(.minutes(15))) struct RenamedCollectionTests {
   private let server = SimulatedSyncServer()
   private let backend = InMemoryBackend()
   private static let spots = (0..<5).map { Spot(id: "\($0)", name: "spot \($0)") }

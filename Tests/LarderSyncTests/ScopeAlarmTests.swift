@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSync
 
-@Suite(.timeLimit(.minutes(1))) struct ScopeAlarmTests {
+@Suite(.timeLimit(.minutes(15))) struct ScopeAlarmTests {
   /// Before, the next start of the engine waited for an edit, for news or for a change of the network.
   @Test func aRunThatIsCancelledAtAFailureLeavesAReasonForTheNextOne() async {
     let alarm = ScopeAlarm()

@@ -24,7 +24,7 @@ private struct Spot: Codable, Identifiable, Sendable, Equatable {
     var stored: [Spot] { spots.snapshot.loadAll().sorted { $0.id < $1.id } }
   }
 
-  @Test(.timeLimit(.minutes(5)), arguments: Seeds.list(12, for: "devicesEndEqualByThemselves"))
+  @Test(.timeLimit(.minutes(15)), arguments: Seeds.list(12, for: "devicesEndEqualByThemselves"))
   func devicesEndEqualByThemselves(seed: UInt64) async throws {
     var generator = SeededGenerator(seed)
     let (network, clock) = (FlakyNetwork(seed: seed), ManualClock())

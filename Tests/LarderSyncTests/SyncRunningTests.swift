@@ -42,7 +42,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   }
 
   /// An engine that is stopped while one of its writes waits for the disk has not failed.
-  @Test(.timeLimit(.minutes(1))) func aStopIsNoFailure() async throws {
+  @Test(.timeLimit(.minutes(15))) func aStopIsNoFailure() async throws {
     let disk = FaultInjectingBackend(InMemoryBackend())
     let store = try await Store.open(disk)
     let notes = try await store.repository(RepositorySchema<Note>("notes").synced(in: "user/1"))
@@ -110,7 +110,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   }
 
   /// Nothing else is a reason for an exchange then: no news, no edit.
-  @Test(.timeLimit(.minutes(2))) func anEditThatCouldNotBeSentIsTriedAgain() async throws {
+  @Test(.timeLimit(.minutes(15))) func anEditThatCouldNotBeSentIsTriedAgain() async throws {
     let (notes, sync, transport) = try await device()
     await sync.start()
     _ = try await status(of: sync) { $0.phase == .idle && $0.lastExchange != nil }

@@ -13,7 +13,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
 }
 
 /// What an engine tells its user: what is not saved and why, and that it goes on by itself once it can.
-@Suite(.timeLimit(.minutes(1))) struct SyncStatusTests {
+@Suite(.timeLimit(.minutes(15))) struct SyncStatusTests {
   private let server = SimulatedSyncServer()
 
   private struct Device: Sendable {

@@ -7,7 +7,7 @@ import Testing
 /// Whoever calls from the main actor is on it again afterwards, also when the call throws.
 ///
 /// Swift 6.3.1 forgets to come back where a function that stays on its caller's actor forwards a typed error of one that does not.
-@MainActor @Suite(.timeLimit(.minutes(1))) struct CallerIsolationTests {
+@MainActor @Suite(.timeLimit(.minutes(15))) struct CallerIsolationTests {
   private struct Spot: Codable, Identifiable, Sendable {
     let id: Int
     var name = "Jogashima"

@@ -3,7 +3,7 @@ import Larder
 import LarderTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(4))) struct ConformanceTests {
+@Suite(.timeLimit(.minutes(15))) struct ConformanceTests {
   @Test(arguments: TestBackend.allCases, BackendRequirement.all)
   func conforms(_ backend: TestBackend, _ requirement: BackendRequirement) throws {
     try requirement.check(backend.factory)

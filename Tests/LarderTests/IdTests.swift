@@ -10,7 +10,7 @@ struct Tagged<ID: Hashable & Codable & Sendable>: Codable, Identifiable, Sendabl
   var note: Int
 }
 
-@Suite(.timeLimit(.minutes(1))) struct IdTests {
+@Suite(.timeLimit(.minutes(15))) struct IdTests {
   private struct RawText: RawRepresentable, Hashable, Codable { var rawValue: String }
   private struct RawNumber: RawRepresentable, Hashable, Codable { var rawValue: Int }
   private struct RawIdentity: RawRepresentable, Hashable, Codable { var rawValue: UUID }

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Records over a limit, or that do not decode: refused when saved, reported and kept when found.
-@Suite(.timeLimit(.minutes(1))) struct LimitTests {
+@Suite(.timeLimit(.minutes(15))) struct LimitTests {
   /// Arrays in arrays, as deep as it says.
   struct Nest: Codable, Hashable, Sendable {
     var depth: Int

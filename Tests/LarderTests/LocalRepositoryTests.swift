@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct LocalRepositoryTests {
+@Suite(.timeLimit(.minutes(15))) struct LocalRepositoryTests {
   @Test func aSavedRecordIsFoundListedAndCounted() async throws {
     let spots = try await LocalRepository<Spot>()
     let jogashima = Spot("Jogashima", rating: 5)

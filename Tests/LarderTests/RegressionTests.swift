@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// One test for each defect that was found in other packages of this kind, named after the defect.
-@Suite(.timeLimit(.minutes(1))) struct RegressionTests {
+@Suite(.timeLimit(.minutes(15))) struct RegressionTests {
   private struct Stop: Error {}
   private struct Named: Codable, Identifiable, Hashable, Sendable {
     let id: String

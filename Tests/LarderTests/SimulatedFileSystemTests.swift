@@ -3,7 +3,7 @@ import Larder
 import LarderTesting
 import Testing
 
-@Suite("The simulated file system", .timeLimit(.minutes(1)))
+@Suite("The simulated file system", .timeLimit(.minutes(15)))
 struct SimulatedFileSystemTests {
   private let files = SimulatedFileSystem()
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Random sequences of everything that can be done with a store, a cache and blobs, and of everything that can happen to them.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 10))) struct ModelWorldTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct ModelWorldTests {
   /// The steps of one world.
   private static let steps = 2_500
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Defects that were found in the world around a store, each under its own name.
-@Suite("The world: defects that were found", .timeLimit(.minutes(1))) struct DefectTests {
+@Suite("The world: defects that were found", .timeLimit(.minutes(15))) struct DefectTests {
   private let directory: TemporaryDirectory
   private let other: TemporaryDirectory
 

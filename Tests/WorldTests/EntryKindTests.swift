@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Names of the store's family, and names that only look like it, under which something lies that the store did not put there.
-@Suite("The world: what lies under a store's names", .timeLimit(.minutes(2))) struct EntryKindTests {
+@Suite("The world: what lies under a store's names", .timeLimit(.minutes(15))) struct EntryKindTests {
   private let directory: TemporaryDirectory
   private let other: TemporaryDirectory
 

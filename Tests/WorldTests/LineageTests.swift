@@ -7,7 +7,7 @@ import Testing
 ///
 /// A main file and a log belong together when the log was begun on that main file. Then they open as of the log's moment; otherwise they
 /// are refused, because the two together would be a store that never was.
-@Suite("The world: main files and logs of different times", .timeLimit(.minutes(2))) struct LineageTests {
+@Suite("The world: main files and logs of different times", .timeLimit(.minutes(15))) struct LineageTests {
   private let directory: TemporaryDirectory
   private let work: TemporaryDirectory
 

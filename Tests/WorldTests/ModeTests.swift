@@ -6,7 +6,7 @@ import Testing
 
 // The umask belongs to the process: these tests run one after another, and other suites do not depend on it.
 /// Every file and directory that a store makes, at every step of its life, is its owner's alone.
-@Suite("The world: modes of files", .serialized, .timeLimit(.minutes(1))) struct ModeTests {
+@Suite("The world: modes of files", .serialized, .timeLimit(.minutes(15))) struct ModeTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory(inMemory: !Torture.isOn) }

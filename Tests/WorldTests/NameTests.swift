@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Names and paths that other layers would read as something else.
-@Suite("The world: names and paths of stores", .timeLimit(.minutes(2))) struct NameTests {
+@Suite("The world: names and paths of stores", .timeLimit(.minutes(15))) struct NameTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory(inMemory: !Torture.isOn) }

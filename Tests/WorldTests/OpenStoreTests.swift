@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Files that are moved, replaced, cut or linked under an open store: the next write says so, and nothing acknowledged is lost.
-@Suite("The world: files that change under an open store", .timeLimit(.minutes(2))) struct OpenStoreTests {
+@Suite("The world: files that change under an open store", .timeLimit(.minutes(15))) struct OpenStoreTests {
   private let directory: TemporaryDirectory
   private let aside: TemporaryDirectory
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A second process, and users without the right to read or write.
-@Suite("The world: other processes and users", .serialized, .timeLimit(.minutes(2))) struct ProcessTests {
+@Suite("The world: other processes and users", .serialized, .timeLimit(.minutes(15))) struct ProcessTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory(inMemory: !Torture.isOn) }

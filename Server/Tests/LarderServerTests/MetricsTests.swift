@@ -5,7 +5,7 @@ import Testing
 @testable import BoundedHTTP
 @testable import LarderServer
 
-@Suite(.timeLimit(.minutes(1))) struct MetricsTests {
+@Suite(.timeLimit(.minutes(15))) struct MetricsTests {
   /// The metrics system of the process of the tests, which may be set once.
   private static let system: TestMetrics = {
     let metrics = TestMetrics()

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 /// Which deletions are forgotten.
-@Suite(.timeLimit(.minutes(2))) struct PurgeTests {
+@Suite(.timeLimit(.minutes(15))) struct PurgeTests {
   @Test func anAgeBeyondAllTimesForgetsNothing() async throws {
     let directory = try TemporaryDirectory()
     let store = try await SQLSyncStore.open(sqlite: directory.file("s"), logger: LogLines().logger())

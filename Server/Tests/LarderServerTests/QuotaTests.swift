@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// What one identity may store, and how much the server stores for a push.
-@Suite(.timeLimit(.minutes(2))) struct QuotaTests {
+@Suite(.timeLimit(.minutes(15))) struct QuotaTests {
   private static func text(_ count: Int) -> String { "\"\(String(repeating: "x", count: count - 2))\"" }
 
   // MARK: Conflicts

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderServer
 
 /// What stands behind `?`, and the order of what is answered.
-@Suite(.timeLimit(.minutes(1))) struct RequestQueryTests {
+@Suite(.timeLimit(.minutes(15))) struct RequestQueryTests {
   private static func question(_ query: String, longestWait: Int = 25) throws -> SyncChangesRequest {
     try RequestQuery(query).changesRequest(longestWait: longestWait)
   }

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// How long work is tried, and what becomes of it at the end.
-@Suite(.timeLimit(.minutes(2))) struct SQLWorkersTests {
+@Suite(.timeLimit(.minutes(15))) struct SQLWorkersTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

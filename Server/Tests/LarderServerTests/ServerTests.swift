@@ -9,7 +9,7 @@ import Testing
   import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(1))) struct ServerTests {
+@Suite(.timeLimit(.minutes(15))) struct ServerTests {
   @Test func aPushIsAnsweredAndReadAgain() async throws {
     try await TestServer.run { server in
       let answer = try await server.push(onePush())

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The transcripts of README.md, run as they are written there.
-@Suite(.timeLimit(.minutes(2))) struct TranscriptTests {
+@Suite(.timeLimit(.minutes(15))) struct TranscriptTests {
   private struct Step {
     var command: String
     var output = ""

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderBlobs
 
 /// Calls of each scenario fail, so that each site of the blobs meets all faults once, or with `LARDER_TORTURE` all calls, once and for ever.
-@Suite("Every call of a blob store fails, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+@Suite("Every call of a blob store fails, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct BlobFaultMatrixTests {
   private struct Figures: Sendable {
     /// Recorded by the test: another thread does not know whose they are.

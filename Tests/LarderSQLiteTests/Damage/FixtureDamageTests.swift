@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// One changed bit, or another length, of one file of each fixture; with `LARDER_TORTURE` each bit and each length.
-@Suite("Damage to the fixtures", .timeLimit(.minutes(Torture.isOn ? 60 : 4)))
+@Suite("Damage to the fixtures", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct FixtureDamageTests {
   @Test(arguments: FormatFixture.names) func noDamageIsSilent(_ name: String) async throws {
     let seed = try #require(Seeds.list(1, for: "noDamageIsSilent, \(name)").first)

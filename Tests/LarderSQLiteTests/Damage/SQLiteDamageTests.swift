@@ -8,7 +8,7 @@ import Testing
 /// Opens damaged copies of a store.
 ///
 /// Each gives all of the data, a precise error with every file as it was, or a report: never silence, never a trap.
-@Suite("SQLite: damage", .timeLimit(.minutes(Torture.isOn ? 60 : 4)))
+@Suite("SQLite: damage", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct SQLiteDamageTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

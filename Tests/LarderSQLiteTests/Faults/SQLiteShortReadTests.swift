@@ -6,7 +6,7 @@ import Testing
 @testable import LarderSQLite
 
 /// A disk that gives fewer bytes than there are.
-@Suite("SQLite: reads that are too short", .timeLimit(.minutes(1)))
+@Suite("SQLite: reads that are too short", .timeLimit(.minutes(15)))
 struct SQLiteShortReadTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderSQLite
 
 /// Databases that somebody has prepared: nothing in them runs, and each is refused or read within its limits.
-@Suite("Security: untrusted SQLite files", .timeLimit(.minutes(1)))
+@Suite("Security: untrusted SQLite files", .timeLimit(.minutes(15)))
 struct UntrustedDatabaseTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

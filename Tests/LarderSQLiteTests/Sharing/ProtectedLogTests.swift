@@ -6,7 +6,7 @@ import Testing
 @testable import LarderSQLite
 
 /// A log that the system does not let anybody write, as on a device that is locked.
-@Suite("SQLite: protected logs", .timeLimit(.minutes(2)))
+@Suite("SQLite: protected logs", .timeLimit(.minutes(15)))
 struct ProtectedLogTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: the backend of a shared store", .timeLimit(.minutes(1)))
+@Suite("SQLite: the backend of a shared store", .timeLimit(.minutes(15)))
 struct SharedBackendTests: SQLiteSuite {
   let directory: TemporaryDirectory
   let shared = StoreOptions(access: .shared, lockTimeout: .milliseconds(50))

@@ -36,7 +36,7 @@ final class Heard: ChangeObserver {
   }
 }
 
-@Suite("SQLite: several writers of one store", .timeLimit(.minutes(4)))
+@Suite("SQLite: several writers of one store", .timeLimit(.minutes(15)))
 struct SharedStoreTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

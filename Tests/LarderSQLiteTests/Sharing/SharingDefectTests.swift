@@ -64,7 +64,7 @@ private final class DefectiveSharing: StorageBackend {
   func close() throws(RepositoryError) { try inner.close() }
 }
 
-@Suite("The rules of sharing", .timeLimit(.minutes(1)))
+@Suite("The rules of sharing", .timeLimit(.minutes(15)))
 struct SharingDefectTests {
   private let rules = BackendRequirement.all.filter { !$0.applies(to: .file(named: "store.sqlite") { SQLiteBackend(file: $0) }) }
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 @testable import LarderSQLite
 
-@Suite("SQLite: suspended stores", .timeLimit(.minutes(2)))
+@Suite("SQLite: suspended stores", .timeLimit(.minutes(15)))
 struct SuspendedSQLiteTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

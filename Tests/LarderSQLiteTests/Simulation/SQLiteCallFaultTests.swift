@@ -10,7 +10,7 @@ import Testing
 
 /// Every lock, every call of the log's index and every read that SQLite makes fails once, or from then on, in stores of one process and in
 /// shared ones with readers beside them.
-@Suite("SQLite: every lock, index and read fails", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+@Suite("SQLite: every lock, index and read fails", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct SQLiteCallFaultTests {
   private typealias Plan = SQLiteCallFaults.Plan
 

@@ -10,7 +10,7 @@ import Testing
 /// Calls of the disk fail once, or from then on: the failure is typed, nothing that was acknowledged is lost, and the program goes on.
 ///
 /// Every third call has one of the faults, from a call that the seed decides, or with `LARDER_TORTURE` every call has all of them.
-@Suite("SQLite: every call of the disk fails", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+@Suite("SQLite: every call of the disk fails", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct SQLiteFaultMatrixTests {
   /// The failures of one call; EINTR for ever would be repeated for ever.
   private static let faults: [(errorNumber: Int32, isPermanent: Bool, writtenBytes: Int)] =

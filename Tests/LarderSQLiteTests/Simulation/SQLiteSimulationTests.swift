@@ -7,7 +7,7 @@ import Testing
 @testable import LarderSQLite
 
 /// Power cuts, kills and torn writes at every operation, by the explorer that the JSON store is tested with.
-@Suite("SQLite on a simulated disk", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+@Suite("SQLite on a simulated disk", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct SQLiteSimulationTests {
   private static let workloads: [CrashWorkload] = [
     .creation, .firstSave, .batches, .deletes, .checkpoints, .closing, .largeRecords, .buffered, .bufferedAnew,

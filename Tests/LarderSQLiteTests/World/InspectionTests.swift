@@ -6,7 +6,7 @@ import Testing
 
 @_spi(Inspection) @testable import LarderSQLite
 
-@Suite("SQLite: inspection beside a writer", .timeLimit(.minutes(1)))
+@Suite("SQLite: inspection beside a writer", .timeLimit(.minutes(15)))
 struct InspectionTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

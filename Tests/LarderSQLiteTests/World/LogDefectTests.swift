@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderSQLite
 
-@Suite("SQLite: logs that do not belong to their database", .timeLimit(.minutes(1)))
+@Suite("SQLite: logs that do not belong to their database", .timeLimit(.minutes(15)))
 struct LogDefectTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderSQLite
 
 /// SQLite takes the salts of a log's next generation from its header, also from one that a kill has cut short.
-@Suite("SQLite: a folded log with half a header", .timeLimit(.minutes(1)))
+@Suite("SQLite: a folded log with half a header", .timeLimit(.minutes(15)))
 struct TornHeaderTests: SQLiteSuite {
   let directory: TemporaryDirectory
 

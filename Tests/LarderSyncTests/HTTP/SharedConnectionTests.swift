@@ -7,7 +7,7 @@
   @testable import LarderSync
 
   /// The connections of a transport over plain http on Linux, against a server that answers by a script.
-  @Suite(.timeLimit(.minutes(1))) final class SharedConnectionTests: Sendable {
+  @Suite(.timeLimit(.minutes(15))) final class SharedConnectionTests: Sendable {
     private let server: ScriptedServer
 
     init() throws { server = try ScriptedServer() }

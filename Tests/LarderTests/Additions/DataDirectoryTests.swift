@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// The place of an app's data is the platform's.
-@Suite(.timeLimit(.minutes(1))) struct DataDirectoryTests {
+@Suite(.timeLimit(.minutes(15))) struct DataDirectoryTests {
   @Test func theDirectoryHasTheNameThatIsGiven() {
     #expect(DataDirectory.url(for: "weather-spots").lastPathComponent == "weather-spots")
     #expect(!DataDirectory.url().lastPathComponent.isEmpty)

@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// A view model that follows a repository can be given another one than the library's.
-@Suite(.timeLimit(.minutes(1))) struct ObservableRepositoryTests {
+@Suite(.timeLimit(.minutes(15))) struct ObservableRepositoryTests {
   private struct Double: ObservableRepository {
     let script = ScriptedSequence<[Spot]>()
     let memory: LocalRepository<Spot>

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// The table of predicates in the guide to queries: each of its conditions compiles, is answered, and uses an index where it says so.
-@Suite(.timeLimit(.minutes(1))) struct PredicateTableTests {
+@Suite(.timeLimit(.minutes(15))) struct PredicateTableTests {
   private struct Row: Codable, Identifiable {
     let id: Int
     var name = "abc"

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Finding by a property, existence, sums, changes and deletions of many give what the longer words for them give.
-@Suite(.timeLimit(.minutes(1))) struct RecordShorthandTests {
+@Suite(.timeLimit(.minutes(15))) struct RecordShorthandTests {
   private struct Beach: Codable, Identifiable, Equatable {
     let id: Int
     var slug: String

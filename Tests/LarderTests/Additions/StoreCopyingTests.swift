@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// A copy of a store, of any kind, holds what the store holds: values, records that do not decode, revisions, versions and tombstones.
-@Suite(.timeLimit(.minutes(1))) struct StoreCopyingTests {
+@Suite(.timeLimit(.minutes(15))) struct StoreCopyingTests {
   private struct Visit: Codable, Identifiable, Equatable {
     let id: Int
     var day: String

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// A store's snapshot gives all of its repositories at one commit, whatever is written meanwhile.
-@Suite(.timeLimit(.minutes(1))) struct StoreSnapshotTests {
+@Suite(.timeLimit(.minutes(15))) struct StoreSnapshotTests {
   private struct Account: Codable, Identifiable { let id: Int; var amount: Int }
 
   @Test func repositoriesAgreeWhileTransactionsMoveBetweenThem() async throws {

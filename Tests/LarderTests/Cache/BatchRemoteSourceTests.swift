@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct BatchRemoteSourceTests {
   private static let freshness = FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48), jitter: 0)
 

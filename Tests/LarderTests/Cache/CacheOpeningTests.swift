@@ -6,7 +6,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct CacheOpeningTests {
   private static let freshness = FreshnessPolicy(fresh: .seconds(3600), usable: .hours(48), jitter: 0)
   private let source = ScriptedSource<String, Int> { key, _ in .value(key.count) }

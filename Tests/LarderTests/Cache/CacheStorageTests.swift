@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct CacheStorageTests {
   @Test func aValueIsSavedAndReadBackBeforeItIsServed() async throws {
     /// A value that its own coding changes.

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct CachedUpdatesTests {
   @Test func firstComesWhatIsThereThenEachChangeOfTheValue() async throws {
     let world = try await CacheWorld()

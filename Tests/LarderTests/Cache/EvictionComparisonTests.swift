@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// Which order of eviction finds most of what is asked for; see `Docs/Design/0006-eviction-order.md`.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4)))
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct EvictionComparisonTests {
   private enum Pattern: String, CaseIterable {
     case zipf = "zipf"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct EvictionTests {
   private func keys(_ world: CacheWorld) async throws -> Set<String> { Set(try await world.storage.loadAll().map(\.key)) }
 

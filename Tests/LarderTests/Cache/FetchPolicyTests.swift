@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct FetchPolicyTests {
   /// A world in which "a" was fetched as 1, and will be 2 from now on.
   private func world(_ freshness: FreshnessPolicy = CacheWorld.freshness) async throws -> CacheWorld {

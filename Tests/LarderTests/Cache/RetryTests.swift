@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct RetryTests {
   @Test func aTransientErrorIsTriedAgainAfterAFullJitterDelay() async throws {
     let world = try await CacheWorld(retry: RetryPolicy(attempts: 3, base: .seconds(1), cap: .seconds(30)), random: { 0.5 })

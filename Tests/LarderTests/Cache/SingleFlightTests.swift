@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct SingleFlightTests {
   @Test func tenThousandCallersOfAMissingKeyMakeOneFetch() async throws {
     let world = try await CacheWorld()

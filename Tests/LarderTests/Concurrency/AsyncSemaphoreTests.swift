@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct AsyncSemaphoreTests {
+@Suite(.timeLimit(.minutes(15))) struct AsyncSemaphoreTests {
   private final class Tally: Sendable {
     let served = Mutex<[Int]>([])
     let counts = Mutex((present: 0, most: 0))

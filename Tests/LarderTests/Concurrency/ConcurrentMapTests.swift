@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct ConcurrentMapTests {
+@Suite(.timeLimit(.minutes(15))) struct ConcurrentMapTests {
   @TaskLocal static var tag = 0
 
   @Test(arguments: [0, 1, 511, 512, 513, 1_023, 1_024, 1_025, 10_000]) func resultsComeInOrder(_ count: Int) async {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct OneShotTests {
+@Suite(.timeLimit(.minutes(15))) struct OneShotTests {
   @Test func theFirstValueHolds() async {
     let shot = OneShot<Int>()
     #expect(!shot.isResolved)

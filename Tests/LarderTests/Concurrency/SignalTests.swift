@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct SignalTests {
+@Suite(.timeLimit(.minutes(15))) struct SignalTests {
   @Test func whatIsRaisedBeforeTheWaitIsNotMissed() async {
     let signal = Signal()
     let moment = signal.moment

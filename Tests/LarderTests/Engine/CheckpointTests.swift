@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct CheckpointTests {
+@Suite(.timeLimit(.minutes(15))) struct CheckpointTests {
   @Test func aCheckpointHappensWhenTheBackendAsksForIt() async throws {
     let disk = try await BusyDisk<Spot>(options: StoreOptions(checkpoint: .init(idle: nil, bySize: true)))
     try await disk.items.save(Spot("small"))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct CommitQueueTests {
+@Suite(.timeLimit(.minutes(15))) struct CommitQueueTests {
   private struct Stop: Error {}
 
   // MARK: Group commit

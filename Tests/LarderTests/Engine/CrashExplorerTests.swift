@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 /// The explorer is tried on the smallest store there is: one file, replaced as a whole.
-@Suite("The crash explorer", .timeLimit(.minutes(1)))
+@Suite("The crash explorer", .timeLimit(.minutes(15)))
 struct CrashExplorerTests {
   private struct Lost: Error {}
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// A repository that is dropped without closing: who opens the store at once must not be told that it is open.
-@Suite(.timeLimit(.minutes(1))) struct DroppedStoreTests {
+@Suite(.timeLimit(.minutes(15))) struct DroppedStoreTests {
   @Test(arguments: [TestBackend.json, .sqlite])
   func droppedAndOpenedAgainAtOnce(_ backend: TestBackend) async throws {
     let directory = try TemporaryDirectory()

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Acknowledged values can be read: whatever an encoder gives is JSON that decodes, or nothing was written.
-@Suite(.timeLimit(.minutes(1))) struct EncodedValueTests {
+@Suite(.timeLimit(.minutes(15))) struct EncodedValueTests {
   struct Price: Codable, Identifiable, Hashable, Sendable {
     let id: Int
     var amount: Decimal

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// A group commit is bounded: no write fails, or waits for memory, because of the size of others.
-@Suite(.timeLimit(.minutes(1))) struct GroupSizeTests {
+@Suite(.timeLimit(.minutes(15))) struct GroupSizeTests {
   struct Page: Codable, Identifiable, Hashable, Sendable {
     let id: Int
     var text: String

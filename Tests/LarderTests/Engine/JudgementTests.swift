@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Stores that are refused after the backend has read them: nothing may have been written by then.
-@Suite(.timeLimit(.minutes(1))) struct JudgementTests {
+@Suite(.timeLimit(.minutes(15))) struct JudgementTests {
   private static func newer(_ version: Int = 2) -> RepositorySchema<Measurement> { .init("numbers", version: version) }
 
   @Test func aRefusedStoreIsAbandonedBeforeItIsRecovered() async throws {

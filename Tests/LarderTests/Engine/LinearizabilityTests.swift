@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct LinearizabilityTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct LinearizabilityTests {
   @Test(arguments: [(TestBackend.memory, 70, 7_000), (.json, 27, 2_500), (.sqlite, 9, 1_000)])
   func everyHistoryOfARepositoryIsLinearizable(_ backend: TestBackend, _ usual: Int, _ full: Int) async throws {
     let count = Torture.count(usual, full: full)

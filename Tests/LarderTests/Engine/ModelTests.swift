@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Random sequences of operations by one task, against a dictionary that does the same.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ModelTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct ModelTests {
   private struct Stop: Error {}
 
   @Test(arguments: TestBackend.allCases)

@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 /// A JSON store that was suspended while others appended to its journal: it goes on with what they wrote, without reading its main file.
-@Suite("The journal of a resumed JSON store", .timeLimit(.minutes(1))) struct ResumedJournalTests {
+@Suite("The journal of a resumed JSON store", .timeLimit(.minutes(15))) struct ResumedJournalTests {
   private static let main = "/data/spots.json"
   private static let journal = main + "-journal"
   private let files = SimulatedFileSystem()

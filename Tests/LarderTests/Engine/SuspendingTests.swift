@@ -8,7 +8,7 @@ import Testing
 /// A store that gives up its locks for a while.
 ///
 /// Another store of this process stands for another process.
-@Suite(.timeLimit(.minutes(2))) struct SuspendingTests {
+@Suite(.timeLimit(.minutes(15))) struct SuspendingTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

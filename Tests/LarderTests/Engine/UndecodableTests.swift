@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Records that do not decode: no call that looks harmless deletes them, and what counts agrees with what reads.
-@Suite(.timeLimit(.minutes(1))) struct UndecodableTests {
+@Suite(.timeLimit(.minutes(15))) struct UndecodableTests {
   struct Old: Codable, Identifiable, Hashable, Sendable {
     let id: Int
     var text: String?

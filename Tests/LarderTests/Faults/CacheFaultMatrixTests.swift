@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// Each call of a cache that is begun anew because its file is damaged fails, and life goes on.
-@Suite("Every call of a cache that heals fails, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+@Suite("Every call of a cache that heals fails, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct CacheFaultMatrixTests {
   private typealias Cache = CachedRepository<String, Int>
   private static let file = URL(fileURLWithPath: "/data/cache/places.json")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@Suite("Every call of a repository's disk fails, and memory is what is on it", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+@Suite("Every call of a repository's disk fails, and memory is what is on it", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct EngineFaultMatrixTests {
   @Test func afterEveryFailureMemoryIsTheDisk() async throws {
     let seed = try #require(Seeds.list(1, for: "afterEveryFailureMemoryIsTheDisk").first)

@@ -8,7 +8,7 @@ import Testing
 
 /// Calls of each workload fail: every third with one fault in turn, and so many that each site meets all; with `LARDER_TORTURE` each call has
 /// all faults, once and for ever.
-@Suite("Every call of a JSON store fails once, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+@Suite("Every call of a JSON store fails once, and life goes on", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct FaultMatrixTests {
   private struct Figures: Sendable {
     /// Recorded by the test: another thread does not know whose they are.

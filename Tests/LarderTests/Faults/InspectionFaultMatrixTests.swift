@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Each call of a copy that a tool writes fails: the failure is typed, and the next copy is whole.
-@Suite("Every call of a copy that the tool writes fails", .timeLimit(.minutes(10))) struct InspectionFaultMatrixTests {
+@Suite("Every call of a copy that the tool writes fails", .timeLimit(.minutes(15))) struct InspectionFaultMatrixTests {
   private static let path = "/data/copy.json"
 
   private static func write(_ faulty: FaultyFileSystem) throws(RepositoryError) {

@@ -4,7 +4,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-@Suite("Growth of a journal that may be lost", .timeLimit(.minutes(4))) struct LostGrowthTests {
+@Suite("Growth of a journal that may be lost", .timeLimit(.minutes(15))) struct LostGrowthTests {
   private let file = URL(fileURLWithPath: "/data/app/spots.json")
   private let files = SimulatedFileSystem()
 

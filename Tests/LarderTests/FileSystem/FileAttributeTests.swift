@@ -23,7 +23,7 @@ import Testing
   }()
 
   /// The exclusion from backups is an extended attribute on Apple platforms, and the class of protection goes the same way.
-  @Suite("Attributes that an app sets on the file", .enabled(if: hasAttributes), .timeLimit(.minutes(1))) struct FileAttributeTests {
+  @Suite("Attributes that an app sets on the file", .enabled(if: hasAttributes), .timeLimit(.minutes(15))) struct FileAttributeTests {
     private let directory: TemporaryDirectory
     private var main: String { directory.pathOfFile("spots.json") }
 

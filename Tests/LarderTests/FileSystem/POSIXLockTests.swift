@@ -5,7 +5,7 @@ import Testing
 
 @testable import class Larder.POSIXLock
 
-@Suite("The lock of a store", .timeLimit(.minutes(1)))
+@Suite("The lock of a store", .timeLimit(.minutes(15)))
 struct POSIXLockTests {
   private let directory: TemporaryDirectory
   private let files = POSIXFileSystem()
@@ -129,7 +129,7 @@ struct POSIXLockTests {
 
 #if os(Linux)
   /// The `flock` of util-linux is the second process.
-  @Suite("The lock between processes", .enabled(if: FileManager.default.fileExists(atPath: "/usr/bin/flock")), .timeLimit(.minutes(1)))
+  @Suite("The lock between processes", .enabled(if: FileManager.default.fileExists(atPath: "/usr/bin/flock")), .timeLimit(.minutes(15)))
   struct POSIXLockProcessTests {
     private let directory: TemporaryDirectory
     private let files = POSIXFileSystem()

@@ -9,7 +9,7 @@ import Testing
   import Glibc
 #endif
 
-@Suite("The lock of a shared store", .timeLimit(.minutes(1)))
+@Suite("The lock of a shared store", .timeLimit(.minutes(15)))
 struct POSIXSharedLockTests {
   private let directory: TemporaryDirectory
   private let files = POSIXFileSystem()

@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// Mistakes that compile: each is told at its first use, with what to do about it.
-@Suite("Mistakes of the first hour", .timeLimit(.minutes(1))) struct FirstMistakeTests {
+@Suite("Mistakes of the first hour", .timeLimit(.minutes(15))) struct FirstMistakeTests {
   private struct Anew: Codable, Identifiable {
     var id = UUID()
     var name: String

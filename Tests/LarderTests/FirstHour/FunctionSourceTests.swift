@@ -8,7 +8,7 @@ import Testing
 @testable import Larder
 
 /// A cache whose source is one function.
-@Suite("A closure as the source of a cache", .timeLimit(.minutes(1))) struct FunctionSourceTests {
+@Suite("A closure as the source of a cache", .timeLimit(.minutes(15))) struct FunctionSourceTests {
   private struct Forecast: Codable, Sendable, Equatable {
     var waves: Int
   }

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// A repository that a preview or the initialiser of a view can make.
-@Suite("A repository of samples", .timeLimit(.minutes(1))) struct PreviewingTests {
+@Suite("A repository of samples", .timeLimit(.minutes(15))) struct PreviewingTests {
   private static let samples = [Spot("Jogashima", rating: 5), Spot("Brest"), Spot("Agadir", rating: 4)]
   private static let schema = RepositorySchema<Spot>("spots", version: 3, indexes: [.unique(\.name), .ordered(\.country, \.rating)])
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// A crash at any operation of a move leaves the records under the old name or under the new one.
-@Suite("Crashes while a collection gets another name", .timeLimit(.minutes(4))) struct RenamingCrashTests {
+@Suite("Crashes while a collection gets another name", .timeLimit(.minutes(15))) struct RenamingCrashTests {
   private static let schema = RepositorySchema<Spot>("spots", renamedFrom: "records")
 
   @Test func aCrashLeavesTheOldNameOrTheNewOne() async throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import Larder
 
 /// A store that began without a name gets one: no opening loses sight of its records.
-@Suite("A collection that gets another name", .timeLimit(.minutes(1))) struct RenamingTests {
+@Suite("A collection that gets another name", .timeLimit(.minutes(15))) struct RenamingTests {
   private static let named = RepositorySchema<Spot>("spots", indexes: [.ordered(\.name)])
   private static let renamed = RepositorySchema<Spot>("spots", indexes: [.ordered(\.name)], renamedFrom: "records")
   private static let spots = (0..<20).map { Spot("spot \($0)") }

@@ -7,7 +7,7 @@ import Testing
 @testable import Larder
 
 /// Indexes that note changes and apply them when they are asked: at every commit they hold what is there, whoever asks when.
-@Suite(.timeLimit(.minutes(2))) struct FollowedIndexTests {
+@Suite(.timeLimit(.minutes(15))) struct FollowedIndexTests {
   /// The records of a commit, and the indexes that have followed them.
   private struct Commit {
     var slots: [RecordKey: RecordSlot] = [:]

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// The geographic index against a list of the same records.
-@Suite(.timeLimit(.minutes(1))) struct GeoIndexTests {
+@Suite(.timeLimit(.minutes(15))) struct GeoIndexTests {
   @Test func anIndexOfManyPlacesFindsWhatAScanFinds() throws {
     for seed in Seeds.list(1, for: "geo index") {
       var world = GeoWorld(Torture.count(4_000, full: 100_000), seed: seed)

@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// An index that is made while others write: what they commit meanwhile is in it, once.
-@Suite(.timeLimit(.minutes(1))) struct IndexBuildTests {
+@Suite(.timeLimit(.minutes(15))) struct IndexBuildTests {
   @Test func whatIsCommittedWhileAnIndexIsMadeIsInIt() async throws {
     for seed in Seeds.list(20, for: "index builds") {
       var random = SeededGenerator(seed)

@@ -3,7 +3,7 @@ import Testing
 @testable import Larder
 
 /// The sorted tree behind all indexes, against a sorted array that does the same.
-@Suite(.timeLimit(.minutes(1))) struct PersistentTreeTests {
+@Suite(.timeLimit(.minutes(15))) struct PersistentTreeTests {
   /// Trees of all widths, with a summary and without.
   private static let kinds: [any TreeTrial.Type] = [
     Trial<TagEntry<Three>>.self, Trial<TagEntry<Four>>.self, Trial<TagEntry<Five>>.self, Trial<TagEntry<Eight>>.self,

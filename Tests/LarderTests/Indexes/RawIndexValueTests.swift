@@ -4,7 +4,7 @@ import Testing
 
 /// Types with a raw value that make index values of their own: what an index finds is checked, whatever the type takes over from its raw
 /// value.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct RawIndexValueTests {
   /// Written before there was `hasExactIndexValues`: 10 and 15 have one index value.
   enum Size: Int, Codable, IndexableValue {

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// The text index against counting all words of all records.
-@Suite(.timeLimit(.minutes(1))) struct TextIndexTests {
+@Suite(.timeLimit(.minutes(15))) struct TextIndexTests {
   @Test func aSearchRanksAsCountingDoesWhileRecordsComeAndGo() throws {
     for seed in Seeds.list(Torture.count(2, full: 12), for: "text index") {
       var world = TextWorld(seed: seed)

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// The promise of a unique index: no write makes two records equal, and those that were equal before can be read, saved and resolved.
-@Suite(.timeLimit(.minutes(1))) struct UniqueIndexTests {
+@Suite(.timeLimit(.minutes(15))) struct UniqueIndexTests {
   struct Account: Codable, Identifiable, Sendable, Equatable {
     let id: Int
     var name: String

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Larder's coder beside Foundation's: the same bytes, and the same values or errors back.
-@Suite(.timeLimit(.minutes(5))) struct DirectCoderDifferentialTests {
+@Suite(.timeLimit(.minutes(15))) struct DirectCoderDifferentialTests {
   private static let encoder = {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

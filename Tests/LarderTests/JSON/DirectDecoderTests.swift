@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct DirectDecoderTests {
+@Suite(.timeLimit(.minutes(15))) struct DirectDecoderTests {
   private func decode<Value: Decodable>(_ text: String, as type: Value.Type) throws -> Value {
     try DirectDecoder().decode(type, from: Data(text.utf8))
   }

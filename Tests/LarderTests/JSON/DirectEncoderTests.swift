@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct DirectEncoderTests {
+@Suite(.timeLimit(.minutes(15))) struct DirectEncoderTests {
   private func text(_ value: some Encodable, depthLimit: Int = 64) throws -> String {
     String(decoding: try DirectEncoder(depthLimit: depthLimit).encode(value).json, as: UTF8.self)
   }

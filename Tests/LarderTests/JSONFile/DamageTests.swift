@@ -8,7 +8,7 @@ import Testing
 ///
 /// Allowed are three outcomes: the full data; a refusal that names the file and the offset and leaves every file as it was; a recovery
 /// whose report says that something was cut, with nothing in the data that nobody wrote.
-@Suite("Damage to the files of a JSON store", .timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct DamageTests {
+@Suite("Damage to the files of a JSON store", .timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct DamageTests {
   private static let snapshot = "/data/spots.json"
   private static let journal = "/data/spots.json-journal"
 

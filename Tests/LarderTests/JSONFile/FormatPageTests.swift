@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// The pages that describe the formats show bytes; these tests make the same bytes with the code and compare.
-@Suite(.timeLimit(.minutes(1))) struct FormatPageTests {
+@Suite(.timeLimit(.minutes(15))) struct FormatPageTests {
   @Test func theSnapshotPageShowsWhatTheWriterWrites() throws {
     let text = String(decoding: try FormatExample.snapshot(), as: UTF8.self)
     let block = "```json\n" + text + "```\n"

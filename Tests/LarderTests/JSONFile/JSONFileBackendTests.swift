@@ -3,7 +3,7 @@ import Larder
 import LarderTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct JSONFileBackendTests {
+@Suite(.timeLimit(.minutes(15))) struct JSONFileBackendTests {
   let directory: TemporaryDirectory
   var file: URL { directory.file("spots.json") }
 

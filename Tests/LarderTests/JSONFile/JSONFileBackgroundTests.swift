@@ -7,7 +7,7 @@ import Testing
 @testable import Larder
 
 /// The work that a checkpoint beside commits leaves between two of them: nothing that waits for the disk, and nothing large to free.
-@Suite("Between two commits beside a checkpoint", .timeLimit(.minutes(1))) struct JSONFileBackgroundTests {
+@Suite("Between two commits beside a checkpoint", .timeLimit(.minutes(15))) struct JSONFileBackgroundTests {
   private func save(_ commit: UInt64, on backend: JSONFileBackend, _ durability: Durability = .buffered) throws {
     let record = StoredRecord(
       collection: "spots", key: RecordKey("key \(commit)"), revision: Revision(commit), schemaVersion: 1, value: Data("{}".utf8))

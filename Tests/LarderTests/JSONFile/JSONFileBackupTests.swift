@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Power cuts and kills while a JSON store is copied.
-@Suite("Crashes beside a backup of a JSON store", .timeLimit(.minutes(1))) struct JSONFileBackupTests {
+@Suite("Crashes beside a backup of a JSON store", .timeLimit(.minutes(15))) struct JSONFileBackupTests {
   private let file = URL(fileURLWithPath: "/data/spots.json")
   private let copy = URL(fileURLWithPath: "/data/copies/spots.json")
 

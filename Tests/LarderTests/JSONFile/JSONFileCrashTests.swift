@@ -4,7 +4,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-@Suite("Crashes of a JSON store", .timeLimit(.minutes(Torture.isOn ? 60 : 10)))
+@Suite("Crashes of a JSON store", .timeLimit(.minutes(Torture.isOn ? 60 : 15)))
 struct JSONFileCrashTests {
   private static let workloads: [CrashWorkload] =
     [

@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 /// A cut that was made and that nobody has heard of: opening failed, or was killed, half way.
-@Suite("The report of a cut tail", .timeLimit(.minutes(1))) struct JSONFileCutTests {
+@Suite("The report of a cut tail", .timeLimit(.minutes(15))) struct JSONFileCutTests {
   private static let main = "/data/spots.json"
   private static let journal = main + "-journal"
 
@@ -68,7 +68,7 @@ import Testing
   }
 }
 
-@Suite("Copies of a JSON store that were cut short", .timeLimit(.minutes(1))) struct JSONFileCopyTests {
+@Suite("Copies of a JSON store that were cut short", .timeLimit(.minutes(15))) struct JSONFileCopyTests {
   @Test func theNextCopyToTheNameRemovesThem() throws {
     let directory = try TemporaryDirectory()
     let backend = JSONFileBackend(file: directory.file("spots.json"))

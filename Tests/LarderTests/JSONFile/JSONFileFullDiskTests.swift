@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// A JSON store that has filled its disk can be cleared, and never loses what it has acknowledged by that.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(15)))
 struct JSONFileFullDiskTests {
   private let file = URL(fileURLWithPath: "/data/cache.json")
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Exclusive means the file, not its name; and what is acknowledged can be found again by the names.
-@Suite("The identity of a JSON store's files", .timeLimit(.minutes(1))) struct JSONFileIdentityTests {
+@Suite("The identity of a JSON store's files", .timeLimit(.minutes(15))) struct JSONFileIdentityTests {
   private let directory: TemporaryDirectory
   private var file: URL { directory.file("spots.json") }
   private var journal: URL { directory.file("spots.json-journal") }

@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 /// A snapshot names the journal that belongs to it, so that two copies of a store are never mixed.
-@Suite("Copies of a JSON store", .timeLimit(.minutes(1))) struct JSONFileLineageTests {
+@Suite("Copies of a JSON store", .timeLimit(.minutes(15))) struct JSONFileLineageTests {
   private static let main = "/data/spots.json"
   private static let journal = main + "-journal"
 

@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 /// Opening reads, the store judges, and only then recovery writes.
-@Suite("Opening a JSON store", .timeLimit(.minutes(1))) struct JSONFileOpeningTests {
+@Suite("Opening a JSON store", .timeLimit(.minutes(15))) struct JSONFileOpeningTests {
   private static let main = "/data/spots.json"
   private static let journal = main + "-journal"
 

@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 /// Cases that a review found; each was seen to fail before it was mended.
-@Suite("Recovery of a JSON store", .timeLimit(.minutes(1))) struct JSONFileRecoveryTests {
+@Suite("Recovery of a JSON store", .timeLimit(.minutes(15))) struct JSONFileRecoveryTests {
   private static let main = "/data/spots.json"
   private static let journal = main + "-journal"
   private let files = SimulatedFileSystem()

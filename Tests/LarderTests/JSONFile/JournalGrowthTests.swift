@@ -6,7 +6,7 @@ import Testing
 
 @testable import Larder
 
-@Suite("A journal that grows before it is full", .timeLimit(.minutes(1))) struct JournalGrowthTests {
+@Suite("A journal that grows before it is full", .timeLimit(.minutes(15))) struct JournalGrowthTests {
   /// The real file system, which counts what the thread that commits syncs, and refuses what a test says.
   private final class Files: FileSystem {
     let real = POSIXFileSystem()

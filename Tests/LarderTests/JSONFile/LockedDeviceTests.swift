@@ -6,7 +6,7 @@ import Testing
 /// A device that was locked refuses calls on protected files with EPERM, as a directory of another user does with EACCES.
 ///
 /// Afterwards the store goes on.
-@Suite("A JSON store on a locked device", .timeLimit(.minutes(4))) struct LockedDeviceTests {
+@Suite("A JSON store on a locked device", .timeLimit(.minutes(15))) struct LockedDeviceTests {
   private let file = URL(fileURLWithPath: "/data/spots.json")
 
   private func batch(_ commit: UInt64, _ key: String, bytes: Int = 10) -> WriteBatch {

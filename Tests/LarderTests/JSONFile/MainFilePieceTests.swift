@@ -7,7 +7,7 @@ import Testing
 @testable import Larder
 
 /// A main file of many pieces reads as one: records across the bounds of pieces, longer than pieces, and damage anywhere.
-@Suite(.timeLimit(.minutes(2))) struct MainFilePieceTests {
+@Suite(.timeLimit(.minutes(15))) struct MainFilePieceTests {
   private struct Note: Codable, Identifiable, Hashable, Sendable {
     let id: Int
     var text: String

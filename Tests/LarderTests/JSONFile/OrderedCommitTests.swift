@@ -47,7 +47,7 @@ private final class CountingFiles: ForwardingFileSystem {
   }
 }
 
-@Suite("Ordered commits", .timeLimit(.minutes(1))) struct OrderedCommitTests {
+@Suite("Ordered commits", .timeLimit(.minutes(15))) struct OrderedCommitTests {
   private func batch(_ commit: UInt64, _ durability: Durability) -> WriteBatch {
     let record = StoredRecord(
       collection: "spots", key: RecordKey("spot \(commit)"), revision: Revision(commit), schemaVersion: 1, value: Data("\(commit)".utf8))

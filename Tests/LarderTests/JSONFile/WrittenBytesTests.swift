@@ -7,7 +7,7 @@ import Testing
 @testable import Larder
 
 /// The bytes that a JSON store hands to the file system to write, folding and closing included.
-@Suite("Bytes written", .timeLimit(.minutes(1))) struct WrittenBytesTests {
+@Suite("Bytes written", .timeLimit(.minutes(15))) struct WrittenBytesTests {
   /// A file system that counts the bytes that are written; those that it is asked to allocate are the file system's own affair.
   private final class Files: ForwardingFileSystem {
     let base: any FileSystem = SimulatedFileSystem()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite("A dry run changes nothing", .timeLimit(.minutes(1))) struct DryRunTests {
+@Suite("A dry run changes nothing", .timeLimit(.minutes(15))) struct DryRunTests {
   /// The steps, with one that fails for two records.
   private static let schema = RepositorySchema<Place>(
     "places", version: 3,
@@ -111,7 +111,7 @@ import Testing
   }
 }
 
-@Suite("A JSON file is read without being changed", .timeLimit(.minutes(1))) struct JSONFileReadingTests {
+@Suite("A JSON file is read without being changed", .timeLimit(.minutes(15))) struct JSONFileReadingTests {
   @Test func aReaderSeesWhatWasCommittedAndTheWriterIsUndisturbed() async throws {
     let directory = try TemporaryDirectory()
     let file = directory.file("spots.json")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite("The old store is copied before the first rewrite", .timeLimit(.minutes(1))) struct MigrationBackupTests {
+@Suite("The old store is copied before the first rewrite", .timeLimit(.minutes(15))) struct MigrationBackupTests {
   private static let options = MigrationShelf.options(backup: .beforeFirstRewrite)
 
   private func copy(of shelf: MigrationShelf) -> URL {

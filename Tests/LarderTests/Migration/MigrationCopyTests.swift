@@ -33,7 +33,7 @@ enum CopiedStore: CaseIterable, Sendable {
   }
 }
 
-@Suite("One copy for each migration", .timeLimit(.minutes(1))) struct MigrationCopyTests {
+@Suite("One copy for each migration", .timeLimit(.minutes(15))) struct MigrationCopyTests {
   private func copies(of shelf: MigrationShelf) throws -> [String] {
     try shelf.files().keys.filter { $0.contains("-before-") }.sorted()
   }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-@Suite("Migration plans", .timeLimit(.minutes(1))) struct MigrationPlanTests {
+@Suite("Migration plans", .timeLimit(.minutes(15))) struct MigrationPlanTests {
   private static func steps(_ versions: Int...) -> [Migration] { versions.map { Migration(from: $0) { _ in } } }
 
   @Test(arguments: [
@@ -62,7 +62,7 @@ import Testing
   }
 }
 
-@Suite("JSON objects of migrations", .timeLimit(.minutes(1))) struct JSONObjectTests {
+@Suite("JSON objects of migrations", .timeLimit(.minutes(15))) struct JSONObjectTests {
   private func edited(_ json: String, _ edit: @escaping @Sendable (inout JSONObject) throws -> Void = { _ in }) throws -> String {
     String(decoding: try Migration(from: 1, edit).apply(Data(json.utf8), JSONCoder(depthLimit: 128)), as: UTF8.self)
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@Suite("Older records are brought up when they are read", .timeLimit(.minutes(1))) struct MigrationReadTests {
+@Suite("Older records are brought up when they are read", .timeLimit(.minutes(15))) struct MigrationReadTests {
   private static let manual = MigrationShelf.options(.manual)
 
   @Test(arguments: MigrationShelf.backends) func recordsOfEveryOlderVersionAreRead(_ backend: TestBackend) async throws {

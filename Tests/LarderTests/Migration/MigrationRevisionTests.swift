@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@Suite("A rewrite is no change", .timeLimit(.minutes(1))) struct MigrationRevisionTests {
+@Suite("A rewrite is no change", .timeLimit(.minutes(15))) struct MigrationRevisionTests {
   private static let changed = Place(id: "1-3", name: "mine", count: 7, timeZone: "JST")
 
   @Test(arguments: MigrationShelf.backends) func whatWasReadBeforeItCanBeSavedAfterIt(_ backend: TestBackend) async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@Suite("Older records are rewritten", .timeLimit(.minutes(1))) struct MigrationRewriteTests {
+@Suite("Older records are rewritten", .timeLimit(.minutes(15))) struct MigrationRewriteTests {
   /// Expects every stored record at version 3, with the right value, and nothing left to do.
   private func expectMigrated(_ shelf: MigrationShelf, first: Int = 10, second: Int = 10) async throws {
     let records = try shelf.records()

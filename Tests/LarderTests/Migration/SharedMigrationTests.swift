@@ -7,7 +7,7 @@ import Testing
 
 @testable import Larder
 
-@Suite("A migration beside an older program", .timeLimit(.minutes(1))) struct SharedMigrationTests {
+@Suite("A migration beside an older program", .timeLimit(.minutes(15))) struct SharedMigrationTests {
   private static let options = MigrationShelf.options(.manual, access: .shared)
 
   private func openOld(_ shelf: MigrationShelf) async throws -> LocalRepository<PlaceV1> {

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Random writes by several tasks, while readers that pause and resume make a copy of the contents from what they are told.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ChangesModelTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct ChangesModelTests {
   private typealias Registers = LocalRepository<Register>
 
   @Test(arguments: [TestBackend.memory, .json, .sqlite])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct ChangesTests {
+@Suite(.timeLimit(.minutes(15))) struct ChangesTests {
   private typealias Registers = LocalRepository<Register>
 
   private func repository() async throws -> Registers {

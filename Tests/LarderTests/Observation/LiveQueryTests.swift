@@ -5,7 +5,7 @@ import Testing
 
 @testable import Larder
 
-@MainActor @Suite(.timeLimit(.minutes(1))) struct LiveQueryTests {
+@MainActor @Suite(.timeLimit(.minutes(15))) struct LiveQueryTests {
   private typealias Registers = LocalRepository<Register>
 
   private func repository() async throws -> Registers {

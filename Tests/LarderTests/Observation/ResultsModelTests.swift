@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// Random live queries, compared with brute force whenever nothing is under way.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ResultsModelTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct ResultsModelTests {
   @Test(arguments: [TestBackend.memory, .json, .sqlite])
   func liveResultsAreWhatBruteForceGives(_ backend: TestBackend) async throws {
     for seed in Seeds.list(

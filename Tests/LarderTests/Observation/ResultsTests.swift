@@ -7,7 +7,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1))) struct ResultsTests {
+@Suite(.timeLimit(.minutes(15))) struct ResultsTests {
   private typealias Registers = LocalRepository<Register>
 
   private func repository(_ values: ClosedRange<Int> = 1...5) async throws -> Registers {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ResumeTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct ResumeTests {
   private typealias Registers = LocalRepository<Register>
 
   @Test(arguments: TestBackend.allCases)

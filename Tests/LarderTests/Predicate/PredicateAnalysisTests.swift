@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct PredicateAnalysisTests {
   private static let table: [String: String] = [
     "true": "", "false": "never", "equal": "rating = i3", "equal mirrored": "rating = i3", "not equal": "?", "not equal mirrored": "?",

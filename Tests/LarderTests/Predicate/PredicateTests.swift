@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct PredicateTests {
   /// Every kind of expression that can be written, with the types that differ.
   static let written: [(String, Predicate<Sample>)] = {

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// Predicates that trap in Foundation's evaluation (found by running each in a process of its own), or throw there.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct PredicateTrapTests {
   /// A record at the edges: a predicate that Foundation could not survive on it.
   private static let edge: Sample = {

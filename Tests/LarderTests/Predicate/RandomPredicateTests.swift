@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// Trees of conditions made at random, against Foundation.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(15)))
 struct RandomPredicateTests {
   private typealias Build = PredicateExpressions
   private typealias Condition = any StandardPredicateExpression<Bool>

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Counting, extremes and groups, with and without an index that knows the answer; and what `explain` says of it.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct AggregateTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct AggregateTests {
   @Test func aggregatesAreThoseOfAllRecords() async throws {
     for seed in Seeds.list(Torture.count(20, full: 200), for: "aggregates") {
       var random = SeededGenerator(seed)

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// `where(\.kind, .equal, .pier)`: what `#Predicate` cannot say, by an index where there is one.
-@Suite(.timeLimit(.minutes(1))) struct ComparisonTests {
+@Suite(.timeLimit(.minutes(15))) struct ComparisonTests {
   /// A type of its own order, and no index values.
   private struct Grade: Codable, Hashable, Comparable, Sendable {
     let name: String

@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// Work that queries and writes do not do: look at records that are skipped, read a property twice, hold values while they sort.
-@Suite(.timeLimit(.minutes(4))) struct OperationCountTests {
+@Suite(.timeLimit(.minutes(15))) struct OperationCountTests {
   /// A record whose slug counts how often it is read.
   private struct Page: Codable, Identifiable, Sendable, Equatable {
     static let reads = Mutex(0)

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Pages by cursor: complete and without repetition, whatever comes and goes meanwhile.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 10))) struct PageTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct PageTests {
   @Test func whatStaysIsSeenOnceWhateverComesAndGoes() async throws {
     for seed in Seeds.list(Torture.count(8, full: 100), for: "pages with writes") {
       var random = SeededGenerator(seed)

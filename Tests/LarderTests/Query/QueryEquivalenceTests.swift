@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Whatever is indexed, on whatever backend: a query gives what filtering and sorting all records would give.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 10))) struct QueryEquivalenceTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct QueryEquivalenceTests {
   @Test(arguments: TestBackend.allCases)
   func aRandomQueryGivesWhatBruteForceGives(_ backend: TestBackend) async throws {
     for seed in Seeds.list(

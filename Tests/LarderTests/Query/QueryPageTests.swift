@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Pages, one after the other, are the whole answer, wherever the cursor comes to lie in an index.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct QueryPageTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct QueryPageTests {
   @Test(arguments: TestBackend.allCases)
   func pagesGiveWhatTheQueryGives(_ backend: TestBackend) async throws {
     for seed in Seeds.list(backend == .memory ? Torture.count(40, full: 500) : Torture.count(6, full: 50), for: "pages on \(backend)") {

@@ -6,7 +6,7 @@ import Testing
 /// A query that is kept, and live results beside other people's writes, cost the same after 100,000 uses as at first.
 ///
 /// Each runs in a process of its own: so that its memory can be told, and because what they guard against ends in a crash.
-@Suite(.timeLimit(.minutes(4))) struct RepeatedUseTests {
+@Suite(.timeLimit(.minutes(15))) struct RepeatedUseTests {
   @Test func aQueryIsUsedManyTimesOnASmallStack() async {
     await #expect(processExitsWith: .success) {
       let query = Query<Thing>().where(#Predicate { $0.rating >= 4 && $0.country == "JP" }).where(#Predicate { $0.tags.contains("tide") })

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// Shorter ways to ask give the same: predicates alone, snapshots, transactions.
-@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 4))) struct ShorthandTests {
+@Suite(.timeLimit(.minutes(Torture.isOn ? 60 : 15))) struct ShorthandTests {
   @Test func snapshotsAndTransactionsAnswerAsTheRepositoryDoes() async throws {
     for seed in Seeds.list(Torture.count(20, full: 150), for: "snapshots") {
       var random = SeededGenerator(seed)

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// The block of records that a collection was opened with finds every key, whatever the keys look like and however it was asked before.
-@Suite(.timeLimit(.minutes(1))) struct RecordBaseTests {
+@Suite(.timeLimit(.minutes(15))) struct RecordBaseTests {
   private struct Entry<ID: Hashable & Codable & Sendable>: Codable, Identifiable, Sendable {
     let id: ID
     var number: Int

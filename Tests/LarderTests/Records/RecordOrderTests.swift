@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Records are visited in the order of their ids, from wherever it begins, whatever has changed since the block of records was made.
-@Suite(.timeLimit(.minutes(1))) struct RecordOrderTests {
+@Suite(.timeLimit(.minutes(15))) struct RecordOrderTests {
   @Test(arguments: [KeyOrder.bytes, .numbers])
   func aVisitBeginsBehindItsKey(_ order: KeyOrder) throws {
     for seed in Seeds.list(30, for: "orders of records") {

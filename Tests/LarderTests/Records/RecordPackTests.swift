@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// Records stay as they were packed, whatever is looked up first and by how many at once.
-@Suite(.timeLimit(.minutes(1))) struct RecordPackTests {
+@Suite(.timeLimit(.minutes(15))) struct RecordPackTests {
   private static func pack(
     _ keys: [RecordKey], revision: UInt64 = 1, limits: StoreOptions.Limits? = nil, value: (Int) -> String = { "{\"n\":\($0)}" }
   ) -> RecordPack {

@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// A tree does what a dictionary does, whatever the hashes are, and its copies keep what they had.
-@Suite(.timeLimit(.minutes(1))) struct RecordTreeTests {
+@Suite(.timeLimit(.minutes(15))) struct RecordTreeTests {
   private static func slot(_ key: Int) -> RecordSlot {
     RecordSlot(key: RecordKey("\(key)"), revision: Revision(1), schemaVersion: 1, value: .init())
   }

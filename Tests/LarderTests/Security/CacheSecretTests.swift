@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// A word that is in keys and values of a cache must be in no text that an app would log, and in no name of a file.
-@Suite("Security: nothing private of a cache is printed", .timeLimit(.minutes(1))) struct CacheSecretTests {
+@Suite("Security: nothing private of a cache is printed", .timeLimit(.minutes(15))) struct CacheSecretTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Ids, collections and file names that an attacker chooses.
-@Suite("Security: hostile ids and names", .timeLimit(.minutes(1))) struct HostileTextTests {
+@Suite("Security: hostile ids and names", .timeLimit(.minutes(15))) struct HostileTextTests {
   private struct Note: Codable, Identifiable, Sendable {
     let id: String
     var number: Int

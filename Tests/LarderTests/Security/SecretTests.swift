@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A word that is in records and keys must be in no text that an app would log, and in no name of a file.
-@Suite("Security: nothing private is printed", .timeLimit(.minutes(1))) struct SecretTests {
+@Suite("Security: nothing private is printed", .timeLimit(.minutes(15))) struct SecretTests {
   /// The word, and a part of it that would be in a shortened text.
   private static let canary = "hunter2-8c1f0d"
   private static let part = "hunter2"

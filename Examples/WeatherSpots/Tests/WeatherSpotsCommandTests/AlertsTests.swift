@@ -11,7 +11,7 @@ import Testing
 #endif
 
 /// The pipeline of warnings as a person or a server runs it.
-@Suite(.timeLimit(.minutes(4))) struct AlertsTests {
+@Suite(.timeLimit(.minutes(15))) struct AlertsTests {
   private let workspace: Workspace
   private let store: String
 

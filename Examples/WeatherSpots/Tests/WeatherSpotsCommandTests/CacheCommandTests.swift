@@ -2,7 +2,7 @@ import Foundation
 import StandInServer
 import Testing
 
-@Suite(.timeLimit(.minutes(4))) struct CacheCommandTests {
+@Suite(.timeLimit(.minutes(15))) struct CacheCommandTests {
   private let workspace: Workspace
   private let store: String
 

@@ -2,7 +2,7 @@ import Foundation
 import StandInServer
 import Testing
 
-@Suite(.timeLimit(.minutes(4))) struct ConfigTests {
+@Suite(.timeLimit(.minutes(15))) struct ConfigTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

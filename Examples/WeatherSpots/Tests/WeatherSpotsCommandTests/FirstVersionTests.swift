@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Stores that the first version wrote open for ever; how they were made is in Fixtures/first-version/README.md.
-@Suite(.timeLimit(.minutes(4))) struct FirstVersionTests {
+@Suite(.timeLimit(.minutes(15))) struct FirstVersionTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

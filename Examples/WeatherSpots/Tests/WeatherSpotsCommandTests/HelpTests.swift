@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(4))) struct HelpTests {
+@Suite(.timeLimit(.minutes(15))) struct HelpTests {
   private static let commands = [
     "import", "add", "list", "near", "search", "show", "remove", "watch", "export", "forecast", "geocode", "astronomy", "icon", "photo",
     "photos", "widget", "verify", "migrate",

@@ -3,7 +3,7 @@ import StandInServer
 import Testing
 
 /// The icon of the weather, with the weather and the pictures from two servers on loopback.
-@Suite(.timeLimit(.minutes(4))) struct IconTests {
+@Suite(.timeLimit(.minutes(15))) struct IconTests {
   private static let picture =
     Data(
       base64Encoded: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=") ?? Data()

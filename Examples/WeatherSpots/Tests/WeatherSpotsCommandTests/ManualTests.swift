@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The manual against the program's own description of its commands.
-@Suite(.timeLimit(.minutes(4))) struct ManualTests {
+@Suite(.timeLimit(.minutes(15))) struct ManualTests {
   private struct Dump: Decodable { let command: Command }
 
   private struct Command: Decodable {

@@ -3,7 +3,7 @@ import StandInServer
 import Testing
 
 /// The photo commands against a server of pictures on loopback.
-@Suite(.timeLimit(.minutes(4))) struct PhotoTests {
+@Suite(.timeLimit(.minutes(15))) struct PhotoTests {
   private static let point =
     Data(
       base64Encoded: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=") ?? Data()

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Stores that the second version wrote open and show what they hold; how they were made is in Fixtures/second-version/README.md.
-@Suite(.timeLimit(.minutes(4))) struct SecondVersionTests {
+@Suite(.timeLimit(.minutes(15))) struct SecondVersionTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

@@ -12,7 +12,7 @@ import WeatherSpotsKit
 #endif
 
 /// The messages shown when the store is in use, damaged, or the program is killed.
-@Suite(.timeLimit(.minutes(4))) struct StoreTroubleTests {
+@Suite(.timeLimit(.minutes(15))) struct StoreTroubleTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

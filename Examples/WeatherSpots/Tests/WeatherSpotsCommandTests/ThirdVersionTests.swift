@@ -3,7 +3,7 @@ import LarderTesting
 import Testing
 
 /// Stores that the third version wrote, which synced spots without tags and visits; how they were made is in Fixtures/third-version/README.md.
-@Suite(.timeLimit(.minutes(4))) struct ThirdVersionTests {
+@Suite(.timeLimit(.minutes(15))) struct ThirdVersionTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

@@ -4,7 +4,7 @@ import Subprocess
 import Testing
 
 /// The forms of names and numbers that people type, and their results.
-@Suite(.timeLimit(.minutes(4))) struct TypingTests {
+@Suite(.timeLimit(.minutes(15))) struct TypingTests {
   private let workspace: Workspace
   private let store: String
   private let now = ["--now", "2026-11-21T09:00:00Z"]

@@ -2,7 +2,7 @@ import Foundation
 import StandInServer
 import Testing
 
-@Suite(.timeLimit(.minutes(4))) struct VerboseTests {
+@Suite(.timeLimit(.minutes(15))) struct VerboseTests {
   @Test func theLogHasRequestsAndTheirOutcomesAndNothingOfWhoOrWhere() async throws {
     let workspace = try Workspace()
     let store = workspace.path("secretly.sqlite")

@@ -6,7 +6,7 @@ import Testing
 @testable import WeatherSpotsKit
 
 /// The weather of the present hour, as a list of spots shows it.
-@Suite(.timeLimit(.minutes(1))) struct PresentHourTests {
+@Suite(.timeLimit(.minutes(15))) struct PresentHourTests {
   private let transport = ScriptedTransport(
     forecast: .body(fullBody("2026-07-01", days: 7)), marine: .body(hourlyBody("2026-07-01", [("wave_height", "m", "1.2")])))
   private let clock: ManualClock

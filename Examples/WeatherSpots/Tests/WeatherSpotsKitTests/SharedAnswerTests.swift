@@ -4,7 +4,7 @@ import Testing
 @testable import WeatherSpotsKit
 
 /// A request that several share.
-@Suite(.timeLimit(.minutes(1))) struct SharedAnswerTests {
+@Suite(.timeLimit(.minutes(15))) struct SharedAnswerTests {
   /// Whether each request that has come to its end was cancelled.
   private let ends = AwaitableState<[Bool]>([])
   private let begun = AwaitableState(0)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(1))) struct WeatherServiceTests {
+@Suite(.timeLimit(.minutes(15))) struct WeatherServiceTests {
   static let land = fullBody("2026-07-01", days: 7)
   static let sea = hourlyBody("2026-07-01", [("wave_height", "m", "1.2")])
 

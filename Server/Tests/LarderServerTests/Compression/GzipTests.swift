@@ -5,7 +5,7 @@ import Testing
 @testable import BoundedHTTP
 @testable import LarderServer
 
-@Suite(.timeLimit(.minutes(1))) struct GzipTests {
+@Suite(.timeLimit(.minutes(15))) struct GzipTests {
   private static let text = Data(String(repeating: #"{"n":1,"text":"spots and more spots"},"#, count: 2_000).utf8)
 
   @Test func whatIsPackedIsUnpackedAgain() throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 /// The bounds of connections, asked for byte by byte.
-@Suite(.timeLimit(.minutes(2))) struct ConnectionTests {
+@Suite(.timeLimit(.minutes(15))) struct ConnectionTests {
   private static let health = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
   private static func push(_ token: String, _ headers: String) -> String {
     "POST /v1/scopes/user%2F42/push HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n\(headers)\r\n\r\n"

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 /// `Expect: 100-continue`: who asks before it sends a body is told, and sends none that is not taken.
-@Suite(.timeLimit(.minutes(1))) struct ExpectationTests {
+@Suite(.timeLimit(.minutes(15))) struct ExpectationTests {
   private static func head(_ token: String, length: Int, version: String = "1.1", path: String = "/v1/scopes/user%2F42/push") -> String {
     "POST \(path) HTTP/\(version)\r\nHost: a\r\nAuthorization: Bearer \(token)\r\nContent-Length: \(length)\r\n"
       + "Expect: 100-Continue\r\n\r\n"

@@ -10,7 +10,7 @@ import Testing
 @testable import LarderServer
 
 /// The part of a server that one identity can take from others.
-@Suite(.timeLimit(.minutes(2))) struct FairnessTests {
+@Suite(.timeLimit(.minutes(15))) struct FairnessTests {
   @Test func whoDoesNotReadIsRefusedAlone() async throws {
     var options = ServerOptions()
     (options.answerSeconds, options.bytesHeld) = (3_600, 24 << 20)

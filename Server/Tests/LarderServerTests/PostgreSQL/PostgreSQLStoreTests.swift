@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// What only a store on PostgreSQL does; what all do is in `StoreConformanceTests`.
-@Suite(.needsPostgres, .timeLimit(.minutes(4))) struct PostgreSQLStoreTests {
+@Suite(.needsPostgres, .timeLimit(.minutes(15))) struct PostgreSQLStoreTests {
   static func open(_ uri: String, logs: LogLines = LogLines(), _ change: (inout PostgreSQLOptions) -> Void = { _ in }) async throws
     -> SQLSyncStore
   {

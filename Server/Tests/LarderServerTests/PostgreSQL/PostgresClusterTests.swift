@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The clusters that the other tests on PostgreSQL run on.
-@Suite(.needsPostgres, .timeLimit(.minutes(2))) struct PostgresClusterTests {
+@Suite(.needsPostgres, .timeLimit(.minutes(15))) struct PostgresClusterTests {
   @Test func databasesAreFreshAndOwnedByARoleWithoutRights() async throws {
     let cluster = try await PostgresCluster.shared()
     for isolation in ["read committed", "serializable"] {

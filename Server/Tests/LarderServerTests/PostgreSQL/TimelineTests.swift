@@ -4,7 +4,7 @@ import Testing
 @testable import LarderServer
 
 /// Where the timeline of the database is read, and what becomes of it when that fails.
-@Suite(.needsPostgres, .timeLimit(.minutes(2))) struct TimelineTests {
+@Suite(.needsPostgres, .timeLimit(.minutes(15))) struct TimelineTests {
   /// A database in which functions of its own stand before those that tell the timeline.
   private struct Shadow {
     let uri: String

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 /// The files that commands of `larder-server` replace, make and refuse.
-@Suite(.timeLimit(.minutes(2))) struct CommandFilesTests {
+@Suite(.timeLimit(.minutes(15))) struct CommandFilesTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }

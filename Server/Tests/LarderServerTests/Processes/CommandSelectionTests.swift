@@ -5,7 +5,7 @@ import Testing
 @testable import larder_server
 
 /// Names that commands of `larder-server` are given, and addresses that they print.
-@Suite(.timeLimit(.minutes(2))) struct CommandSelectionTests {
+@Suite(.timeLimit(.minutes(15))) struct CommandSelectionTests {
   @Test func namesOfNothingAreSaid() async throws {
     let directory = try TemporaryDirectory()
     let place = "sqlite:\(directory.file("s"))"

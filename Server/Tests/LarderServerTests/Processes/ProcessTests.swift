@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderServer
 
-@Suite(.timeLimit(.minutes(2))) struct ProcessTests {
+@Suite(.timeLimit(.minutes(15))) struct ProcessTests {
   @Test func whatWasAnsweredIsThereAfterAKill() async throws {
     let directory = try TemporaryDirectory()
     let path = directory.file("s")

@@ -9,7 +9,7 @@ import Testing
 @Suite(
   .enabled(if: BuiltPrograms.hasWeatherSpots),
   .enabled(if: Command.openssl != nil && Command.curl != nil && Command.clang != nil, "openssl, curl or clang is missing"),
-  .timeLimit(.minutes(10)))
+  .timeLimit(.minutes(15)))
 struct SpotsTLSTests {
   private static func run(_ test: (String, [String: String], TemporaryDirectory) async throws -> Void) async throws {
     let directory = try TemporaryDirectory()

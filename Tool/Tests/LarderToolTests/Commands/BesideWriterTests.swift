@@ -4,7 +4,7 @@ import LarderToolKit
 import Testing
 
 /// The tool beside an app that writes.
-@Suite(.timeLimit(.minutes(5))) struct BesideWriterTests {
+@Suite(.timeLimit(.minutes(15))) struct BesideWriterTests {
   @Test(arguments: StoreKind.allCases) func `every reading is of one moment, and the app goes on`(kind: StoreKind) async throws {
     let workspace = try Workspace()
     let file = try StoreFile(newAt: workspace.path("spots.\(kind.rawValue)"))

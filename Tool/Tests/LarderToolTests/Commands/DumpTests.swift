@@ -3,7 +3,7 @@ import Larder
 import LarderToolKit
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct DumpTests {
+@Suite(.timeLimit(.minutes(15))) struct DumpTests {
   @Test(arguments: StoreKind.allCases) func `a dump has a header and a line for each record`(kind: StoreKind) async throws {
     let workspace = try Workspace()
     let store = try await workspace.store(kind)

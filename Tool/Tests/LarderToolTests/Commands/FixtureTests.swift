@@ -4,7 +4,7 @@ import LarderToolKit
 import Testing
 
 /// Every reading command on every store that the repository keeps.
-@Suite(.timeLimit(.minutes(5))) struct FixtureTests {
+@Suite(.timeLimit(.minutes(15))) struct FixtureTests {
   @Test(arguments: Fixtures.mainFiles) func `every command reads every fixture and leaves it as it was`(fixture: URL) async throws {
     let workspace = try Workspace()
     let store = try Fixtures.copy(fixture, to: workspace)

@@ -3,7 +3,7 @@ import LarderToolKit
 import Testing
 
 /// Stores in a database with tables of other programs that SQLite reads in trusted files only, or not without those programs.
-@Suite(.timeLimit(.minutes(2))) struct ForeignSchemaTests {
+@Suite(.timeLimit(.minutes(15))) struct ForeignSchemaTests {
   /// Django's JSONField makes such a table.
   ///
   /// Later versions of SQLite take JSON_VALID for harmless.

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// The examples of the guide, run as they stand there, on the first stores of WeatherSpots.
-@Suite(.timeLimit(.minutes(2))) struct GuideTests {
+@Suite(.timeLimit(.minutes(15))) struct GuideTests {
   private static let guide = URL(filePath: #filePath).appending(path: "../../../../../Docs/Larder.docc/Tool.md").standardizedFileURL
 
   @Test func `every example says what the tool says`() async throws {

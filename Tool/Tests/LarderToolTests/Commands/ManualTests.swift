@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// The manual and the completions against the built tool.
-@Suite(.timeLimit(.minutes(2))) struct ManualTests {
+@Suite(.timeLimit(.minutes(15))) struct ManualTests {
   private static let kept = URL(filePath: #filePath).appending(path: "../../../../Manual").standardizedFileURL
 
   private func pages(in folder: URL) throws -> [String: String] {

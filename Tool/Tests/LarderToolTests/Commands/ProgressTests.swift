@@ -3,7 +3,7 @@ import LarderToolKit
 import Testing
 
 /// What is said of long work, on a terminal and elsewhere.
-@Suite(.timeLimit(.minutes(2))) struct ProgressTests {
+@Suite(.timeLimit(.minutes(15))) struct ProgressTests {
   /// Makes a store with so many zeros behind it that reading it is worth a word.
   private func largeStore(_ kind: StoreKind, _ workspace: Workspace) async throws -> String {
     let path = try await workspace.store(kind)

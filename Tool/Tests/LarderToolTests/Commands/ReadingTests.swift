@@ -4,7 +4,7 @@ import LarderToolKit
 import Testing
 
 /// The output of the reading commands on a small store of each kind.
-@Suite(.timeLimit(.minutes(2))) struct ReadingTests {
+@Suite(.timeLimit(.minutes(15))) struct ReadingTests {
   @Test(arguments: StoreKind.allCases) func `get writes the value as it is stored`(kind: StoreKind) async throws {
     let workspace = try Workspace()
     let store = try await workspace.store(kind)

@@ -3,7 +3,7 @@ import LarderToolKit
 import Testing
 
 /// Names of files that would steer a terminal.
-@Suite(.timeLimit(.minutes(2))) struct TerminalControlTests {
+@Suite(.timeLimit(.minutes(15))) struct TerminalControlTests {
   @Test func `the name of a file steers no terminal`() async throws {
     let workspace = try Workspace()
     let folder = workspace.path("esc\u{1B}[31m\u{9B}5m\u{202E}")

@@ -3,7 +3,7 @@ import LarderToolKit
 import Testing
 
 /// Names that nothing has.
-@Suite(.timeLimit(.minutes(2))) struct UnknownNameTests {
+@Suite(.timeLimit(.minutes(15))) struct UnknownNameTests {
   @Test(arguments: StoreKind.allCases) func `a collection that neither side has is no equality`(kind: StoreKind) async throws {
     let workspace = try Workspace()
     let store = try await workspace.store(kind)

@@ -5,7 +5,7 @@ import LarderToolKit
 import Testing
 
 /// A word that is in keys, members and values is in no answer that is documented to hide them, in no failure, and in no name of a file.
-@Suite(.timeLimit(.minutes(5))) struct CanaryTests {
+@Suite(.timeLimit(.minutes(15))) struct CanaryTests {
   private static let canary = "hunter2-8c1f0d"
   /// A part of it that would be in a shortened text.
   private static let part = "hunter2"

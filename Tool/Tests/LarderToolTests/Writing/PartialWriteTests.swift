@@ -11,7 +11,7 @@ import Testing
 #endif
 
 /// Commands that fail after they have written.
-@Suite(.timeLimit(.minutes(5))) struct PartialWriteTests {
+@Suite(.timeLimit(.minutes(15))) struct PartialWriteTests {
   /// Writes an array of objects, and returns the arguments of its import.
   private func arguments(_ count: Int, to store: String, _ workspace: Workspace) throws -> [String] {
     let text = String(repeating: "x", count: 40)

@@ -4,7 +4,7 @@ import LarderToolKit
 import Testing
 
 /// A backup and a store of different kinds.
-@Suite(.timeLimit(.minutes(2))) struct StoreKindTests {
+@Suite(.timeLimit(.minutes(15))) struct StoreKindTests {
   /// Two names of one kind each, the second one that of the other kind.
   private static let pairs: [(kind: StoreKind, other: StoreKind)] = [(.jsonFile, .sqliteFile), (.sqliteFile, .jsonFile)]
 

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// The text of a command on a pipe, on a terminal, on a narrow one, without colors, and without Unicode.
-@Suite(.timeLimit(.minutes(4))) struct AstronomyStyleTests {
+@Suite(.timeLimit(.minutes(15))) struct AstronomyStyleTests {
   private let arguments = ["astronomy", "-33.93,18.42", "--zone", "Africa/Johannesburg", "--date", "2026-01-10"]
   private let title = "33.9300° S, 18.4200° E | 2026-01-10 (Africa/Johannesburg)"
 

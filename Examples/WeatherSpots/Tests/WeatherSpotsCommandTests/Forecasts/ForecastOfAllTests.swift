@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// `forecast --all`: all spots, some of which fail, and kills in the middle of it.
-@Suite(.timeLimit(.minutes(4))) struct ForecastOfAllTests {
+@Suite(.timeLimit(.minutes(15))) struct ForecastOfAllTests {
   private let workspace: Workspace
   private let server: StandInServer
 

@@ -3,7 +3,7 @@ import StandInServer
 import Testing
 
 /// The options of the forecast command, and geocode.
-@Suite(.timeLimit(.minutes(4))) struct ForecastOptionsTests {
+@Suite(.timeLimit(.minutes(15))) struct ForecastOptionsTests {
   private let workspace: Workspace
   private let server: StandInServer
 

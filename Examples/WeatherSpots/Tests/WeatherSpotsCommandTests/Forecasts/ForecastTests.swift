@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// The forecast command against the stand-in server: the same instant always gives the same text.
-@Suite(.timeLimit(.minutes(4))) struct ForecastTests {
+@Suite(.timeLimit(.minutes(15))) struct ForecastTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

@@ -12,7 +12,7 @@ import Testing
 /// A hundred spots and a service that is out or refuses: how many requests it gets.
 ///
 /// And what one server did is not believed of another.
-@Suite(.timeLimit(.minutes(4))) struct StormTests {
+@Suite(.timeLimit(.minutes(15))) struct StormTests {
   private let workspace: Workspace
   private let now = "2026-11-21T09:00:00Z"
 

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// Two processes and one store: one watches what the other does.
-@Suite(.timeLimit(.minutes(4))) struct WatchTests {
+@Suite(.timeLimit(.minutes(15))) struct WatchTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

@@ -12,7 +12,7 @@ import Testing
 #endif
 
 /// A widget beside the program that fetches: real processes at the same time.
-@Suite(.timeLimit(.minutes(4))) struct WidgetTests {
+@Suite(.timeLimit(.minutes(15))) struct WidgetTests {
   private let workspace: Workspace
   private let store: String
   private let program = Executable.path(FilePath(buildDirectory.appending(path: "weather-spots").path))

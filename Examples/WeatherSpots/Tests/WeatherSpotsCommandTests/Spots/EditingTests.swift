@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Changing single values of a spot: `edit`, `tag` and `visit`, and the lists that show them.
-@Suite(.timeLimit(.minutes(4))) struct EditingTests {
+@Suite(.timeLimit(.minutes(15))) struct EditingTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(4))) struct ImportTests {
+@Suite(.timeLimit(.minutes(15))) struct ImportTests {
   private let workspace: Workspace
   private let bad = """
     name,latitude,longitude,timezone

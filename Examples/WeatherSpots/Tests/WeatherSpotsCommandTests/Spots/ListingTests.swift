@@ -11,7 +11,7 @@ import WeatherSpotsKit
 #endif
 
 /// Lists as people read them, and what they type after having read one: the next page, a country, an id.
-@Suite(.timeLimit(.minutes(4))) struct ListingTests {
+@Suite(.timeLimit(.minutes(15))) struct ListingTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

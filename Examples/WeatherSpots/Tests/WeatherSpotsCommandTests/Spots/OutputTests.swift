@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What `--output` writes, and what it leaves alone.
-@Suite(.timeLimit(.minutes(4))) struct OutputTests {
+@Suite(.timeLimit(.minutes(15))) struct OutputTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// near, search, list with filters and pages, and how they are answered, on both kinds of store.
-@Suite(.timeLimit(.minutes(4))) struct QuestionTests {
+@Suite(.timeLimit(.minutes(15))) struct QuestionTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

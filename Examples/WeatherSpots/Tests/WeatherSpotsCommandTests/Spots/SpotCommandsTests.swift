@@ -3,7 +3,7 @@ import Testing
 import WeatherSpotsKit
 
 /// Import, add, list, show, remove and export, on both kinds of store.
-@Suite(.timeLimit(.minutes(4))) struct SpotCommandsTests {
+@Suite(.timeLimit(.minutes(15))) struct SpotCommandsTests {
   static let stores = ["spots.json", "spots.sqlite"]
   private let workspace: Workspace
 

@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 /// Two stores as two devices, over real HTTP.
-@Suite(.timeLimit(.minutes(4))) struct SyncTests {
+@Suite(.timeLimit(.minutes(15))) struct SyncTests {
   private let workspace: Workspace
   private let server: SyncStandIn
   private let (here, there): (String, String)

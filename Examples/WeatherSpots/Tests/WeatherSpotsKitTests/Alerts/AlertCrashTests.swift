@@ -6,7 +6,7 @@ import Testing
 @testable import WeatherSpotsKit
 
 /// The process dies at every moment at which something is made durable, just before it is and just after; then it is started again.
-@Suite(.timeLimit(.minutes(1))) struct AlertCrashTests {
+@Suite(.timeLimit(.minutes(15))) struct AlertCrashTests {
   private func watchers(_ sink: String) throws -> [Watcher] {
     try (0..<3).map { try watcher("w\($0)", 48.39 + Double($0), -4.49, sink: sink) }
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(1))) struct AlertPipelineTests {
+@Suite(.timeLimit(.minutes(15))) struct AlertPipelineTests {
   private let bench: AlertBench
   private let sink = RecordingSink()
 

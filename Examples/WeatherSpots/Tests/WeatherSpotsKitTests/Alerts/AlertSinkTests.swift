@@ -7,7 +7,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(1))) struct AlertSinkTests {
+@Suite(.timeLimit(.minutes(15))) struct AlertSinkTests {
   private let folder: Folder
   private let file: URL
 

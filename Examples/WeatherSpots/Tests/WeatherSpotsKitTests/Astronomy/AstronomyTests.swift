@@ -4,7 +4,7 @@ import Testing
 @testable import Astronomy
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(1))) struct AstronomyTests {
+@Suite(.timeLimit(.minutes(15))) struct AstronomyTests {
   private func astronomy(_ latitude: Double, _ longitude: Double, _ name: String, _ day: String) throws -> Astronomy {
     Astronomy(at: try #require(Coordinate(latitude: latitude, longitude: longitude)), on: try localDay(day), in: try zone(name))
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(1))) struct ImageDatabaseTests {
+@Suite(.timeLimit(.minutes(15))) struct ImageDatabaseTests {
   private let folder = Folder()
   private let network = ScriptedImages()
 

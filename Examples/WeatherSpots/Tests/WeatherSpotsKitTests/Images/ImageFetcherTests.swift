@@ -7,7 +7,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.serialized, .timeLimit(.minutes(1))) struct ImageFetcherTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct ImageFetcherTests {
   private let files = SimulatedFileSystem()
   private let network = ScriptedImages()
 

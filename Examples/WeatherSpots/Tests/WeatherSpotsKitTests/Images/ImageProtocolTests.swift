@@ -41,7 +41,7 @@ private final class PictureProtocol: URLProtocol {
   override func stopLoading() {}
 }
 
-@Suite(.timeLimit(.minutes(1))) struct ImageProtocolTests {
+@Suite(.timeLimit(.minutes(15))) struct ImageProtocolTests {
   private func fetcher() async throws -> ImageFetcher {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.protocolClasses = [PictureProtocol.self]

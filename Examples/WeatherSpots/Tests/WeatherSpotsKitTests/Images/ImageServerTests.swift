@@ -8,7 +8,7 @@ import Testing
 @testable import WeatherSpotsKit
 
 /// The fetcher and URLSession against a real server on loopback.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct ImageServerTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct ImageServerTests {
   private let store: BlobStore
 
   init() async throws { store = try await BlobStore(directory: URL(filePath: "/images"), fileSystem: SimulatedFileSystem()) }

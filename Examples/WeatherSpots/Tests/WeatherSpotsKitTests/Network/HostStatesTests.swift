@@ -8,7 +8,7 @@ import Testing
 @testable import WeatherSpotsKit
 
 /// One state of a host for everybody who asks it.
-@Suite(.timeLimit(.minutes(1))) struct HostStatesTests {
+@Suite(.timeLimit(.minutes(15))) struct HostStatesTests {
   private let clock: ManualClock
   private let day: LocalDay
   init() throws {

@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// URLSession against a real server on loopback.
-@Suite(.timeLimit(.minutes(1))) struct URLSessionTransportTests {
+@Suite(.timeLimit(.minutes(15))) struct URLSessionTransportTests {
   private func failure(
     _ url: URL, bodyLimit: Int, timeout: Duration = .seconds(300)
   ) async -> TransportError? {

@@ -7,7 +7,7 @@ import Testing
 @testable import WeatherSpotsKit
 
 /// Places that are asked for at the same moment, in one call.
-@Suite(.timeLimit(.minutes(1))) struct GatheringTests {
+@Suite(.timeLimit(.minutes(15))) struct GatheringTests {
   private let day: LocalDay
   init() throws { day = try localDay("2026-07-01") }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(1))) struct GeocodingTests {
+@Suite(.timeLimit(.minutes(15))) struct GeocodingTests {
   @Test func recordedAnswersDecode() throws {
     let vodice = try GeocodingSource.places(Fixture.response("geocoding-vodice-1-result.json"))
     #expect(vodice.map(\.timezone) == ["Europe/Ljubljana"] && vodice[0].population == 1589 && vodice[0].countryCode == "SI")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(1))) struct OpenMeteoProviderTests {
+@Suite(.timeLimit(.minutes(15))) struct OpenMeteoProviderTests {
   private static let weather = hourlyBody("2026-07-01", [("temperature_2m", "°C", "21.5"), ("weather_code", "wmo code", "61")])
   private static let sea = hourlyBody("2026-07-01", [("wave_height", "m", "1.2")])
   private let transport = ScriptedTransport(forecast: .body(weather), marine: .body(sea))

@@ -4,7 +4,7 @@ import Testing
 @testable import WeatherSpotsKit
 
 /// The servers that get the key of a customer.
-@Suite(.timeLimit(.minutes(1))) struct OpenMeteoServersTests {
+@Suite(.timeLimit(.minutes(15))) struct OpenMeteoServersTests {
   private func query(_ base: String) throws -> String {
     let url: URL = try #require(URL(string: base))
     let servers = OpenMeteoServers(apiKey: "secret-1", at: url)

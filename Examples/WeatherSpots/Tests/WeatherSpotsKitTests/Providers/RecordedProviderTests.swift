@@ -5,7 +5,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.timeLimit(.minutes(1))) struct RecordedProviderTests {
+@Suite(.timeLimit(.minutes(15))) struct RecordedProviderTests {
   private let clock: ManualClock
   private let spot: Spot
 

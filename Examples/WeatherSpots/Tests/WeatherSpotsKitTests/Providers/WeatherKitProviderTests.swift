@@ -10,7 +10,7 @@ import Testing
 /// WeatherKit's REST API against a real server on loopback.
 ///
 /// The bodies were written by hand, of the documented shape.
-@Suite(.needsSigning, .timeLimit(.minutes(1))) struct WeatherKitProviderTests {
+@Suite(.needsSigning, .timeLimit(.minutes(15))) struct WeatherKitProviderTests {
   private let vector: WeatherKitTokenTests.Vector
   private let place: ForecastPlace
   private let day: LocalDay

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WeatherSpotsKit
 
-@Suite(.needsSigning, .timeLimit(.minutes(1))) struct WeatherKitTokenTests {
+@Suite(.needsSigning, .timeLimit(.minutes(15))) struct WeatherKitTokenTests {
   /// The published key of RFC 7515, appendix A.3, and a token of WeatherKit's shape that was signed with it.
   struct Vector: Decodable {
     struct Example: Decodable {

@@ -5,7 +5,7 @@ import Testing
 @testable import WeatherSpotsKit
 
 /// Every question that a command asks is answered by an index, and gives what a loop over all spots gives.
-@Suite(.timeLimit(.minutes(1))) struct SpotQueriesTests {
+@Suite(.timeLimit(.minutes(15))) struct SpotQueriesTests {
   private static let byName = "ordered(name)"
   private static let byCountry = "ordered(country, name)"
   private static let byKind = "ordered(kind, name)"

@@ -7,7 +7,7 @@ import Testing
 #endif
 
 /// The page as a command: its address, its end, and what it refuses.
-@Suite(.timeLimit(.minutes(4))) struct ServeTests {
+@Suite(.timeLimit(.minutes(15))) struct ServeTests {
   private let workspace: Workspace
 
   init() throws { workspace = try Workspace() }

@@ -4,7 +4,7 @@ import Testing
 @testable import WebDriver
 
 /// The page for everybody: by keyboard, on a telephone, in the dark, read aloud.
-@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(5))) struct PageAccessTests {
+@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(15))) struct PageAccessTests {
   @Test(arguments: [Browser.ColorScheme.light, .dark])
   func nothingLacksANameOrContrast(_ scheme: Browser.ColorScheme) async throws {
     try await ServedPage.running { page, browser in

@@ -4,7 +4,7 @@ import Testing
 @testable import WebDriver
 
 /// The weather of the present hour when it is late, refused, of another hour or new in its signs alone.
-@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(5))) struct PageHoursFailureTests {
+@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(15))) struct PageHoursFailureTests {
   private static let rows = "return [...document.querySelectorAll('#list .weather')].map(({ textContent }) => textContent)"
 
   /// Returns the ids of a request; an id may have a comma of its own.

@@ -5,7 +5,7 @@ import WeatherSpotsKit
 @testable import WebDriver
 
 /// The weather of the present hour on the list and the map.
-@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(5))) struct PageHoursTests {
+@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(15))) struct PageHoursTests {
   /// Returns the parts of the weather of each row of the list.
   private static let rows = "return [...document.querySelectorAll('#list .weather')].map(({ textContent }) => textContent)"
 

@@ -4,7 +4,7 @@ import Testing
 @testable import WebDriver
 
 /// The page with a server: what it shows, what it tells, what it writes.
-@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(5))) struct PageLiveTests {
+@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(15))) struct PageLiveTests {
   @Test func thePageShowsSpotsAndTheirWeatherAndAsksNobodyElse() async throws {
     try await ServedPage.running { page, browser in
       #expect(try await browser.title() == "Weather spots")

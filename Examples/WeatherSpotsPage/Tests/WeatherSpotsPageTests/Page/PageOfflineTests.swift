@@ -4,7 +4,7 @@ import Testing
 @testable import WebDriver
 
 /// The page without its server, and when that is back.
-@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(5))) struct PageOfflineTests {
+@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(15))) struct PageOfflineTests {
   @Test func withoutTheServerThePageOpensAndEditsAreSentOnceLater() async throws {
     try await ServedPage.running { page, browser in
       try await browser.openSpot("Brest")

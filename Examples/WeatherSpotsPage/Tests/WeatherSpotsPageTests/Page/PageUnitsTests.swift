@@ -4,7 +4,7 @@ import Testing
 @testable import WebDriver
 
 /// The units that a person chooses.
-@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(5))) struct PageUnitsTests {
+@Suite(.needsBrowser, .serialized, .timeLimit(.minutes(15))) struct PageUnitsTests {
   @Test func theChosenUnitsAreEverywhereAndRemembered() async throws {
     try await ServedPage.running { page, browser in
       func choose(_ units: String) async throws {

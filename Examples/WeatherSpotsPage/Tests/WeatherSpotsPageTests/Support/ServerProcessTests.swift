@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// A server that does not start must fail a test, and not hold it.
-@Suite(.timeLimit(.minutes(1))) struct ServerProcessTests {
+@Suite(.timeLimit(.minutes(15))) struct ServerProcessTests {
   @Test(arguments: ["false", "kill -9 $$"]) func aProgramThatEndsBeforeItServesHasNoLine(script: String) async throws {
     let server = try ServerProcess(URL(filePath: "/bin/sh"), ["-c", script])
     let line = try await server.firstLine()

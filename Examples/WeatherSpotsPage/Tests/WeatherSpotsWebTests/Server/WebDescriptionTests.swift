@@ -7,7 +7,7 @@ import Testing
 @testable import WeatherSpotsWeb
 
 /// The description against the routes; that answers are as it says, schemathesis checks.
-@Suite(.timeLimit(.minutes(1))) struct WebDescriptionTests {
+@Suite(.timeLimit(.minutes(15))) struct WebDescriptionTests {
   @Test func everyRouteIsDescribedWithItsMethods() throws {
     let description = try JSONValue(json: WebDescription.json)
     var described: [String: Set<String>] = [:]

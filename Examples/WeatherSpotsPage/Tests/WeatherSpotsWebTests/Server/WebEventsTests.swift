@@ -5,7 +5,7 @@ import WeatherSpotsKit
 
 @testable import WeatherSpotsWeb
 
-@Suite(.timeLimit(.minutes(1))) struct WebEventsTests {
+@Suite(.timeLimit(.minutes(15))) struct WebEventsTests {
   @Test func whatAnotherProcessSavesIsTold() async throws {
     try await TestWeb.run { web in
       let events = try await EventReader.open(web)

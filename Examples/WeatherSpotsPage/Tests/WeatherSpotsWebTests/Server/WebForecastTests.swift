@@ -7,7 +7,7 @@ import WeatherSpotsKit
 
 @testable import WeatherSpotsWeb
 
-@Suite(.timeLimit(.minutes(1))) struct WebForecastTests {
+@Suite(.timeLimit(.minutes(15))) struct WebForecastTests {
   private static let path = "/api/forecast/\("Brest @48.39029,-4.48628".escaped)"
 
   @Test func aForecastSaysHowLongItIsFreshAndIsSentOnce() async throws {

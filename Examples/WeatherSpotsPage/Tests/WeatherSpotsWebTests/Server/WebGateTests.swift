@@ -4,7 +4,7 @@ import Testing
 
 @testable import WeatherSpotsWeb
 
-@Suite(.timeLimit(.minutes(1))) struct WebGateTests {
+@Suite(.timeLimit(.minutes(15))) struct WebGateTests {
   /// Returns the answer to a request that is written as it is.
   private func answer(_ web: TestWeb, _ head: String) async throws -> String {
     let connection = try await RawConnection.open(web.port)

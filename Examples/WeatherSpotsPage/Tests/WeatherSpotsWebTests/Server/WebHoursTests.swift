@@ -7,7 +7,7 @@ import WeatherSpotsKit
 @testable import WeatherSpotsWeb
 
 /// The weather of the present hour of many spots.
-@Suite(.timeLimit(.minutes(1))) struct WebHoursTests {
+@Suite(.timeLimit(.minutes(15))) struct WebHoursTests {
   private static func path(_ ids: [String], _ more: String = "") -> String {
     "/api/hours?ids=\(ids.map(\.escaped).joined(separator: ","))\(more)"
   }

@@ -6,7 +6,7 @@ import WeatherSpotsKit
 @testable import BoundedHTTP
 @testable import WeatherSpotsWeb
 
-@Suite(.timeLimit(.minutes(1))) struct WebLimitsTests {
+@Suite(.timeLimit(.minutes(15))) struct WebLimitsTests {
   private static let put = "PUT /api/spots/x HTTP/1.1\r\nHost: localhost\r\nIf-Match: \"1\"\r\n"
 
   private func answer(_ web: TestWeb, _ text: String) async throws -> String {

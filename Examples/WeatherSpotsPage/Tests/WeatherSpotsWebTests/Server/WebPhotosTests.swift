@@ -6,7 +6,7 @@ import WeatherSpotsKit
 
 @testable import WeatherSpotsWeb
 
-@Suite(.timeLimit(.minutes(1))) struct WebPhotosTests {
+@Suite(.timeLimit(.minutes(15))) struct WebPhotosTests {
   /// The smallest PNG, of one transparent point.
   private static let picture = Data(
     base64Encoded: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")

@@ -5,7 +5,7 @@ import WeatherSpotsKit
 
 @testable import WeatherSpotsWeb
 
-@Suite(.timeLimit(.minutes(1))) struct WebSpotsTests {
+@Suite(.timeLimit(.minutes(15))) struct WebSpotsTests {
   @Test func theListIsThatOfTheCommandWithRevisions() async throws {
     try await TestWeb.run { web in
       let answer = try await web.get("/api/spots")

@@ -5,7 +5,7 @@ import Testing
 @testable import WeatherSpotsKit
 @testable import WeatherSpotsWeb
 
-@Suite(.timeLimit(.minutes(1))) struct WebWritingTests {
+@Suite(.timeLimit(.minutes(15))) struct WebWritingTests {
   private static let path = "/api/spots/\("Brest @48.39029,-4.48628".escaped)"
 
   private func row(_ web: TestWeb, _ change: (inout JSONValue) -> Void = { _ in }) async throws -> String {
