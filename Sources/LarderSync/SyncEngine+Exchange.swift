@@ -161,7 +161,7 @@ extension SyncEngine {
       try ledger.noteDuplicates(in: &pending)
     }
     if let most = full[ledger.scope] {
-      // What needs no room, and what was not accepted, says nothing about it.
+      // A push that needs no room, or of which nothing was accepted, does not show that there is room.
       let hasStored =
         needsRoom
         && zip(flight.groups, reply.receipt.outcomes).contains { group, outcome in

@@ -48,7 +48,9 @@ public actor SyncEngine {
   var inFlight: [String: Int] = [:]
   /// The progress of the exchange of each scope that is under way, or was the last one.
   var progress: [String: ExchangeProgress] = [:]
-  /// The scopes whose server has no room for more of this identity, each with the most records of several groups in its next push.
+  /// The most records of the next push with several groups, by scope.
+  ///
+  /// Only the scopes whose server has no room for more of this identity are here.
   var full: [String: Int] = [:]
   /// The records that the server had no room for or has answered with a conflict, in the exchange of each scope that is under way.
   var refusals: [String: ExchangeRefusals] = [:]

@@ -43,7 +43,9 @@ public struct SyncStatus: Sendable {
   public var rejected = 0
   /// The number of values that have lost and are kept.
   public var conflicts = 0
-  /// The number of pushes that left a part of a transaction for a later push; those that were sent and answered since the engine was made.
+  /// The number of pushes that left a part of a transaction for a later push.
+  ///
+  /// Pushes that were sent since the engine was made count, once the server has answered them.
   ///
   /// Other devices may see such a transaction in parts. A push takes 500 records and 1 MiB, or as much as the server takes if that is less.
   public var dividedTransactions = 0

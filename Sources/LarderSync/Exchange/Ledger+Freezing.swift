@@ -7,9 +7,11 @@ extension Ledger {
   /// The most bytes of the values of one push, unless one record has more.
   static let byteLimit = 1 << 20
 
-  /// What is known of the pushes that the server takes.
+  /// The bounds of the next push, as earlier refusals have shown them.
   struct Room {
-    /// The most records of several groups; a larger group goes alone.
+    /// The most records of a push with several groups.
+    ///
+    /// A group with more records goes in a push of its own.
     var most = Int.max
     /// The records whose groups have no room by themselves.
     var oversized: Set<RecordAddress> = []
@@ -21,7 +23,7 @@ extension Ledger {
   /// - Parameters:
   ///   - candidates: The keys of entries that may have edits; whole groups of them, unless one is larger than the limit.
   ///   - limit: The most records of the push. A larger group is divided.
-  ///   - room: What is known of the pushes that the server takes.
+  ///   - room: The bounds of the push, as earlier refusals have shown them.
   ///   - onlySmaller: Whether only groups are taken that need no more room than before: deletions, and values that are not longer.
   /// - Returns: The state with the push; without one when there is nothing to send. Also whether the push has a part of a group.
   func freeze(
@@ -75,8 +77,8 @@ extension Ledger {
         )
       }
       let refused = sized.filter { $0.group.contains { room.oversized.contains($0.address) } }
-      // What needs at least as many records and bytes as a refused group comes last: it will hardly fit. What grows least comes before, and
-      // insertions behind edits: a server may have room for bytes and not for records.
+      // A group that needs as many new records and bytes as a refused one comes last: the server will hardly have room for it. Edits come
+      // before insertions: a server may have room for bytes and not for records.
       let ranked = sized.compactMap { (some) -> (rank: (Int, Int, Int), group: [PushedRecord])? in
         if some.group.contains(where: { room.oversized.contains($0.address) }) { return nil }
         let isLarger = refused.contains { $0.records <= some.records && $0.bytes <= some.bytes }
@@ -85,7 +87,7 @@ extension Ledger {
       joined = ranked.sorted { $0.rank < $1.rank }.map(\.group)
     }
     var state = state
-    // Edits of it that were made and taken back meanwhile do not go with any push.
+    // A record of the cut group may have no edit left, so that no push will settle it.
     if let cut = state.cut {
       for key in cut.keys where try entry(key, in: pending)?.edits?.isParked != false { state.cut?.keys.remove(key) }
       if state.cut?.keys.isEmpty == true { state.cut = nil }
@@ -153,9 +155,11 @@ extension Ledger {
     return members.sorted { $0.key < $1.key }.map(\.value) + alone
   }
 
-  /// Returns as many groups as one push takes; one that is larger than its limit is cut, and is not all or none.
+  /// Returns the groups of one push, in the order in which they are given.
+  ///
+  /// A group that is larger than its limit is cut. The server may then take the part without the rest.
   /// - Parameters:
-  ///   - most: The most records of several groups.
+  ///   - most: The most records of a push with several groups.
   ///   - cut: The group that the server has refused though it was sent alone.
   private static func fitting(
     _ groups: [[PushedRecord]], limit pushLimit: Int, most: Int, cut: ScopeState.Cut?

@@ -17,7 +17,9 @@ struct ScopeState: Sendable, Hashable {
   var pass: Pass?
   /// The number of full passes that were begun.
   var passes = 0
-  /// The most records of several groups in the next push, while the server does not take as many as usual; a larger group goes alone.
+  /// The most records of a push with several groups, while the server does not take as many as usual.
+  ///
+  /// A group with more records goes in a push of its own.
   var recordLimit: Int?
   /// The group that the server has refused though it was sent alone, as far as it is not settled.
   var cut: Cut?
@@ -62,12 +64,16 @@ struct ScopeState: Sendable, Hashable {
     pass = Pass(horizon: horizon, isNewHistory: isNewHistory || pass?.isNewHistory == true)
   }
 
-  /// Notes a group of several records that the server does not take, though it was sent alone: half as many are sent next.
+  /// Notes a group of several records that the server has refused, though it was sent alone.
+  ///
+  /// The next push has half of its records.
   mutating func cut(_ group: [PushedRecord]) {
     cut = Cut(keys: (cut?.keys ?? []).union(group.map(\.entryKey)), limit: max(1, group.count / 2))
   }
 
-  /// Notes that a push is settled, or is set aside: of a group that was cut, more is sent next, as far as some of it is left.
+  /// Notes that a push is settled or set aside.
+  ///
+  /// If it was a part of the cut group, the next part has twice as many records.
   mutating func settleCut(by push: SyncPush) {
     guard let cut else { return }
     let left = cut.keys.subtracting(push.groups.joined().map(\.entryKey))

@@ -11,7 +11,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
   var text = ""
 }
 
-/// What a device sends, and in which order, where the server does not take everything.
+/// The order in which a device sends its edits to a server that refuses some of them.
 @Suite struct FullServerTests {
   private let server = SimulatedSyncServer()
 
@@ -167,7 +167,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(here.transport.pushes < 10)
   }
 
-  /// What fits goes, whatever is before it: smaller values first, which make room.
+  /// A large record that has no room holds up no smaller one behind it.
   @Test func whatDoesNotFitHoldsNothingUp() async throws {
     let here = try await device()
     let (most, server) = (100_000, server)
@@ -198,7 +198,7 @@ private struct Note: Codable, Identifiable, Sendable, Equatable {
     #expect(here.sync.status.current.isSaved)
   }
 
-  /// Neither by the search for what fits, nor behind a record that does not.
+  /// The search for the records that fit divides no transaction, and neither does an oversized record before it.
   @Test func aTransactionIsNotDividedForAQuota() async throws {
     let here = try await device()
     let sizes = Mutex<[Int]>([])

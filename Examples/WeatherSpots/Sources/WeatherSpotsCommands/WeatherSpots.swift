@@ -92,7 +92,7 @@ public struct WeatherSpots: AsyncParsableCommand, Sendable {
     guard code != .success else { program.exit(withError: error) }
     let lines = program.fullMessage(for: error).split(separator: "\n", omittingEmptySubsequences: false)
     if lines != [""] { writeToStandardError(lines.map { Output.text(String($0)) + "\n" }.joined()) }
-    _exit(code.rawValue)
+    Foundation.exit(code.rawValue)
   }
 
   /// Ends the program if there is no command of the name that was given.

@@ -214,7 +214,7 @@ final class SQLiteDatabase: SQLConnection {
     return .database(code: "SQLite \(code)", message: Self.sentence(for: code, message) ?? "\(action): \(message)")
   }
 
-  /// Returns a sentence with what was expected, what was found, and what to do.
+  /// Returns the advice for a result code of SQLite, as a sentence that names the expected state, the state that was found, and the mend.
   ///
   /// `nil` for a code that has no advice: SQLite's own message is shown then.
   private static func sentence(for code: Int32, _ message: String) -> String? {
